@@ -1,0 +1,1 @@
+//! The whole Platform Control API Suite in one dependency: every service as a tower service over the store you choose.

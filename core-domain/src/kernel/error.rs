@@ -1,0 +1,215 @@
+//! What can go wrong, by meaning. Which HTTP status a meaning has is decided in `core-http` alone.
+
+use serde_json::Value;
+
+use super::text_value::text_enum;
+use crate::port::StoreError;
+
+/// The result of a use case.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+text_enum! {
+    /// The code of an error envelope. A code never changes its meaning.
+    #[non_exhaustive]
+    pub enum Code {
+        /// The request breaks the rules written on its shape.
+        ValidationError = "VALIDATION_ERROR",
+        /// The body is not JSON.
+        MalformedJson = "MALFORMED_JSON",
+        /// The cursor is not one of ours, or of another list.
+        InvalidCursor = "INVALID_CURSOR",
+        /// The request itself cannot be taken (path, headers, framing).
+        BadRequest = "BAD_REQUEST",
+        /// No credential, or one that is not valid.
+        Unauthorized = "UNAUTHORIZED",
+        /// The caller is known and may not do this.
+        Forbidden = "FORBIDDEN",
+        /// There is no such thing for this caller.
+        NotFound = "NOT_FOUND",
+        /// The path exists, the method does not.
+        MethodNotAllowed = "METHOD_NOT_ALLOWED",
+        /// No acceptable representation.
+        NotAcceptable = "NOT_ACCEPTABLE",
+        /// The request contradicts what is stored.
+        Conflict = "CONFLICT",
+        /// The slug belongs to another one.
+        SlugTaken = "SLUG_TAKEN",
+        /// The thing is in a state in which this cannot be done.
+        InvalidState = "INVALID_STATE",
+        /// The dead-letter entry cannot be replayed.
+        DlqEntryNotReplayable = "DLQ_ENTRY_NOT_REPLAYABLE",
+        /// The first request with this idempotency key still runs.
+        IdempotencyInProgress = "IDEMPOTENCY_IN_PROGRESS",
+        /// The idempotency key was used with another request.
+        IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED",
+        /// The record is not at the version the caller names.
+        VersionConflict = "VERSION_CONFLICT",
+        /// More bytes than allowed.
+        PayloadTooLarge = "PAYLOAD_TOO_LARGE",
+        /// A content type that is not understood here.
+        UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE",
+        /// Too many requests.
+        RateLimited = "RATE_LIMITED",
+        /// The caller's platform is suspended.
+        PlatformSuspended = "PLATFORM_SUSPENDED",
+        /// Something broke on our side.
+        InternalError = "INTERNAL_ERROR",
+        /// A service or provider behind us answered wrongly or not at all.
+        UpstreamError = "UPSTREAM_ERROR",
+        /// Not possible at the moment; the same request may go through later.
+        ServiceUnavailable = "SERVICE_UNAVAILABLE",
+        /// A service behind us did not answer in time.
+        UpstreamTimeout = "UPSTREAM_TIMEOUT",
+        /// The request target is too long.
+        UriTooLong = "URI_TOO_LONG",
+        /// Sign-in with a wrong password or an unknown address.
+        InvalidEmailOrPassword = "INVALID_EMAIL_OR_PASSWORD",
+        /// Sign-in with something that is no address.
+        InvalidEmail = "INVALID_EMAIL",
+        /// Fewer characters than a password needs.
+        PasswordTooShort = "PASSWORD_TOO_SHORT",
+        /// More characters than a password may have.
+        PasswordTooLong = "PASSWORD_TOO_LONG",
+        /// A password everybody knows.
+        PasswordTooCommon = "PASSWORD_TOO_COMMON",
+        /// Sign-up with an address that has an account.
+        UserAlreadyExists = "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL",
+        /// A request with cookies that says nothing of where it comes from.
+        MissingOrNullOrigin = "MISSING_OR_NULL_ORIGIN",
+        /// A request with cookies from a page that is not trusted.
+        InvalidOrigin = "INVALID_ORIGIN",
+        /// A redirect target that is not trusted.
+        InvalidCallbackUrl = "INVALID_CALLBACK_URL",
+    }
+}
+
+/// One thing that is wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Issue {
+    /// Where: field names and array positions from the root of the body.
+    pub path: Vec<String>,
+    /// What kind of wrong, in snake case.
+    pub code: &'static str,
+    /// In words.
+    pub message: String,
+}
+
+impl Issue {
+    /// An issue with one field.
+    #[must_use]
+    pub fn field(name: &str, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            path: vec![name.to_owned()],
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// What can go wrong in a use case.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The input breaks a rule; every violation is listed.
+    #[error("The request is not valid.")]
+    Invalid(Vec<Issue>),
+    /// No credential, or one that is not valid.
+    #[error("Authentication is required.")]
+    Unauthorized,
+    /// The caller may not do this.
+    #[error("You may not do this.")]
+    Forbidden,
+    /// There is no such thing for this caller; the word names its kind.
+    #[error("There is no such {0}.")]
+    NotFound(&'static str),
+    /// The thing is in a state in which this cannot be done.
+    #[error("This cannot be done while the status is {status}.")]
+    InvalidState {
+        /// The status it has.
+        status: &'static str,
+        /// The statuses from which it can be done.
+        allowed_from: Vec<&'static str>,
+    },
+    /// The record is not at the version the caller named with `If-Match`.
+    #[error("The record has changed since it was read.")]
+    VersionConflict,
+    /// Any other refusal that has a code of its own.
+    #[error("{message}")]
+    Refused {
+        /// The code of the envelope.
+        code: Code,
+        /// What to tell the caller.
+        message: String,
+        /// More for the caller's program; an object.
+        details: Value,
+    },
+    /// A provider or service outside failed; the text is for the log alone.
+    #[error("A service this depends on failed.")]
+    Upstream(String),
+    /// Cannot be done at the moment; the text is for the log alone.
+    #[error("This is not possible at the moment.")]
+    Unavailable(String),
+    /// Our own fault; the text is for the log alone.
+    #[error("Something went wrong on our side.")]
+    Internal(String),
+    /// The store failed.
+    #[error("Something went wrong on our side.")]
+    Store(#[from] StoreError),
+}
+
+impl Error {
+    /// A refusal with a code, a message and no details.
+    #[must_use]
+    pub fn refused(code: Code, message: impl Into<String>) -> Self {
+        Self::Refused {
+            code,
+            message: message.into(),
+            details: Value::Object(serde_json::Map::new()),
+        }
+    }
+
+    /// The input breaks one rule.
+    #[must_use]
+    pub fn invalid(field: &str, code: &'static str, message: impl Into<String>) -> Self {
+        Self::Invalid(vec![Issue::field(field, code, message)])
+    }
+
+    /// The code of the envelope.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Invalid(_) => Code::ValidationError,
+            Self::Unauthorized => Code::Unauthorized,
+            Self::Forbidden => Code::Forbidden,
+            Self::NotFound(_) => Code::NotFound,
+            Self::InvalidState { .. } => Code::InvalidState,
+            Self::VersionConflict => Code::VersionConflict,
+            Self::Refused { code, .. } => *code,
+            Self::Upstream(_) => Code::UpstreamError,
+            Self::Unavailable(_) => Code::ServiceUnavailable,
+            Self::Internal(_) => Code::InternalError,
+            Self::Store(error) => match error {
+                StoreError::Conflict { .. } | StoreError::Stale { .. } => Code::Conflict,
+                StoreError::InvalidCursor => Code::InvalidCursor,
+                StoreError::Retry(_) | StoreError::Unavailable(_) => Code::ServiceUnavailable,
+                StoreError::Corrupt { .. } | StoreError::Backend(_) => Code::InternalError,
+            },
+        }
+    }
+
+    /// More for the caller's program; an object, `{}` when there is nothing to say.
+    #[must_use]
+    pub fn details(&self) -> Value {
+        match self {
+            Self::Invalid(issues) => serde_json::json!({ "issues": issues }),
+            Self::InvalidState {
+                status,
+                allowed_from,
+            } => {
+                serde_json::json!({ "status": status, "allowedFrom": allowed_from })
+            }
+            Self::Refused { details, .. } => details.clone(),
+            _ => Value::Object(serde_json::Map::new()),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Instants and the clock port. Nothing in the domain reads a clock by itself.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// An instant: milliseconds since the Unix epoch, UTC.
+///
+/// In JSON it is RFC 3339 with milliseconds and `Z`; where the interface wants whole seconds, use [`UnixSeconds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(i64);
+
+/// The last instant that still has a four-digit year.
+const MAX_MILLIS: i64 = 253_402_300_799_999;
+
+impl Timestamp {
+    /// The Unix epoch.
+    pub const EPOCH: Self = Self(0);
+
+    /// The instant this many milliseconds after the epoch, kept within the years 1970 to 9999.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        if millis < 0 {
+            Self(0)
+        } else if millis > MAX_MILLIS {
+            Self(MAX_MILLIS)
+        } else {
+            Self(millis)
+        }
+    }
+
+    /// The instant this many seconds after the epoch.
+    #[must_use]
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self::from_millis(seconds.saturating_mul(1_000))
+    }
+
+    /// Milliseconds since the epoch.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1_000)
+    }
+
+    /// The instant this much later.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        Self::from_millis(
+            self.0
+                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// The instant this much earlier.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self::from_millis(
+            self.0
+                .saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// How much later this instant is than the other; zero when it is not later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// Reads an RFC 3339 instant; fractions below a millisecond are dropped.
+    #[must_use]
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let instant: jiff::Timestamp = text.parse().ok()?;
+        let millis = instant.as_millisecond();
+        (0..=MAX_MILLIS).contains(&millis).then_some(Self(millis))
+    }
+
+    /// RFC 3339 in UTC with milliseconds, `2026-11-21T04:02:17.570Z`.
+    #[must_use]
+    pub fn to_rfc3339(self) -> String {
+        // In range by construction, so the fallback is never seen.
+        jiff::Timestamp::from_millisecond(self.0)
+            .map_or_else(|_| String::new(), |t| format!("{t:.3}"))
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_rfc3339())
+    }
+}
+
+impl serde::Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_rfc3339())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse_rfc3339(&text)
+            .ok_or_else(|| serde::de::Error::custom("not an RFC 3339 instant"))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Timestamp {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+/// An instant that JSON shows as whole Unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnixSeconds(pub Timestamp);
+
+impl serde::Serialize for UnixSeconds {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0.seconds())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for UnixSeconds {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Timestamp::from_seconds(i64::deserialize(
+            deserializer,
+        )?)))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for UnixSeconds {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UnixSeconds".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "integer", "minimum": 0 })
+    }
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// The current instant.
+    fn now(&self) -> Timestamp;
+}
+
+/// A clock that moves only when told to, for tests.
+#[derive(Debug)]
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    /// A clock standing at the given instant.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self(AtomicI64::new(now.millis()))
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, duration: Duration) {
+        self.set(self.now().plus(duration));
+    }
+
+    /// Moves the clock anywhere, backwards too.
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.millis(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_form_has_milliseconds_and_z_and_reads_back() {
+        let instant = Timestamp::from_millis(1_795_233_737_570);
+        assert_eq!(instant.to_rfc3339(), "2026-11-21T04:02:17.570Z");
+        assert_eq!(
+            Timestamp::parse_rfc3339(&instant.to_rfc3339()),
+            Some(instant)
+        );
+        assert_eq!(
+            Timestamp::from_seconds(1_795_233_737).to_rfc3339(),
+            "2026-11-21T04:02:17.000Z"
+        );
+    }
+
+    #[test]
+    fn arithmetic_stays_in_range() {
+        let end = Timestamp::from_millis(i64::MAX);
+        assert_eq!(end.plus(Duration::MAX), end);
+        assert_eq!(
+            Timestamp::EPOCH.minus(Duration::from_secs(5)),
+            Timestamp::EPOCH
+        );
+        assert_eq!(Timestamp::EPOCH.since(end), Duration::ZERO);
+    }
+}

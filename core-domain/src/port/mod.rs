@@ -1,0 +1,19 @@
+//! The ports: what the domain asks of the world outside. Adapters implement them; use cases know nothing else.
+
+mod blobs;
+mod infrastructure;
+mod password;
+mod store;
+mod wake;
+
+pub use blobs::{BlobError, Blobs};
+pub use infrastructure::{
+    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
+    SiteFile, SiteState, SiteUpload,
+};
+pub use password::{PasswordError, PasswordHasher};
+pub use store::{
+    Direction, Mode, Record, Repository, Store, StoreError, Stored, UnitOfWork, for_each_record,
+    transact,
+};
+pub use wake::{NoWake, Wake};

@@ -1,0 +1,40 @@
+//! Idempotency keys: the stored answer of a write, committed with the write itself.
+
+use crate::kernel::Timestamp;
+use crate::port::Record;
+
+/// How long a stored answer is kept, in hours.
+pub const KEPT_HOURS: u64 = 24;
+
+/// The answer to a write that carried an `Idempotency-Key`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdempotencyKey {
+    /// Hash of caller, method, path and the client's key: what the answer is stored under.
+    pub id: String,
+    /// Hash of the request's body: another body under the same key is refused.
+    pub request_hash: String,
+    /// Status of the stored answer.
+    pub status: i64,
+    /// Body of the stored answer.
+    pub body: String,
+    /// When the answer was stored.
+    pub created_at: Timestamp,
+    /// From when on the key counts as new.
+    pub expires_at: Timestamp,
+}
+
+impl Record for IdempotencyKey {
+    type Query = IdempotencyQuery;
+    const KIND: &'static str = "idempotency key";
+
+    fn key(&self) -> &str {
+        &self.id
+    }
+}
+
+/// Questions about idempotency keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IdempotencyQuery {
+    /// Those that expired before this instant.
+    ExpiredBefore(Timestamp),
+}

@@ -1,0 +1,9 @@
+//! Records that belong to no single service: the audit, the outbox, idempotency keys.
+
+mod audit;
+mod idempotency;
+mod outbox;
+
+pub use audit::{AuditEntry, AuditQuery, Happening, audited};
+pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_HOURS};
+pub use outbox::{OutboxMessage, OutboxQuery, send};

@@ -1,0 +1,1 @@
+//! The stack registry's use cases.

@@ -1,0 +1,1 @@
+//! Whole-suite tests live in `it/`; this library is empty.
