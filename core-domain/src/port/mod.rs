@@ -13,7 +13,7 @@ pub use infrastructure::{
 };
 pub use password::{PasswordError, PasswordHasher};
 pub use store::{
-    Direction, Mode, Record, Repository, Store, StoreError, Stored, UnitOfWork, for_each_record,
-    transact,
+    Direction, Mode, Record, Repository, Scope, Store, StoreError, Stored, UnitOfWork, Work,
+    for_each_record, transact,
 };
 pub use wake::{NoWake, Wake};

@@ -3,7 +3,9 @@
 //! A use case is given a [`UnitOfWork`] and never opens one; whoever calls it (the endpoint layer, the job worker)
 //! commits. Everything a use case changes is in that one unit.
 
+use std::marker::PhantomData;
 use std::ops::Deref;
+use std::pin::Pin;
 
 use async_trait::async_trait;
 
@@ -271,31 +273,43 @@ for_each_record!(unit_of_work);
 /// How often a unit of work that lost a race is run again.
 const MAX_RUNS: u32 = 50;
 
+/// What the body of [`transact`] answers: `Box::pin(async move { .. })`.
+pub type Work<'unit, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'unit>>;
+
+/// Tells the compiler that what the body of [`transact`] borrows outlives the unit of work. Carries nothing.
+pub type Scope<'unit, 'env> = PhantomData<&'unit &'env ()>;
+
 /// Runs a write unit and commits it; runs it again from the start when it lost a race. The only way to open a write
 /// unit outside the endpoint layer. The body must be fit to run again: no effect outside the unit.
 ///
+/// ```
+/// # use core_domain::{kernel::{Result, Timestamp}, port::{Store, transact}};
+/// async fn time_of_the_store(store: &dyn Store) -> Result<Timestamp> {
+///     transact(store, |unit, _| Box::pin(async move { Ok(unit.now().await?) })).await
+/// }
+/// ```
+///
 /// # Errors
 /// What the body answers, or why the store could not commit.
-pub async fn transact<T, F>(store: &dyn Store, body: F) -> Result<T, Error>
+pub async fn transact<'env, T, F>(store: &dyn Store, body: F) -> Result<T, Error>
 where
-    F: AsyncFn(&mut dyn UnitOfWork) -> Result<T, Error>,
+    F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Scope<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
     let mut run = 1;
     loop {
-        let outcome = run_once(store, &body).await;
-        match outcome {
+        match run_once(store, &body).await {
             Err(Error::Store(StoreError::Retry(_))) if run < MAX_RUNS => run += 1,
             outcome => return outcome,
         }
     }
 }
 
-async fn run_once<T, F>(store: &dyn Store, body: &F) -> Result<T, Error>
+async fn run_once<'env, T, F>(store: &dyn Store, body: &F) -> Result<T, Error>
 where
-    F: AsyncFn(&mut dyn UnitOfWork) -> Result<T, Error>,
+    F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Scope<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
     let mut unit = store.begin(Mode::Write).await?;
-    match body(unit.as_mut()).await {
+    match body(unit.as_mut(), PhantomData).await {
         Ok(value) => {
             unit.commit().await?;
             Ok(value)
