@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use figment::Figment;
@@ -77,6 +78,10 @@ pub(crate) struct Options {
     #[arg(long, env = "CORE_ALLOWED_ORIGINS", value_delimiter = ',', global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
+    /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
+    #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) local_latency_ms: Option<u64>,
     /// Listen beyond loopback although no service key is set.
     #[arg(long, env = "ALLOW_UNAUTHENTICATED", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +118,8 @@ pub(crate) struct Config {
     pub(crate) public_routes: Vec<String>,
     /// Trusted web origins.
     pub(crate) allowed_origins: Vec<String>,
+    /// How long the local provider waits around each change.
+    pub(crate) local_latency: Option<Duration>,
 }
 
 /// Why a configuration is refused. Never shows a secret.
@@ -180,6 +187,7 @@ impl Config {
             services,
             public_routes: options.public_routes.unwrap_or_default(),
             allowed_origins: options.allowed_origins.unwrap_or_default(),
+            local_latency: options.local_latency_ms.map(Duration::from_millis),
         })
     }
 }
