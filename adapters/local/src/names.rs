@@ -88,7 +88,7 @@ pub(crate) fn branch_label(project: &str, branch: &str) -> String {
             label.push('-');
         }
     }
-    if label == branch && label.len() <= room && !label.ends_with('-') {
+    if !label.is_empty() && label == branch && label.len() <= room && !label.ends_with('-') {
         return label;
     }
     let digest = digest(&[branch.as_bytes()]);
