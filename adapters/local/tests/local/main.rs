@@ -3,6 +3,7 @@
 
 mod blobs;
 mod crash;
+mod example_site;
 mod host;
 mod objects;
 mod safety;
