@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use core_domain::kernel::Timestamp;
 use core_domain::port::{ResourceRef, SiteFile, SiteUpload};
@@ -148,12 +148,7 @@ fn write_site(
         let entry = entry(file);
         let relative = format!("{CONTENT}/{}", entry.digest);
         let target = staged.path().join(&relative);
-        let shared = before
-            .map(|before| content_path(vault, &upload.project, before, &entry))
-            .transpose()?;
-        let stored =
-            target.try_exists()? || shared.is_some_and(|from| fs::hard_link(from, &target).is_ok());
-        if !stored {
+        if !target.try_exists()? && !share(vault, &upload.project, before, &entry, &target)? {
             staged.write(&relative, &file.content)?;
         }
         entries.insert(file.path.clone(), entry);
@@ -163,16 +158,28 @@ fn write_site(
     Ok(content_digest(&index))
 }
 
-/// Where the deployment before has this content, if it has it. Content never changes, so both can share one file.
-fn content_path(vault: &Vault, project: &str, before: &Pointer, entry: &Entry) -> Result<PathBuf> {
-    vault.path(&[
+/// Takes the content from the deployment before, if that has it whole: content never changes, so both share one file.
+fn share(
+    vault: &Vault,
+    project: &str,
+    before: Option<&Pointer>,
+    entry: &Entry,
+    target: &Path,
+) -> Result<bool> {
+    let Some(before) = before else {
+        return Ok(false);
+    };
+    let from = vault.path(&[
         KIND,
         project,
         DEPLOYMENTS,
         &before.deployment,
         CONTENT,
         &entry.digest,
-    ])
+    ])?;
+    let whole = fs::metadata(&from).is_ok_and(|found| found.len() == entry.size);
+    // Some file systems have no links: then the content is written once more.
+    Ok(whole && fs::hard_link(&from, target).is_ok())
 }
 
 fn entry(file: &SiteFile) -> Entry {

@@ -55,7 +55,8 @@ impl Vault {
     }
 
     /// The path of these parts below the root. Refuses a part that is no plain name, and any part that exists as a
-    /// symbolic link.
+    /// symbolic link. It keeps mistakes and planted links out; whoever may write in the folder at the same time can do
+    /// as he likes anyway.
     pub(crate) fn path(&self, parts: &[&str]) -> Result<PathBuf> {
         let mut path = self.root.clone();
         for part in parts {

@@ -1,11 +1,12 @@
 //! The site host as a service: conditions, ranges, folders, missing pages.
 
+use core_domain::port::Infrastructure;
 use core_local::SiteBody;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use crate::support::{World, world};
+use crate::support::{World, upload, world};
 
 const SITE: &str = "http://acme-site.localhost:8090";
 
@@ -318,6 +319,34 @@ async fn a_body_that_is_being_sent_is_not_changed_by_the_next_deployment() {
     assert_eq!(seen, old.as_bytes());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_request_during_deployments_gets_one_of_them_whole() {
+    let world = world().await;
+    world.project("acme-site").await;
+    world
+        .deploy("acme-site", "d-0", &[("index.html", "0")])
+        .await;
+    let infra = world.infra.clone();
+    let writer = tokio::spawn(async move {
+        for number in 1..30 {
+            let text = number.to_string().repeat(number);
+            let files = [("index.html", text.as_str())];
+            let upload = upload("acme-site", "production", &format!("d-{number}"), &files);
+            infra.deploy_site(upload).await.unwrap();
+        }
+    });
+    let mut last = 0;
+    while !writer.is_finished() {
+        let answer = get(&world, &format!("{SITE}/")).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let text = body(answer).await;
+        let number = (0..30).find(|n: &usize| text == n.to_string().repeat((*n).max(1)));
+        assert!(number.unwrap() >= last, "{text} after {last}");
+        last = number.unwrap();
+    }
+    writer.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_damaged_deployment_is_an_error_and_not_a_wrong_page() {
     let world = site().await;
@@ -337,4 +366,9 @@ async fn a_damaged_deployment_is_an_error_and_not_a_wrong_page() {
     let answer = get(&world, &format!("{SITE}/digits.txt")).await;
     assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
     assert!(!body(answer).await.contains("something"));
+    world
+        .deploy("acme-site", "d-2", &[("digits.txt", "0123456789")])
+        .await;
+    let answer = get(&world, &format!("{SITE}/digits.txt")).await;
+    assert_eq!(body(answer).await, "0123456789", "deploying again mends it");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
-use core_local::{Faults, Moment};
+use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
 use serde_json::json;
 
 use crate::support::{OWNER, request, resource, world, world_with};
@@ -174,6 +174,29 @@ async fn requests_for_one_name_at_once_make_one_object() {
         assert_eq!(ids.len(), 1, "{kind}");
     }
     assert_eq!(world.infra.inventory().await.unwrap().len(), 6);
+    assert!(world.staging().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_providers_on_one_folder_make_one_object_too() {
+    let world = world().await;
+    let clock = world.clock.clone();
+    let config = LocalConfig::new(world.folder.path().join("infra"), 8090, clock);
+    let other = LocalInfrastructure::open(config).await.unwrap();
+    let tasks = (0..12).map(|number| {
+        let infra = if number % 2 == 0 {
+            &world.infra
+        } else {
+            &other
+        };
+        let infra = infra.clone();
+        let request = request(ResourceType::Queue, "acme-race");
+        tokio::spawn(async move { infra.create(&request).await.unwrap() })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    assert_eq!(world.infra.inventory().await.unwrap().len(), 1);
     assert!(world.staging().is_empty());
 }
 
