@@ -221,10 +221,11 @@ impl LocalInfrastructure {
         let resource = &request.resource;
         let manifest = Manifest::of(request, self.config.clock.now());
         let staged = self.stage(request, &manifest, script.clone()).await?;
-        self.config.faults.at("create", resource, Moment::Staged)?;
+        let faults = self.config.faults.clone();
         let (target, owner) = (resource.clone(), request.owner.clone());
         let (won, manifest) = self
             .run(move |vault| {
+                faults.at("create", &target, Moment::Staged)?;
                 let lock = vault.exclusive()?;
                 if let Some(other) = Manifest::read_owned(vault, &target, &owner)? {
                     return Ok((false, other));
