@@ -1,0 +1,196 @@
+//! Says what a suite is made of, and builds it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Clock, Entropy};
+use core_domain::port::{Blobs, Infrastructure, PasswordHasher, Store};
+use core_http::gateway::GatewayConfig;
+
+use crate::secret::InstallationSecret;
+use crate::{Suite, SuiteError, SystemClock, SystemEntropy, assemble};
+
+/// Which store to open.
+#[derive(Clone, Debug)]
+pub(crate) enum StoreChoice {
+    Memory,
+    Sqlite(PathBuf),
+    Postgres(String),
+    Given(Arc<dyn Store>),
+}
+
+/// What a suite is made of. Everything has a default that works on one machine.
+#[derive(Clone, Debug)]
+pub struct SuiteBuilder {
+    pub(crate) store: StoreChoice,
+    pub(crate) data_folder: Option<PathBuf>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) hasher: Option<Arc<dyn PasswordHasher>>,
+    pub(crate) infrastructure: Option<Arc<dyn Infrastructure>>,
+    pub(crate) blobs: Option<Arc<dyn Blobs>>,
+    pub(crate) secret: Option<InstallationSecret>,
+    pub(crate) service_key: Option<String>,
+    pub(crate) iam_url: String,
+    pub(crate) site_port: u16,
+    pub(crate) local_latency: Duration,
+    pub(crate) gateway: GatewayConfig,
+}
+
+impl Default for SuiteBuilder {
+    fn default() -> Self {
+        Self {
+            store: StoreChoice::Memory,
+            data_folder: None,
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            hasher: None,
+            infrastructure: None,
+            blobs: None,
+            secret: None,
+            service_key: None,
+            iam_url: "http://127.0.0.1:8081".to_owned(),
+            site_port: 8090,
+            local_latency: Duration::ZERO,
+            gateway: GatewayConfig::default(),
+        }
+    }
+}
+
+impl SuiteBuilder {
+    /// Keeps records in this process; they are gone when it ends. The default.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.store = StoreChoice::Memory;
+        self
+    }
+
+    /// Keeps records in a SQLite file (feature `sqlite`).
+    #[must_use]
+    pub fn sqlite(mut self, file: impl Into<PathBuf>) -> Self {
+        self.store = StoreChoice::Sqlite(file.into());
+        self
+    }
+
+    /// Keeps records in a Postgres database (feature `postgres`).
+    #[must_use]
+    pub fn postgres(mut self, url: impl Into<String>) -> Self {
+        self.store = StoreChoice::Postgres(url.into());
+        self
+    }
+
+    /// Keeps records in a store of your own.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = StoreChoice::Given(store);
+        self
+    }
+
+    /// Where the local provider, uploads and the installation's secret are kept. Without it: in a temporary folder that
+    /// goes with the suite.
+    #[must_use]
+    pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data_folder = Some(folder.into());
+        self
+    }
+
+    /// Takes the time from another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Takes randomness from elsewhere. It must be fit for secrets.
+    #[must_use]
+    pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// Hashes passwords in another way than Argon2id with 19 MiB.
+    #[must_use]
+    pub fn password_hasher(mut self, hasher: Arc<dyn PasswordHasher>) -> Self {
+        self.hasher = Some(hasher);
+        self
+    }
+
+    /// Makes infrastructure elsewhere than on this machine; [`Suite::sites`] is empty then.
+    #[must_use]
+    pub fn infrastructure(mut self, infrastructure: Arc<dyn Infrastructure>) -> Self {
+        self.infrastructure = Some(infrastructure);
+        self
+    }
+
+    /// Keeps uploads elsewhere than in the data folder.
+    #[must_use]
+    pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
+        self.blobs = Some(blobs);
+        self
+    }
+
+    /// The installation's secret. Without it, the one kept in the data folder. All nodes of an installation need the same.
+    #[must_use]
+    pub fn secret(mut self, bytes: [u8; 32]) -> Self {
+        self.secret = Some(InstallationSecret::new(bytes));
+        self
+    }
+
+    /// The key of operators and of other services. Without it **every request passes** unauthenticated.
+    #[must_use]
+    pub fn service_key(mut self, key: impl Into<String>) -> Self {
+        self.service_key = Some(key.into());
+        self
+    }
+
+    /// The address people reach IAM at: decides the cookie's name, and is the origin its cookies are trusted from.
+    #[must_use]
+    pub fn iam_url(mut self, url: impl Into<String>) -> Self {
+        self.iam_url = url.into();
+        self
+    }
+
+    /// The port the local sites are served at, for the addresses of deployments.
+    #[must_use]
+    pub fn site_port(mut self, port: u16) -> Self {
+        self.site_port = port;
+        self
+    }
+
+    /// Lets the local provider wait this long before and after every change, to watch jobs at work.
+    #[must_use]
+    pub fn local_latency(mut self, latency: Duration) -> Self {
+        self.local_latency = latency;
+        self
+    }
+
+    /// API paths of the gateway that need no credential. None by default.
+    #[must_use]
+    pub fn public_routes(mut self, routes: Vec<String>) -> Self {
+        self.gateway.public_routes = routes;
+        self
+    }
+
+    /// Web origins that may call the gateway, and that IAM trusts with its cookies.
+    #[must_use]
+    pub fn allowed_origins(mut self, origins: Vec<String>) -> Self {
+        self.gateway.allowed_origins = origins;
+        self
+    }
+
+    /// Every other setting of the gateway; its service key is set by [`Self::service_key`].
+    #[must_use]
+    pub fn gateway(mut self, change: impl FnOnce(&mut GatewayConfig)) -> Self {
+        change(&mut self.gateway);
+        self
+    }
+
+    /// Opens the store, puts the services together and starts the worker.
+    ///
+    /// # Errors
+    /// [`SuiteError`] says which part could not be made.
+    pub async fn build(self) -> Result<Suite, SuiteError> {
+        assemble::suite(self).await
+    }
+}

@@ -1,0 +1,94 @@
+//! The installation's secret: drawn once, kept in the data folder, so that sessions and cursors outlive a restart.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use core_domain::kernel::Entropy;
+use sha2::{Digest, Sha256};
+
+use crate::SuiteError;
+
+const LENGTH: usize = 32;
+
+/// The secret of an installation. Keys for single purposes are derived from it.
+#[derive(Clone)]
+pub struct InstallationSecret([u8; LENGTH]);
+
+impl InstallationSecret {
+    /// A secret given by the embedder; every node of one installation needs the same.
+    #[must_use]
+    pub const fn new(bytes: [u8; LENGTH]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn draw(entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0; LENGTH];
+        entropy.fill(&mut bytes);
+        Self(bytes)
+    }
+
+    /// The one kept in the folder, drawn and kept when there is none.
+    pub(crate) fn keep_in(folder: &Path, entropy: &dyn Entropy) -> Result<Self, SuiteError> {
+        let file = folder.join("secret");
+        match fs::read(&file) {
+            Ok(bytes) => {
+                let damaged = |_| SuiteError::Secret(file.display().to_string());
+                bytes.try_into().map(Self).map_err(damaged)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let secret = Self::draw(entropy);
+                secret.write(folder, &file)?;
+                Ok(secret)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whole or not at all, and for the owner's eyes alone.
+    fn write(&self, folder: &Path, file: &Path) -> Result<(), SuiteError> {
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        temporary.write_all(&self.0)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(file).map_err(|e| e.error)?;
+        Ok(())
+    }
+
+    /// A key for one purpose.
+    pub(crate) fn key(&self, purpose: &str) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update(purpose.as_bytes());
+        hash.finalize().into()
+    }
+}
+
+impl std::fmt::Debug for InstallationSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("InstallationSecret(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::kernel::SeededEntropy;
+
+    use super::*;
+
+    #[test]
+    fn a_restart_finds_the_same_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let entropy = SeededEntropy::new(1);
+        let first = InstallationSecret::keep_in(folder.path(), &entropy).unwrap();
+        let second = InstallationSecret::keep_in(folder.path(), &entropy).unwrap();
+        assert_eq!(first.key("cookies"), second.key("cookies"));
+        assert_ne!(first.key("cookies"), first.key("cursors"));
+    }
+
+    #[test]
+    fn a_damaged_secret_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("secret"), "short").unwrap();
+        assert!(InstallationSecret::keep_in(folder.path(), &SeededEntropy::new(1)).is_err());
+    }
+}

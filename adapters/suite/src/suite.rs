@@ -1,0 +1,95 @@
+//! A built suite.
+
+use core_http::gateway::Gateway;
+use core_http::kernel::Service;
+use core_local::{LocalInfrastructure, SiteHost};
+
+use crate::SuiteBuilder;
+use crate::worker::WorkerHandle;
+
+/// Every service of the suite over one store, and the worker that runs its jobs.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), core_suite::SuiteError> {
+/// use core_suite::Suite;
+///
+/// let suite = Suite::builder().in_memory().build().await?;
+/// let gateway = suite.gateway(); // tower::Service<http::Request<B>>; so are .iam(), .registry(), ..
+/// # drop(gateway);
+/// suite.shutdown().await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Suite {
+    pub(crate) gateway: Gateway,
+    pub(crate) iam: Service,
+    pub(crate) registry: Service,
+    pub(crate) provisioning: Service,
+    pub(crate) cli: Service,
+    pub(crate) stacks: Service,
+    pub(crate) local: Option<LocalInfrastructure>,
+    pub(crate) worker: WorkerHandle,
+    /// Lives as long as the suite when no data folder was given.
+    pub(crate) _temporary: Option<tempfile::TempDir>,
+}
+
+impl Suite {
+    /// Begins a suite with defaults that work on one machine.
+    #[must_use]
+    pub fn builder() -> SuiteBuilder {
+        SuiteBuilder::default()
+    }
+
+    /// The public entry point.
+    #[must_use]
+    pub fn gateway(&self) -> Gateway {
+        self.gateway.clone()
+    }
+
+    /// Identity and access.
+    #[must_use]
+    pub fn iam(&self) -> Service {
+        self.iam.clone()
+    }
+
+    /// Platforms and what belongs to them.
+    #[must_use]
+    pub fn registry(&self) -> Service {
+        self.registry.clone()
+    }
+
+    /// Jobs.
+    #[must_use]
+    pub fn provisioning(&self) -> Service {
+        self.provisioning.clone()
+    }
+
+    /// The backend of the command-line client.
+    #[must_use]
+    pub fn cli(&self) -> Service {
+        self.cli.clone()
+    }
+
+    /// Stack templates.
+    #[must_use]
+    pub fn stacks(&self) -> Service {
+        self.stacks.clone()
+    }
+
+    /// The host of the sites the local provider deployed; `None` when the infrastructure is elsewhere.
+    #[must_use]
+    pub fn sites(&self) -> Option<SiteHost> {
+        self.local.as_ref().map(LocalInfrastructure::site_host)
+    }
+
+    /// The worker that runs jobs.
+    #[must_use]
+    pub fn worker(&self) -> &WorkerHandle {
+        &self.worker
+    }
+
+    /// Ends the worker: running steps are handed back, so that the next start goes on at once.
+    pub async fn shutdown(self) {
+        self.worker.stop().await;
+    }
+}
