@@ -13,6 +13,7 @@
 
 pub mod kernel;
 pub mod port;
+pub mod provisioning;
 pub mod registry;
 pub mod shared;
 pub mod stacks;
