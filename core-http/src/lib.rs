@@ -87,3 +87,4 @@
 //! documented ones, and `.mount("/api/v1/stacks", "")` adds the spelling that remains behind the gateway.
 
 pub mod kernel;
+pub mod stacks;
