@@ -1,1 +1,24 @@
 //! The stores of the Platform Control API Suite: one row engine contract, one description per record; memory, SQLite and Postgres.
+
+mod cursor;
+mod filter;
+mod guarded;
+pub mod kind;
+pub mod memory;
+mod query;
+mod row_store;
+mod table;
+pub mod tables;
+mod tabular;
+mod unit;
+mod value;
+
+pub use cursor::CursorKey;
+pub use filter::{Filter, IntoValue, Op, prefix_end};
+pub use guarded::Guarded;
+pub use query::{Order, Select};
+pub use row_store::{RowStore, RowTx};
+pub use table::{Column, Only, Table, Type, Unique, VERSION};
+pub use tabular::{Reader, Tabular};
+pub use unit::RecordStore;
+pub use value::{Row, Value};
