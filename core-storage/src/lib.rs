@@ -5,8 +5,14 @@ mod filter;
 mod guarded;
 pub mod kind;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod query;
 mod row_store;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod sql;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 mod table;
 pub mod tables;
 mod tabular;
