@@ -10,7 +10,7 @@ CREATE TABLE "audit_entries" (
     "after" TEXT COLLATE "C",
     "metadata" TEXT COLLATE "C" NOT NULL,
     "created_at" BIGINT NOT NULL,
-    "version" BIGINT NOT NULL
+    "row_version" BIGINT NOT NULL
 );
 CREATE INDEX "audit_entries_by_created_at" ON "audit_entries" ("created_at", "id");
 CREATE INDEX "audit_entries_by_platform_id_created_at" ON "audit_entries" ("platform_id", "created_at", "id");
@@ -24,7 +24,7 @@ CREATE TABLE "outbox_messages" (
     "attempts" BIGINT NOT NULL,
     "run_at" BIGINT NOT NULL,
     "created_at" BIGINT NOT NULL,
-    "version" BIGINT NOT NULL
+    "row_version" BIGINT NOT NULL
 );
 CREATE INDEX "outbox_messages_by_run_at" ON "outbox_messages" ("run_at", "id");
 
@@ -35,6 +35,6 @@ CREATE TABLE "idempotency_keys" (
     "body" TEXT COLLATE "C" NOT NULL,
     "created_at" BIGINT NOT NULL,
     "expires_at" BIGINT NOT NULL,
-    "version" BIGINT NOT NULL
+    "row_version" BIGINT NOT NULL
 );
 CREATE INDEX "idempotency_keys_by_expires_at" ON "idempotency_keys" ("expires_at", "id");

@@ -9,7 +9,7 @@ CREATE TABLE "stack_templates" (
     "status" TEXT COLLATE "C" NOT NULL,
     "created_at" BIGINT NOT NULL,
     "updated_at" BIGINT NOT NULL,
-    "version" BIGINT NOT NULL
+    "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "stack_templates_name" ON "stack_templates" ("name");
 CREATE INDEX "stack_templates_by_created_at" ON "stack_templates" ("created_at", "id");
@@ -26,6 +26,6 @@ CREATE TABLE "stack_versions" (
     "created_at" BIGINT NOT NULL,
     "precedence" TEXT COLLATE "C" NOT NULL,
     "pre_release" BOOLEAN NOT NULL,
-    "version" BIGINT NOT NULL
+    "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "stack_versions_version" ON "stack_versions" ("template_id", "precedence");

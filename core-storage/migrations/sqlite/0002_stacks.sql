@@ -9,7 +9,7 @@ CREATE TABLE "stack_templates" (
     "status" TEXT NOT NULL,
     "created_at" INTEGER NOT NULL,
     "updated_at" INTEGER NOT NULL,
-    "version" INTEGER NOT NULL
+    "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "stack_templates_name" ON "stack_templates" ("name");
 CREATE INDEX "stack_templates_by_created_at" ON "stack_templates" ("created_at", "id");
@@ -26,6 +26,6 @@ CREATE TABLE "stack_versions" (
     "created_at" INTEGER NOT NULL,
     "precedence" TEXT NOT NULL,
     "pre_release" INTEGER NOT NULL CHECK ("pre_release" IN (0, 1)),
-    "version" INTEGER NOT NULL
+    "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "stack_versions_version" ON "stack_versions" ("template_id", "precedence");

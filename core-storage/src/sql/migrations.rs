@@ -7,7 +7,9 @@ use sha2::{Digest, Sha256};
 #[derive(Debug)]
 pub(crate) struct Migration {
     pub(crate) name: &'static str,
+    #[cfg(feature = "sqlite")]
     pub(crate) sqlite: &'static str,
+    #[cfg(feature = "postgres")]
     pub(crate) postgres: &'static str,
 }
 
@@ -15,7 +17,9 @@ macro_rules! migrations {
     ($($name:literal),+ $(,)?) => {
         &[$(Migration {
             name: $name,
+            #[cfg(feature = "sqlite")]
             sqlite: include_str!(concat!("../../migrations/sqlite/", $name, ".sql")),
+            #[cfg(feature = "postgres")]
             postgres: include_str!(concat!("../../migrations/postgres/", $name, ".sql")),
         }),+]
     };
@@ -61,7 +65,7 @@ pub(crate) fn pending(
     Ok(pending)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
 
