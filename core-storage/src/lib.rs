@@ -1,6 +1,10 @@
 //! The stores of the Platform Control API Suite: one row engine contract, one description per record; memory, SQLite and Postgres.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod cursor;
+#[cfg(feature = "conformance")]
+pub mod fault;
 mod filter;
 mod guarded;
 pub mod kind;
@@ -16,6 +20,8 @@ pub mod sqlite;
 mod table;
 pub mod tables;
 mod tabular;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+pub mod testing;
 mod unit;
 mod value;
 
