@@ -1,5 +1,6 @@
 //! Every engine runs every case of the conformance suite, directly and behind another `dyn`.
 
+#![expect(clippy::expect_used, reason = "helpers of tests may panic as tests do")]
 #![cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 
 use std::sync::Arc;

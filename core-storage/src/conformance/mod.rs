@@ -71,12 +71,14 @@ pub static ITEMS: Table = Table {
 /// The tables an engine under test needs besides those of the records.
 pub const TABLES: &[&Table] = &[&ITEMS];
 
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// One thing every engine must do.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// What it does, as a claim.
     pub name: &'static str,
-    run: fn(Arc<dyn RowStore>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    run: fn(Arc<dyn RowStore>) -> Running,
 }
 
 impl std::fmt::Debug for Case {
