@@ -62,7 +62,7 @@ pub trait IntoValue {
     fn into_value(self) -> Value;
 }
 
-impl<T: TextValue + ?Sized> IntoValue for &T {
+impl<T: TextValue> IntoValue for &T {
     fn into_value(self) -> Value {
         Value::text(self.as_text())
     }

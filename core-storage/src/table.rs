@@ -95,7 +95,7 @@ impl Unique {
     }
 }
 
-/// A table. The first column is the key (text), the last is `version` (number).
+/// A table. The first column is the key (text), the last is [`VERSION`] (number).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
     /// Its name.
@@ -111,7 +111,7 @@ pub struct Table {
 }
 
 /// The name of the last column of every table.
-pub const VERSION: &str = "version";
+pub const VERSION: &str = "row_version";
 
 impl Table {
     /// The name of the key column.

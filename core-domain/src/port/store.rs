@@ -239,6 +239,13 @@ macro_rules! for_each_record {
             job_leases: $crate::provisioning::JobLease,
             job_holds: $crate::provisioning::JobHold,
             dlq_entries: $crate::provisioning::DlqEntry,
+            // iam
+            users: $crate::iam::User,
+            accounts: $crate::iam::Account,
+            sessions: $crate::iam::Session,
+            organizations: $crate::iam::Organization,
+            members: $crate::iam::Member,
+            platform_suspensions: $crate::iam::PlatformSuspension,
             // stacks
             stack_templates: $crate::stacks::StackTemplate,
             stack_versions: $crate::stacks::StackVersion,

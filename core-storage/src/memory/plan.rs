@@ -20,10 +20,10 @@ pub(super) fn run(rows: &Rows, select: &Select) -> Vec<Arc<Row>> {
         return sorted(select, &order, rows.get(key).into_iter(), limit);
     }
     let descending = order.first().is_some_and(|part| part.descending);
-    if order.iter().all(|part| part.descending == descending) {
-        if let Some(found) = in_index_order(rows, select, &order, &fixed, descending, limit) {
-            return found;
-        }
+    if order.iter().all(|part| part.descending == descending)
+        && let Some(found) = in_index_order(rows, select, &order, &fixed, descending, limit)
+    {
+        return found;
     }
     match best_index(rows, select, &fixed) {
         Some(index) => {

@@ -1,5 +1,6 @@
 //! The tables of all records, a file a service.
 
+mod iam;
 mod shared;
 mod stacks;
 
