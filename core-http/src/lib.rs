@@ -87,4 +87,5 @@
 //! documented ones, and `.mount("/api/v1/stacks", "")` adds the spelling that remains behind the gateway.
 
 pub mod kernel;
+pub mod provisioning;
 pub mod stacks;

@@ -3,7 +3,9 @@
 mod clock;
 mod entropy;
 mod latency;
+mod worker;
 
 pub use clock::SystemClock;
 pub use entropy::SystemEntropy;
 pub use latency::SlowInfrastructure;
+pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

@@ -26,7 +26,12 @@ macro_rules! migrations {
 }
 
 /// Every migration, in the order they run in.
-pub(crate) const ALL: &[Migration] = migrations!["0001_shared", "0002_stacks"];
+pub(crate) const ALL: &[Migration] = migrations![
+    "0001_shared",
+    "0002_stacks",
+    "0003_iam",
+    "0004_provisioning"
+];
 
 /// The table of what has run.
 pub(crate) const LEDGER: &str = "CREATE TABLE IF NOT EXISTS \"schema_migrations\" \

@@ -3,7 +3,7 @@
 use super::carry::{lane_of, refresh_lane};
 use crate::kernel::{Context, HoldId, Reason, Result};
 use crate::port::{Stored, UnitOfWork};
-use crate::provisioning::{HoldScope, HoldSource, JobHold, JobHoldQuery};
+use crate::provisioning::{HoldScope, HoldSource, Job, JobHold, JobHoldQuery, JobStatus};
 
 /// Sets a hold; fine when there is one of this source on this scope. No claim of what it holds begins after the commit.
 /// The caller of the use case behind it has been asked for permission; nothing is checked here.
@@ -47,6 +47,25 @@ pub async fn release_hold(
         refresh(uow, &scope).await?;
     }
     Ok(())
+}
+
+/// Why a queued job is not being claimed, if something holds it: the words of the hold, or its source.
+///
+/// # Errors
+/// When the store failed.
+pub async fn hold_reason(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<String>> {
+    if job.status != JobStatus::Queued {
+        return Ok(None);
+    }
+    let on_lane = JobHoldQuery::OnLane(job.lane.clone());
+    let mut holds = uow.job_holds().list(&on_lane, 10).await?;
+    holds.extend(uow.job_holds().list(&JobHoldQuery::Wide, 1_000).await?);
+    let held = holds.iter().find(|hold| hold.holds(&job.lane, &job.kind));
+    Ok(held.map(|hold| {
+        hold.reason
+            .clone()
+            .unwrap_or_else(|| hold.source.as_str().to_owned())
+    }))
 }
 
 async fn find(

@@ -16,7 +16,7 @@ mod work;
 pub use claim::{Claimed, claim};
 pub use engine::{Outcome, StepEnd, StepWork, Supervisor, Unsupervised, Worker};
 pub use enqueue::{NewJob, enqueue};
-pub use holds::{hold, release_hold};
+pub use holds::{hold, hold_reason, release_hold};
 pub use jobs::{JobFilter, events, get, lease_of, list};
 pub use operate::{cancel, force_complete, replay, retry};
 pub use sweep::{Swept, recover, signal, sweep};
