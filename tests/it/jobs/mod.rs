@@ -1,0 +1,5 @@
+//! The job engine on every store.
+
+mod audit;
+mod engine;
+mod world;
