@@ -10,7 +10,7 @@ use core_domain::provisioning::{
 use super::world::World;
 
 /// Checks I1, I4, I6, I9, I10, I12, I13, I19 and the lanes; panics with what is broken.
-pub async fn invariants_hold(world: &World) {
+pub(super) async fn invariants_hold(world: &World) {
     let mut uow = world.store.begin(Mode::Read).await.unwrap();
     let all = core_domain::provisioning::JobQuery::Of {
         platform_id: None,

@@ -2,4 +2,6 @@
 
 mod audit;
 mod engine;
+mod model;
+mod races;
 mod world;

@@ -21,19 +21,19 @@ use core_storage::{memory, postgres, sqlite, testing};
 use serde_json::{Value, json};
 
 /// Names of the steps of the one kind.
-pub const STEPS: [&str; 3] = ["db", "bucket", "site"];
+pub(super) const STEPS: [&str; 3] = ["db", "bucket", "site"];
 
 /// A provider in memory that can apply and then not answer, fail before it applies, or refuse.
 #[derive(Debug, Default)]
-pub struct FakeProvider {
+pub(super) struct FakeProvider {
     /// Objects by name, with the effect keys that made them.
-    pub objects: Mutex<BTreeMap<String, Vec<String>>>,
+    pub(super) objects: Mutex<BTreeMap<String, Vec<String>>>,
     /// What the next calls do, last first; empty: they work.
-    pub script: Mutex<Vec<Fault>>,
+    pub(super) script: Mutex<Vec<Fault>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     None,
     Before,
     AfterApply,
@@ -165,14 +165,14 @@ impl JobKind for TestKind {
     }
 }
 
-pub struct World {
-    pub store: Arc<dyn Store>,
-    pub clock: Arc<ManualClock>,
-    pub provider: Arc<FakeProvider>,
-    pub kinds: Arc<Kinds>,
-    pub cx: Context,
-    pub operator: Context,
-    pub entropy: Arc<dyn Entropy>,
+pub(super) struct World {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) provider: Arc<FakeProvider>,
+    pub(super) kinds: Arc<Kinds>,
+    pub(super) cx: Context,
+    pub(super) operator: Context,
+    pub(super) entropy: Arc<dyn Entropy>,
     _keeps: Box<dyn std::any::Any + Send + Sync>,
 }
 
@@ -181,7 +181,11 @@ fn start() -> Timestamp {
 }
 
 impl World {
-    fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, keeps: Box<dyn std::any::Any + Send + Sync>) -> Self {
+    fn over(
+        store: Arc<dyn Store>,
+        clock: Arc<ManualClock>,
+        keeps: Box<dyn std::any::Any + Send + Sync>,
+    ) -> Self {
         let entropy: Arc<dyn Entropy> = Arc::new(SeededEntropy::new(7));
         let cx = Context::system(Arc::clone(&entropy));
         let mut operator = cx.clone();
@@ -204,7 +208,7 @@ impl World {
         }
     }
 
-    pub fn memory() -> Self {
+    pub(super) fn memory() -> Self {
         let clock = Arc::new(ManualClock::at(start()));
         let store = memory::open(memory::MemoryConfig {
             clock: clock.clone(),
@@ -213,7 +217,7 @@ impl World {
         Self::over(store, clock, Box::new(()))
     }
 
-    pub async fn sqlite() -> Self {
+    pub(super) async fn sqlite() -> Self {
         let clock = Arc::new(ManualClock::at(start()));
         let folder = tempfile::tempdir().unwrap();
         let mut config =
@@ -223,7 +227,7 @@ impl World {
         Self::over(store, clock, Box::new(folder))
     }
 
-    pub async fn postgres() -> Self {
+    pub(super) async fn postgres() -> Self {
         let clock = Arc::new(ManualClock::at(start()));
         let database = testing::postgres().await;
         let mut config = postgres::PostgresConfig::new(&database.url, [7_u8; 32]);
@@ -232,7 +236,7 @@ impl World {
         Self::over(store, clock, Box::new(database))
     }
 
-    pub fn worker(&self) -> Worker {
+    pub(super) fn worker(&self) -> Worker {
         Worker::new(
             Arc::clone(&self.store),
             self.provider.clone(),
@@ -242,7 +246,7 @@ impl World {
         )
     }
 
-    pub async fn create(&self, lane: usize, kind: &'static str, front: bool) -> JobId {
+    pub(super) async fn create(&self, lane: usize, kind: &'static str, front: bool) -> JobId {
         let platform = platform(lane);
         let job = transact(self.store.as_ref(), |uow, _| {
             let mut new = NewJob::for_platform(kind, platform.clone(), &STEPS);
@@ -254,7 +258,7 @@ impl World {
         job.id.clone()
     }
 
-    pub async fn job(&self, id: &JobId) -> Job {
+    pub(super) async fn job(&self, id: &JobId) -> Job {
         let mut uow = self
             .store
             .begin(core_domain::port::Mode::Auto)
@@ -268,7 +272,7 @@ impl World {
             .into_inner()
     }
 
-    pub async fn jobs(&self) -> Vec<Stored<Job>> {
+    pub(super) async fn jobs(&self) -> Vec<Stored<Job>> {
         let mut uow = self
             .store
             .begin(core_domain::port::Mode::Auto)
@@ -281,15 +285,15 @@ impl World {
         uow.jobs().list(&all, 10_000).await.unwrap()
     }
 
-    pub fn tick(&self, seconds: u64) {
+    pub(super) fn tick(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 }
 
-pub fn platform(lane: usize) -> PlatformId {
+pub(super) fn platform(lane: usize) -> PlatformId {
     PlatformId::parse(&format!("p{lane}")).unwrap()
 }
 
-pub fn lane(number: usize) -> LaneKey {
+pub(super) fn lane(number: usize) -> LaneKey {
     LaneKey::platform(&platform(number))
 }
