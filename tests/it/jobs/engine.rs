@@ -8,7 +8,8 @@ use core_domain::use_case::provisioning::{Outcome, Unsupervised};
 use super::audit::invariants_hold;
 use super::world::{Fault, World};
 
-async fn until_idle(world: &World) {
+/// Works until every job has ended; time passes when there is nothing to do.
+pub(super) async fn until_idle(world: &World) {
     let worker = world.worker();
     for _ in 0..400 {
         worker.sweep().await.unwrap();
@@ -68,7 +69,6 @@ async fn survives_provider_faults(world: World, seed: u64) {
 #[tokio::test]
 async fn no_fault_of_the_provider_makes_a_thing_twice() {
     for seed in 0..150 {
-        println!("seed {seed}");
         survives_provider_faults(World::memory(), seed).await;
     }
     survives_provider_faults(World::sqlite().await, 1).await;

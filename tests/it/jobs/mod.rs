@@ -1,6 +1,9 @@
 //! The job engine on every store.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 mod audit;
+mod crash;
 mod engine;
 mod model;
 mod races;

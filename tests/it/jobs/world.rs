@@ -17,7 +17,8 @@ use core_domain::provisioning::{
 };
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::{NewJob, Worker, enqueue};
-use core_storage::{memory, postgres, sqlite, testing};
+use core_storage::fault::FaultStore;
+use core_storage::{RecordStore, memory, postgres, sqlite, testing};
 use serde_json::{Value, json};
 
 /// Names of the steps of the one kind.
@@ -215,6 +216,14 @@ impl World {
             cursor_key: [7_u8; 32].into(),
         });
         Self::over(store, clock, Box::new(()))
+    }
+
+    /// In memory, over an engine that fails when told to.
+    pub(super) fn faulty() -> (Self, FaultStore) {
+        let clock = Arc::new(ManualClock::at(start()));
+        let faults = FaultStore::new(memory::rows(clock.clone()));
+        let store = RecordStore::new(Arc::new(faults.clone()), [7_u8; 32]);
+        (Self::over(Arc::new(store), clock, Box::new(())), faults)
     }
 
     pub(super) async fn sqlite() -> Self {
