@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::rows::{Entry, Index, Rows, Slot};
 use crate::filter::{Filter, Op, prefix_end};
-use crate::query::{Order, Select, compare_places};
+use crate::query::{Order, Select, compare_places, place};
 use crate::value::{Row, Value};
 
 /// The rows that are meant, in order.
@@ -92,11 +92,11 @@ fn in_index_order(
     };
     let (mut from, mut to) = bounds(rows, index, &select.filter, fixed);
     if let Some(after) = &select.after {
-        let place = Bound::Excluded(entry_of_place(index, key, order, after, fixed));
+        let start = Bound::Excluded(entry_of_place(index, key, order, after, fixed));
         if descending {
-            to = lower_of(to, place);
+            to = lower_of(to, start);
         } else {
-            from = higher_of(from, place);
+            from = higher_of(from, start);
         }
     }
     if is_empty(&from, &to) {
@@ -259,7 +259,7 @@ fn sorted<'r>(
 ) -> Vec<Arc<Row>> {
     let mut found: Vec<(Vec<Value>, &Arc<Row>)> = candidates
         .filter(|row| select.filter.matches(select.table, row))
-        .map(|row| (select.place_of(row), row))
+        .map(|row| (place(order, select.table, row), row))
         .filter(|(place, _)| {
             let after = select.after.as_ref();
             after.is_none_or(|after| compare_places(order, place, after).is_gt())
