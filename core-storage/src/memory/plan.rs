@@ -76,6 +76,13 @@ fn in_index_order(
     descending: bool,
     limit: usize,
 ) -> Option<Vec<Arc<Row>>> {
+    if select
+        .after
+        .as_ref()
+        .is_some_and(|after| leaves_fixed(order, after, fixed))
+    {
+        return None;
+    }
     let wanted: Vec<&str> = order
         .iter()
         .map(|part| part.column)
@@ -112,6 +119,12 @@ fn in_index_order(
         walk.filter(meant).take(limit).cloned().collect()
     };
     Some(found)
+}
+
+/// Tells whether a place lies outside what the filter ties the order to; an index cannot find its neighbours then.
+fn leaves_fixed(order: &[Order], after: &[Value], fixed: &[(&'static str, &Value)]) -> bool {
+    let mut places = order.iter().zip(after);
+    places.any(|(part, at)| value_of(fixed, part.column).is_some_and(|value| value != at))
 }
 
 fn by_key(rows: &Rows, select: &Select, descending: bool, limit: usize) -> Vec<Arc<Row>> {
