@@ -2,6 +2,8 @@
 
 mod clock;
 mod entropy;
+mod latency;
 
 pub use clock::SystemClock;
 pub use entropy::SystemEntropy;
+pub use latency::SlowInfrastructure;
