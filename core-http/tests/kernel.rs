@@ -1,5 +1,7 @@
 //! What holds for every endpoint, shown on the stack registry's.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The stack registry through its tower service, over the memory store.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
