@@ -89,6 +89,8 @@ pub async fn rows(
             SqliteSynchronous::Normal
         });
     let writer = SqlitePoolOptions::new()
+        // The database is in this process: there is no connection that could have broken meanwhile.
+        .test_before_acquire(false)
         .max_connections(1)
         .connect_with(options.clone().create_if_missing(true))
         .await
@@ -97,6 +99,8 @@ pub async fn rows(
     migrate(&mut transaction, Dialect::Sqlite, extra).await?;
     transaction.commit().await.map_err(failure)?;
     let readers = SqlitePoolOptions::new()
+        // The database is in this process: there is no connection that could have broken meanwhile.
+        .test_before_acquire(false)
         .max_connections(config.readers.max(1))
         .connect_with(options.read_only(true))
         .await

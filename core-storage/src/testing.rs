@@ -217,3 +217,23 @@ fn stop_at_the_end(before: &[String], programs: &Path, folder: &Path) -> Result<
     std::mem::forget(shell.stdin.take());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::on_server;
+
+    #[test]
+    fn a_database_takes_the_place_of_the_one_in_the_address() {
+        let cases = [
+            ("postgres://a:b@h:1/postgres", "postgres://a:b@h:1/x"),
+            ("postgres://h", "postgres://h/x"),
+            (
+                "postgres://h/y?sslmode=disable",
+                "postgres://h/x?sslmode=disable",
+            ),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(on_server(url, "x"), expected);
+        }
+    }
+}

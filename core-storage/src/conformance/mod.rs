@@ -113,6 +113,7 @@ cases! {
     rows::every_value_comes_back_as_it_was,
     rows::an_update_changes_what_is_meant_and_nothing_else,
     rows::sums_are_grouped_and_ordered,
+    rows::what_a_column_cannot_hold_is_refused,
     rows::a_reader_cannot_write,
     rows::an_error_ends_the_unit,
     queries::filters_mean_the_same_as_in_memory,

@@ -79,6 +79,29 @@ pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {
     );
 }
 
+pub(super) async fn what_a_column_cannot_hold_is_refused(store: Arc<dyn RowStore>) {
+    let wrong = [
+        ("rank", Value::text("1")),
+        ("rank", Value::Null),
+        ("flag", Value::Int(1)),
+        ("name", Value::Bool(true)),
+        ("name", Value::text("a\0b")),
+    ];
+    for (column, value) in wrong {
+        let Ok(mut tx) = store.begin(Mode::Write).await else {
+            panic!("a unit can be opened");
+        };
+        let row = with(item("wrong", "1", 0), column, value.clone());
+        let refused = tx.insert(&ITEMS, row).await;
+        assert!(
+            matches!(refused, Err(StoreError::Backend(_))),
+            "{column} {value:?}"
+        );
+        tx.rollback().await;
+    }
+    assert_eq!(read(&store, &of("wrong")).await.len(), 0);
+}
+
 pub(super) async fn a_reader_cannot_write(store: Arc<dyn RowStore>) {
     for mode in [Mode::Auto, Mode::Read] {
         let Ok(mut tx) = store.begin(mode).await else {
