@@ -1,6 +1,7 @@
 //! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, callers.
 
 mod caller;
+mod canonical;
 mod context;
 mod entropy;
 mod error;
@@ -12,6 +13,7 @@ mod text_value;
 mod time;
 
 pub use caller::{Caller, Membership, Role};
+pub use canonical::canonical_json;
 pub use context::{Context, RequestInfo};
 pub use entropy::{Entropy, SeededEntropy, secret_token};
 pub use error::{Code, Error, Issue, Result};

@@ -1,0 +1,91 @@
+//! The error envelope, the one place that writes it.
+
+use core_domain::kernel::{Code, Error};
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Map, Value, json};
+
+use super::{Body, bytes_body, status_of};
+
+/// What surrounds an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorStyle {
+    /// `{"error":{code,message,requestId,details}}`.
+    #[default]
+    Envelope,
+    /// The envelope without `details`.
+    NoDetails,
+    /// The envelope, and `code` and `message` beside it, as better-auth's clients want.
+    TopLevelCode,
+    /// `{"error":code,"error_description":message}`, as RFC 6749 wants.
+    OAuth,
+}
+
+/// The answer to a request that failed. What broke on our side goes to the log alone.
+#[must_use]
+pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Response<Body> {
+    let code = error.code();
+    let status = status_of(code);
+    if status.is_server_error() {
+        tracing::error!(request_id, code = code.as_str(), cause = ?error, "request failed");
+    }
+    let message = if matches!(error, Error::Store(_)) {
+        store_message(code).to_owned()
+    } else {
+        error.to_string()
+    };
+    let details = error.details();
+    let mut response = Response::new(bytes_body(
+        body(code, &message, request_id, &details, style).to_string(),
+    ));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(seconds) = retry_after(code, &details) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn body(code: Code, message: &str, request_id: &str, details: &Value, style: ErrorStyle) -> Value {
+    if style == ErrorStyle::OAuth {
+        return json!({ "error": code.as_str(), "error_description": message });
+    }
+    let mut error = Map::new();
+    error.insert("code".into(), code.as_str().into());
+    error.insert("message".into(), message.into());
+    error.insert("requestId".into(), request_id.into());
+    if style != ErrorStyle::NoDetails {
+        error.insert("details".into(), details.clone());
+    }
+    let mut body = json!({ "error": error });
+    if style == ErrorStyle::TopLevelCode {
+        body["code"] = code.as_str().into();
+        body["message"] = message.into();
+    }
+    body
+}
+
+const fn store_message(code: Code) -> &'static str {
+    match code {
+        Code::InvalidCursor => "The cursor does not belong to this list.",
+        Code::Conflict => "The request contradicts what is stored.",
+        Code::ServiceUnavailable => "This is not possible at the moment.",
+        _ => "Something went wrong on our side.",
+    }
+}
+
+/// Whole seconds; from `details.retryAfter` where the refusal knows better.
+fn retry_after(code: Code, details: &Value) -> Option<u64> {
+    let known = details.get("retryAfter").and_then(Value::as_u64);
+    match code {
+        Code::IdempotencyInProgress | Code::ServiceUnavailable => Some(known.unwrap_or(1)),
+        Code::RateLimited => known,
+        _ => None,
+    }
+}

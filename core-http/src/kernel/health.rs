@@ -1,0 +1,43 @@
+//! The paths every service answers by itself.
+
+use core_domain::port::{Mode, StoreError};
+use http::{HeaderMap, StatusCode};
+use serde_json::json;
+
+use super::{App, Reply};
+
+/// The answer to `/health`, `/livez` and `/readyz`; `None` for another path.
+pub(super) async fn answer(app: &App, service: &str, path: &str) -> Option<Reply> {
+    let (status, body) = match path {
+        "/livez" => (
+            StatusCode::OK,
+            json!({ "status": "ok", "service": service }),
+        ),
+        "/health" | "/readyz" => {
+            let store = look(app).await;
+            let word = if store.is_ok() { "ok" } else { "degraded" };
+            let checks = json!({ "store": if store.is_ok() { "ok" } else { "failed" } });
+            let status = if path == "/readyz" && store.is_err() {
+                StatusCode::SERVICE_UNAVAILABLE
+            } else {
+                StatusCode::OK
+            };
+            (
+                status,
+                json!({ "status": word, "service": service, "checks": checks }),
+            )
+        }
+        _ => return None,
+    };
+    Some(Reply {
+        status,
+        body: Some(body.to_string()),
+        headers: HeaderMap::new(),
+        tag: None,
+    })
+}
+
+async fn look(app: &App) -> Result<(), StoreError> {
+    app.store.begin(Mode::Auto).await?.now().await?;
+    Ok(())
+}

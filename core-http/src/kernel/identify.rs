@@ -1,0 +1,88 @@
+//! Who calls a service: by what a gateway in the same process says, or by the service key.
+
+use async_trait::async_trait;
+use core_domain::kernel::{
+    Caller, Membership, OrganizationId, PlatformId, Result, Role, TextValue, UserId,
+};
+use http::header;
+use http::request::Parts;
+
+use super::App;
+
+/// Finds out who calls. IAM has its own, for sessions; everybody else uses [`ServiceKeyOnly`].
+#[async_trait]
+pub trait Identify: Send + Sync + std::fmt::Debug {
+    /// The caller behind the request.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED` for a credential that is not valid; anything else when it could not be looked up.
+    async fn identify(&self, app: &App, request: &Parts) -> Result<Caller>;
+}
+
+/// Callers are known by the gateway's word or by the service key; everybody else is anonymous.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServiceKeyOnly;
+
+#[async_trait]
+impl Identify for ServiceKeyOnly {
+    async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
+        Ok(known_caller(app, request).unwrap_or_else(|| unknown_caller(app)))
+    }
+}
+
+/// The caller, when a gateway in this process has identified them or the request bears the service key.
+#[must_use]
+pub fn known_caller(app: &App, request: &Parts) -> Option<Caller> {
+    if let Some(caller) = request.extensions.get::<Caller>() {
+        return Some(caller.clone());
+    }
+    let presented = bearer(request)?;
+    let key = app.service_key.as_ref()?;
+    key.is(presented).then(|| on_behalf_of(request))
+}
+
+/// The caller when nothing is known of them: nobody; without a service key anybody is let in (local development).
+#[must_use]
+pub fn unknown_caller(app: &App) -> Caller {
+    if app.service_key.is_some() {
+        return Caller::Anonymous;
+    }
+    Caller::Service {
+        name: "unauthenticated".to_owned(),
+    }
+}
+
+fn bearer(request: &Parts) -> Option<&str> {
+    let value = request.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whoever holds the service key may say for whom they call.
+fn on_behalf_of(request: &Parts) -> Caller {
+    let text = |name: &str| request.headers.get(name).and_then(|v| v.to_str().ok());
+    let Some(user_id) = text("x-core-user-id").and_then(UserId::parse) else {
+        return Caller::Service {
+            name: "service-key".to_owned(),
+        };
+    };
+    let role = text("x-core-role").and_then(Role::from_text);
+    let platform_id = text("x-core-platform-id").and_then(PlatformId::parse);
+    let organization_id = text("x-core-organization-id")
+        .or_else(|| platform_id.as_ref().map(PlatformId::as_str))
+        .and_then(OrganizationId::parse);
+    let membership = role
+        .zip(organization_id)
+        .map(|(role, organization_id)| Membership {
+            organization_id,
+            platform_id,
+            role,
+            permissions: role.permissions(),
+            operates: text("x-core-operator") == Some("true"),
+        });
+    Caller::User {
+        user_id,
+        session_id: None,
+        membership,
+    }
+}

@@ -1,0 +1,62 @@
+//! What a handler is given of the request.
+
+use core_domain::kernel::TextValue;
+
+use super::Body;
+
+/// Path parameters, query and body, checked and typed. `()` stands for none.
+#[derive(Clone, Debug)]
+pub struct Input<P = (), Q = (), B = ()> {
+    /// The path parameters, in their order: `(PlatformId,)`.
+    pub path: P,
+    /// The query: a struct with `Deserialize` and `JsonSchema`.
+    pub query: Q,
+    /// The body: a struct with `Deserialize` and `JsonSchema`.
+    pub body: B,
+}
+
+/// As [`Input`], with the body as it comes in, unread and of any size.
+#[derive(Debug)]
+pub struct RawInput<P = (), Q = ()> {
+    /// The path parameters, in their order.
+    pub path: P,
+    /// The query.
+    pub query: Q,
+    /// The body.
+    pub body: Body,
+}
+
+/// The parameters of a path: a tuple of typed ids, validated texts or closed words.
+///
+/// A text that is not of its type is "not found": there can be no such thing.
+pub trait PathParams: Sized + Send + 'static {
+    /// How many there are; must be as many as the path names.
+    const COUNT: usize;
+
+    /// Reads them from the decoded path segments.
+    fn parse(segments: &[String]) -> Option<Self>;
+}
+
+impl PathParams for () {
+    const COUNT: usize = 0;
+
+    fn parse(_: &[String]) -> Option<Self> {
+        Some(())
+    }
+}
+
+macro_rules! path_params {
+    ($count:literal: $($name:ident $index:tt),+) => {
+        impl<$($name: TextValue + 'static),+> PathParams for ($($name,)+) {
+            const COUNT: usize = $count;
+
+            fn parse(segments: &[String]) -> Option<Self> {
+                Some(($($name::from_text(segments.get($index)?)?,)+))
+            }
+        }
+    };
+}
+path_params!(1: A 0);
+path_params!(2: A 0, B 1);
+path_params!(3: A 0, B 1, C 2);
+path_params!(4: A 0, B 1, C 2, D 3);

@@ -1,0 +1,228 @@
+//! The list shapes P1 to P5 of the interface, and page sizes.
+
+use core_domain::kernel::{Cursor, Page, PageRequest};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A page size: 1 to 100, more is clamped to 100, less is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit<const DEFAULT: u32 = 50>(pub u32);
+
+impl<const DEFAULT: u32> Default for Limit<DEFAULT> {
+    fn default() -> Self {
+        Self(DEFAULT)
+    }
+}
+
+impl<'de, const DEFAULT: u32> Deserialize<'de> for Limit<DEFAULT> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wanted = u64::deserialize(deserializer)?;
+        Ok(Self(u32::try_from(wanted.clamp(1, 100)).unwrap_or(100)))
+    }
+}
+
+impl<const DEFAULT: u32> JsonSchema for Limit<DEFAULT> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Limit{DEFAULT}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "default": DEFAULT,
+            "description": "How many records; more than 100 is taken as 100." })
+    }
+}
+
+/// A page size: 1 to 100, anything else is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StrictLimit<const DEFAULT: u32>(pub u32);
+
+impl<const DEFAULT: u32> Default for StrictLimit<DEFAULT> {
+    fn default() -> Self {
+        Self(DEFAULT)
+    }
+}
+
+impl<'de, const DEFAULT: u32> Deserialize<'de> for StrictLimit<DEFAULT> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u32::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<const DEFAULT: u32> JsonSchema for StrictLimit<DEFAULT> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("StrictLimit{DEFAULT}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": 100, "default": DEFAULT })
+    }
+}
+
+/// The page a query with `limit` and `cursor` asks for.
+#[must_use]
+pub fn page_request(limit: u32, cursor: Option<String>) -> PageRequest {
+    PageRequest {
+        limit,
+        cursor: cursor.map(Cursor),
+    }
+}
+
+/// `{data, total}`: a bounded list, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Counted_{T}")]
+pub struct Counted<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// P1: registry lists.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ListP1_{T}")]
+pub struct ListP1<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// Where they stand in the list.
+    pub pagination: PaginationP1,
+}
+
+/// The pagination of P1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaginationP1 {
+    /// Whether another page follows.
+    pub has_more: bool,
+    /// Where it begins.
+    pub next_cursor: Option<String>,
+    /// How many records match in all.
+    pub total: u64,
+}
+
+impl<T> From<Page<T>> for ListP1<T> {
+    fn from(page: Page<T>) -> Self {
+        Self {
+            pagination: PaginationP1 {
+                has_more: page.next.is_some(),
+                next_cursor: page.next.map(|c| c.0),
+                total: page.total,
+            },
+            data: page.items,
+        }
+    }
+}
+
+/// P2: the provisioning job list.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ListP2_{T}")]
+pub struct ListP2<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// Where they stand in the list.
+    pub pagination: PaginationP2,
+}
+
+/// The pagination of P2.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaginationP2 {
+    /// The page size.
+    pub limit: u32,
+    /// The cursor of this page.
+    pub cursor: Option<String>,
+    /// The cursor of the next one.
+    pub next_cursor: Option<String>,
+    /// How many records this page has.
+    pub count: usize,
+}
+
+impl<T> ListP2<T> {
+    /// The answer to this request.
+    #[must_use]
+    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+        Self {
+            pagination: PaginationP2 {
+                limit: asked.limit,
+                cursor: asked.cursor.as_ref().map(|c| c.0.clone()),
+                next_cursor: page.next.map(|c| c.0),
+                count: page.items.len(),
+            },
+            data: page.items,
+        }
+    }
+}
+
+/// P3: the dead-letter list.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ListP3_{T}")]
+pub struct ListP3<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// Where they stand in the list.
+    pub pagination: PaginationP3,
+}
+
+/// The pagination of P3.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PaginationP3 {
+    /// The page size.
+    pub limit: u32,
+    /// The cursor of the next page.
+    pub cursor: Option<String>,
+}
+
+impl<T> ListP3<T> {
+    /// The answer to this request.
+    #[must_use]
+    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+        Self {
+            pagination: PaginationP3 {
+                limit: asked.limit,
+                cursor: page.next.map(|c| c.0),
+            },
+            data: page.items,
+        }
+    }
+}
+
+/// P4: records and the cursor of the next page.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ListP4_{T}")]
+pub struct ListP4<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// The cursor of the next page.
+    pub cursor: Option<String>,
+}
+
+impl<T> From<Page<T>> for ListP4<T> {
+    fn from(page: Page<T>) -> Self {
+        Self {
+            data: page.items,
+            cursor: page.next.map(|c| c.0),
+        }
+    }
+}
+
+/// P5: as P4, and whether another page follows.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListP5_{T}")]
+pub struct ListP5<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// The cursor of the next page.
+    pub cursor: Option<String>,
+    /// Whether another page follows.
+    pub has_more: bool,
+}
+
+impl<T> From<Page<T>> for ListP5<T> {
+    fn from(page: Page<T>) -> Self {
+        Self {
+            has_more: page.next.is_some(),
+            data: page.items,
+            cursor: page.next.map(|c| c.0),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Request ids.
+
+use core_domain::kernel::new_uuid;
+use http::HeaderMap;
+
+use super::App;
+
+/// The id of a request: what the gateway or the client calls it, if that is fit to be repeated, else a new one.
+#[must_use]
+pub fn request_id(app: &App, headers: &HeaderMap) -> String {
+    ["x-core-request-id", "x-request-id"]
+        .into_iter()
+        .find_map(|name| presented(headers, name))
+        .unwrap_or_else(|| new_uuid(app.clock.now(), app.entropy.as_ref()))
+}
+
+/// The header's value, when it is there exactly once and of 1 to 128 characters `[A-Za-z0-9._:-]`.
+fn presented(headers: &HeaderMap, name: &str) -> Option<String> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    let fit = values.next().is_none()
+        && (1..=128).contains(&value.len())
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'));
+    fit.then(|| value.to_owned())
+}

@@ -1,0 +1,196 @@
+//! A service: its table of endpoints as a `tower::Service`.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use bytes::{Buf, Bytes};
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+
+use super::router::{Mount, Router};
+use super::{App, Body, BoxError, Endpoint, Identify, ServiceKeyOnly, openapi, pipeline};
+
+/// Why a table of endpoints is no service.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// Two rows answer the same method and path.
+    #[error("two rows answer {0}")]
+    Duplicate(String),
+    /// Two rows have the same operation id.
+    #[error("two rows have the operation id {0}")]
+    Operation(&'static str),
+    /// A path the router cannot take.
+    #[error("bad path {0}")]
+    Path(String),
+    /// A handler takes another number of path parameters than its path has.
+    #[error("{0} takes another number of parameters than its path has")]
+    Params(&'static str),
+    /// The schema of a shape cannot be compiled.
+    #[error("schema of {0}: {1}")]
+    Schema(&'static str, String),
+}
+
+/// What is known of a service besides the request.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) name: &'static str,
+    pub(super) app: Arc<App>,
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) router: Router,
+    pub(super) identify: Arc<dyn Identify>,
+    pub(super) better_auth: Option<&'static str>,
+    pub(super) openapi: String,
+}
+
+/// A service, ready to be called: in process, or behind any server that takes tower services. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Service(Arc<Inner>);
+
+/// A service being put together.
+#[derive(Debug)]
+pub struct ServiceBuilder {
+    name: &'static str,
+    app: Arc<App>,
+    endpoints: Vec<Endpoint>,
+    mounts: Vec<Mount>,
+    identify: Arc<dyn Identify>,
+    better_auth: Option<&'static str>,
+}
+
+impl ServiceBuilder {
+    /// Answers documented paths that begin with `from` also with `to` in its place: the spelling that remains when a
+    /// gateway took its prefix off. Of several mounts the first that fits a path is used.
+    #[must_use]
+    pub fn mount(mut self, from: &'static str, to: &'static str) -> Self {
+        self.mounts.push(Mount { from, to });
+        self
+    }
+
+    /// Finds out in another way who calls.
+    #[must_use]
+    pub fn identify(mut self, identify: Arc<dyn Identify>) -> Self {
+        self.identify = identify;
+        self
+    }
+
+    /// Puts `code` and `message` beside the envelope below this path, unknown routes included.
+    #[must_use]
+    pub fn better_auth_errors_below(mut self, path: &'static str) -> Self {
+        self.better_auth = Some(path);
+        self
+    }
+
+    /// Checks the table and compiles it.
+    ///
+    /// # Errors
+    /// [`ServiceError`] says which row is wrong.
+    pub fn build(self) -> Result<Service, ServiceError> {
+        let mut operations = BTreeSet::new();
+        for endpoint in &self.endpoints {
+            let operation = endpoint.operation();
+            if !operations.insert(operation) {
+                return Err(ServiceError::Operation(operation));
+            }
+            if let Some(why) = &endpoint.shapes.broken {
+                return Err(ServiceError::Schema(operation, why.clone()));
+            }
+            let params = endpoint.shapes.params;
+            if endpoint
+                .paths()
+                .any(|path| path.matches('{').count() != params)
+            {
+                return Err(ServiceError::Params(operation));
+            }
+        }
+        let router = Router::of(&self.endpoints, &self.mounts)?;
+        let openapi =
+            openapi::document(self.name, &self.app.public_url, &self.endpoints).to_string();
+        Ok(Service(Arc::new(Inner {
+            name: self.name,
+            app: self.app,
+            endpoints: self.endpoints,
+            router,
+            identify: self.identify,
+            better_auth: self.better_auth,
+            openapi,
+        })))
+    }
+}
+
+impl Service {
+    /// Begins a service of these rows.
+    #[must_use]
+    pub fn builder(name: &'static str, app: Arc<App>, endpoints: Vec<Endpoint>) -> ServiceBuilder {
+        ServiceBuilder {
+            name,
+            app,
+            endpoints,
+            mounts: Vec::new(),
+            identify: Arc::new(ServiceKeyOnly),
+            better_auth: None,
+        }
+    }
+
+    /// The name of the service.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.0.endpoints
+    }
+
+    /// The row that answers a method and path; `prefix` is what a gateway took off before.
+    #[must_use]
+    pub fn find(&self, method: &Method, path: &str, prefix: Option<&str>) -> Option<&Endpoint> {
+        let row = self.0.router.find(path, prefix)?.row(method)?;
+        self.0.endpoints.get(row)
+    }
+
+    /// The OpenAPI 3.1 description, as JSON text.
+    #[must_use]
+    pub fn openapi(&self) -> &str {
+        &self.0.openapi
+    }
+
+    /// Answers a request.
+    pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        pipeline::answer(&self.0, request).await
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        let request = request.map(|body| {
+            body.map_frame(|frame| frame.map_data(into_bytes))
+                .map_err(Into::into)
+                .boxed_unsync()
+        });
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+fn into_bytes(mut data: impl Buf) -> Bytes {
+    data.copy_to_bytes(data.remaining())
+}
