@@ -1,1 +1,7 @@
+//! IAM through its tower service, over the memory store.
 
+mod auth;
+mod forgery;
+mod operators;
+mod own_sessions;
+mod world;
