@@ -15,6 +15,7 @@ pub mod gateway;
 pub mod iam;
 pub mod kernel;
 pub mod port;
+pub mod provisioning;
 pub mod registry;
 pub mod shared;
 pub mod stacks;

@@ -239,6 +239,13 @@ macro_rules! for_each_record {
             organizations: $crate::iam::Organization,
             members: $crate::iam::Member,
             platform_suspensions: $crate::iam::PlatformSuspension,
+            // provisioning
+            jobs: $crate::provisioning::Job,
+            job_events: $crate::provisioning::JobEvent,
+            job_lanes: $crate::provisioning::JobLane,
+            job_leases: $crate::provisioning::JobLease,
+            job_holds: $crate::provisioning::JobHold,
+            dlq_entries: $crate::provisioning::DlqEntry,
             // stacks
             stack_templates: $crate::stacks::StackTemplate,
             stack_versions: $crate::stacks::StackVersion,
