@@ -1,5 +1,6 @@
 //! IAM over HTTP: better-auth's routes for people and browsers, and the suite's own.
 
+mod authority;
 mod bootstrap;
 mod config;
 mod cookies;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use core_domain::kernel::Code;
 use http::StatusCode;
 
+pub use authority::SessionAuthority;
 pub use config::IamConfig;
 
 use crate::kernel::{Access, App, Endpoint, ErrorStyle, Service, ServiceError, delete, get, post};

@@ -2,6 +2,7 @@
 
 mod auth;
 mod forgery;
+mod gateway;
 mod operators;
 mod own_sessions;
 mod world;

@@ -8,9 +8,7 @@ use core_domain::iam::OrganizationType;
 use core_domain::kernel::{
     Context, ManualClock, Name, PlatformId, RequestInfo, SeededEntropy, Slug, Timestamp, UserId,
 };
-use core_domain::port::{
-    BlobError, Blobs, Mode, NoWake, PasswordError, PasswordHasher, transact,
-};
+use core_domain::port::{BlobError, Blobs, Mode, NoWake, PasswordError, PasswordHasher, transact};
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::iam::{NewOrganization, create_organization_with_owner};
 use core_storage::memory::{MemoryConfig, open};
@@ -85,7 +83,9 @@ impl Answer {
     /// What a browser would send back of the session cookie.
     pub(super) fn cookie(&self) -> String {
         let all = self.cookies();
-        let cookie = all.iter().find(|c| c.starts_with("better-auth.session_token="));
+        let cookie = all
+            .iter()
+            .find(|c| c.starts_with("better-auth.session_token="));
         cookie.unwrap().split(';').next().unwrap().to_owned()
     }
 
