@@ -3,7 +3,7 @@
 use crate::iam::{
     Member, MemberQuery, Organization, Session, SessionQuery, Standing, TokenHash, User, membership,
 };
-use crate::kernel::{Caller, Result, Role};
+use crate::kernel::{Caller, Result, Role, SessionId};
 use crate::port::{Stored, UnitOfWork};
 
 /// The organization a session acts for, and the user's place in it.
@@ -24,6 +24,8 @@ pub struct ResolvedSession {
     pub user: Stored<User>,
     /// The active organization, as long as the user is a member of it.
     pub place: Option<Place>,
+    /// Whether the session should be extended now, with [`extend_session`] in a write unit.
+    pub extension_due: bool,
 }
 
 impl ResolvedSession {
@@ -50,9 +52,35 @@ pub async fn resolve_session(
     uow: &mut dyn UnitOfWork,
     token: &str,
 ) -> Result<Option<ResolvedSession>> {
-    let Some((session, _)) = live_session(uow, token).await? else {
+    match live_session(uow, token).await? {
+        Some((session, standing)) => with_belongings(uow, session, standing).await,
+        None => Ok(None),
+    }
+}
+
+/// As [`resolve_session`], for a caller who is known already.
+///
+/// # Errors
+/// When the store failed.
+pub async fn resolve_session_of(
+    uow: &mut dyn UnitOfWork,
+    id: &SessionId,
+) -> Result<Option<ResolvedSession>> {
+    let Some(session) = uow.sessions().get(id.as_str()).await? else {
         return Ok(None);
     };
+    let standing = session.standing(uow.now().await?);
+    with_belongings(uow, session, standing).await
+}
+
+async fn with_belongings(
+    uow: &mut dyn UnitOfWork,
+    session: Stored<Session>,
+    standing: Standing,
+) -> Result<Option<ResolvedSession>> {
+    if standing == Standing::Expired {
+        return Ok(None);
+    }
     let Some(user) = uow.users().get(session.user_id.as_str()).await? else {
         return Ok(None);
     };
@@ -61,6 +89,7 @@ pub async fn resolve_session(
         session,
         user,
         place,
+        extension_due: matches!(standing, Standing::ExtendTo(_)),
     }))
 }
 
