@@ -4,6 +4,7 @@
 
 mod audit;
 mod crash;
+mod driver;
 mod engine;
 mod model;
 mod races;

@@ -40,6 +40,10 @@ pub(super) enum Fault {
     AfterApply,
     Throttled,
     Permanent,
+    /// The step breaks down.
+    Panic,
+    /// No answer, ever.
+    Hang,
 }
 
 #[async_trait]
@@ -61,6 +65,8 @@ impl Infrastructure for FakeProvider {
                 });
             }
             Fault::Permanent => return Err(ProviderError::Permanent("no".into())),
+            Fault::Panic => panic!("a step breaks down"),
+            Fault::Hang => return std::future::pending().await,
             Fault::None | Fault::AfterApply => {}
         }
         let name = request.resource.name.clone();
