@@ -15,9 +15,7 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// The pause after the n-th failure before any luck of the draw: 2 s, doubled each time, at most 5 min.
 fn delay_ms(failures: i64) -> u64 {
-    let doublings = u32::try_from(failures.saturating_sub(1))
-        .unwrap_or(0)
-        .min(20);
+    let doublings = failures.saturating_sub(1).clamp(0, 20);
     FIRST_MS.saturating_mul(1_u64 << doublings).min(LONGEST_MS)
 }
 
