@@ -12,8 +12,10 @@
 //! [`port::for_each_record`], describe its table in `core-storage/src/tables`, and add one migration per SQL dialect.
 
 pub mod gateway;
+pub mod iam;
 pub mod kernel;
 pub mod port;
+pub mod provisioning;
 pub mod registry;
 pub mod shared;
 pub mod stacks;

@@ -87,6 +87,7 @@
 //! documented ones, and `.mount("/api/v1/stacks", "")` adds the spelling that remains behind the gateway.
 
 pub mod gateway;
+pub mod iam;
 pub mod kernel;
 mod serve;
 

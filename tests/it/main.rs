@@ -1,1 +1,3 @@
-//! Whole-suite tests.
+//! Whole-suite tests: what no single crate can say about itself.
+
+mod architecture;

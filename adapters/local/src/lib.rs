@@ -1,1 +1,44 @@
 //! Infrastructure on this machine: SQLite files, bucket folders, a static-site host and stored worker bundles.
+//!
+//! [`LocalInfrastructure`] implements the infrastructure port in one folder; [`SiteHost`] serves its sites;
+//! [`FileBlobs`] and [`MemoryBlobs`] keep uploads. What is in the folder:
+//!
+//! ```text
+//! d1/{name}/      manifest.json  database.sqlite
+//! kv/{name}/      manifest.json  entries.sqlite
+//! queue/{name}/   manifest.json  messages.sqlite
+//! r2/{name}/      manifest.json  objects/{digest of the key}
+//! worker/{name}/  manifest.json  current.json  versions/{digest}/bundle.json, modules/..
+//! pages/{name}/   manifest.json  branches/{label}  deployments/{id}/index.json, deployment.json, content/{digest}
+//! .staging/       what is being made
+//! ```
+//!
+//! Three rules keep it whole. Everything is made in the staging folder, synced and renamed into place, so that an
+//! interruption at any moment leaves the whole thing or nothing. A name becomes a path only through one function, which
+//! refuses everything but plain names and symbolic links. An object says who it belongs to from its first moment.
+
+mod blobs;
+mod bucket;
+mod config;
+mod deploy;
+mod error;
+mod host;
+mod infrastructure;
+mod kv;
+mod manifest;
+mod names;
+mod queue;
+mod site;
+mod sqlite;
+mod vault;
+mod worker;
+
+pub use blobs::{FileBlobs, MemoryBlobs};
+pub use bucket::{Bucket, Object, ObjectInfo};
+pub use config::{FaultPoint, Faults, LocalConfig, Moment, SiteAddress};
+pub use error::{LocalError, Result};
+pub use host::{SiteBody, SiteHost};
+pub use infrastructure::LocalInfrastructure;
+pub use kv::KvNamespace;
+pub use queue::{Message, Queue};
+pub use worker::{WorkerBinding, WorkerScript, WorkerVersion};

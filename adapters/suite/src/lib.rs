@@ -2,6 +2,10 @@
 
 mod clock;
 mod entropy;
+mod latency;
+mod password;
 
 pub use clock::SystemClock;
 pub use entropy::SystemEntropy;
+pub use latency::SlowInfrastructure;
+pub use password::Argon2Hasher;

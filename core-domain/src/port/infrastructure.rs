@@ -47,7 +47,8 @@ pub struct CreateResource {
     pub owner: String,
     /// The same for every attempt of the same step: a second request with it is the same request.
     pub effect_key: String,
-    /// Provider settings: for a worker `{mainModule, modules: {name: text}, bindings: [..]}`; `{}` otherwise.
+    /// Provider settings: for a worker `{mainModule, modules: {path: text}, bindings: [{name, type, resource}]}`, where
+    /// `type` is a [`ResourceType`] and `resource` the name of an object of the same owner that exists; `{}` otherwise.
     pub config: Value,
 }
 
@@ -119,7 +120,8 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// Makes the object. When it exists and has the same owner, answers what exists; a worker takes the new script.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it exists and belongs to another owner.
+    /// [`ProviderError::NameTaken`] when it exists and belongs to another owner; [`ProviderError::Permanent`] when a
+    /// worker is bound to something that does not exist.
     async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError>;
 
     /// Removes the object with all it holds; fine when it does not exist.
@@ -128,13 +130,15 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// [`ProviderError::NameTaken`] when it belongs to another owner: nothing is removed.
     async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError>;
 
-    /// Deploys a site. The files become visible all at once or not at all.
+    /// Deploys a site. The files become visible all at once or not at all. Asking again for a deployment that a later
+    /// one has replaced does not bring it back.
     ///
     /// # Errors
     /// [`ProviderError::Permanent`] when the project does not exist.
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError>;
 
-    /// Looks for a deployment by our id of it.
+    /// Looks for a deployment by our id of it. One that was interrupted before it was visible does not exist: asking for
+    /// it again finishes it.
     ///
     /// # Errors
     /// [`ProviderError`] when the provider could not be asked.

@@ -1,4 +1,5 @@
 //! What the services do. Every use case takes the caller's [`Context`](crate::kernel::Context) first, then an open
 //! unit of work, then its input; it never commits.
 
+pub mod iam;
 pub mod stacks;

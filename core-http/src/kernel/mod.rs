@@ -5,6 +5,7 @@
 
 mod access;
 mod app;
+mod better_auth;
 mod body;
 mod check;
 mod context;

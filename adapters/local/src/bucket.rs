@@ -1,0 +1,182 @@
+//! A bucket of objects: a folder with one file an object. The file starts with a line that says what it is; its name is
+//! the digest of the key, so that every key is safe and has room.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use core_domain::registry::ResourceType;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LocalError, Result, blocking};
+use crate::names::{content_digest, digest};
+use crate::vault::{Vault, is_absence};
+
+/// The folder of the objects inside the bucket.
+pub(crate) const FOLDER: &str = "objects";
+
+/// The longest key, in bytes.
+const MAX_KEY: usize = 1024;
+
+/// An open bucket.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    vault: Arc<Vault>,
+    name: String,
+}
+
+/// What is known of an object without reading it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectInfo {
+    /// Its key.
+    pub key: String,
+    /// Its content type, as given.
+    pub content_type: String,
+    /// SHA-256 of the content in hexadecimal.
+    pub etag: String,
+    /// Length of the content in bytes.
+    pub size: u64,
+}
+
+/// An object with its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What is known of it.
+    pub info: ObjectInfo,
+    /// The content.
+    pub content: Vec<u8>,
+}
+
+impl Bucket {
+    pub(crate) const fn new(vault: Arc<Vault>, name: String) -> Self {
+        Self { vault, name }
+    }
+
+    /// Stores an object, durable when this returns, replacing what the key held.
+    ///
+    /// # Errors
+    /// [`LocalError::Invalid`] when the key is empty or longer than 1024 bytes; [`LocalError::Missing`] when the bucket
+    /// was removed.
+    pub async fn put(&self, key: &str, content_type: &str, content: Vec<u8>) -> Result<ObjectInfo> {
+        if key.is_empty() || key.len() > MAX_KEY {
+            return Err(LocalError::Invalid(format!("{key:?} is not a key")));
+        }
+        let (key, content_type) = (key.to_owned(), content_type.to_owned());
+        self.run(move |bucket| {
+            let info = ObjectInfo {
+                etag: content_digest(&content),
+                size: content.len() as u64,
+                key,
+                content_type,
+            };
+            let mut head =
+                serde_json::to_vec(&info).map_err(|error| LocalError::Io(error.into()))?;
+            head.push(b'\n');
+            let file = file_name(&info.key);
+            bucket
+                .vault
+                .replace_file(&bucket.parts(&file), &[&head, &content])?;
+            Ok(info)
+        })
+        .await
+    }
+
+    /// The object of a key.
+    ///
+    /// # Errors
+    /// [`LocalError::Missing`] when the bucket was removed.
+    pub async fn get(&self, key: &str) -> Result<Option<Object>> {
+        let file = file_name(key);
+        self.run(move |bucket| {
+            let Some((info, mut rest)) = bucket.read_head(&file)? else {
+                return Ok(None);
+            };
+            let mut content = Vec::new();
+            rest.read_to_end(&mut content)?;
+            Ok(Some(Object { info, content }))
+        })
+        .await
+    }
+
+    /// Forgets a key; `false` when it held nothing.
+    ///
+    /// # Errors
+    /// [`LocalError::Missing`] when the bucket was removed.
+    pub async fn delete(&self, key: &str) -> Result<bool> {
+        let file = file_name(key);
+        self.run(move |bucket| bucket.vault.remove_file(&bucket.parts(&file)))
+            .await
+    }
+
+    /// The first objects whose keys begin with `prefix` and come after `after`, in byte order of the keys.
+    ///
+    /// # Errors
+    /// [`LocalError::Missing`] when the bucket was removed.
+    pub async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<ObjectInfo>> {
+        let (prefix, after) = (prefix.to_owned(), after.to_owned());
+        self.run(move |bucket| {
+            let folder = [ResourceType::R2.as_str(), &bucket.name, FOLDER];
+            let mut found = Vec::new();
+            for file in bucket.vault.list(&folder)? {
+                // Deleted since the folder was read: not in the list.
+                let head = bucket.read_head(&file)?;
+                found.extend(
+                    head.map(|(info, _)| info)
+                        .filter(|info| info.key.starts_with(&prefix) && info.key > after),
+                );
+            }
+            found.sort_by(|a, b| a.key.cmp(&b.key));
+            found.truncate(limit);
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn run<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Self) -> Result<T> + Send + 'static,
+    {
+        let bucket = self.clone();
+        blocking(move || {
+            let folder = [ResourceType::R2.as_str(), &bucket.name, FOLDER];
+            if bucket.vault.path(&folder)?.try_exists()? {
+                work(&bucket)
+            } else {
+                Err(LocalError::Missing(format!("r2 {}", bucket.name)))
+            }
+        })
+        .await
+    }
+
+    fn parts<'a>(&'a self, file: &'a str) -> [&'a str; 4] {
+        [ResourceType::R2.as_str(), &self.name, FOLDER, file]
+    }
+
+    fn read_head(&self, file: &str) -> Result<Option<(ObjectInfo, BufReader<File>)>> {
+        let path = self.vault.path(&self.parts(file))?;
+        let opened = match File::open(&path) {
+            Ok(opened) => opened,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut reader = BufReader::new(opened);
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line)?;
+        let info = serde_json::from_slice(&line).map_err(|error| damaged(&path, &error))?;
+        Ok(Some((info, reader)))
+    }
+}
+
+fn file_name(key: &str) -> String {
+    digest(&[key.as_bytes()])
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> LocalError {
+    LocalError::Damaged {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
+}

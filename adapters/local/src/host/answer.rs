@@ -1,0 +1,170 @@
+//! The answers of the host.
+
+use std::fs::File;
+use std::io::SeekFrom;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio_util::io::ReaderStream;
+
+use super::SiteBody;
+use super::lookup::Page;
+use super::range::{Range, names_tag};
+
+/// How much of a file is in memory at a time, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// Browsers may keep a page, and must ask each time whether it is still the one.
+const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
+
+/// A file, or what the request's conditions make of it.
+pub(super) fn page(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
+    let tag = format!("\"{}\"", page.entry.digest);
+    let mut answer = match whole_or_part(&page, &tag, method, headers) {
+        Range::Unsatisfiable => {
+            let mut answer = status(StatusCode::RANGE_NOT_SATISFIABLE, empty());
+            set(
+                &mut answer,
+                header::CONTENT_RANGE,
+                &format!("bytes */{}", page.entry.size),
+            );
+            answer
+        }
+        _ if not_modified(&tag, headers) => status(StatusCode::NOT_MODIFIED, empty()),
+        Range::Whole => file(StatusCode::OK, page, 0, None, method),
+        Range::Part { start, end } => {
+            let content_range = format!("bytes {start}-{end}/{}", page.entry.size);
+            let mut answer = file(StatusCode::PARTIAL_CONTENT, page, start, Some(end), method);
+            set(&mut answer, header::CONTENT_RANGE, &content_range);
+            answer
+        }
+    };
+    set(&mut answer, header::ETAG, &tag);
+    set(&mut answer, header::ACCEPT_RANGES, "bytes");
+    answer.headers_mut().insert(header::CACHE_CONTROL, CACHE);
+    answer
+}
+
+/// The site's own page for paths that do not exist.
+pub(super) fn missing(page: Page, method: &Method) -> Response<SiteBody> {
+    file(StatusCode::NOT_FOUND, page, 0, None, method)
+}
+
+/// A line of text.
+pub(super) fn plain(code: StatusCode, text: &'static str, method: &Method) -> Response<SiteBody> {
+    let body = if method == Method::HEAD {
+        empty()
+    } else {
+        full(text)
+    };
+    let mut answer = status(code, body);
+    set(
+        &mut answer,
+        header::CONTENT_TYPE,
+        "text/plain; charset=utf-8",
+    );
+    set(&mut answer, header::CONTENT_LENGTH, &text.len().to_string());
+    answer
+}
+
+/// Only reading is possible here.
+pub(super) fn method_not_allowed() -> Response<SiteBody> {
+    let text = "Only GET and HEAD are possible here.\n";
+    let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, text, &Method::GET);
+    set(&mut answer, header::ALLOW, "GET, HEAD");
+    answer
+}
+
+/// The same page at its path with a slash at the end.
+pub(super) fn moved(path: &str, query: Option<&str>) -> Response<SiteBody> {
+    let mut answer = status(StatusCode::PERMANENT_REDIRECT, empty());
+    let location = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    set(&mut answer, header::LOCATION, &location);
+    set(&mut answer, header::CONTENT_LENGTH, "0");
+    // The path may become a file with the next deployment.
+    answer.headers_mut().insert(header::CACHE_CONTROL, CACHE);
+    answer
+}
+
+fn not_modified(tag: &str, headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| names_tag(value, tag))
+}
+
+fn whole_or_part(page: &Page, tag: &str, method: &Method, headers: &HeaderMap) -> Range {
+    let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
+    let wanted = match text(header::RANGE) {
+        Some(range) if method == Method::GET && !not_modified(tag, headers) => range,
+        _ => return Range::Whole,
+    };
+    // Another tag, or a date, which we never give out: the piece would not fit what the client has.
+    if headers.contains_key(header::IF_RANGE) && text(header::IF_RANGE) != Some(tag) {
+        return Range::Whole;
+    }
+    Range::parse(wanted, page.entry.size)
+}
+
+fn file(
+    code: StatusCode,
+    page: Page,
+    start: u64,
+    end: Option<u64>,
+    method: &Method,
+) -> Response<SiteBody> {
+    let length = end.map_or(page.entry.size, |end| end + 1) - start;
+    let body = if method == Method::HEAD || length == 0 {
+        empty()
+    } else {
+        streamed(page.file, start, length)
+    };
+    let mut answer = status(code, body);
+    set(&mut answer, header::CONTENT_TYPE, &page.entry.content_type);
+    set(&mut answer, header::CONTENT_LENGTH, &length.to_string());
+    answer
+}
+
+fn streamed(file: File, start: u64, length: u64) -> SiteBody {
+    let opened = async move {
+        let mut file = tokio::fs::File::from_std(file);
+        file.seek(SeekFrom::Start(start)).await?;
+        Ok::<_, std::io::Error>(ReaderStream::with_capacity(file.take(length), CHUNK))
+    };
+    let frames = stream::once(opened)
+        .try_flatten()
+        .map(|chunk| chunk.map(Frame::data));
+    BodyExt::boxed(StreamBody::new(frames))
+}
+
+fn status(code: StatusCode, body: SiteBody) -> Response<SiteBody> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = code;
+    set(&mut answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    answer
+}
+
+fn set(answer: &mut Response<SiteBody>, name: header::HeaderName, value: &str) {
+    // Every value comes from us or from a request that was parsed, so the fallback is never seen.
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
+}
+
+fn empty() -> SiteBody {
+    Empty::<Bytes>::new()
+        .map_err(|never| match never {})
+        .boxed()
+}
+
+fn full(text: &'static str) -> SiteBody {
+    Full::new(Bytes::from_static(text.as_bytes()))
+        .map_err(|never| match never {})
+        .boxed()
+}

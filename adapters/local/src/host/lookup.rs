@@ -1,0 +1,149 @@
+//! From a target to an open file. Waits for the disk.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::target::Target;
+use crate::error::{LocalError, Result};
+use crate::site::{self, Entry, Live, SiteIndex};
+use crate::vault::Vault;
+
+const INDEX_PAGE: &str = "index.html";
+const MISSING_PAGE: &str = "404.html";
+
+/// How many indexes are kept in memory.
+const MAX_CACHED: usize = 64;
+
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+
+/// What there is for a target.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A file.
+    Page(Page),
+    /// The path with a slash at the end.
+    Elsewhere(String),
+    /// No such site, or no such path in a site without a page for that.
+    Nothing,
+}
+
+/// A file, opened in the same deployment it was looked up in.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) entry: Entry,
+    pub(crate) file: File,
+    /// It is the site's page for paths that do not exist.
+    pub(crate) missing: bool,
+}
+
+/// Indexes by their digest, so that an entry is never out of date.
+#[derive(Debug, Default)]
+pub(crate) struct IndexCache(Mutex<HashMap<String, Arc<SiteIndex>>>);
+
+impl IndexCache {
+    fn get(&self, digest: &str) -> Option<Arc<SiteIndex>> {
+        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        map.get(digest).cloned()
+    }
+
+    fn put(&self, digest: &str, index: &Arc<SiteIndex>) {
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if map.len() >= MAX_CACHED {
+            map.clear();
+        }
+        map.insert(digest.to_owned(), Arc::clone(index));
+    }
+}
+
+pub(crate) fn find(vault: &Vault, cache: &IndexCache, target: &Target) -> Result<Found> {
+    let Some(live) = site::resolve(vault, &target.label)? else {
+        return Ok(Found::Nothing);
+    };
+    let Some(index) = index_of(vault, cache, &live)? else {
+        return Ok(Found::Nothing);
+    };
+    let (entry, missing) = match choose(&index, target) {
+        Choice::Elsewhere(path) => return Ok(Found::Elsewhere(path)),
+        Choice::File(entry) => (entry, false),
+        Choice::Missing => match index.0.get(MISSING_PAGE) {
+            Some(entry) => (entry, true),
+            None => return Ok(Found::Nothing),
+        },
+    };
+    let file = open(vault, &live, entry)?;
+    Ok(file.map_or(Found::Nothing, |file| {
+        let entry = entry.clone();
+        Found::Page(Page {
+            entry,
+            file,
+            missing,
+        })
+    }))
+}
+
+fn index_of(vault: &Vault, cache: &IndexCache, live: &Live) -> Result<Option<Arc<SiteIndex>>> {
+    if let Some(index) = cache.get(&live.pointer.index) {
+        return Ok(Some(index));
+    }
+    let Some(index) = live.index(vault)?.map(Arc::new) else {
+        return Ok(None);
+    };
+    cache.put(&live.pointer.index, &index);
+    Ok(Some(index))
+}
+
+enum Choice<'a> {
+    File(&'a Entry),
+    Elsewhere(String),
+    Missing,
+}
+
+fn choose<'a>(index: &'a SiteIndex, target: &Target) -> Choice<'a> {
+    let page_of_folder = if target.path.is_empty() {
+        INDEX_PAGE.to_owned()
+    } else {
+        format!("{}/{INDEX_PAGE}", target.path)
+    };
+    if target.directory {
+        return index
+            .0
+            .get(&page_of_folder)
+            .map_or(Choice::Missing, Choice::File);
+    }
+    if let Some(entry) = index.0.get(&target.path) {
+        return Choice::File(entry);
+    }
+    if target.path.is_empty() || index.0.contains_key(&page_of_folder) {
+        let slash = if target.path.is_empty() { "" } else { "/" };
+        let path = utf8_percent_encode(&target.path, PATH);
+        return Choice::Elsewhere(format!("{}{path}{slash}", target.prefix));
+    }
+    Choice::Missing
+}
+
+/// Opens the content of a file; `None` when the project was removed in the meantime.
+fn open(vault: &Vault, live: &Live, entry: &Entry) -> Result<Option<File>> {
+    let path = vault.path(&live.content_parts(entry))?;
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if file.metadata()?.len() == entry.size {
+        Ok(Some(file))
+    } else {
+        Err(LocalError::Damaged {
+            path,
+            reason: "it is not as long as it was".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! What every object says about itself: a small file written with it.
+
+use core_domain::kernel::Timestamp;
+use core_domain::port::{CreateResource, ResourceRef};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LocalError, Result};
+use crate::names::{check_name, digest};
+use crate::vault::{Staged, Vault};
+
+/// The name of the file.
+const FILE: &str = "manifest.json";
+
+/// Who an object belongs to and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Manifest {
+    /// Our id of the object: the same for every attempt of the same creation.
+    pub(crate) id: String,
+    /// Who it belongs to.
+    pub(crate) owner: String,
+    /// The request that made it.
+    pub(crate) effect_key: String,
+    /// When.
+    pub(crate) created_at: Timestamp,
+}
+
+impl Manifest {
+    pub(crate) fn of(request: &CreateResource, now: Timestamp) -> Self {
+        let resource = &request.resource;
+        let digest = digest(&[
+            resource.resource_type.as_str().as_bytes(),
+            resource.name.as_bytes(),
+            request.owner.as_bytes(),
+            request.effect_key.as_bytes(),
+        ]);
+        Self {
+            id: digest[..32].to_owned(),
+            owner: request.owner.clone(),
+            effect_key: request.effect_key.clone(),
+            created_at: now,
+        }
+    }
+
+    /// The manifest of the object; `None` when the object does not exist.
+    pub(crate) fn read(vault: &Vault, resource: &ResourceRef) -> Result<Option<Self>> {
+        check_name(&resource.name)?;
+        let folder = [resource.resource_type.as_str(), resource.name.as_str()];
+        let found = read_json(vault, &[folder[0], folder[1], FILE])?;
+        if found.is_none() && vault.path(&folder)?.try_exists()? {
+            // Somebody else's folder: every object of ours has a manifest from the first moment.
+            return Err(LocalError::Taken(resource.name.clone()));
+        }
+        Ok(found)
+    }
+
+    /// As [`Manifest::read`], but another owner's object is [`LocalError::Taken`].
+    pub(crate) fn read_owned(
+        vault: &Vault,
+        resource: &ResourceRef,
+        owner: &str,
+    ) -> Result<Option<Self>> {
+        match Self::read(vault, resource)? {
+            Some(found) if found.owner != owner => Err(LocalError::Taken(resource.name.clone())),
+            found => Ok(found),
+        }
+    }
+
+    /// Writes the manifest into an object in the making.
+    pub(crate) fn write(&self, staged: &Staged) -> Result<()> {
+        staged.write(FILE, &to_json(self)?)
+    }
+}
+
+/// Reads a file of ours; `None` when it does not exist.
+pub(crate) fn read_json<T: DeserializeOwned>(vault: &Vault, parts: &[&str]) -> Result<Option<T>> {
+    let Some(content) = vault.read(parts)? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&content)
+        .map(Some)
+        .map_err(|error| LocalError::Damaged {
+            path: parts.iter().collect(),
+            reason: error.to_string(),
+        })
+}
+
+/// The content of a file of ours.
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec_pretty(value).map_err(|error| LocalError::Io(error.into()))
+}

@@ -1,0 +1,187 @@
+//! Which names are safe to become names of files, and the digests that make such names from anything else.
+
+use core_domain::port::ResourceRef;
+use sha2::{Digest, Sha256};
+
+use crate::error::{LocalError, Result};
+
+/// The longest path inside a site or a bundle, in bytes.
+const MAX_PATH: usize = 1024;
+
+/// Checks the name of an object: `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let bytes = name.as_bytes();
+    let good = (3..=58).contains(&bytes.len())
+        && bytes[0].is_ascii_lowercase()
+        && bytes.last() != Some(&b'-')
+        && bytes.iter().copied().all(is_label_byte);
+    if good {
+        Ok(())
+    } else {
+        Err(LocalError::Invalid(format!(
+            "{name:?} is not the name of an object"
+        )))
+    }
+}
+
+/// What people call an object, for messages.
+pub(crate) fn title(resource: &ResourceRef) -> String {
+    format!("{} {}", resource.resource_type, resource.name)
+}
+
+const fn is_label_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
+/// Checks a set of paths inside a site or a bundle: each is relative, with forward slashes and no empty, `.` or `..`
+/// part; none occurs twice or is the folder of another.
+pub(crate) fn check_paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let mut sorted: Vec<&str> = paths.into_iter().collect();
+    for path in &sorted {
+        check_path(path)?;
+    }
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(LocalError::Invalid(format!("{:?} occurs twice", pair[0])));
+    }
+    for path in &sorted {
+        let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+        for folder in folders {
+            if sorted.binary_search(&folder).is_ok() {
+                return Err(LocalError::Invalid(format!(
+                    "{folder:?} is a file and a folder"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_path(path: &str) -> Result<()> {
+    let good = path.len() <= MAX_PATH && path.split('/').all(is_safe_part);
+    if good {
+        Ok(())
+    } else {
+        Err(LocalError::Invalid(format!("{path:?} is not a safe path")))
+    }
+}
+
+/// Tells whether a text is one part of a path and nothing else on any system.
+pub(crate) fn is_safe_part(part: &str) -> bool {
+    !matches!(part, "" | "." | "..")
+        && !part
+            .chars()
+            .any(|c| c == '/' || c == '\\' || c.is_control())
+}
+
+/// The label under which a branch of a project is served, without the project: the branch in letters that fit an
+/// address. One that had to be changed ends in a digest, so that different branches have different labels. Never holds
+/// two dashes in a row, so that `{label}--{project}` can be taken apart.
+pub(crate) fn branch_label(project: &str, branch: &str) -> String {
+    // A label of an address has at most 63 characters.
+    let room = 61_usize.saturating_sub(project.len()).clamp(8, 28);
+    let mut label = String::new();
+    for c in branch.chars().map(|c| c.to_ascii_lowercase()) {
+        if c.is_ascii_alphanumeric() {
+            label.push(c);
+        } else if !label.is_empty() && !label.ends_with('-') {
+            label.push('-');
+        }
+    }
+    if !label.is_empty() && label == branch && label.len() <= room && !label.ends_with('-') {
+        return label;
+    }
+    let digest = digest(&[branch.as_bytes()]);
+    label.truncate(room - 7);
+    let kept = label.trim_end_matches('-');
+    let separator = if kept.is_empty() { "" } else { "-" };
+    format!("{kept}{separator}{}", &digest[..6])
+}
+
+/// SHA-256 of one text of bytes in hexadecimal, as `sha256sum` shows it.
+pub(crate) fn content_digest(content: &[u8]) -> String {
+    hex(&Sha256::digest(content))
+}
+
+/// SHA-256 in hexadecimal over parts that cannot be shifted into each other.
+pub(crate) fn digest(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| {
+            [
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ]
+        })
+        .map(char::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_the_documented_form_is_a_name() {
+        for good in ["abc", "a-1", "acme-1a2b3c4d-dev-db", &"a".repeat(58)] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "", "ab", "1ab", "-ab", "ab-", "a.b", "a/b", "../x", "Abc", "a_b", "abc\0", "äbc",
+        ] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+        assert!(check_name(&"a".repeat(59)).is_err());
+    }
+
+    #[test]
+    fn paths_that_could_leave_the_folder_or_clash_are_refused() {
+        assert!(check_paths(["index.html", "css/site.css", "css/a/b.css", "grüße.txt"]).is_ok());
+        for bad in [
+            "", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\\b", "a\0b", "a\nb",
+        ] {
+            assert!(check_paths([bad]).is_err(), "{bad:?}");
+        }
+        assert!(check_paths(["a", "a"]).is_err());
+        assert!(check_paths(["a", "a-b", "a/b"]).is_err());
+        assert!(check_paths([&*"a".repeat(1025)]).is_err());
+    }
+
+    #[test]
+    fn plain_branches_keep_their_name_and_others_get_a_digest() {
+        assert_eq!(branch_label("site", "preview"), "preview");
+        let (slash, upper) = (
+            branch_label("site", "feature/x"),
+            branch_label("site", "Feature/X"),
+        );
+        assert!(slash.starts_with("feature-x-"), "{slash}");
+        assert_ne!(slash, upper);
+        assert_ne!(
+            branch_label("site", "feature/x"),
+            branch_label("site", "feature-x")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_branch_label_is_always_fit_for_an_address(branch in any::<String>(), length in 3_usize..54) {
+            let label = branch_label(&"p".repeat(length), &branch);
+            prop_assert!(!label.is_empty());
+            prop_assert!(label.len() + 2 + length <= 63);
+            prop_assert!(label.bytes().all(is_label_byte));
+            prop_assert!(!label.contains("--") && !label.starts_with('-') && !label.ends_with('-'));
+        }
+    }
+}

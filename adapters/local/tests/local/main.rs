@@ -1,0 +1,14 @@
+//! The local provider as its users see it: through the ports, the typed stores and HTTP.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod blobs;
+mod crash;
+mod example_site;
+mod host;
+mod objects;
+mod safety;
+mod sites;
+mod socket;
+mod stores;
+mod support;
+mod workers;

@@ -1,0 +1,296 @@
+//! Predicates on rows: data that SQL engines render and the memory engine evaluates, with SQL's logic of nothing.
+
+use core_domain::kernel::{TextValue, Timestamp};
+use core_domain::port::StoreError;
+
+use crate::table::Table;
+use crate::value::Value;
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+}
+
+impl Op {
+    fn holds(self, left: &Value, right: &Value) -> bool {
+        match self {
+            Self::Eq => left == right,
+            Self::Ne => left != right,
+            Self::Lt => left < right,
+            Self::Le => left <= right,
+            Self::Gt => left > right,
+            Self::Ge => left >= right,
+        }
+    }
+}
+
+/// A predicate on the rows of a table. As in SQL a comparison with nothing is neither true nor false, and only rows for
+/// which the whole predicate is true are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// All of these; the empty list is every row.
+    And(Vec<Filter>),
+    /// One of these; the empty list is no row.
+    Or(Vec<Filter>),
+    /// The column compared with a value.
+    Compare(&'static str, Op, Value),
+    /// The column is one of these values; no row when there are none.
+    In(&'static str, Vec<Value>),
+    /// The column holds nothing.
+    IsNull(&'static str),
+    /// The column holds something.
+    NotNull(&'static str),
+    /// The text of the column begins with this.
+    Prefix(&'static str, String),
+}
+
+/// What a column can be compared with.
+pub trait IntoValue {
+    /// The value.
+    fn into_value(self) -> Value;
+}
+
+impl<T: TextValue> IntoValue for &T {
+    fn into_value(self) -> Value {
+        Value::text(self.as_text())
+    }
+}
+
+impl IntoValue for &str {
+    fn into_value(self) -> Value {
+        Value::text(self)
+    }
+}
+
+impl IntoValue for Timestamp {
+    fn into_value(self) -> Value {
+        Value::Int(self.millis())
+    }
+}
+
+impl IntoValue for i64 {
+    fn into_value(self) -> Value {
+        Value::Int(self)
+    }
+}
+
+impl IntoValue for bool {
+    fn into_value(self) -> Value {
+        Value::Bool(self)
+    }
+}
+
+impl IntoValue for Value {
+    fn into_value(self) -> Value {
+        self
+    }
+}
+
+impl Filter {
+    /// Every row.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self::And(Vec::new())
+    }
+
+    /// The column equals the value.
+    pub fn eq(column: &'static str, value: impl IntoValue) -> Self {
+        Self::Compare(column, Op::Eq, value.into_value())
+    }
+
+    /// The column holds something else.
+    pub fn ne(column: &'static str, value: impl IntoValue) -> Self {
+        Self::Compare(column, Op::Ne, value.into_value())
+    }
+
+    /// The column is less.
+    pub fn lt(column: &'static str, value: impl IntoValue) -> Self {
+        Self::Compare(column, Op::Lt, value.into_value())
+    }
+
+    /// The column is less or equal.
+    pub fn le(column: &'static str, value: impl IntoValue) -> Self {
+        Self::Compare(column, Op::Le, value.into_value())
+    }
+
+    /// The column is greater.
+    pub fn gt(column: &'static str, value: impl IntoValue) -> Self {
+        Self::Compare(column, Op::Gt, value.into_value())
+    }
+
+    /// The column is greater or equal.
+    pub fn ge(column: &'static str, value: impl IntoValue) -> Self {
+        Self::Compare(column, Op::Ge, value.into_value())
+    }
+
+    /// The column is one of these.
+    pub fn one_of<V: IntoValue>(column: &'static str, values: impl IntoIterator<Item = V>) -> Self {
+        Self::In(
+            column,
+            values.into_iter().map(IntoValue::into_value).collect(),
+        )
+    }
+
+    /// This and that.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match self {
+            Self::And(mut all) => {
+                all.push(other);
+                Self::And(all)
+            }
+            one => Self::And(vec![one, other]),
+        }
+    }
+
+    /// This, and that if it is given.
+    #[must_use]
+    pub fn and_if(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) => self.and(other),
+            None => self,
+        }
+    }
+
+    /// Tells whether the row is meant.
+    #[must_use]
+    pub fn matches(&self, table: &Table, row: &[Value]) -> bool {
+        self.evaluate(table, row) == Some(true)
+    }
+
+    /// SQL's three-valued logic: `None` is neither true nor false.
+    fn evaluate(&self, table: &Table, row: &[Value]) -> Option<bool> {
+        match self {
+            Self::And(all) => {
+                let mut result = Some(true);
+                for one in all {
+                    match one.evaluate(table, row) {
+                        Some(false) => return Some(false),
+                        None => result = None,
+                        Some(true) => {}
+                    }
+                }
+                result
+            }
+            Self::Or(any) => {
+                let mut result = Some(false);
+                for one in any {
+                    match one.evaluate(table, row) {
+                        Some(true) => return Some(true),
+                        None => result = None,
+                        Some(false) => {}
+                    }
+                }
+                result
+            }
+            Self::Compare(column, op, value) => {
+                let held = table.value(row, column);
+                (!held.is_null() && !value.is_null()).then(|| op.holds(held, value))
+            }
+            Self::In(_, values) if values.is_empty() => Some(false),
+            Self::In(column, values) => {
+                let held = table.value(row, column);
+                if held.is_null() {
+                    return None;
+                }
+                if values.contains(held) {
+                    return Some(true);
+                }
+                (!values.iter().any(Value::is_null)).then_some(false)
+            }
+            Self::IsNull(column) => Some(table.value(row, column).is_null()),
+            Self::NotNull(column) => Some(!table.value(row, column).is_null()),
+            Self::Prefix(column, prefix) => table
+                .value(row, column)
+                .as_text()
+                .map(|text| text.starts_with(prefix.as_str())),
+        }
+    }
+
+    /// Checks that every column exists and is compared with its own type.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`]: a mistake in a query.
+    pub fn check(&self, table: &Table) -> Result<(), StoreError> {
+        let of_type = |column: &'static str, value: &Value| {
+            let kind = table.column(column)?.kind;
+            if kind.holds(value) {
+                return Ok(());
+            }
+            Err(StoreError::Backend(format!(
+                "{}.{column} is compared with what it cannot hold",
+                table.name
+            )))
+        };
+        match self {
+            Self::And(all) | Self::Or(all) => all.iter().try_for_each(|f| f.check(table)),
+            Self::Compare(column, _, value) => of_type(column, value),
+            Self::In(column, values) => {
+                table.column(column)?;
+                values.iter().try_for_each(|value| of_type(column, value))
+            }
+            Self::IsNull(column) | Self::NotNull(column) => table.column(column).map(|_| ()),
+            Self::Prefix(column, prefix) => of_type(column, &Value::text(prefix)),
+        }
+    }
+
+    /// The parts of the outermost conjunction, nested ones included.
+    pub(crate) fn conjuncts(&self) -> Vec<&Self> {
+        match self {
+            Self::And(all) => all.iter().flat_map(Self::conjuncts).collect(),
+            one => vec![one],
+        }
+    }
+}
+
+/// The least text that is greater than every text with this prefix; `None` when there is none.
+#[must_use]
+pub fn prefix_end(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        // UTF-8 sorts as its code points do; the surrogates between U+D7FF and U+E000 are no characters.
+        let next = match last {
+            '\u{D7FF}' => Some('\u{E000}'),
+            other => char::from_u32(u32::from(other) + 1),
+        };
+        if let Some(next) = next {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_has_the_prefix_exactly_when_it_is_in_the_range(prefix in "\\PC{0,3}", text in "\\PC{0,5}") {
+            let in_range = text >= prefix && prefix_end(&prefix).is_none_or(|end| text < end);
+            prop_assert_eq!(text.starts_with(&prefix), in_range);
+        }
+    }
+
+    #[test]
+    fn the_last_character_of_all_has_no_successor() {
+        assert_eq!(prefix_end("\u{10FFFF}"), None);
+        assert_eq!(prefix_end("a\u{10FFFF}").as_deref(), Some("b"));
+        assert_eq!(prefix_end("\u{D7FF}").as_deref(), Some("\u{E000}"));
+    }
+}

@@ -1,0 +1,22 @@
+//! The tables of all records, a file a service.
+
+mod iam;
+mod provisioning;
+mod shared;
+mod stacks;
+
+use core_domain::port::for_each_record;
+
+use crate::table::Table;
+use crate::tabular::Tabular;
+
+macro_rules! all_tables {
+    ($($accessor:ident: $record:ty),+ $(,)?) => {
+        /// Every table, in the order of the list of records.
+        #[must_use]
+        pub fn all() -> Vec<&'static Table> {
+            vec![$(<$record as Tabular>::TABLE),+]
+        }
+    };
+}
+for_each_record!(all_tables);

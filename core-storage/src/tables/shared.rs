@@ -1,0 +1,92 @@
+//! Tables of the records that belong to no single service.
+
+use core_domain::shared::{
+    AuditEntry, AuditQuery, IdempotencyKey, IdempotencyQuery, OutboxMessage, OutboxQuery,
+};
+
+use crate::filter::Filter;
+use crate::kind::{Int, Json, Opt, Text, Time};
+use crate::query::Select;
+use crate::{Tabular, table};
+
+table! {
+    AuditEntry in "audit_entries" {
+        id: Text,
+        platform_id: Opt<Text>,
+        actor_id: Text,
+        actor_type: Text,
+        action: Text,
+        entity_type: Text,
+        entity_id: Text,
+        before: Opt<Json>,
+        after: Opt<Json>,
+        metadata: Json,
+        created_at: Time,
+    }
+    index { [created_at], [platform_id, created_at], [actor_id, created_at], [entity_id, created_at] }
+    select audit_entries
+}
+
+fn audit_entries(query: &AuditQuery) -> Select {
+    let text = |column, wanted: &Option<String>| wanted.as_ref().map(|w| Filter::eq(column, w));
+    let event = |event: &String| {
+        let segment = Filter::Prefix("action", format!("{event}."));
+        Filter::Or(vec![Filter::eq("action", event), segment])
+    };
+    let entity = |entity: &String| {
+        let kind = Filter::eq("entity_type", entity);
+        Filter::Or(vec![kind, Filter::eq("entity_id", entity)])
+    };
+    let platform = query.platform_id.as_ref();
+    Select::of(AuditEntry::TABLE)
+        .only_if(platform.map(|id| Filter::eq("platform_id", id)))
+        .only_if(text("actor_id", &query.actor_id))
+        .only_if(text("action", &query.action))
+        .only_if(query.event_type.as_ref().map(event))
+        .only_if(query.entity.as_ref().map(entity))
+        .only_if(query.from.map(|from| Filter::ge("created_at", from)))
+        .only_if(query.to.map(|to| Filter::lt("created_at", to)))
+        .by_desc("created_at")
+}
+
+table! {
+    OutboxMessage in "outbox_messages" {
+        id: Text,
+        topic: Text,
+        payload: Json,
+        attempts: Int,
+        run_at: Time,
+        created_at: Time,
+    }
+    index { [run_at] }
+    select outbox_messages
+}
+
+fn outbox_messages(query: &OutboxQuery) -> Select {
+    match query {
+        OutboxQuery::DueAt(now) => Select::of(OutboxMessage::TABLE)
+            .only(Filter::le("run_at", *now))
+            .by("run_at"),
+    }
+}
+
+table! {
+    IdempotencyKey in "idempotency_keys" {
+        id: Text,
+        request_hash: Text,
+        status: Int,
+        body: Text,
+        created_at: Time,
+        expires_at: Time,
+    }
+    index { [expires_at] }
+    select idempotency_keys
+}
+
+fn idempotency_keys(query: &IdempotencyQuery) -> Select {
+    match query {
+        IdempotencyQuery::ExpiredBefore(instant) => Select::of(IdempotencyKey::TABLE)
+            .only(Filter::lt("expires_at", *instant))
+            .by("expires_at"),
+    }
+}

@@ -1,0 +1,43 @@
+//! The sockets: bound before anything else is built, so that every address is known.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use crate::config::Config;
+use crate::service::{SITES_PORT_OFFSET, ServiceName};
+
+/// A listener for every service that runs, and one for the local sites.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) services: BTreeMap<ServiceName, TcpListener>,
+    pub(crate) sites: TcpListener,
+}
+
+impl Listeners {
+    /// Binds them all.
+    pub(crate) async fn bind(config: &Config) -> std::io::Result<Self> {
+        let mut services = BTreeMap::new();
+        for service in &config.services {
+            services.insert(*service, bind(config, service.port_offset()).await?);
+        }
+        Ok(Self { services, sites: bind(config, SITES_PORT_OFFSET).await? })
+    }
+
+    /// The base URL of every service, by name, and of the sites.
+    pub(crate) fn addresses(&self) -> std::io::Result<BTreeMap<&'static str, String>> {
+        let mut addresses = BTreeMap::new();
+        for (service, listener) in &self.services {
+            addresses.insert(service.as_str(), format!("http://{}", listener.local_addr()?));
+        }
+        addresses.insert("sites", format!("http://{}", self.sites.local_addr()?));
+        Ok(addresses)
+    }
+}
+
+async fn bind(config: &Config, offset: u16) -> std::io::Result<TcpListener> {
+    let port = if config.base_port == 0 { 0 } else { config.base_port + offset };
+    let address = SocketAddr::new(config.bind, port);
+    TcpListener::bind(address).await.map_err(|e| std::io::Error::new(e.kind(), format!("{address}: {e}")))
+}

@@ -1,0 +1,78 @@
+//! The main job of the suite, shown as it happens, over nothing but its public HTTP interface.
+//!
+//! Ends with status 1 when any step is not as the interface says.
+
+mod client;
+mod server;
+mod show;
+mod site;
+mod tour;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::server::{Addresses, OwnServer};
+
+/// Something was not as the interface says.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Failure(pub(crate) String);
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Takes the tour: sign-up, a platform, a live site, suspension, and everything removed again.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The gateway of a running server; without it the tour starts one of its own.
+    #[arg(long, requires_all = ["iam", "service_key"])]
+    gateway: Option<String>,
+    /// The IAM service of that server.
+    #[arg(long)]
+    iam: Option<String>,
+    /// The service key of that server.
+    #[arg(long, env = "AUTH_API_KEY", hide_env_values = true)]
+    service_key: Option<String>,
+    /// The built site to deploy.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../site"))]
+    site: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(options).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nthe tour ended: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> Result<(), Failure> {
+    let (own, addresses) = match (options.gateway, options.iam, options.service_key) {
+        (Some(gateway), Some(iam), Some(service_key)) => (
+            None,
+            Addresses {
+                gateway,
+                iam,
+                service_key,
+            },
+        ),
+        _ => {
+            let (own, addresses) = OwnServer::start().await?;
+            (Some(own), addresses)
+        }
+    };
+    let outcome = tour::take(&addresses, &options.site).await;
+    if let Some(own) = own {
+        own.stop().await?;
+    }
+    outcome
+}

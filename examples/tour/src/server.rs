@@ -1,0 +1,112 @@
+//! The server the tour speaks to: one it starts, or one it is pointed at.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::Failure;
+
+/// Where the services are, and the key of the operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    /// The gateway's base URL.
+    pub(crate) gateway: String,
+    /// The IAM service's base URL.
+    pub(crate) iam: String,
+    /// The gateway's service key.
+    pub(crate) service_key: String,
+}
+
+/// A server of the tour's own; its data vanish with it.
+#[derive(Debug)]
+pub(crate) struct OwnServer {
+    child: Child,
+    _data: tempfile::TempDir,
+}
+
+impl OwnServer {
+    /// Starts a server with fresh data on free ports and waits until it is ready.
+    pub(crate) async fn start() -> Result<(Self, Addresses), Failure> {
+        let data = tempfile::tempdir().map_err(Failure::from)?;
+        let service_key = format!("tour-{}", std::process::id());
+        let mut child = Command::new(binary().await?)
+            .args(["--base-port", "0", "--data"])
+            .arg(data.path())
+            .env("AUTH_API_KEY", &service_key)
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|e| Failure(format!("the server does not start: {e}")))?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| Failure("the server has no output".to_owned()))?;
+        let ready = ready_line(BufReader::new(stdout)).await?;
+        let address = |name: &str| -> Result<String, Failure> {
+            let url = ready["addresses"][name].as_str();
+            url.map(str::to_owned)
+                .ok_or_else(|| Failure(format!("the server names no address for {name}")))
+        };
+        let addresses = Addresses {
+            gateway: address("gateway")?,
+            iam: address("iam")?,
+            service_key,
+        };
+        Ok((Self { child, _data: data }, addresses))
+    }
+
+    /// Ends the server.
+    pub(crate) async fn stop(mut self) -> Result<(), Failure> {
+        self.child.kill().await.map_err(Failure::from)
+    }
+}
+
+/// Reads lines until the one that begins with `ready`; the rest of it is JSON.
+async fn ready_line(mut output: BufReader<tokio::process::ChildStdout>) -> Result<Value, Failure> {
+    let mut line = String::new();
+    while output.read_line(&mut line).await.map_err(Failure::from)? > 0 {
+        if let Some(json) = line.trim().strip_prefix("ready ") {
+            let ready =
+                serde_json::from_str(json).map_err(|e| Failure(format!("the ready line: {e}")))?;
+            // Keep reading, so that the server never blocks on a full pipe.
+            tokio::spawn(async move {
+                let mut rest = String::new();
+                while output.read_line(&mut rest).await.is_ok_and(|n| n > 0) {
+                    rest.clear();
+                }
+            });
+            return Ok(ready);
+        }
+        line.clear();
+    }
+    Err(Failure("the server ended before it was ready".to_owned()))
+}
+
+/// The server's binary stands beside this one; where it does not, cargo builds it.
+async fn binary() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(Failure::from)?;
+    let folder = own.parent().map(Path::to_owned).unwrap_or_default();
+    let binary = folder.join(format!("core-server{}", std::env::consts::EXE_SUFFIX));
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "-p", "core-server"]);
+        if folder.file_name().is_some_and(|name| name == "release") {
+            build.arg("--release");
+        }
+        let status = build.status().await.map_err(Failure::from)?;
+        if !status.success() {
+            return Err(Failure("core-server does not build".to_owned()));
+        }
+    }
+    if binary.is_file() {
+        return Ok(binary);
+    }
+    Err(Failure(format!(
+        "there is no {}; run the tour with cargo",
+        binary.display()
+    )))
+}

@@ -1,0 +1,96 @@
+//! A real `core-server` process, and HTTP to it over a real socket.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::support::{Answer, Call};
+
+/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let status = std::process::Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "-p", "core-server", "--all-features"])
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+            .status()
+            .unwrap();
+        assert!(status.success(), "core-server does not build");
+        // .../target/debug/deps/it-hash -> .../target/debug/core-server
+        let own = std::env::current_exe().unwrap();
+        own.parent().unwrap().parent().unwrap().join(format!("core-server{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    client: Client<HttpConnector, Full<Bytes>>,
+    addresses: Value,
+    _output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Server {
+    /// Starts a server on free ports and waits for its ready line.
+    pub async fn start(data: &Path, service_key: &str, arguments: &[&str]) -> Self {
+        let mut child = Command::new(binary())
+            .args(["--base-port", "0", "--data"])
+            .arg(data)
+            .args(arguments)
+            .env("AUTH_API_KEY", service_key)
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let addresses = loop {
+            let line = output.next_line().await.unwrap().expect("the server ended before it was ready");
+            if let Some(json) = line.strip_prefix("ready ") {
+                break serde_json::from_str::<Value>(json).unwrap()["addresses"].clone();
+            }
+        };
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { child, client, addresses, _output: output }
+    }
+
+    /// The base URL of a service.
+    pub fn url(&self, service: &str) -> String {
+        self.addresses[service].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a request to a service.
+    pub async fn send(&self, service: &str, call: &Call) -> Answer {
+        let mut request = Request::builder().method(call.method()).uri(format!("{}{}", self.url(service), call.path()));
+        for (name, value) in call.headers() {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::from(call.body())).unwrap();
+        let (parts, body) = self.client.request(request).await.unwrap().into_parts();
+        Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+    }
+
+    /// Ends the process without a word, as `kill -9` does.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Asks the process to end (SIGTERM) and gives its exit status.
+    pub async fn terminate(mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().unwrap().to_string();
+        let status = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
+        assert!(status.success());
+        self.child.wait().await.unwrap()
+    }
+}
