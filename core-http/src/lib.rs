@@ -90,5 +90,6 @@ pub mod gateway;
 pub mod iam;
 pub mod kernel;
 mod serve;
+pub mod stacks;
 
 pub use serve::serve;

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tower::{Service, ServiceExt};
 
 use crate::gateway::PeerAddr;
-use crate::kernel::Body;
+use crate::kernel::BoxError;
 
 /// The largest head of a request, in bytes; a larger one is answered with 431.
 const MAX_HEAD: usize = 16 * 1024;
@@ -27,28 +27,27 @@ const MAX_HEADERS: usize = 100;
 /// How long a head may take, and how long a connection may wait for its next request: hyper measures both with one timer.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long requests that are being answered may take after the shutdown began.
-const DRAIN: Duration = Duration::from_secs(25);
-
 /// The pause after an accept that failed, because no file descriptor was free, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers HTTP/1.1 connections with the service until `shutdown` is ready; then accepts no more, lets what runs finish
-/// for up to 25 seconds, and returns. The service finds the peer as the extension [`PeerAddr`].
+/// for up to `drain`, and returns. The service finds the peer as the extension [`PeerAddr`].
 ///
 /// # Errors
 /// When the listener has no address any more.
-pub async fn serve<S>(
+pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
     shutdown: impl Future<Output = ()>,
+    drain: Duration,
 ) -> io::Result<()>
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
     S::Future: Send,
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     listener.local_addr()?;
     let graceful = GracefulShutdown::new();
@@ -68,7 +67,7 @@ where
         }
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, graceful.shutdown())
+    if tokio::time::timeout(drain, graceful.shutdown())
         .await
         .is_err()
     {
@@ -77,13 +76,14 @@ where
     Ok(())
 }
 
-fn answer<S>(stream: TcpStream, peer: SocketAddr, service: S, graceful: &GracefulShutdown)
+fn answer<S, B>(stream: TcpStream, peer: SocketAddr, service: S, graceful: &GracefulShutdown)
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
     S::Future: Send,
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     // Small answers must not wait for the peer's acknowledgement; a socket that refuses the option still works.
     let _ = stream.set_nodelay(true);

@@ -27,6 +27,8 @@ mod request_id;
 mod router;
 mod service;
 mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use access::Access;
 pub use app::{App, ServiceKey};

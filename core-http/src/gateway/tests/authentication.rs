@@ -213,7 +213,7 @@ async fn settings_that_make_no_sense_are_refused_by_name() {
 #[tokio::test]
 async fn a_public_route_needs_nobody_and_believes_nobody() {
     let mut config = config();
-    config.public_routes = vec!["/api/v1/iam/api/auth/sign-up".to_owned()];
+    config.public_routes = vec!["POST /api/v1/iam/api/auth/sign-up".to_owned()];
     let world = World::with(config);
     let path = "/api/v1/iam/api/auth/sign-up/email";
     for request in [
@@ -229,6 +229,8 @@ async fn a_public_route_needs_nobody_and_believes_nobody() {
         assert_eq!(seen.header("authorization"), None);
         assert_eq!(seen.header("x-core-user-id"), None);
     }
+    let other_method = anonymous(path).method(Method::DELETE);
+    assert_eq!(world.send(other_method.build()).await.status, 401);
     let beside = "/api/v1/iam/api/auth/sign-upX";
     assert_eq!(world.send(anonymous(beside).build()).await.status, 401);
 }

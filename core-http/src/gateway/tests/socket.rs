@@ -21,6 +21,8 @@ use crate::gateway::{Gateway, HttpUpstream, MemoryLimiter, Ports, Upstreams};
 use crate::kernel::{Body, bytes_body};
 use crate::serve;
 
+const DRAIN: Duration = Duration::from_secs(5);
+
 /// A server of its own, and how to end it.
 struct Server {
     address: SocketAddr,
@@ -43,7 +45,7 @@ impl Server {
         let shutdown = async move {
             let _ = stopped.await;
         };
-        let running = tokio::spawn(serve(listener, service, shutdown));
+        let running = tokio::spawn(serve(listener, service, shutdown, DRAIN));
         Self {
             address,
             stop,
