@@ -90,4 +90,7 @@ pub mod gateway;
 pub mod iam;
 pub mod kernel;
 pub mod provisioning;
+mod serve;
 pub mod stacks;
+
+pub use serve::serve;

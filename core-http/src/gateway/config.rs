@@ -5,7 +5,7 @@ use std::time::Duration;
 use core_domain::gateway::{
     Origins, RatePlan, Secret, ServiceName, TrustedProxies, check_path, within,
 };
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 
 use super::identity::read_service_key;
 use crate::kernel::ServiceKey;
@@ -29,8 +29,8 @@ pub struct GatewayConfig {
     /// The static service key (`AUTH_API_KEY`). Without one **every request passes** as the service `unauthenticated`,
     /// for development on one machine; whoever listens must then keep to loopback addresses.
     pub service_key: Option<Secret>,
-    /// API paths that need no credential, such as `/api/v1/iam/api/auth/sign-up`; each covers what is below it.
-    /// Callers there are anonymous, whatever they bring. Empty unless set.
+    /// Routes that need no credential, such as `POST /api/v1/iam/api/auth/sign-up` or, for every method, the path alone;
+    /// each covers what is below it. Callers there are anonymous, whatever they bring. Empty unless set.
     pub public_routes: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is believed: addresses or ranges. Nobody unless set.
     pub trusted_proxies: Vec<String>,
@@ -98,7 +98,7 @@ impl Default for GatewayConfig {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) service_key: Option<ServiceKey>,
-    pub(crate) public_routes: Vec<String>,
+    public_routes: Vec<PublicRoute>,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) origins: Origins,
     pub(crate) cors_headers: HeaderValue,
@@ -128,17 +128,47 @@ fn header_value(setting: &'static str, text: &str) -> Result<HeaderValue, Config
     HeaderValue::from_str(text).map_err(|_| error(setting, "not a header value"))
 }
 
-fn public_routes(routes: Vec<String>) -> Result<Vec<String>, ConfigError> {
-    for route in &routes {
-        let fine = check_path(route).is_ok() && route.starts_with("/api/") && !route.ends_with('/');
-        if !fine {
-            return Err(error(
-                "public_routes",
-                format!("{route:?} is not a path below /api/ without a slash at its end"),
-            ));
-        }
+/// A route that needs no credential.
+#[derive(Debug)]
+struct PublicRoute {
+    /// `None` for every method.
+    method: Option<Method>,
+    path: String,
+}
+
+impl PublicRoute {
+    fn parse(text: &str) -> Option<Self> {
+        let (method, path) = match text.split_once(' ') {
+            Some((method, path)) => (Some(method.parse().ok()?), path),
+            None => (None, text),
+        };
+        let fine = check_path(path).is_ok() && path.starts_with("/api/") && !path.ends_with('/');
+        fine.then(|| Self {
+            method,
+            path: path.to_owned(),
+        })
     }
-    Ok(routes)
+
+    fn covers(&self, method: &Method, path: &str) -> bool {
+        // What may be got may be asked for with HEAD.
+        let asked = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        let method_fits = self.method.as_ref().is_none_or(|wanted| wanted == asked);
+        method_fits && within(path, &self.path).is_some()
+    }
+}
+
+fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
+    let read = |text: &String| {
+        PublicRoute::parse(text).ok_or_else(|| {
+            let problem = format!("{text:?} is not of the form METHOD /api/... or /api/...");
+            error("public_routes", problem)
+        })
+    };
+    routes.iter().map(read).collect()
 }
 
 fn cors_headers(extra: &[String]) -> Result<HeaderValue, ConfigError> {
@@ -182,11 +212,11 @@ impl Settings {
         self.sessions_to.contains(&service)
     }
 
-    /// Tells whether the path needs no credential.
-    pub(crate) fn is_public(&self, path: &str) -> bool {
+    /// Tells whether the route needs no credential.
+    pub(crate) fn is_public(&self, method: &Method, path: &str) -> bool {
         self.public_routes
             .iter()
-            .any(|route| within(path, route).is_some())
+            .any(|route| route.covers(method, path))
     }
 }
 
@@ -199,7 +229,7 @@ impl TryFrom<GatewayConfig> for Settings {
         }
         Ok(Self {
             service_key: service_key(config.service_key)?,
-            public_routes: public_routes(config.public_routes)?,
+            public_routes: public_routes(&config.public_routes)?,
             trusted_proxies: TrustedProxies::parse(config.trusted_proxies)
                 .map_err(|problem| error("trusted_proxies", problem))?,
             origins: Origins::parse(config.allowed_origins)

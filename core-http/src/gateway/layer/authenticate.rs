@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use core_domain::gateway::{Credential, read_credential};
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Uri};
 use tower::ServiceExt;
 
 use super::{Next, Step};
@@ -25,9 +25,11 @@ pub(crate) struct Authenticate {
 impl Step for Authenticate {
     async fn run<S: Next>(&self, mut inbound: Inbound, next: S) -> Outcome {
         if inbound.exchange.is_api() {
-            let identity = self
-                .identify(inbound.request.uri(), inbound.request.headers())
-                .await?;
+            let request = &inbound.request;
+            let public = self
+                .settings
+                .is_public(request.method(), request.uri().path());
+            let identity = self.identify(public, request.headers()).await?;
             let actor = identity.caller.actor_id().to_owned();
             let _ = inbound.exchange.actor.set(actor);
             inbound.identity = Some(identity);
@@ -46,11 +48,11 @@ fn credential(headers: &HeaderMap) -> Result<Option<Credential>, Refusal> {
 }
 
 impl Authenticate {
-    async fn identify(&self, uri: &Uri, headers: &HeaderMap) -> Result<Identity, Refusal> {
+    async fn identify(&self, public: bool, headers: &HeaderMap) -> Result<Identity, Refusal> {
         let Some(service_key) = &self.settings.service_key else {
             return Ok(Identity::unauthenticated());
         };
-        if self.settings.is_public(uri.path()) {
+        if public {
             return Ok(self.public(headers, service_key));
         }
         match credential(headers)? {

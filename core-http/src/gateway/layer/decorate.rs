@@ -1,8 +1,12 @@
 //! Headers that every answer carries although their own step may never be reached: the request id, the trace id, and
 //! CORS. Without CORS headers on a 429, say, a browser would show its page a network error instead of the reason.
+//!
+//! The connection of a chunked request ends with its answer: hyper does not show whether a `Content-Length` stood beside
+//! the chunks, and a proxy before us that went by it would take what follows for another client's request.
 
 use std::sync::Arc;
 
+use http::header::{CONNECTION, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue};
 use tower::ServiceExt;
 
@@ -22,6 +26,7 @@ impl Step for Decorate {
         let origin = single(inbound.request.headers(), "origin")
             .and_then(|origin| self.0.origins.find(origin))
             .and_then(|origin| HeaderValue::from_str(origin.as_str()).ok());
+        let chunked = inbound.request.headers().contains_key(TRANSFER_ENCODING);
         let mut outcome = next.oneshot(inbound).await;
         let headers = headers_of(&mut outcome);
         if let Ok(id) = HeaderValue::from_str(exchange.request_id()) {
@@ -31,6 +36,9 @@ impl Step for Decorate {
             headers.insert(X_CORE_TRACE_ID, id);
         }
         cors::allow(headers, origin, &self.0);
+        if chunked {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         outcome
     }
 }
