@@ -246,6 +246,13 @@ macro_rules! for_each_record {
             job_leases: $crate::provisioning::JobLease,
             job_holds: $crate::provisioning::JobHold,
             dlq_entries: $crate::provisioning::DlqEntry,
+            // registry
+            platforms: $crate::registry::Platform,
+            lifecycle_records: $crate::registry::LifecycleRecord,
+            entities: $crate::registry::Entity,
+            resources: $crate::registry::Resource,
+            deployments: $crate::registry::Deployment,
+            onboardings: $crate::registry::Onboarding,
             // stacks
             stack_templates: $crate::stacks::StackTemplate,
             stack_versions: $crate::stacks::StackVersion,

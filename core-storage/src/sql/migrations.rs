@@ -30,7 +30,8 @@ pub(crate) const ALL: &[Migration] = migrations![
     "0001_shared",
     "0002_stacks",
     "0003_iam",
-    "0004_provisioning"
+    "0004_provisioning",
+    "0005_registry"
 ];
 
 /// The table of what has run.

@@ -2,6 +2,7 @@
 
 mod iam;
 mod provisioning;
+mod registry;
 mod shared;
 mod stacks;
 
