@@ -11,6 +11,7 @@
 //! Write the struct and its query enum in the service's folder, implement [`port::Record`], add one line to
 //! [`port::for_each_record`], describe its table in `core-storage/src/tables`, and add one migration per SQL dialect.
 
+pub mod cli;
 pub mod gateway;
 pub mod iam;
 pub mod kernel;

@@ -90,6 +90,7 @@ pub mod gateway;
 pub mod iam;
 pub mod kernel;
 pub mod provisioning;
+pub mod registry;
 mod serve;
 pub mod stacks;
 

@@ -84,7 +84,7 @@ mod tests {
         let platform = PlatformId::parse("p1").unwrap();
         let slug = Slug::parse("engines").unwrap();
         let name = resource_name(&platform, &slug, Environment::Prod, ResourceType::D1);
-        assert_eq!(name, "engines-a4de3abf-prod-db");
+        assert_eq!(name, "engines-f64551fc-prod-db");
     }
 
     proptest! {

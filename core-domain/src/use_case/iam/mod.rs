@@ -14,7 +14,10 @@ mod suspension;
 pub use authorize::{Authorized, authorize};
 pub use begin_session::SignedIn;
 pub use bootstrap::{Bootstrap, Bootstrapped, Owner, bootstrap};
-pub use organization::{NewOrganization, create_organization_with_owner, set_active_organization};
+pub use organization::{
+    NewOrganization, create_organization_with_owner, organization_slug_is_taken,
+    set_active_organization,
+};
 pub use resolve::{Place, ResolvedSession, extend_session, resolve_session, resolve_session_of};
 pub use sessions::{revoke_session, sessions_of_caller};
 pub use sign_in::{PasswordOnFile, SignIn, password_on_file, sign_in, sign_in_failed};

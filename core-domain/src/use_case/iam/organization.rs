@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::iam::{Member, MemberQuery, Organization, OrganizationType, Session};
+use crate::iam::{Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, Session};
 use crate::kernel::{
     Code, Context, Error, MemberId, Name, OrganizationId, PlatformId, Result, Role, SessionId,
     Slug, UserId,
@@ -88,6 +88,15 @@ async fn add_owner(
     };
     uow.members().insert(member).await?;
     Ok(())
+}
+
+/// Tells whether an organization has this slug.
+///
+/// # Errors
+/// When the store failed.
+pub async fn organization_slug_is_taken(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
+    let with_slug = OrganizationQuery::WithSlug(slug.clone());
+    Ok(uow.organizations().first(&with_slug).await?.is_some())
 }
 
 /// Lets a session act for an organization its user is a member of; from the next request on.
