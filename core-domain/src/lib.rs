@@ -11,8 +11,12 @@
 //! Write the struct and its query enum in the service's folder, implement [`port::Record`], add one line to
 //! [`port::for_each_record`], describe its table in `core-storage/src/tables`, and add one migration per SQL dialect.
 
+pub mod cli;
+pub mod gateway;
+pub mod iam;
 pub mod kernel;
 pub mod port;
+pub mod provisioning;
 pub mod registry;
 pub mod shared;
 pub mod stacks;

@@ -86,4 +86,12 @@
 //! A folder with `pub fn endpoints() -> Vec<Endpoint>` and a function that makes the [`kernel::Service`]: paths are the
 //! documented ones, and `.mount("/api/v1/stacks", "")` adds the spelling that remains behind the gateway.
 
+pub mod gateway;
+pub mod iam;
 pub mod kernel;
+pub mod provisioning;
+pub mod registry;
+mod serve;
+pub mod stacks;
+
+pub use serve::serve;

@@ -62,7 +62,7 @@ pub trait IntoValue {
     fn into_value(self) -> Value;
 }
 
-impl<T: TextValue + ?Sized> IntoValue for &T {
+impl<T: TextValue> IntoValue for &T {
     fn into_value(self) -> Value {
         Value::text(self.as_text())
     }
@@ -230,7 +230,7 @@ impl Filter {
                 return Ok(());
             }
             Err(StoreError::Backend(format!(
-                "{}.{column} is compared with another type",
+                "{}.{column} is compared with what it cannot hold",
                 table.name
             )))
         };
@@ -242,7 +242,7 @@ impl Filter {
                 values.iter().try_for_each(|value| of_type(column, value))
             }
             Self::IsNull(column) | Self::NotNull(column) => table.column(column).map(|_| ()),
-            Self::Prefix(column, _) => of_type(column, &Value::text("")),
+            Self::Prefix(column, prefix) => of_type(column, &Value::text(prefix)),
         }
     }
 

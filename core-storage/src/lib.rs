@@ -1,15 +1,80 @@
-//! The stores of the Platform Control API Suite: one row engine contract, one description per record; memory, SQLite and Postgres.
+//! The stores of the Platform Control API Suite: memory, SQLite and Postgres.
+//!
+//! Two levels. Use cases see records: [`core_domain::port::Store`], `UnitOfWork` and `Repository`, which this crate
+//! implements once, in [`RecordStore`]. Engines see rows: [`RowStore`] and [`RowTx`], a dozen calls on [`Table`]s,
+//! [`Filter`]s and [`Value`]s. A record is described once, and every engine follows.
+//!
+//! | engine | opened by | durable | processes | `now` |
+//! |---|---|---|---|---|
+//! | memory | [`memory::open`] | no | one | the clock given |
+//! | SQLite (feature `sqlite`) | `sqlite::open` | yes | one | the clock given |
+//! | Postgres (feature `postgres`) | `postgres::open` | yes | many | the database's, or the clock given |
+//!
+//! # How to add a record
+//! 1. The record and its line in `core_domain::port::for_each_record`.
+//! 2. Its table in `tables/<service>.rs`, about 25 lines:
+//!
+//! ```ignore
+//! table! {
+//!     Entity in "entities" {            // fields of the record, in the order of the columns; the first is `key()`
+//!         id: Text,                     // anything that is a TextValue: ids, validated text, closed sets of words
+//!         platform_id: Text,
+//!         parent_id: Opt<Text>,         // Option<_>
+//!         slug: Text,
+//!         metadata: Json,               // anything serde can write and read
+//!         archived_at: Opt<Time>,       // Timestamp
+//!         seats: Int,                   // i64, u64, i32, u32, u16, u8
+//!         hidden: Bool,
+//!     }
+//!     computed { rank: Int = |entity| entity.rank() }       // columns to filter and sort by that are no fields
+//!     unique { slug: [platform_id, slug] only [Only::IsNull("archived_at")] }   // the name is that of the conflict
+//!     index { [platform_id, archived_at], [created_at] }    // the key is added to each
+//!     parent parent_id                                      // for `walk`
+//!     select entities                                       // fn(&EntityQuery) -> Select
+//! }
+//! ```
+//!
+//!    All parts between the columns and `select` may be left out, but keep their order. A query is sorted by columns
+//!    that are never empty; the key is added. An index whose first columns a query fixes with `eq` and whose other
+//!    columns are its order lets every engine stop at the limit.
+//! 3. A migration per dialect in `migrations/{sqlite,postgres}/NNNN_<service>.sql`, its name added to the list in
+//!    `sql/migrations.rs`. A table that was never released goes into its service's file; one that was is changed by a
+//!    new file with the next number. The text for a new table is printed by
+//!    `cargo run -p core-storage --features sqlite --example ddl -- postgres entities`.
+//!    `tests/schema.rs` fails until migrations and descriptions agree.
+//!
+//! # How to add an engine
+//! Implement [`RowStore`] and [`RowTx`], return units wrapped in [`Guarded`], open it with `conformance::TABLES`
+//! (feature `conformance`) and call `conformance::run`. Put it behind [`RecordStore`] to use it.
+//!
+//! # Rules that hold in every engine
+//! - Write units behave as if they ran one after the other. On Postgres one may end with `Retry`; `transact` runs it again.
+//! - Any error but `Conflict`, `Stale` and `InvalidCursor` ends a unit; what follows is refused, commit too.
+//! - Text is compared by its bytes. A comparison with nothing is never true.
+//! - Lists are walked by key, never by offset; `total` is counted for the first page and travels in the cursor.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod cursor;
+#[cfg(feature = "conformance")]
+pub mod fault;
 mod filter;
 mod guarded;
 pub mod kind;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod query;
 mod row_store;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod sql;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 mod table;
 pub mod tables;
 mod tabular;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+pub mod testing;
 mod unit;
 mod value;
 

@@ -106,10 +106,7 @@ impl Select {
     /// The row's place in the order.
     #[must_use]
     pub fn place_of(&self, row: &Row) -> Vec<Value> {
-        self.full_order()
-            .iter()
-            .map(|part| self.table.value(row, part.column).clone())
-            .collect()
+        place(&self.full_order(), self.table, row)
     }
 
     /// Checks columns, types, and that nothing is sorted by a column that may be empty.
@@ -139,6 +136,12 @@ impl Select {
                 .check_value(self.table.column(part.column)?, value)
         })
     }
+}
+
+/// The row's place in an order.
+pub(crate) fn place(order: &[Order], table: &Table, row: &Row) -> Vec<Value> {
+    let value = |part: &Order| table.value(row, part.column).clone();
+    order.iter().map(value).collect()
 }
 
 /// Compares two places of an order.

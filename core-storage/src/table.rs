@@ -19,16 +19,15 @@ pub enum Type {
 }
 
 impl Type {
-    /// Tells whether the value is of this type; nothing is of every type.
+    /// Tells whether the value is of this type; nothing is of every type. Text with the character NUL is of none,
+    /// because Postgres cannot hold it.
     #[must_use]
-    pub const fn holds(self, value: &Value) -> bool {
-        matches!(
-            (self, value),
-            (_, Value::Null)
-                | (Self::Bool, Value::Bool(_))
-                | (Self::Int, Value::Int(_))
-                | (Self::Text | Self::Json, Value::Text(_))
-        )
+    pub fn holds(self, value: &Value) -> bool {
+        match (self, value) {
+            (_, Value::Null) | (Self::Bool, Value::Bool(_)) | (Self::Int, Value::Int(_)) => true,
+            (Self::Text | Self::Json, Value::Text(text)) => !text.contains('\0'),
+            _ => false,
+        }
     }
 }
 
@@ -95,7 +94,7 @@ impl Unique {
     }
 }
 
-/// A table. The first column is the key (text), the last is `version` (number).
+/// A table. The first column is the key (text), the last is [`VERSION`] (number).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
     /// Its name.
@@ -111,7 +110,7 @@ pub struct Table {
 }
 
 /// The name of the last column of every table.
-pub const VERSION: &str = "version";
+pub const VERSION: &str = "row_version";
 
 impl Table {
     /// The name of the key column.

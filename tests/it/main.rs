@@ -1,3 +1,4 @@
 //! Whole-suite tests: what no single crate can say about itself.
 
 mod architecture;
+mod jobs;

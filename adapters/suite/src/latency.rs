@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::port::{
-    CreateResource, Infrastructure, Provisioned, ProviderError, ResourceRef, SiteDeployment, SiteUpload,
+    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
+    SiteUpload,
 };
 
 /// Waits before and after every change the inner provider makes, so that both "not yet done" and "done but not yet

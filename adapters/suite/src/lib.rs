@@ -3,7 +3,11 @@
 mod clock;
 mod entropy;
 mod latency;
+mod password;
+mod worker;
 
 pub use clock::SystemClock;
 pub use entropy::SystemEntropy;
 pub use latency::SlowInfrastructure;
+pub use password::Argon2Hasher;
+pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

@@ -1,11 +1,13 @@
 //! The ports: what the domain asks of the world outside. Adapters implement them; use cases know nothing else.
 
+mod archives;
 mod blobs;
 mod infrastructure;
 mod password;
 mod store;
 mod wake;
 
+pub use archives::SiteArchives;
 pub use blobs::{BlobError, Blobs};
 pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,

@@ -232,6 +232,27 @@ macro_rules! for_each_record {
             audit_entries: $crate::shared::AuditEntry,
             outbox_messages: $crate::shared::OutboxMessage,
             idempotency_keys: $crate::shared::IdempotencyKey,
+            // iam
+            users: $crate::iam::User,
+            accounts: $crate::iam::Account,
+            sessions: $crate::iam::Session,
+            organizations: $crate::iam::Organization,
+            members: $crate::iam::Member,
+            platform_suspensions: $crate::iam::PlatformSuspension,
+            // provisioning
+            jobs: $crate::provisioning::Job,
+            job_events: $crate::provisioning::JobEvent,
+            job_lanes: $crate::provisioning::JobLane,
+            job_leases: $crate::provisioning::JobLease,
+            job_holds: $crate::provisioning::JobHold,
+            dlq_entries: $crate::provisioning::DlqEntry,
+            // registry
+            platforms: $crate::registry::Platform,
+            lifecycle_records: $crate::registry::LifecycleRecord,
+            entities: $crate::registry::Entity,
+            resources: $crate::registry::Resource,
+            deployments: $crate::registry::Deployment,
+            onboardings: $crate::registry::Onboarding,
             // stacks
             stack_templates: $crate::stacks::StackTemplate,
             stack_versions: $crate::stacks::StackVersion,

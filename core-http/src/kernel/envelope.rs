@@ -4,7 +4,7 @@ use core_domain::kernel::{Code, Error};
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use super::{Body, bytes_body, status_of};
+use super::{Body, better_auth, bytes_body, status_of};
 
 /// What surrounds an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
         store_message(code).to_owned()
     } else {
         error.to_string()
+    };
+    let (code, message) = match style {
+        ErrorStyle::TopLevelCode => better_auth::spoken(error, code, message),
+        _ => (code, message),
     };
     let details = error.details();
     let mut response = Response::new(bytes_body(

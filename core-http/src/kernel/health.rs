@@ -6,6 +6,11 @@ use serde_json::json;
 
 use super::{App, Reply};
 
+/// Tells whether the path is one that every service answers.
+pub(super) fn is_path(path: &str) -> bool {
+    matches!(path, "/health" | "/livez" | "/readyz" | "/openapi.json")
+}
+
 /// The answer to `/health`, `/livez` and `/readyz`; `None` for another path.
 pub(super) async fn answer(app: &App, service: &str, path: &str) -> Option<Reply> {
     let (status, body) = match path {

@@ -5,6 +5,7 @@
 
 mod access;
 mod app;
+mod better_auth;
 mod body;
 mod check;
 mod context;
@@ -26,6 +27,8 @@ mod request_id;
 mod router;
 mod service;
 mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use access::Access;
 pub use app::{App, ServiceKey};

@@ -1,14 +1,14 @@
 //! Which row answers a path, in every spelling.
 //!
-//! The documented form wins, then the form with the prefix a gateway took off, then the natural spelling that remains
-//! without it. In each, a static word beats a parameter.
+//! The documented form wins, then the form with the prefix a gateway took off, then what every service answers by itself,
+//! then the natural spelling that remains without the prefix. In each, a static word beats a parameter.
 
 use std::collections::BTreeMap;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-use super::{Endpoint, ServiceError};
+use super::{Endpoint, ServiceError, health};
 
 /// Rewrites documented paths to a natural spelling: `from` is replaced by `to`.
 #[derive(Clone, Debug)]
@@ -120,6 +120,9 @@ impl Router {
             if let Some(route) = self.documented.at(&whole) {
                 return Some(route);
             }
+        }
+        if health::is_path(path) {
+            return None;
         }
         self.natural.at(path)
     }

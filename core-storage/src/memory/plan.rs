@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::rows::{Entry, Index, Rows, Slot};
 use crate::filter::{Filter, Op, prefix_end};
-use crate::query::{Order, Select, compare_places};
+use crate::query::{Order, Select, compare_places, place};
 use crate::value::{Row, Value};
 
 /// The rows that are meant, in order.
@@ -20,10 +20,10 @@ pub(super) fn run(rows: &Rows, select: &Select) -> Vec<Arc<Row>> {
         return sorted(select, &order, rows.get(key).into_iter(), limit);
     }
     let descending = order.first().is_some_and(|part| part.descending);
-    if order.iter().all(|part| part.descending == descending) {
-        if let Some(found) = in_index_order(rows, select, &order, &fixed, descending, limit) {
-            return found;
-        }
+    if order.iter().all(|part| part.descending == descending)
+        && let Some(found) = in_index_order(rows, select, &order, &fixed, descending, limit)
+    {
+        return found;
     }
     match best_index(rows, select, &fixed) {
         Some(index) => {
@@ -76,6 +76,13 @@ fn in_index_order(
     descending: bool,
     limit: usize,
 ) -> Option<Vec<Arc<Row>>> {
+    if select
+        .after
+        .as_ref()
+        .is_some_and(|after| leaves_fixed(order, after, fixed))
+    {
+        return None;
+    }
     let wanted: Vec<&str> = order
         .iter()
         .map(|part| part.column)
@@ -92,11 +99,11 @@ fn in_index_order(
     };
     let (mut from, mut to) = bounds(rows, index, &select.filter, fixed);
     if let Some(after) = &select.after {
-        let place = Bound::Excluded(entry_of_place(index, key, order, after, fixed));
+        let start = Bound::Excluded(entry_of_place(index, key, order, after, fixed));
         if descending {
-            to = lower_of(to, place);
+            to = lower_of(to, start);
         } else {
-            from = higher_of(from, place);
+            from = higher_of(from, start);
         }
     }
     if is_empty(&from, &to) {
@@ -112,6 +119,12 @@ fn in_index_order(
         walk.filter(meant).take(limit).cloned().collect()
     };
     Some(found)
+}
+
+/// Tells whether a place lies outside what the filter ties the order to; an index cannot find its neighbours then.
+fn leaves_fixed(order: &[Order], after: &[Value], fixed: &[(&'static str, &Value)]) -> bool {
+    let mut places = order.iter().zip(after);
+    places.any(|(part, at)| value_of(fixed, part.column).is_some_and(|value| value != at))
 }
 
 fn by_key(rows: &Rows, select: &Select, descending: bool, limit: usize) -> Vec<Arc<Row>> {
@@ -259,7 +272,7 @@ fn sorted<'r>(
 ) -> Vec<Arc<Row>> {
     let mut found: Vec<(Vec<Value>, &Arc<Row>)> = candidates
         .filter(|row| select.filter.matches(select.table, row))
-        .map(|row| (select.place_of(row), row))
+        .map(|row| (place(order, select.table, row), row))
         .filter(|(place, _)| {
             let after = select.after.as_ref();
             after.is_none_or(|after| compare_places(order, place, after).is_gt())

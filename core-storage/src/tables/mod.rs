@@ -1,5 +1,8 @@
 //! The tables of all records, a file a service.
 
+mod iam;
+mod provisioning;
+mod registry;
 mod shared;
 mod stacks;
 

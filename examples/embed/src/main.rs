@@ -40,11 +40,15 @@ async fn main() -> Result<(), Failure> {
         while let Ok((stream, _)) = listener.accept().await {
             let service = TowerToHyperService::new(host.clone());
             tokio::spawn(async move {
-                let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+                let _ = auto::Builder::new(TokioExecutor::new())
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
             });
         }
     });
-    say(&format!("listening on http://{address}; try /api/v1/platforms"));
+    say(&format!(
+        "listening on http://{address}; try /api/v1/platforms"
+    ));
     if check {
         check_itself(address).await?;
     } else {
@@ -59,10 +63,15 @@ async fn check_itself(address: SocketAddr) -> Result<(), Failure> {
     let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .build_http::<http_body_util::Empty<&[u8]>>();
     for path in ["/", "/api/v1/platforms"] {
-        let answer = client.get(format!("http://{address}{path}").parse()?).await?;
+        let answer = client
+            .get(format!("http://{address}{path}").parse()?)
+            .await?;
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
-        say(&format!("GET {path} -> {status} {}", String::from_utf8_lossy(&body).trim_end()));
+        say(&format!(
+            "GET {path} -> {status} {}",
+            String::from_utf8_lossy(&body).trim_end()
+        ));
         if !status.is_success() {
             return Err(format!("{path} answered {status}").into());
         }

@@ -14,7 +14,11 @@ use crate::service::ServiceName;
 
 /// The command line; every option also stands in the environment under the name shown.
 #[derive(Debug, Parser)]
-#[command(name = "core-server", version, about = "The Platform Control API Suite as one process.")]
+#[command(
+    name = "core-server",
+    version,
+    about = "The Platform Control API Suite as one process."
+)]
 pub(crate) struct Cli {
     /// What to do; without a command the server runs.
     #[command(subcommand)]
@@ -75,7 +79,12 @@ pub(crate) struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) public_routes: Option<Vec<String>>,
     /// Web origins the gateway answers with CORS headers, and IAM trusts with cookies [default: none].
-    #[arg(long, env = "CORE_ALLOWED_ORIGINS", value_delimiter = ',', global = true)]
+    #[arg(
+        long,
+        env = "CORE_ALLOWED_ORIGINS",
+        value_delimiter = ',',
+        global = true
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
     /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
@@ -139,7 +148,10 @@ pub(crate) enum ConfigError {
 }
 
 fn wrong(option: &'static str, problem: impl Into<String>) -> ConfigError {
-    ConfigError::Option { option, problem: problem.into() }
+    ConfigError::Option {
+        option,
+        problem: problem.into(),
+    }
 }
 
 impl Config {
@@ -155,21 +167,41 @@ impl Config {
             }
             figment = figment.merge(Toml::file(file));
         }
-        let options: Options = figment.merge(Serialized::defaults(&cli.options)).extract().map_err(Box::new)?;
+        let options: Options = figment
+            .merge(Serialized::defaults(&cli.options))
+            .extract()
+            .map_err(Box::new)?;
         Self::check(options)
     }
 
     fn check(options: Options) -> Result<Self, ConfigError> {
         let data = options.data.unwrap_or_else(|| PathBuf::from("core-data"));
-        let url = secret("database_url", options.database_url, options.database_url_file.as_deref())?;
-        let auth_api_key = secret("auth_api_key", options.auth_api_key, options.auth_api_key_file.as_deref())?;
+        let url = secret(
+            "database_url",
+            options.database_url,
+            options.database_url_file.as_deref(),
+        )?;
+        let auth_api_key = secret(
+            "auth_api_key",
+            options.auth_api_key,
+            options.auth_api_key_file.as_deref(),
+        )?;
         let bind = options.bind.unwrap_or(IpAddr::from([127, 0, 0, 1]));
-        if auth_api_key.is_none() && !bind.is_loopback() && options.allow_unauthenticated != Some(true) {
-            return Err(wrong("auth_api_key", "without it only a loopback address may be bound"));
+        if auth_api_key.is_none()
+            && !bind.is_loopback()
+            && options.allow_unauthenticated != Some(true)
+        {
+            return Err(wrong(
+                "auth_api_key",
+                "without it only a loopback address may be bound",
+            ));
         }
         let base_port = options.base_port.unwrap_or(8080);
         if base_port > u16::MAX - 10 {
-            return Err(wrong("base_port", "leaves no room for the services' ports above it"));
+            return Err(wrong(
+                "base_port",
+                "leaves no room for the services' ports above it",
+            ));
         }
         let services: BTreeSet<_> = options.services.map_or_else(
             || ServiceName::ALL.iter().copied().collect(),
@@ -201,18 +233,26 @@ fn database(url: Option<&str>, data: &Path) -> Result<Database, ConfigError> {
         }
         Some(url) => match url.strip_prefix("sqlite:") {
             Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
-            _ => Err(wrong("database_url", "is none of sqlite:FILE, postgres://.., memory:")),
+            _ => Err(wrong(
+                "database_url",
+                "is none of sqlite:FILE, postgres://.., memory:",
+            )),
         },
     }
 }
 
 /// A secret, given by itself or in a file; an empty one is a mistake, not "unset".
-fn secret(option: &'static str, value: Option<String>, file: Option<&Path>) -> Result<Option<String>, ConfigError> {
+fn secret(
+    option: &'static str,
+    value: Option<String>,
+    file: Option<&Path>,
+) -> Result<Option<String>, ConfigError> {
     let value = match (value, file) {
         (Some(_), Some(_)) => return Err(wrong(option, "is given twice: by itself and in a file")),
         (Some(value), None) => Some(value),
         (None, Some(file)) => {
-            let text = std::fs::read_to_string(file).map_err(|e| wrong(option, format!("{}: {e}", file.display())))?;
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| wrong(option, format!("{}: {e}", file.display())))?;
             Some(text.trim_end_matches(['\r', '\n']).to_owned())
         }
         (None, None) => None,
@@ -228,14 +268,19 @@ mod tests {
     use super::*;
 
     fn load(arguments: &[&str]) -> Result<Config, ConfigError> {
-        let cli = Cli::try_parse_from(std::iter::once("core-server").chain(arguments.iter().copied())).unwrap();
+        let cli =
+            Cli::try_parse_from(std::iter::once("core-server").chain(arguments.iter().copied()))
+                .unwrap();
         Config::load(&cli)
     }
 
     #[test]
     fn nothing_said_means_sqlite_on_loopback_with_every_service() {
         let config = load(&[]).unwrap();
-        assert_eq!(config.database, Database::Sqlite(PathBuf::from("core-data/core.sqlite")));
+        assert_eq!(
+            config.database,
+            Database::Sqlite(PathBuf::from("core-data/core.sqlite"))
+        );
         assert!(config.bind.is_loopback());
         assert_eq!(config.services.len(), ServiceName::ALL.len());
     }
@@ -276,7 +321,13 @@ mod tests {
         let file = folder.path().join("key");
         std::fs::write(&file, "sesame\n").unwrap();
         let path = file.to_str().unwrap();
-        assert_eq!(load(&["--auth-api-key-file", path]).unwrap().auth_api_key.as_deref(), Some("sesame"));
+        assert_eq!(
+            load(&["--auth-api-key-file", path])
+                .unwrap()
+                .auth_api_key
+                .as_deref(),
+            Some("sesame")
+        );
         assert!(load(&["--auth-api-key-file", path, "--auth-api-key", "k"]).is_err());
     }
 

@@ -22,14 +22,20 @@ impl Listeners {
         for service in &config.services {
             services.insert(*service, bind(config, service.port_offset()).await?);
         }
-        Ok(Self { services, sites: bind(config, SITES_PORT_OFFSET).await? })
+        Ok(Self {
+            services,
+            sites: bind(config, SITES_PORT_OFFSET).await?,
+        })
     }
 
     /// The base URL of every service, by name, and of the sites.
     pub(crate) fn addresses(&self) -> std::io::Result<BTreeMap<&'static str, String>> {
         let mut addresses = BTreeMap::new();
         for (service, listener) in &self.services {
-            addresses.insert(service.as_str(), format!("http://{}", listener.local_addr()?));
+            addresses.insert(
+                service.as_str(),
+                format!("http://{}", listener.local_addr()?),
+            );
         }
         addresses.insert("sites", format!("http://{}", self.sites.local_addr()?));
         Ok(addresses)
@@ -37,7 +43,13 @@ impl Listeners {
 }
 
 async fn bind(config: &Config, offset: u16) -> std::io::Result<TcpListener> {
-    let port = if config.base_port == 0 { 0 } else { config.base_port + offset };
+    let port = if config.base_port == 0 {
+        0
+    } else {
+        config.base_port + offset
+    };
     let address = SocketAddr::new(config.bind, port);
-    TcpListener::bind(address).await.map_err(|e| std::io::Error::new(e.kind(), format!("{address}: {e}")))
+    TcpListener::bind(address)
+        .await
+        .map_err(|e| std::io::Error::new(e.kind(), format!("{address}: {e}")))
 }

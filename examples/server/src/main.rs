@@ -30,7 +30,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).json().init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .json()
+        .init();
     match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -41,5 +45,8 @@ fn main() -> ExitCode {
 }
 
 fn serve(config: Config) -> Result<(), run::RunError> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run::run(config))
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(run::run(config))
 }

@@ -37,18 +37,42 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     for (service, listener) in listeners.services {
         let shutdown = until(stopped.clone());
         match service {
-            ServiceName::Gateway => servers.spawn(core_suite::serve(listener, suite.gateway(), shutdown, DRAIN)),
-            ServiceName::Iam => servers.spawn(core_suite::serve(listener, suite.iam(), shutdown, DRAIN)),
-            ServiceName::Registry => servers.spawn(core_suite::serve(listener, suite.registry(), shutdown, DRAIN)),
-            ServiceName::Provisioning => {
-                servers.spawn(core_suite::serve(listener, suite.provisioning(), shutdown, DRAIN))
+            ServiceName::Gateway => servers.spawn(core_suite::serve(
+                listener,
+                suite.gateway(),
+                shutdown,
+                DRAIN,
+            )),
+            ServiceName::Iam => {
+                servers.spawn(core_suite::serve(listener, suite.iam(), shutdown, DRAIN))
             }
-            ServiceName::Cli => servers.spawn(core_suite::serve(listener, suite.cli(), shutdown, DRAIN)),
-            ServiceName::Stacks => servers.spawn(core_suite::serve(listener, suite.stacks(), shutdown, DRAIN)),
+            ServiceName::Registry => servers.spawn(core_suite::serve(
+                listener,
+                suite.registry(),
+                shutdown,
+                DRAIN,
+            )),
+            ServiceName::Provisioning => servers.spawn(core_suite::serve(
+                listener,
+                suite.provisioning(),
+                shutdown,
+                DRAIN,
+            )),
+            ServiceName::Cli => {
+                servers.spawn(core_suite::serve(listener, suite.cli(), shutdown, DRAIN))
+            }
+            ServiceName::Stacks => {
+                servers.spawn(core_suite::serve(listener, suite.stacks(), shutdown, DRAIN))
+            }
         };
     }
     if let Some(sites) = suite.sites() {
-        servers.spawn(core_suite::serve(listeners.sites, sites, until(stopped.clone()), DRAIN));
+        servers.spawn(core_suite::serve(
+            listeners.sites,
+            sites,
+            until(stopped.clone()),
+            DRAIN,
+        ));
     }
 
     if config.auth_api_key.is_none() {
@@ -65,8 +89,13 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     Ok(())
 }
 
-fn builder(config: &Config, addresses: &std::collections::BTreeMap<&'static str, String>) -> SuiteBuilder {
-    let mut builder = Suite::builder().data_folder(&config.data).public_routes(config.public_routes.clone());
+fn builder(
+    config: &Config,
+    addresses: &std::collections::BTreeMap<&'static str, String>,
+) -> SuiteBuilder {
+    let mut builder = Suite::builder()
+        .data_folder(&config.data)
+        .public_routes(config.public_routes.clone());
     builder = match &config.database {
         Database::Memory => builder.in_memory(),
         Database::Sqlite(path) => builder.sqlite(path),
@@ -87,7 +116,10 @@ fn builder(config: &Config, addresses: &std::collections::BTreeMap<&'static str,
     builder.allowed_origins(config.allowed_origins.clone())
 }
 
-#[expect(clippy::print_stdout, reason = "the ready line is this program's output")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the ready line is this program's output"
+)]
 fn announce(config: &Config, addresses: &std::collections::BTreeMap<&'static str, String>) {
     eprintln!("{}", welcome::text(config, addresses));
     println!("ready {}", json!({ "addresses": addresses }));

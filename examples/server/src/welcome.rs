@@ -11,7 +11,8 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         Database::Sqlite(path) => format!("in {}", path.display()),
         Database::Postgres(_) => "in PostgreSQL".to_owned(),
     };
-    let mut text = format!("\nThe Platform Control API Suite is running; records are kept {kept}.\n\n");
+    let mut text =
+        format!("\nThe Platform Control API Suite is running; records are kept {kept}.\n\n");
     for (name, url) in addresses {
         text.push_str(&format!("  {name:13} {url}\n"));
     }

@@ -1,0 +1,7 @@
+//! The command line's service: which uploads are sites, and how large they may be.
+
+mod branch;
+mod site;
+
+pub use branch::{PRODUCTION, is_branch};
+pub use site::{Limits, SiteBuilder, SiteError};

@@ -1,0 +1,242 @@
+//! Who the client is: the peer of the connection, or the hop that a proxy we trust vouches for.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+/// A range of addresses, such as `10.0.0.0/8`, or a single one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    base: IpAddr,
+    prefix: u32,
+}
+
+/// IPv4 addresses mapped into IPv6 are the IPv4 addresses they are.
+fn bits(address: IpAddr) -> (u128, u32) {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    }
+}
+
+impl Network {
+    /// Tells whether the address is in the range.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let ((base, width), (other, other_width)) = (bits(self.base), bits(address));
+        let ignored = width - self.prefix;
+        width == other_width
+            && base.checked_shr(ignored).unwrap_or(0) == other.checked_shr(ignored).unwrap_or(0)
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("{text:?} is neither an address nor a range such as 10.0.0.0/8");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let base: IpAddr = address
+            .parse::<IpAddr>()
+            .map_err(|_| wrong())?
+            .to_canonical();
+        let (_, width) = bits(base);
+        let prefix = match prefix {
+            None => width,
+            Some(prefix) => prefix.parse::<u32>().map_err(|_| wrong())?,
+        };
+        if prefix > width {
+            return Err(wrong());
+        }
+        Ok(Self { base, prefix })
+    }
+}
+
+/// The proxies whose word on the client's address we take. Nobody, unless configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<Network>);
+
+impl TrustedProxies {
+    /// Reads a list of addresses and ranges.
+    ///
+    /// # Errors
+    /// The entry that is neither, in words.
+    pub fn parse(entries: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, String> {
+        entries
+            .into_iter()
+            .map(|entry| entry.as_ref().trim().parse())
+            .collect::<Result<Vec<_>, _>>()
+            .map(Self)
+    }
+
+    /// Tells whether the address is one of a trusted proxy.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+}
+
+/// An entry of `X-Forwarded-For`: an address, with a port or without.
+fn hop(entry: &str) -> Option<IpAddr> {
+    let entry = entry.trim();
+    if let Ok(address) = entry.parse::<IpAddr>() {
+        return Some(address.to_canonical());
+    }
+    if let Ok(address) = entry.parse::<SocketAddr>() {
+        return Some(address.ip().to_canonical());
+    }
+    let bracketed = entry.strip_prefix('[')?.strip_suffix(']')?;
+    let address = bracketed.parse::<Ipv6Addr>().ok()?;
+    Some(IpAddr::V6(address).to_canonical())
+}
+
+/// The client's address.
+///
+/// The peer, unless it is a trusted proxy; then the lines of `X-Forwarded-For`, given in the order they arrived, are
+/// walked from the right to the first address that is not a trusted proxy's. What stands left of it is the client's own
+/// text and says nothing. An entry that is no address ends the walk at the last good hop.
+#[must_use]
+pub fn client_address<'a>(
+    peer: IpAddr,
+    forwarded_for: impl DoubleEndedIterator<Item = &'a str>,
+    trusted: &TrustedProxies,
+) -> IpAddr {
+    let mut client = peer.to_canonical();
+    for entry in forwarded_for.rev().flat_map(|line| line.rsplit(',')) {
+        if !trusted.contains(client) {
+            return client;
+        }
+        let Some(next) = hop(entry) else {
+            return client;
+        };
+        client = next;
+    }
+    client
+}
+
+/// The address that requests are counted for: an IPv6 client owns its /64.
+#[must_use]
+pub fn rate_subject(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn trusted() -> TrustedProxies {
+        TrustedProxies::parse(["10.0.0.0/8", "fd00::/8", "192.0.2.1"]).unwrap()
+    }
+
+    fn client(peer: &str, lines: &[&str]) -> IpAddr {
+        client_address(ip(peer), lines.iter().copied(), &trusted())
+    }
+
+    #[test]
+    fn without_a_trusted_peer_the_header_says_nothing() {
+        assert_eq!(client("203.0.113.9", &["1.2.3.4"]), ip("203.0.113.9"));
+        let nobody = TrustedProxies::default();
+        let lines = ["1.2.3.4"];
+        assert_eq!(
+            client_address(ip("10.0.0.1"), lines.into_iter(), &nobody),
+            ip("10.0.0.1")
+        );
+    }
+
+    #[test]
+    fn the_right_most_untrusted_hop_is_the_client() {
+        assert_eq!(
+            client("10.0.0.1", &["6.6.6.6, 203.0.113.9, 10.9.9.9"]),
+            ip("203.0.113.9")
+        );
+        assert_eq!(
+            client(
+                "10.0.0.1",
+                &["6.6.6.6", "203.0.113.9", "10.9.9.9,192.0.2.1"]
+            ),
+            ip("203.0.113.9")
+        );
+    }
+
+    #[test]
+    fn a_bad_entry_ends_the_walk_at_the_last_good_hop() {
+        assert_eq!(
+            client("10.0.0.1", &["203.0.113.9, nonsense, 10.2.2.2"]),
+            ip("10.2.2.2")
+        );
+        assert_eq!(client("10.0.0.1", &[""]), ip("10.0.0.1"));
+    }
+
+    #[test]
+    fn hops_may_have_ports_and_brackets() {
+        assert_eq!(client("10.0.0.1", &["203.0.113.9:4711"]), ip("203.0.113.9"));
+        assert_eq!(client("10.0.0.1", &["[2001:db8::1]:80"]), ip("2001:db8::1"));
+        assert_eq!(client("10.0.0.1", &["[2001:db8::1]"]), ip("2001:db8::1"));
+    }
+
+    #[test]
+    fn mapped_addresses_are_the_ipv4_addresses_they_are() {
+        assert_eq!(client("::ffff:10.0.0.1", &["1.2.3.4"]), ip("1.2.3.4"));
+        assert_eq!(rate_subject(ip("::ffff:1.2.3.4")), ip("1.2.3.4"));
+    }
+
+    #[test]
+    fn ipv6_clients_are_counted_by_their_64() {
+        assert_eq!(
+            rate_subject(ip("2001:db8:1:2:3:4:5:6")),
+            rate_subject(ip("2001:db8:1:2::"))
+        );
+        assert_ne!(
+            rate_subject(ip("2001:db8:1:3::")),
+            rate_subject(ip("2001:db8:1:2::"))
+        );
+    }
+
+    #[test]
+    fn a_proxy_list_that_does_not_parse_is_refused() {
+        for bad in [
+            "",
+            "*",
+            "10.0.0.0/33",
+            "10.0.0.0/",
+            "fd00::/129",
+            "localhost",
+        ] {
+            assert!(TrustedProxies::parse([bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_the_whole_width_and_of_none_work() {
+        let all: Network = "0.0.0.0/0".parse().unwrap();
+        assert!(all.contains(ip("255.1.2.3")) && !all.contains(ip("::1")));
+        let one: Network = "::1/128".parse().unwrap();
+        assert!(one.contains(ip("::1")) && !one.contains(ip("::2")));
+    }
+
+    proptest! {
+        #[test]
+        fn what_an_untrusted_client_writes_never_moves_its_address(
+            forged in proptest::collection::vec(".{0,40}", 0..4),
+            client_bits in any::<[u8; 4]>(),
+        ) {
+            let client = IpAddr::from(client_bits);
+            prop_assume!(!trusted().contains(client));
+            // The proxy appends what it saw; everything before is the client's text.
+            let seen = client.to_string();
+            let lines: Vec<&str> = forged.iter().map(String::as_str).chain([seen.as_str()]).collect();
+            prop_assert_eq!(client_address(ip("10.0.0.1"), lines.into_iter(), &trusted()), client);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a request brings to say who calls.
+
+/// The longest credential that is looked at, in bytes; a longer one is refused before anybody is asked.
+pub const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
+
+/// What every programmatic API key begins with.
+const API_KEY_PREFIX: &str = "core_";
+
+/// A text that must not be shown: its `Debug` form hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself. Only for comparing, hashing, and sending to whoever issued it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The credential of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// `Authorization: Bearer`: the service key or a session token.
+    Bearer(Secret),
+    /// `x-api-key`: a programmatic key.
+    ApiKey(Secret),
+}
+
+/// Why the credential of a request is not even looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialError {
+    /// More than one line says who calls; two readers could choose differently. A 400.
+    #[error("The request carries a credential header more than once.")]
+    Repeated,
+    /// It cannot be a credential of ours. A 401; nothing else is tried.
+    #[error("The credential is malformed.")]
+    Malformed,
+}
+
+fn visible(text: &[u8]) -> Result<&str, CredentialError> {
+    let fine = !text.is_empty()
+        && text.len() <= MAX_CREDENTIAL_LENGTH
+        && text.iter().all(u8::is_ascii_graphic);
+    if !fine {
+        return Err(CredentialError::Malformed);
+    }
+    std::str::from_utf8(text).map_err(|_| CredentialError::Malformed)
+}
+
+fn bearer(value: &[u8]) -> Result<Credential, CredentialError> {
+    let space = value
+        .iter()
+        .position(|b| *b == b' ')
+        .ok_or(CredentialError::Malformed)?;
+    let (scheme, rest) = value.split_at(space);
+    if !scheme.eq_ignore_ascii_case(b"bearer") {
+        return Err(CredentialError::Malformed);
+    }
+    let token_at = rest
+        .iter()
+        .position(|b| *b != b' ')
+        .ok_or(CredentialError::Malformed)?;
+    visible(&rest[token_at..]).map(|token| Credential::Bearer(Secret::new(token)))
+}
+
+fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
+    let key = visible(value)?;
+    if key.len() > API_KEY_PREFIX.len() && key.starts_with(API_KEY_PREFIX) {
+        Ok(Credential::ApiKey(Secret::new(key)))
+    } else {
+        Err(CredentialError::Malformed)
+    }
+}
+
+/// Reads who calls from the lines of `Authorization` and `x-api-key`. The first that is present decides, `Authorization`
+/// before `x-api-key`; a bad one never falls through to the other.
+///
+/// # Errors
+/// [`CredentialError::Repeated`] for a header on two lines, [`CredentialError::Malformed`] for what cannot be ours.
+pub fn read_credential(
+    authorization: &[&[u8]],
+    x_api_key: &[&[u8]],
+) -> Result<Option<Credential>, CredentialError> {
+    match (authorization, x_api_key) {
+        ([_, _, ..], _) | (_, [_, _, ..]) => Err(CredentialError::Repeated),
+        ([value], _) => bearer(value).map(Some),
+        ([], [value]) => api_key(value).map(Some),
+        ([], []) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn session(token: &str) -> Credential {
+        Credential::Bearer(Secret::new(token))
+    }
+
+    #[test]
+    fn the_scheme_is_case_insensitive_and_the_token_is_kept() {
+        for value in ["Bearer a.B-c==", "bearer a.B-c==", "BEARER  a.B-c=="] {
+            assert_eq!(
+                read_credential(&[value.as_bytes()], &[]),
+                Ok(Some(session("a.B-c=="))),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_bearer_does_not_fall_through_to_the_api_key() {
+        for value in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic abc",
+            "Bearer a b",
+            "Bearer \u{e9}",
+            "abc",
+        ] {
+            assert_eq!(
+                read_credential(&[value.as_bytes()], &[b"core_abc"]),
+                Err(CredentialError::Malformed),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_header_on_two_lines_is_refused_even_when_both_agree() {
+        let line: &[u8] = b"Bearer a";
+        assert_eq!(
+            read_credential(&[line, line], &[]),
+            Err(CredentialError::Repeated)
+        );
+        let key: &[u8] = b"core_a";
+        assert_eq!(
+            read_credential(&[], &[key, key]),
+            Err(CredentialError::Repeated)
+        );
+    }
+
+    #[test]
+    fn api_keys_begin_with_core() {
+        assert_eq!(
+            read_credential(&[], &[b"core_abc"]),
+            Ok(Some(Credential::ApiKey(Secret::new("core_abc"))))
+        );
+        for value in ["abc", "core_", "", "CORE_abc"] {
+            assert_eq!(
+                read_credential(&[], &[value.as_bytes()]),
+                Err(CredentialError::Malformed)
+            );
+        }
+    }
+
+    #[test]
+    fn a_credential_longer_than_8_kib_is_refused_unread() {
+        let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_LENGTH + 1));
+        assert_eq!(
+            read_credential(&[long.as_bytes()], &[]),
+            Err(CredentialError::Malformed)
+        );
+    }
+
+    #[test]
+    fn nothing_is_nobody() {
+        assert_eq!(read_credential(&[], &[]), Ok(None));
+    }
+
+    #[test]
+    fn secrets_do_not_show_in_debug_output() {
+        assert!(!format!("{:?}", session("top-secret")).contains("top"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_token_is_read_as_written_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let line = [b"Bearer ".as_slice(), &value].concat();
+            if let Ok(Some(Credential::Bearer(token))) = read_credential(&[&line], &[]) {
+                let written: Vec<u8> = value.iter().copied().skip_while(|b| *b == b' ').collect();
+                prop_assert_eq!(token.expose().as_bytes(), written.as_slice());
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Which service a path belongs to, and what remains of the path when the service gets it.
+
+use super::path::{PathError, check_path, normal_path};
+use crate::kernel::TextValue;
+use crate::kernel::text_enum;
+
+text_enum! {
+    /// A service behind the gateway.
+    #[non_exhaustive]
+    pub enum ServiceName {
+        /// Sign-in, organizations, roles.
+        Iam = "iam",
+        /// Platforms and what belongs to them.
+        Registry = "registry",
+        /// The job engine.
+        Provisioning = "provisioning",
+        /// The backend of the command line.
+        Cli = "cli",
+        /// Plans, subscriptions, usage.
+        Billing = "billing",
+        /// Stack templates and their versions.
+        Stacks = "stacks",
+    }
+}
+
+/// The interface's table: the word behind `/api/v1/` and the service it names.
+const PREFIXES: &[(&str, ServiceName)] = &[
+    ("/api/v1/iam", ServiceName::Iam),
+    ("/api/v1/platforms", ServiceName::Registry),
+    ("/api/v1/onboarding", ServiceName::Registry),
+    ("/api/v1/billing", ServiceName::Billing),
+    ("/api/v1/provisioning", ServiceName::Provisioning),
+    ("/api/v1/stacks", ServiceName::Stacks),
+    ("/api/v1/cli", ServiceName::Cli),
+];
+
+/// IAM's own route under the command line's prefix; IAM knows it by its whole path.
+const WHOAMI: &str = "/api/v1/cli/whoami";
+
+/// What no service shows to the outside, as the service sees the path.
+const PRIVATE: &[&str] = &["/internal"];
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The service that answers.
+    pub service: ServiceName,
+    /// What is removed from the front of the path; empty when the service gets the whole path.
+    pub prefix: &'static str,
+    /// The path the service gets: begins with a slash, otherwise byte for byte what the client wrote.
+    pub rest: String,
+}
+
+/// What a path asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The gateway's own `/health`.
+    Health,
+    /// A service.
+    Service(Route),
+    /// Nothing we know, or nothing we show, under `/api/`: authentication comes before "not found".
+    UnknownApi,
+    /// Nothing we know outside `/api/`.
+    Unknown,
+}
+
+impl Destination {
+    /// Tells whether a credential is needed to go there.
+    #[must_use]
+    pub fn is_api(&self) -> bool {
+        matches!(self, Self::Service(_) | Self::UnknownApi)
+    }
+
+    /// The route, when a service is meant.
+    #[must_use]
+    pub fn route(&self) -> Option<&Route> {
+        match self {
+            Self::Service(route) => Some(route),
+            _ => None,
+        }
+    }
+}
+
+/// What remains of `path` behind `prefix`, when the prefix ends where a segment of the path ends.
+#[must_use]
+pub fn within<'p>(path: &'p str, prefix: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(prefix)?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+/// Tells whether the service keeps this path to itself. Compared decoded and without regard to case, so that no
+/// spelling a service might read as the same path slips through.
+fn is_private(rest: &str) -> bool {
+    let normal = normal_path(rest).to_ascii_lowercase();
+    PRIVATE.iter().any(|private| {
+        normal
+            .strip_prefix(private.as_bytes())
+            .is_some_and(|behind| behind.is_empty() || behind.first() == Some(&b'/'))
+    })
+}
+
+fn service_route(path: &str) -> Option<Route> {
+    if path == WHOAMI {
+        return Some(Route {
+            service: ServiceName::Iam,
+            prefix: "",
+            rest: WHOAMI.to_owned(),
+        });
+    }
+    PREFIXES.iter().find_map(|(prefix, service)| {
+        let rest = within(path, prefix)?;
+        Some(Route {
+            service: *service,
+            prefix,
+            rest: if rest.is_empty() { "/" } else { rest }.to_owned(),
+        })
+    })
+}
+
+/// Finds where a path (without its query) goes. Prefixes match by whole segments and with regard to case.
+///
+/// # Errors
+/// [`PathError`] when the path is not one we take.
+pub fn find_route(path: &str) -> Result<Destination, PathError> {
+    check_path(path)?;
+    if path == "/health" {
+        return Ok(Destination::Health);
+    }
+    if !path.starts_with("/api/") {
+        return Ok(Destination::Unknown);
+    }
+    let Some(route) = service_route(path) else {
+        return Ok(Destination::UnknownApi);
+    };
+    check_path(&route.rest)?;
+    if is_private(&route.rest) {
+        return Ok(Destination::UnknownApi);
+    }
+    Ok(Destination::Service(route))
+}
+
+impl std::str::FromStr for ServiceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::from_text(text).ok_or_else(|| format!("there is no service {text}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn service(path: &str) -> Option<(ServiceName, &'static str, String)> {
+        let destination = find_route(path).unwrap();
+        let route = destination.route()?;
+        Some((route.service, route.prefix, route.rest.clone()))
+    }
+
+    #[test]
+    fn every_prefix_of_the_interface_reaches_its_service_without_the_prefix() {
+        for (word, name) in [
+            ("iam", ServiceName::Iam),
+            ("platforms", ServiceName::Registry),
+            ("onboarding", ServiceName::Registry),
+            ("billing", ServiceName::Billing),
+            ("provisioning", ServiceName::Provisioning),
+            ("stacks", ServiceName::Stacks),
+            ("cli", ServiceName::Cli),
+        ] {
+            let (found, prefix, rest) = service(&format!("/api/v1/{word}/x/y")).unwrap();
+            assert_eq!(
+                (found, prefix, rest.as_str()),
+                (name, format!("/api/v1/{word}").as_str(), "/x/y")
+            );
+        }
+    }
+
+    #[test]
+    fn the_bare_prefix_and_the_prefix_with_a_slash_are_the_root() {
+        for path in ["/api/v1/platforms", "/api/v1/platforms/"] {
+            assert_eq!(service(path).unwrap().2, "/", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_matches_whole_segments_in_its_own_case() {
+        for path in [
+            "/api/v1/platformsX",
+            "/api/v1/Platforms",
+            "/api/v1/%70latforms",
+            "/api/v1",
+            "/api/v2/platforms",
+            "/api/",
+        ] {
+            assert_eq!(find_route(path), Ok(Destination::UnknownApi), "{path}");
+        }
+        for path in [
+            "/",
+            "/api",
+            "/apis/v1/iam",
+            "/healthz",
+            "/health/",
+            "/internal",
+        ] {
+            assert_eq!(find_route(path), Ok(Destination::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn internal_routes_are_hidden_in_every_spelling() {
+        for path in [
+            "/api/v1/iam/internal",
+            "/api/v1/iam/internal/",
+            "/api/v1/iam/internal/platform-status",
+            "/api/v1/iam/%69nternal/platform-status",
+            "/api/v1/provisioning/Internal/platform-status",
+        ] {
+            assert_eq!(find_route(path), Ok(Destination::UnknownApi), "{path}");
+        }
+        assert!(service("/api/v1/iam/internals").is_some());
+        assert!(service("/api/v1/platforms/x/internal").is_some());
+    }
+
+    #[test]
+    fn whoami_is_iams_and_arrives_whole() {
+        let (name, prefix, rest) = service("/api/v1/cli/whoami").unwrap();
+        assert_eq!(
+            (name, prefix, rest.as_str()),
+            (ServiceName::Iam, "", WHOAMI)
+        );
+        assert_eq!(service("/api/v1/cli/whoamis").unwrap().0, ServiceName::Cli);
+    }
+
+    #[test]
+    fn the_rest_is_kept_byte_for_byte() {
+        assert_eq!(
+            service("/api/v1/stacks/a%20b/%C3%a9/").unwrap().2,
+            "/a%20b/%C3%a9/"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn prefix_and_rest_make_up_the_path_and_the_rest_is_safe(
+            path in "/api/v1/(iam|platforms|cli|stacks|onboarding)(/[a-z.%0-9;]{0,6}){0,4}"
+        ) {
+            if let Ok(Destination::Service(route)) = find_route(&path) {
+                prop_assert_eq!(check_path(&route.rest), Ok(()));
+                let again = format!("{}{}", route.prefix, route.rest);
+                prop_assert_eq!(again.trim_end_matches('/'), path.trim_end_matches('/'));
+                prop_assert!(!is_private(&route.rest));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(path in ".{0,60}") {
+            let _ = find_route(&path);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! W3C trace context: the trace a request belongs to.
+
+use std::fmt::Write;
+
+use crate::kernel::Entropy;
+
+/// The trace a request belongs to and our own span in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// 32 lower-case hexadecimal digits, never all zero.
+    pub trace_id: String,
+    /// Our span, the parent of whatever the upstream does: 16 lower-case hexadecimal digits, never all zero.
+    pub span_id: String,
+    /// Whether the trace began before us; only then is the client's `tracestate` passed on.
+    pub continued: bool,
+}
+
+fn is_id(text: &str, length: usize) -> bool {
+    text.len() == length
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        && text.bytes().any(|b| b != b'0')
+}
+
+/// The trace id of a `traceparent` of version 00; `None` when it is malformed.
+fn parse(traceparent: &str) -> Option<&str> {
+    let mut parts = traceparent.split('-');
+    let (version, trace_id, parent_id, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let flags_fine = flags.len() == 2 && flags.bytes().all(|b| b.is_ascii_hexdigit());
+    let fine = parts.next().is_none()
+        && version == "00"
+        && is_id(trace_id, 32)
+        && is_id(parent_id, 16)
+        && flags_fine;
+    fine.then_some(trace_id)
+}
+
+fn random_id(bytes: usize, entropy: &dyn Entropy) -> String {
+    let mut buffer = [0_u8; 16];
+    let drawn = &mut buffer[..bytes];
+    entropy.fill(drawn);
+    if drawn.iter().all(|b| *b == 0) {
+        drawn[0] = 1;
+    }
+    drawn.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl TraceContext {
+    /// Continues the trace of a client's `traceparent`, or begins a new one when there is none or it is malformed.
+    #[must_use]
+    pub fn begin(traceparent: Option<&str>, entropy: &dyn Entropy) -> Self {
+        let span_id = random_id(8, entropy);
+        match traceparent.and_then(parse) {
+            Some(trace_id) => Self {
+                trace_id: trace_id.to_owned(),
+                span_id,
+                continued: true,
+            },
+            None => Self {
+                trace_id: random_id(16, entropy),
+                span_id,
+                continued: false,
+            },
+        }
+    }
+
+    /// The `traceparent` for the upstream. Always sampled: the client's flag neither forces nor suppresses our tracing.
+    #[must_use]
+    pub fn traceparent(&self) -> String {
+        format!("00-{}-{}-01", self.trace_id, self.span_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::SeededEntropy;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    fn begin(traceparent: &str) -> TraceContext {
+        TraceContext::begin(Some(traceparent), &SeededEntropy::new(1))
+    }
+
+    #[test]
+    fn a_valid_trace_is_continued_with_a_span_of_our_own() {
+        let context = begin(&format!("00-{TRACE}-00f067aa0ba902b7-00"));
+        assert!(context.continued);
+        assert_eq!(context.trace_id, TRACE);
+        assert_ne!(context.span_id, "00f067aa0ba902b7");
+        assert!(context.traceparent().ends_with("-01"));
+    }
+
+    #[test]
+    fn a_malformed_traceparent_begins_a_new_trace() {
+        for bad in [
+            String::new(),
+            format!("01-{TRACE}-00f067aa0ba902b7-01"),
+            format!("00-{TRACE}-0000000000000000-01"),
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01".to_owned(),
+            format!("00-{}-00f067aa0ba902b7-01", TRACE.to_uppercase()),
+            format!("00-{TRACE}-00f067aa0ba902b7"),
+            format!("00-{TRACE}-00f067aa0ba902b7-01-x"),
+            format!("00-{TRACE}-00f067aa0ba902b7-0"),
+        ] {
+            let context = begin(&bad);
+            assert!(!context.continued && context.trace_id != TRACE, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_we_send_is_always_well_formed(text in ".{0,60}", seed in any::<u64>()) {
+            let context = TraceContext::begin(Some(&text), &SeededEntropy::new(seed));
+            let sent = context.traceparent();
+            prop_assert_eq!(parse(&sent), Some(context.trace_id.as_str()));
+        }
+    }
+}

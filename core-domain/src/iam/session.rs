@@ -1,0 +1,197 @@
+//! Sessions and their life: 7 days from the last extension, extended at most once a day, never past 30 days.
+
+use std::time::Duration;
+
+use super::TokenHash;
+use crate::kernel::{OrganizationId, SessionId, Timestamp, UserId};
+use crate::port::Record;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a session lives without being used.
+pub const LIFETIME: Duration = DAY.saturating_mul(7);
+
+/// How long a session lives that the user did not want remembered. It is never extended.
+pub const SHORT_LIFETIME: Duration = DAY;
+
+/// How long after an extension (or sign-in) a look-up extends the session again.
+pub const EXTEND_AFTER: Duration = DAY;
+
+/// How long after sign-in a session ends, however much it is used.
+pub const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
+
+/// How many sessions a user has at most; a sign-in beyond that ends the oldest.
+pub const MAX_SESSIONS: u32 = 100;
+
+/// A signed-in session. The token itself is never stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// The session's id; safe to show.
+    pub id: SessionId,
+    /// Whose it is.
+    pub user_id: UserId,
+    /// What the token is recognised by.
+    pub token_hash: TokenHash,
+    /// The organization the user acts for.
+    pub active_organization_id: Option<OrganizationId>,
+    /// Whether the browser shall keep it beyond its own end.
+    pub remembered: bool,
+    /// The client's address at sign-in.
+    pub ip_address: Option<String>,
+    /// The client's `User-Agent` at sign-in.
+    pub user_agent: Option<String>,
+    /// When the user signed in.
+    pub created_at: Timestamp,
+    /// When the record was last changed.
+    pub updated_at: Timestamp,
+    /// When its life was last extended; the sign-in at first.
+    pub extended_at: Timestamp,
+    /// From when on it is over.
+    pub expires_at: Timestamp,
+}
+
+impl Record for Session {
+    type Query = SessionQuery;
+    const KIND: &'static str = "session";
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+}
+
+/// Questions about sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionQuery {
+    /// The one with this token.
+    WithToken(TokenHash),
+    /// The user's sessions that are not over at this instant, newest first.
+    ActiveOf(UserId, Timestamp),
+    /// The user's sessions, oldest first.
+    OldestOf(UserId),
+    /// The user's sessions that are over at this instant, oldest first.
+    ExpiredOf(UserId, Timestamp),
+}
+
+/// How a session stands at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It goes on.
+    Valid,
+    /// It goes on, and this look-up shall extend it to the instant given.
+    ExtendTo(Timestamp),
+    /// It is over.
+    Expired,
+}
+
+impl Session {
+    /// When a session that begins now ends if it is never used.
+    #[must_use]
+    pub fn first_end(now: Timestamp, remembered: bool) -> Timestamp {
+        now.plus(if remembered { LIFETIME } else { SHORT_LIFETIME })
+    }
+
+    /// How the session stands at the instant.
+    #[must_use]
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let last = self.created_at.plus(ABSOLUTE_LIFETIME);
+        if now >= self.expires_at || now >= last {
+            return Standing::Expired;
+        }
+        let until = now.plus(LIFETIME).min(last);
+        let due = now.since(self.extended_at) >= EXTEND_AFTER;
+        if self.remembered && due && until > self.expires_at {
+            Standing::ExtendTo(until)
+        } else {
+            Standing::Valid
+        }
+    }
+
+    /// The session with its life extended.
+    #[must_use]
+    pub fn extended(&self, now: Timestamp, until: Timestamp) -> Self {
+        Self {
+            expires_at: until,
+            extended_at: now,
+            updated_at: now,
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::SeededEntropy;
+
+    fn begun(now: Timestamp, remembered: bool) -> Session {
+        let entropy = SeededEntropy::new(1);
+        Session {
+            id: SessionId::generate(now, &entropy),
+            user_id: UserId::generate(now, &entropy),
+            token_hash: TokenHash::of("token"),
+            active_organization_id: None,
+            remembered,
+            ip_address: None,
+            user_agent: None,
+            created_at: now,
+            updated_at: now,
+            extended_at: now,
+            expires_at: Session::first_end(now, remembered),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_look_ups_a_session_keeps_its_promises(
+            remembered: bool,
+            hours in prop::collection::vec(0_u64..200, 1..60),
+        ) {
+            let start = Timestamp::from_seconds(1_800_000_000);
+            let mut session = begun(start, remembered);
+            let mut now = start;
+            let mut over = false;
+            for hours in hours {
+                now = now.plus(Duration::from_secs(hours * 3_600));
+                match session.standing(now) {
+                    Standing::Expired => over = true,
+                    Standing::Valid => prop_assert!(!over, "a session that was over came back"),
+                    Standing::ExtendTo(until) => {
+                        prop_assert!(!over && remembered);
+                        prop_assert!(until > session.expires_at);
+                        prop_assert!(until <= start.plus(ABSOLUTE_LIFETIME));
+                        prop_assert!(until <= now.plus(LIFETIME));
+                        prop_assert!(now.since(session.extended_at) >= EXTEND_AFTER);
+                        session = session.extended(now, until);
+                        prop_assert_eq!(session.standing(now), Standing::Valid);
+                    }
+                }
+            }
+            let last = start.plus(ABSOLUTE_LIFETIME);
+            prop_assert_eq!(session.standing(last), Standing::Expired);
+        }
+
+        #[test]
+        fn a_clock_that_jumps_an_hour_back_ends_or_extends_nothing(hours in 1_u64..24) {
+            let start = Timestamp::from_seconds(1_800_000_000);
+            let session = begun(start, true);
+            let now = start.plus(Duration::from_secs(hours * 3_600));
+            let back = now.minus(Duration::from_secs(3_600));
+            prop_assert_eq!(session.standing(back), Standing::Valid);
+            prop_assert_eq!(session.standing(start.minus(Duration::from_secs(3_600))), Standing::Valid);
+        }
+    }
+
+    #[test]
+    fn a_session_is_over_from_its_last_instant_on() {
+        let start = Timestamp::from_seconds(1_800_000_000);
+        let session = begun(start, false);
+        let end = start.plus(SHORT_LIFETIME);
+        assert_eq!(
+            session.standing(end.minus(Duration::from_millis(1))),
+            Standing::Valid
+        );
+        assert_eq!(session.standing(end), Standing::Expired);
+    }
+}

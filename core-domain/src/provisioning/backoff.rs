@@ -1,0 +1,72 @@
+//! When a failed step is tried again.
+
+use std::time::Duration;
+
+use crate::kernel::{Entropy, Timestamp};
+
+/// The first pause, in milliseconds.
+const FIRST_MS: u64 = 2_000;
+
+/// The longest pause of our own, in milliseconds.
+const LONGEST_MS: u64 = 300_000;
+
+/// The longest pause a provider can ask for.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// The pause after the n-th failure before any luck of the draw: 2 s, doubled each time, at most 5 min.
+fn delay_ms(failures: i64) -> u64 {
+    let doublings = failures.saturating_sub(1).clamp(0, 20);
+    FIRST_MS.saturating_mul(1_u64 << doublings).min(LONGEST_MS)
+}
+
+/// The instant of the next try after the n-th failure: between half and all of the pause away, drawn evenly, and not
+/// before the provider allows.
+#[must_use]
+pub fn retry_at(
+    now: Timestamp,
+    failures: i64,
+    retry_after: Duration,
+    entropy: &dyn Entropy,
+) -> Timestamp {
+    let half = delay_ms(failures) / 2;
+    let mut random = [0_u8; 8];
+    entropy.fill(&mut random);
+    // The bias of the remainder is below one in 10^13.
+    let drawn = u64::from_le_bytes(random) % (half + 1);
+    let ours = now.plus(Duration::from_millis(half + drawn));
+    ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::SeededEntropy;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_pause_is_between_half_and_all_of_a_doubling_delay(seed: u64, failures in 1_i64..100) {
+            let now = Timestamp::from_seconds(1_000);
+            let at = retry_at(now, failures, Duration::ZERO, &SeededEntropy::new(seed));
+            let full = delay_ms(failures);
+            prop_assert!(at >= now.plus(Duration::from_millis(full / 2)));
+            prop_assert!(at <= now.plus(Duration::from_millis(full)));
+            prop_assert!(delay_ms(failures) <= delay_ms(failures + 1));
+        }
+
+        #[test]
+        fn a_provider_can_ask_for_a_longer_pause_up_to_an_hour(seed: u64, asked in 0_u64..100_000) {
+            let now = Timestamp::EPOCH;
+            let at = retry_at(now, 1, Duration::from_secs(asked), &SeededEntropy::new(seed));
+            prop_assert!(at >= now.plus(Duration::from_secs(asked.min(3_600))));
+            prop_assert!(at <= now.plus(Duration::from_secs(asked.clamp(2, 3_600))));
+        }
+    }
+
+    #[test]
+    fn all_pauses_together_take_about_four_minutes() {
+        let total: u64 = (1..super::super::MAX_ATTEMPTS).map(delay_ms).sum();
+        assert_eq!(total, 254_000);
+        assert_eq!(delay_ms(i64::MAX), LONGEST_MS);
+    }
+}

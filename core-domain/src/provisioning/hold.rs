@@ -1,0 +1,79 @@
+//! Holds: what keeps jobs from being claimed. Steps that run go on.
+
+use super::LaneKey;
+use crate::kernel::{HoldId, Timestamp, text_enum};
+use crate::port::Record;
+
+/// What a hold is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HoldScope {
+    /// Every job.
+    All,
+    /// The jobs of a kind.
+    Kind(String),
+    /// The jobs of a lane.
+    Lane(LaneKey),
+}
+
+text_enum! {
+    /// Why there is a hold.
+    pub enum HoldSource {
+        /// The platform is suspended. Its jobs of kind `platform.deprovision` go on.
+        Suspension = "suspension",
+        /// An operator wants it.
+        Operator = "operator",
+    }
+}
+
+/// A hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobHold {
+    /// The hold's id.
+    pub id: HoldId,
+    /// What it is on.
+    pub scope: HoldScope,
+    /// Why, by source; a source has at most one hold on a scope.
+    pub source: HoldSource,
+    /// Why, in words.
+    pub reason: Option<String>,
+    /// Who set it.
+    pub actor: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// The kind that a suspension does not hold: a suspended platform can be taken down.
+const SPARED_BY_SUSPENSION: &str = "platform.deprovision";
+
+impl JobHold {
+    /// Tells whether it keeps a job of this kind in this lane from being claimed.
+    #[must_use]
+    pub fn holds(&self, lane: &LaneKey, kind: &str) -> bool {
+        let in_scope = match &self.scope {
+            HoldScope::All => true,
+            HoldScope::Kind(held) => held == kind,
+            HoldScope::Lane(held) => held == lane,
+        };
+        let spared = self.source == HoldSource::Suspension && kind == SPARED_BY_SUSPENSION;
+        in_scope && !spared
+    }
+}
+
+impl Record for JobHold {
+    type Query = JobHoldQuery;
+    const KIND: &'static str = "job hold";
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+}
+
+/// Questions about holds; oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobHoldQuery {
+    /// Those on this lane.
+    OnLane(LaneKey),
+    /// Those on everything or on a kind.
+    Wide,
+}

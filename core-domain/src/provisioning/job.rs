@@ -1,0 +1,246 @@
+//! Provisioning jobs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Actor, JobError, LaneKey, Step, StepStatus};
+use crate::kernel::{DlqEntryId, EntityId, Environment, JobId, PlatformId, Timestamp, text_enum};
+use crate::port::Record;
+
+/// How often a step is tried before the job fails.
+pub const MAX_ATTEMPTS: i64 = 8;
+
+/// How many lost leases make a job one that kills its workers.
+pub const MAX_LOST_LEASES: i64 = 5;
+
+/// How long a job may take from its creation, or from an operator's retry, to its end.
+pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+
+text_enum! {
+    /// Where a job stands.
+    pub enum JobStatus {
+        /// May be claimed when its time has come, its lane is free and nothing holds it.
+        Queued = "QUEUED",
+        /// A worker has it: there is a lease, and the fence names its holder.
+        Running = "RUNNING",
+        /// Parked on the outside world; wakes at `run_at` or by a signal.
+        Waiting = "WAITING",
+        /// Done. Never left.
+        Completed = "COMPLETED",
+        /// Stopped; only an operator moves it on.
+        Failed = "FAILED",
+    }
+}
+
+impl JobStatus {
+    /// Tells whether the job has ended: `COMPLETED` or `FAILED`.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+text_enum! {
+    /// Why a job stopped. All but `CANCELLED` open an entry of the dead-letter queue.
+    pub enum FailureKind {
+        /// A step failed as often as it may.
+        AttemptsExhausted = "ATTEMPTS_EXHAUSTED",
+        /// A step failed in a way that trying again does not mend.
+        PermanentError = "PERMANENT_ERROR",
+        /// Its workers kept vanishing.
+        WorkerLost = "WORKER_LOST",
+        /// It was not done in time.
+        DeadlineExceeded = "DEADLINE_EXCEEDED",
+        /// An operator stopped it.
+        Cancelled = "CANCELLED",
+    }
+}
+
+impl FailureKind {
+    /// Tells whether a job that stopped like this waits in the dead-letter queue.
+    #[must_use]
+    pub const fn opens_dlq_entry(self) -> bool {
+        !matches!(self, Self::Cancelled)
+    }
+}
+
+/// A provisioning job (interface: "Provisioning job").
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The job's id.
+    pub id: JobId,
+    /// What it does; names a [`super::JobKind`].
+    pub kind: String,
+    /// The version of the kind it was created with.
+    pub definition_version: i64,
+    /// The platform it works for; `None` while an onboarding has none yet.
+    pub platform_id: Option<PlatformId>,
+    /// The entity it works for, if it is about one.
+    pub entity_id: Option<EntityId>,
+    /// The environment it works in, if it is about one.
+    pub environment: Option<Environment>,
+    /// The lane it runs in: one job of a lane at a time.
+    pub lane: LaneKey,
+    /// Its place in the lane; lower goes first. Kept over a retry by itself, new at the tail after a wait.
+    pub lane_position: i64,
+    /// Lower goes first among lanes that are ready.
+    pub priority: i64,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// Why an operator did what they did, or why it waits to be tried again.
+    pub reason: Option<String>,
+    /// Why it stopped.
+    pub failure_kind: Option<FailureKind>,
+    /// The last error.
+    pub error: Option<JobError>,
+    /// What it was asked to do; never a secret.
+    pub input: Value,
+    /// What it made: the outputs of its steps by name, set when it completes.
+    pub output: Option<Value>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    /// Failed attempts of the current step.
+    pub attempts: i64,
+    /// How many of those there may be.
+    pub max_attempts: i64,
+    /// How often its worker vanished.
+    pub lost_leases: i64,
+    /// Not before this instant is it claimed (`QUEUED`) or woken (`WAITING`).
+    pub run_at: Timestamp,
+    /// When it fails if it has not ended.
+    pub deadline_at: Timestamp,
+    /// What it waits for.
+    pub waiting_for: Option<String>,
+    /// Whether an operator declared it done.
+    pub forced: bool,
+    /// How often it was replayed from the dead-letter queue.
+    pub replay_count: i64,
+    /// Its latest entry in the dead-letter queue.
+    pub dlq_entry_id: Option<DlqEntryId>,
+    /// The job that queued it, if one did.
+    pub parent_job_id: Option<JobId>,
+    /// What makes a second creation the same job; unique.
+    pub idempotency_key: Option<String>,
+    /// The request that queued it.
+    pub request_id: String,
+    /// The trace of that request.
+    pub trace_id: Option<String>,
+    /// Who queued it.
+    pub created_by: Actor,
+    /// The only authority over the job: moves at every change of hands, so that a write of an earlier holder is refused.
+    pub fence: i64,
+    /// How many entries its history has.
+    pub event_count: i64,
+    /// When it was queued.
+    pub created_at: Timestamp,
+    /// When it first ran.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// When it last moved.
+    pub updated_at: Timestamp,
+}
+
+/// How far a job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Steps that are done or skipped.
+    pub completed_steps: usize,
+    /// All steps.
+    pub total_steps: usize,
+    /// The share that is done, 0 to 100.
+    pub percent: u8,
+    /// What happens now, in words.
+    pub message: String,
+}
+
+impl Job {
+    /// The step to be worked on: the first that is neither done nor skipped; `None` when there is none.
+    #[must_use]
+    pub fn current_step(&self) -> Option<usize> {
+        self.steps.iter().position(|step| !step.status.is_done())
+    }
+
+    /// The output of a step that is done.
+    #[must_use]
+    pub fn output_of(&self, step: &str) -> Option<&Value> {
+        self.steps
+            .iter()
+            .find(|s| s.name == step && s.status == StepStatus::Succeeded)
+            .and_then(|s| s.output.as_ref())
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let total = self.steps.len();
+        let completed = self.steps.iter().filter(|s| s.status.is_done()).count();
+        let percent = if self.status == JobStatus::Completed {
+            100
+        } else {
+            u8::try_from(completed * 100 / total.max(1)).unwrap_or(100)
+        };
+        Progress {
+            completed_steps: completed,
+            total_steps: total,
+            percent,
+            message: self.message(),
+        }
+    }
+
+    fn message(&self) -> String {
+        let step = self
+            .current_step()
+            .map_or("the last step", |i| self.steps[i].name.as_str());
+        match self.status {
+            JobStatus::Queued if self.attempts > 0 => {
+                format!(
+                    "{step}: trying again ({} of {})",
+                    self.attempts + 1,
+                    self.max_attempts
+                )
+            }
+            JobStatus::Queued => "waiting for its turn".to_owned(),
+            JobStatus::Running => step.to_owned(),
+            JobStatus::Waiting => {
+                format!(
+                    "{step}: waiting for {}",
+                    self.waiting_for.as_deref().unwrap_or("its time")
+                )
+            }
+            JobStatus::Completed if self.forced => "declared done by an operator".to_owned(),
+            JobStatus::Completed => "done".to_owned(),
+            JobStatus::Failed => format!("stopped at {step}"),
+        }
+    }
+}
+
+impl Record for Job {
+    type Query = JobQuery;
+    const KIND: &'static str = "job";
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+}
+
+/// Questions about jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobQuery {
+    /// Newest first; every part that is given must match.
+    Of {
+        /// Of this platform.
+        platform_id: Option<PlatformId>,
+        /// With this status.
+        status: Option<JobStatus>,
+    },
+    /// The queued jobs of a lane, the one to run first in front.
+    QueuedInLane(LaneKey),
+    /// The one that was created under this key.
+    IdempotencyKey(String),
+    /// Those waiting that are to be woken at this instant, earliest first.
+    WakeAt(Timestamp),
+    /// Those that have not ended though their deadline lies before this instant, earliest first.
+    OverdueAt(Timestamp),
+}

@@ -1,0 +1,33 @@
+//! Provisioning: jobs that make and remove infrastructure, their history, lanes, leases, holds and dead letters.
+//!
+//! A job is a row with its steps inside it; one guarded write a move. [`MOVES`] lists every move there is and [`apply`]
+//! is the one function that makes them. Everything else a move causes (lease, lane, history, dead letter) follows from
+//! the job before and after it and is written by `use_case::provisioning` in the same unit of work.
+
+mod backoff;
+mod dlq;
+mod event;
+mod hold;
+mod job;
+mod kind;
+mod lane;
+mod lease;
+mod moves;
+mod step;
+mod step_error;
+mod transition;
+
+pub use backoff::{LONGEST_RETRY_AFTER, retry_at};
+pub use dlq::{DlqEntry, DlqQuery, DlqStatus};
+pub use event::{Actor, JobEvent, JobEventQuery};
+pub use hold::{HoldScope, HoldSource, JobHold, JobHoldQuery};
+pub use job::{
+    DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
+};
+pub use kind::{JobKind, JobStep, Kinds, Observation, StepContext};
+pub use lane::{JobLane, JobLaneQuery, LaneKey};
+pub use lease::{JobLease, JobLeaseQuery, LEASE};
+pub use moves::{MOVES, Move, Name as MoveName};
+pub use step::{JobError, MAX_OUTPUT_BYTES, Step, StepStatus, effect_key};
+pub use step_error::{Failure, StepError};
+pub use transition::{Moved, Refusal, Report, Trigger, apply};

@@ -1,0 +1,115 @@
+//! The steps of a job, kept inside it.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::kernel::{JobId, Timestamp, text_enum};
+
+/// The largest output of a step, in bytes of JSON.
+pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+
+text_enum! {
+    /// Where a step stands.
+    pub enum StepStatus {
+        /// Not begun, or to be tried again.
+        Pending = "PENDING",
+        /// Being worked on; its intent is stored.
+        Running = "RUNNING",
+        /// Done. Never applied again.
+        Succeeded = "SUCCEEDED",
+        /// It stopped the job.
+        Failed = "FAILED",
+        /// Left out, because an operator declared the job done.
+        Skipped = "SKIPPED",
+        /// Its holder was lost, or the job was ended under it: it may or may not have happened.
+        Abandoned = "ABANDONED",
+    }
+}
+
+impl StepStatus {
+    /// Tells whether there is nothing left to do: `SUCCEEDED` or `SKIPPED`.
+    #[must_use]
+    pub const fn is_done(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Skipped)
+    }
+}
+
+/// What went wrong with a job or a step, for its readers: no secret, no upstream body.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct JobError {
+    /// The kind of error in upper snake case.
+    pub code: String,
+    /// In words.
+    pub message: String,
+    /// More for programs; an object.
+    pub details: Value,
+}
+
+impl JobError {
+    /// An error without details.
+    #[must_use]
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            details: Value::Object(serde_json::Map::new()),
+        }
+    }
+}
+
+/// A step of a job.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Its name, unique in the job.
+    pub name: String,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// Failed attempts.
+    pub attempts: i64,
+    /// When it first began.
+    pub started_at: Option<Timestamp>,
+    /// When it was done or given up.
+    pub finished_at: Option<Timestamp>,
+    /// Its last error.
+    pub error: Option<JobError>,
+    /// What it made.
+    pub output: Option<Value>,
+    /// What makes every attempt the same request; set before the first one.
+    pub effect_key: Option<String>,
+}
+
+impl Step {
+    /// A step that has not begun.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            status: StepStatus::Pending,
+            attempts: 0,
+            started_at: None,
+            finished_at: None,
+            error: None,
+            output: None,
+            effect_key: None,
+        }
+    }
+}
+
+/// What every attempt of a step sends to the provider: the same for the same job and step, different for all others.
+#[must_use]
+pub fn effect_key(job: &JobId, step: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(job.as_str().as_bytes());
+    hash.update([0]);
+    hash.update(step.as_bytes());
+    hash.finalize()
+        .iter()
+        .take(16)
+        .fold(String::new(), |mut text, byte| {
+            use std::fmt::Write;
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

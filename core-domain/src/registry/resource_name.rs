@@ -1,0 +1,103 @@
+//! Deterministic names of what a platform is given at the provider.
+
+use sha2::{Digest, Sha256};
+
+use super::ResourceType;
+use crate::kernel::{Environment, PlatformId, Slug};
+
+/// What a platform is given in an environment, in the order it is made: type and purpose.
+pub const PURPOSES: [(ResourceType, &str); 6] = [
+    (ResourceType::D1, "db"),
+    (ResourceType::Kv, "cache"),
+    (ResourceType::R2, "assets"),
+    (ResourceType::Queue, "events"),
+    (ResourceType::Worker, "api"),
+    (ResourceType::Pages, "site"),
+];
+
+/// How much of the slug a name shows.
+const SLUG_PART: usize = 24;
+
+/// What a resource of this type is there for on a platform.
+#[must_use]
+pub fn purpose_of(resource_type: ResourceType) -> &'static str {
+    PURPOSES
+        .iter()
+        .find(|(of, _)| *of == resource_type)
+        .map_or("", |(_, purpose)| purpose)
+}
+
+/// The name of a platform's resource: `{slug}-{8 hex digits of the platform}-{environment}-{purpose}`, always one the
+/// provider takes (see [`is_provider_name`]). Different platforms have different names whatever their slugs.
+#[must_use]
+pub fn resource_name(
+    platform: &PlatformId,
+    slug: &Slug,
+    environment: Environment,
+    resource_type: ResourceType,
+) -> String {
+    let digest = Sha256::digest(platform.as_str().as_bytes());
+    let digest: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let purpose = purpose_of(resource_type);
+    format!("{}-{digest}-{environment}-{purpose}", spelled(slug))
+}
+
+/// The slug with a letter in front, no two dashes in a row and none at the end.
+fn spelled(slug: &Slug) -> String {
+    let mut text = String::new();
+    if !slug.as_str().starts_with(|c: char| c.is_ascii_lowercase()) {
+        text.push('p');
+    }
+    for c in slug.as_str().chars() {
+        if text.len() == SLUG_PART {
+            break;
+        }
+        if c != '-' || !text.ends_with('-') {
+            text.push(c);
+        }
+    }
+    text.trim_end_matches('-').to_owned()
+}
+
+/// Tells whether the provider takes a name: `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
+#[must_use]
+pub fn is_provider_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = name.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+        return false;
+    };
+    (3..=58).contains(&bytes.len())
+        && first.is_ascii_lowercase()
+        && plain(*last)
+        && bytes.iter().all(|b| plain(*b) || *b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_shows_slug_platform_environment_and_purpose() {
+        let platform = PlatformId::parse("p1").unwrap();
+        let slug = Slug::parse("engines").unwrap();
+        let name = resource_name(&platform, &slug, Environment::Prod, ResourceType::D1);
+        assert_eq!(name, "engines-f64551fc-prod-db");
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_one_the_provider_takes(slug in "[a-z0-9-]{1,63}", platform in "[a-z0-9]{1,36}") {
+            let (platform, slug) = (PlatformId::parse(&platform).unwrap_or_else(|| PlatformId::parse("p").unwrap()), Slug::parse(&slug).unwrap());
+            for environment in Environment::ALL {
+                for (resource_type, _) in PURPOSES {
+                    let name = resource_name(&platform, &slug, *environment, resource_type);
+                    prop_assert!(is_provider_name(&name), "{}", name);
+                    prop_assert!(!name.contains("--"));
+                }
+            }
+        }
+    }
+}

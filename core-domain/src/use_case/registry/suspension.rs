@@ -1,0 +1,27 @@
+//! Suspending a platform, as far as the other services are concerned.
+
+use crate::kernel::{Context, PlatformId, Reason, Result};
+use crate::port::UnitOfWork;
+use crate::provisioning::{HoldScope, HoldSource, LaneKey};
+use crate::use_case::{iam, provisioning};
+
+/// Sets or lifts the flag the gateway obeys, and holds or releases the platform's jobs; the platform's own status stays
+/// as it is. Counts from the commit on. The caller's right to do so is checked by whoever calls this.
+///
+/// # Errors
+/// When the store failed.
+pub async fn set_suspension(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    suspended: bool,
+    reason: Option<&Reason>,
+) -> Result<()> {
+    iam::set_platform_suspension(cx, uow, platform, suspended, reason.cloned()).await?;
+    let lane = HoldScope::Lane(LaneKey::platform(platform));
+    if suspended {
+        provisioning::hold(cx, uow, lane, HoldSource::Suspension, reason).await
+    } else {
+        provisioning::release_hold(uow, lane, HoldSource::Suspension).await
+    }
+}

@@ -1,0 +1,253 @@
+//! What can be set about a gateway, checked once when it is made.
+
+use std::time::Duration;
+
+use core_domain::gateway::{
+    Origins, RatePlan, Secret, ServiceName, TrustedProxies, check_path, within,
+};
+use http::{HeaderName, HeaderValue, Method};
+
+use super::identity::read_service_key;
+use crate::kernel::ServiceKey;
+
+/// The longest time an answer about a session may be remembered.
+const MAX_SESSION_CACHE: Duration = Duration::from_secs(5);
+
+/// A setting that makes no sense. Names the setting, never a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{setting}: {problem}")]
+pub struct ConfigError {
+    /// The field of [`GatewayConfig`].
+    pub setting: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The settings of a gateway.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// The static service key (`AUTH_API_KEY`). Without one **every request passes** as the service `unauthenticated`,
+    /// for development on one machine; whoever listens must then keep to loopback addresses.
+    pub service_key: Option<Secret>,
+    /// Routes that need no credential, such as `POST /api/v1/iam/api/auth/sign-up` or, for every method, the path alone;
+    /// each covers what is below it. Callers there are anonymous, whatever they bring. Empty unless set.
+    pub public_routes: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` is believed: addresses or ranges. Nobody unless set.
+    pub trusted_proxies: Vec<String>,
+    /// Origins whose pages may call, exactly as browsers write them. None unless set.
+    pub allowed_origins: Vec<String>,
+    /// Request headers a page may send besides `Content-Type`, `Authorization` and `X-Request-Id`.
+    pub extra_cors_headers: Vec<String>,
+    /// Whether a page may send cookies along.
+    pub cors_credentials: bool,
+    /// How many requests a client may make.
+    pub rates: RatePlan,
+    /// Whether the headers `RateLimit-Limit`, `-Remaining` and `-Reset` of the older draft are sent as well.
+    pub older_rate_headers: bool,
+    /// How long an answer about a credential is remembered: at most 5 seconds; zero asks every time. Sign-out and
+    /// suspension void what is remembered at once when they are announced, and take at most this long when they are not.
+    pub session_cache: Duration,
+    /// How long IAM may take to answer about a credential.
+    pub authority_timeout: Duration,
+    /// How long an upstream may take from the end of the upload to its answer's head. A request that asks to be held
+    /// with `wait=<seconds>` is given that long on top.
+    pub response_timeout: Duration,
+    /// How long a client may pause in the middle of an upload.
+    pub upload_idle_timeout: Duration,
+    /// The largest request body, in bytes.
+    pub body_limit: u64,
+    /// The largest request body for the command line's service, which takes deployments, in bytes.
+    pub upload_limit: u64,
+    /// The services that get the client's session token and cookies as well. IAM alone unless set.
+    pub sessions_to: Vec<ServiceName>,
+    /// The value of `X-Frame-Options`.
+    pub frame_options: String,
+    /// The value of `Referrer-Policy`.
+    pub referrer_policy: String,
+    /// Whether answers tell with `Server-Timing` how long the gateway and the upstream took.
+    pub server_timing: bool,
+}
+
+impl Default for GatewayConfig {
+    /// The numbers of the interface and no service key: see [`GatewayConfig::service_key`].
+    fn default() -> Self {
+        Self {
+            service_key: None,
+            public_routes: Vec::new(),
+            trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
+            extra_cors_headers: Vec::new(),
+            cors_credentials: false,
+            rates: RatePlan::default(),
+            older_rate_headers: false,
+            session_cache: Duration::from_secs(1),
+            authority_timeout: Duration::from_secs(2),
+            response_timeout: Duration::from_secs(30),
+            upload_idle_timeout: Duration::from_secs(60),
+            body_limit: 1024 * 1024,
+            upload_limit: 100 * 1024 * 1024,
+            sessions_to: vec![ServiceName::Iam],
+            frame_options: "DENY".to_owned(),
+            referrer_policy: "no-referrer".to_owned(),
+            server_timing: false,
+        }
+    }
+}
+
+/// The settings, read and checked.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) service_key: Option<ServiceKey>,
+    public_routes: Vec<PublicRoute>,
+    pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) origins: Origins,
+    pub(crate) cors_headers: HeaderValue,
+    pub(crate) cors_credentials: bool,
+    pub(crate) rates: RatePlan,
+    pub(crate) older_rate_headers: bool,
+    pub(crate) session_cache: Duration,
+    pub(crate) authority_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    pub(crate) upload_idle_timeout: Duration,
+    body_limit: u64,
+    upload_limit: u64,
+    sessions_to: Vec<ServiceName>,
+    pub(crate) frame_options: HeaderValue,
+    pub(crate) referrer_policy: HeaderValue,
+    pub(crate) server_timing: bool,
+}
+
+fn error(setting: &'static str, problem: impl ToString) -> ConfigError {
+    ConfigError {
+        setting,
+        problem: problem.to_string(),
+    }
+}
+
+fn header_value(setting: &'static str, text: &str) -> Result<HeaderValue, ConfigError> {
+    HeaderValue::from_str(text).map_err(|_| error(setting, "not a header value"))
+}
+
+/// A route that needs no credential.
+#[derive(Debug)]
+struct PublicRoute {
+    /// `None` for every method.
+    method: Option<Method>,
+    path: String,
+}
+
+impl PublicRoute {
+    fn parse(text: &str) -> Option<Self> {
+        let (method, path) = match text.split_once(' ') {
+            Some((method, path)) => (Some(method.parse().ok()?), path),
+            None => (None, text),
+        };
+        let fine = check_path(path).is_ok() && path.starts_with("/api/") && !path.ends_with('/');
+        fine.then(|| Self {
+            method,
+            path: path.to_owned(),
+        })
+    }
+
+    fn covers(&self, method: &Method, path: &str) -> bool {
+        // What may be got may be asked for with HEAD.
+        let asked = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        let method_fits = self.method.as_ref().is_none_or(|wanted| wanted == asked);
+        method_fits && within(path, &self.path).is_some()
+    }
+}
+
+fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
+    let read = |text: &String| {
+        PublicRoute::parse(text).ok_or_else(|| {
+            let problem = format!("{text:?} is not of the form METHOD /api/... or /api/...");
+            error("public_routes", problem)
+        })
+    };
+    routes.iter().map(read).collect()
+}
+
+fn cors_headers(extra: &[String]) -> Result<HeaderValue, ConfigError> {
+    let mut names = vec!["Content-Type", "Authorization", "X-Request-Id"];
+    for name in extra {
+        HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+            error(
+                "extra_cors_headers",
+                format!("{name:?} is not a header name"),
+            )
+        })?;
+        names.push(name);
+    }
+    header_value("extra_cors_headers", &names.join(", "))
+}
+
+fn service_key(key: Option<Secret>) -> Result<Option<ServiceKey>, ConfigError> {
+    key.map(|key| read_service_key(&key).map_err(|problem| error("service_key", problem)))
+        .transpose()
+}
+
+fn not_zero(setting: &'static str, duration: Duration) -> Result<Duration, ConfigError> {
+    if duration.is_zero() {
+        Err(error(setting, "must be longer than zero"))
+    } else {
+        Ok(duration)
+    }
+}
+
+impl Settings {
+    /// The largest request body for a service, in bytes.
+    pub(crate) fn body_limit(&self, service: ServiceName) -> u64 {
+        match service {
+            ServiceName::Cli => self.upload_limit,
+            _ => self.body_limit,
+        }
+    }
+
+    /// Tells whether the service gets the client's session token and cookies.
+    pub(crate) fn shows_session_to(&self, service: ServiceName) -> bool {
+        self.sessions_to.contains(&service)
+    }
+
+    /// Tells whether the route needs no credential.
+    pub(crate) fn is_public(&self, method: &Method, path: &str) -> bool {
+        self.public_routes
+            .iter()
+            .any(|route| route.covers(method, path))
+    }
+}
+
+impl TryFrom<GatewayConfig> for Settings {
+    type Error = ConfigError;
+
+    fn try_from(config: GatewayConfig) -> Result<Self, Self::Error> {
+        if config.session_cache > MAX_SESSION_CACHE {
+            return Err(error("session_cache", "must be 5 seconds or less"));
+        }
+        Ok(Self {
+            service_key: service_key(config.service_key)?,
+            public_routes: public_routes(&config.public_routes)?,
+            trusted_proxies: TrustedProxies::parse(config.trusted_proxies)
+                .map_err(|problem| error("trusted_proxies", problem))?,
+            origins: Origins::parse(config.allowed_origins)
+                .map_err(|problem| error("allowed_origins", problem))?,
+            cors_headers: cors_headers(&config.extra_cors_headers)?,
+            cors_credentials: config.cors_credentials,
+            rates: config.rates,
+            older_rate_headers: config.older_rate_headers,
+            session_cache: config.session_cache,
+            authority_timeout: not_zero("authority_timeout", config.authority_timeout)?,
+            response_timeout: not_zero("response_timeout", config.response_timeout)?,
+            upload_idle_timeout: not_zero("upload_idle_timeout", config.upload_idle_timeout)?,
+            body_limit: config.body_limit,
+            upload_limit: config.upload_limit,
+            sessions_to: config.sessions_to,
+            frame_options: header_value("frame_options", &config.frame_options)?,
+            referrer_policy: header_value("referrer_policy", &config.referrer_policy)?,
+            server_timing: config.server_timing,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! Which headers get through, in both directions.
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    SERVER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::refusal::Refusal;
+
+/// What every header of ours begins with. A client's are dropped.
+const OURS: &str = "x-core-";
+
+/// The one header of that form that is a client's to send: the branch a deployment was built from.
+pub(crate) const DEPLOY_BRANCH: HeaderName = HeaderName::from_static("x-core-deploy-branch");
+
+/// What belongs to one connection and ends with it. `Transfer-Encoding` is the connection's as well: hyper has decoded it.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+];
+
+/// What a forwarding proxy says about the client.
+pub(crate) const FORWARDING: &[&str] = &[
+    "forwarded",
+    "x-real-ip",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+];
+
+/// The headers `Connection` names.
+fn connection_names(headers: &HeaderMap) -> Vec<String> {
+    headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|b| *b == b','))
+        .map(|name| String::from_utf8_lossy(name).trim().to_ascii_lowercase())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// Tells whether a request means nothing without this header, so that no `Connection` may take it away.
+fn is_end_to_end(name: &str) -> bool {
+    let relied_on = [
+        http::header::AUTHORIZATION,
+        HOST,
+        CONTENT_LENGTH,
+        COOKIE,
+        HeaderName::from_static("x-api-key"),
+    ];
+    name.starts_with(OURS) || relied_on.iter().any(|header| header.as_str() == name)
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap, named: &[String]) {
+    for name in named {
+        headers.remove(name.as_str());
+    }
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Removes from a request what a client has no say in: our own names, names with an underscore (which many read as a
+/// dash), and what belongs to the connection.
+///
+/// # Errors
+/// A 400 when `Connection` names a header that the request means nothing without.
+pub(crate) fn clean_request(headers: &mut HeaderMap) -> Result<(), Refusal> {
+    let named = connection_names(headers);
+    if named.iter().any(|name| is_end_to_end(name)) {
+        return Err(Refusal::bad_request(
+            "Connection names a header that is not the connection's.",
+        )
+        .closing());
+    }
+    let trailers = headers
+        .get_all(TE)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|b| *b == b','))
+        .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"));
+    let foreign: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_foreign(name))
+        .cloned()
+        .collect();
+    for name in foreign {
+        headers.remove(name);
+    }
+    remove_hop_by_hop(headers, &named);
+    headers.remove(EXPECT);
+    headers.remove(TE);
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    Ok(())
+}
+
+fn is_foreign(name: &HeaderName) -> bool {
+    let text = name.as_str();
+    text.contains('_') || (text.starts_with(OURS) && *name != DEPLOY_BRANCH)
+}
+
+/// Removes from an upstream's answer what is the gateway's to say, and what belongs to the upstream's connection.
+pub(crate) fn clean_response(headers: &mut HeaderMap) {
+    let named = connection_names(headers);
+    let named: Vec<String> = named
+        .into_iter()
+        .filter(|name| name != CONTENT_LENGTH.as_str())
+        .collect();
+    remove_hop_by_hop(headers, &named);
+    headers.remove(SERVER);
+    let ours: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| {
+            name.as_str().starts_with(OURS) || name.as_str().starts_with("access-control-")
+        })
+        .cloned()
+        .collect();
+    for name in ours {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn cleaned(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = map(lines);
+        clean_request(&mut headers).unwrap();
+        headers
+    }
+
+    #[test]
+    fn our_own_names_are_dropped_in_every_case_and_with_underscores() {
+        let headers = cleaned(&[
+            ("x-core-user-id", "forged"),
+            ("x_core_user_id", "forged"),
+            ("x-core_role", "forged"),
+            ("x-core-anything-new", "forged"),
+            ("x-core-deploy-branch", "main"),
+            ("idempotency-key", "k"),
+            ("x-other", "kept"),
+        ]);
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            ["idempotency-key", "x-core-deploy-branch", "x-other"]
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_the_connection_ends_with_it() {
+        let headers = cleaned(&[
+            ("connection", "keep-alive, X-Private"),
+            ("x-private", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-authorization", "x"),
+            ("proxy-connection", "x"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("http2-settings", "x"),
+            ("trailer", "x"),
+            ("te", "gzip, trailers"),
+            ("expect", "100-continue"),
+        ]);
+        assert_eq!(headers.len(), 1);
+        assert_eq!(headers[TE], "trailers");
+    }
+
+    #[test]
+    fn connection_cannot_take_away_what_a_request_relies_on() {
+        for name in [
+            "Authorization",
+            "X-Core-User-Id",
+            "host",
+            "content-length",
+            "Cookie",
+            "x-api-key",
+        ] {
+            let mut headers = HeaderMap::new();
+            let value = HeaderValue::from_str(&format!("close, {name}")).unwrap();
+            headers.insert(CONNECTION, value);
+            assert!(clean_request(&mut headers).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn answers_keep_every_cookie_and_lose_what_is_ours_to_say() {
+        let mut headers = map(&[
+            ("set-cookie", "a=1"),
+            ("set-cookie", "b=2"),
+            ("server", "x"),
+            ("x-core-user-id", "u"),
+            ("x-core-role", "r"),
+            ("access-control-allow-origin", "*"),
+            ("connection", "x-hop, content-length"),
+            ("x-hop", "1"),
+            ("content-length", "3"),
+            ("etag", "\"1\""),
+        ]);
+        clean_response(&mut headers);
+        assert_eq!(headers.get_all("set-cookie").iter().count(), 2);
+        assert_eq!(headers.keys_len(), 3);
+        assert!(headers.contains_key("etag") && headers.contains_key("content-length"));
+    }
+}

@@ -1,0 +1,53 @@
+//! Step 2: whatever went wrong inside becomes the error envelope. An answer of a service passes untouched, errors too.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use core_domain::kernel::Error;
+use futures_util::FutureExt;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Response};
+use http_body::Body as _;
+use tower::ServiceExt;
+
+use super::{Next, Step};
+use crate::gateway::exchange::{Exchange, Inbound, Outcome};
+use crate::gateway::refusal::Refusal;
+use crate::kernel::{Body, ErrorStyle, empty_body, error_response};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Errors;
+
+impl Step for Errors {
+    async fn run<S: Next>(&self, inbound: Inbound, next: S) -> Outcome {
+        let exchange = Arc::clone(&inbound.exchange);
+        match caught(next.oneshot(inbound)).await {
+            Ok(response) => Ok(response),
+            Err(refusal) => Ok(envelope(refusal, &exchange)),
+        }
+    }
+}
+
+/// The outcome of work that may panic: a panic is an internal error of this one request.
+pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned()).into()))
+}
+
+/// The envelope of a refusal, with the headers the refusal gathered.
+pub(crate) fn envelope(refusal: Refusal, exchange: &Exchange) -> Response<Body> {
+    let mut response = error_response(&refusal.error, exchange.request_id(), ErrorStyle::Envelope);
+    response.headers_mut().extend(*refusal.headers);
+    if exchange.method != Method::HEAD {
+        return response;
+    }
+    // The same head as for GET, without the body.
+    if let Some(length) = response.body().size_hint().exact() {
+        let length = HeaderValue::from(length);
+        response.headers_mut().insert(CONTENT_LENGTH, length);
+    }
+    response.map(|_| empty_body())
+}

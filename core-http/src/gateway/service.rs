@@ -1,0 +1,164 @@
+//! The gateway as a tower service.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use core_domain::kernel::{Clock, Entropy};
+use http::{Request, Response};
+use tower::util::BoxCloneSyncService;
+use tower::{Service, ServiceExt};
+
+use super::authority::Authority;
+use super::config::{ConfigError, GatewayConfig, Settings};
+use super::exchange::{Exchange, Inbound, boxed};
+use super::layer::{self, Parts};
+use super::limiter::Limiter;
+use super::proxy::Proxy;
+use super::refusal::Refusal;
+use super::session_cache::{Invalidate, SessionCache};
+use super::upstream::Upstreams;
+use crate::kernel::{Body, BoxError};
+
+/// The peer of the connection a request came over: an extension of the request, set by whoever accepts connections.
+/// Without it requests are counted as coming from one client of no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddr(pub SocketAddr);
+
+/// What a gateway needs from outside.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// Says who a credential belongs to.
+    pub authority: Arc<dyn Authority>,
+    /// The services behind the gateway.
+    pub upstreams: Upstreams,
+    /// Counts requests.
+    pub limiter: Arc<dyn Limiter>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Gives request ids and spans.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// The gateway: `Clone`, never fails, takes any request body. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    settings: Arc<Settings>,
+    entropy: Arc<dyn Entropy>,
+    invalidate: Invalidate,
+    steps: BoxCloneSyncService<Inbound, Response<Body>, Refusal>,
+}
+
+impl Gateway {
+    /// A gateway with these settings.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the setting that makes no sense.
+    pub fn new(config: GatewayConfig, ports: Ports) -> Result<Self, ConfigError> {
+        let settings = Arc::new(Settings::try_from(config)?);
+        if settings.service_key.is_none() {
+            tracing::warn!(
+                target: "core::gateway",
+                "no service key is configured: every request passes without authentication"
+            );
+        }
+        let sessions = Arc::new(SessionCache::new(
+            ports.authority,
+            Arc::clone(&ports.clock),
+            settings.session_cache,
+            settings.authority_timeout,
+        ));
+        let invalidate = sessions.invalidate();
+        let proxy = Proxy {
+            settings: Arc::clone(&settings),
+            upstreams: Arc::new(ports.upstreams),
+        };
+        let parts = Parts {
+            settings: Arc::clone(&settings),
+            limiter: ports.limiter,
+            clock: ports.clock,
+            entropy: Arc::clone(&ports.entropy),
+            sessions,
+        };
+        Ok(Self {
+            settings,
+            entropy: ports.entropy,
+            invalidate,
+            steps: BoxCloneSyncService::new(layer::stack(parts, proxy)),
+        })
+    }
+
+    /// Voids what this gateway remembers about sessions and suspensions.
+    #[must_use]
+    pub fn invalidate(&self) -> Invalidate {
+        self.invalidate.clone()
+    }
+
+    /// Tells whether requests pass without authentication because no service key is configured. Whoever listens for
+    /// such a gateway should keep to loopback addresses.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.settings.service_key.is_none()
+    }
+
+    fn inbound(&self, request: Request<Body>) -> Inbound {
+        let peer = request.extensions().get::<PeerAddr>().map(|peer| peer.0);
+        let trusted = &self.settings.trusted_proxies;
+        let exchange = Exchange::begin(&request, peer, trusted, &*self.entropy);
+        let (mut parts, body) = request.into_parts();
+        // What a service believes about its caller comes from us alone.
+        parts.extensions = http::Extensions::new();
+        Inbound {
+            request: Request::from_parts(parts, body),
+            exchange: Arc::new(exchange),
+            identity: None,
+        }
+    }
+}
+
+impl<B> Service<Request<B>> for Gateway
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = GatewayFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let inbound = self.inbound(request.map(boxed));
+        let exchange = Arc::clone(&inbound.exchange);
+        let steps = self.steps.clone();
+        GatewayFuture(Box::pin(async move {
+            // The errors step leaves no refusal over; this is for the type.
+            let answer = steps.oneshot(inbound).await;
+            answer.unwrap_or_else(|refusal| layer::errors::envelope(refusal, &exchange))
+        }))
+    }
+}
+
+/// The answer that [`Gateway`] is working on.
+#[must_use = "futures do nothing unless polled"]
+pub struct GatewayFuture(Pin<Box<dyn Future<Output = Response<Body>> + Send>>);
+
+impl Future for GatewayFuture {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx).map(Ok)
+    }
+}
+
+impl std::fmt::Debug for GatewayFuture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GatewayFuture(..)")
+    }
+}

@@ -1,0 +1,143 @@
+//! A request's body on its way to the upstream: counted, and watched for who keeps whom waiting.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::time::Instant;
+
+use crate::kernel::{Body, BoxError};
+
+/// Who is being waited for, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// The client has not sent what comes next.
+    ForClient(Instant),
+    /// The upstream has all there is so far.
+    ForUpstream(Instant),
+}
+
+/// What is known of an upload while it runs.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    waiting: Mutex<Waiting>,
+    too_large: AtomicBool,
+}
+
+/// Who let the time run out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    Client,
+    Upstream,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            waiting: Mutex::new(Waiting::ForUpstream(Instant::now())),
+            too_large: AtomicBool::new(false),
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, waiting: Waiting) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+    }
+
+    /// Tells whether the client sent more than it may.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.too_large.load(Ordering::Relaxed)
+    }
+
+    /// Comes back when the client has paused, or the upstream has not answered, for longer than each may.
+    pub(crate) async fn late(&self, client: Duration, upstream: Duration) -> Late {
+        loop {
+            let seen = self.waiting();
+            let (deadline, late) = match seen {
+                Waiting::ForClient(since) => (since + client, Late::Client),
+                Waiting::ForUpstream(since) => (since + upstream, Late::Upstream),
+            };
+            tokio::time::sleep_until(deadline).await;
+            if self.waiting() == seen {
+                return late;
+            }
+        }
+    }
+}
+
+/// More bytes than allowed.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the request body is too large")]
+struct TooLarge;
+
+/// A request's body that fails when it grows beyond its limit.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    inner: Body,
+    left: u64,
+    progress: Arc<Progress>,
+}
+
+impl Upload {
+    /// Watches a body of at most `limit` bytes.
+    pub(crate) fn new(inner: Body, limit: u64) -> (Self, Arc<Progress>) {
+        let progress = Arc::new(Progress::new());
+        let upload = Self {
+            inner,
+            left: limit,
+            progress: Arc::clone(&progress),
+        };
+        (upload, progress)
+    }
+
+    fn count(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BoxError> {
+        let length = frame
+            .data_ref()
+            .map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
+        match self.left.checked_sub(length) {
+            Some(left) => {
+                self.left = left;
+                Ok(frame)
+            }
+            None => {
+                self.progress.too_large.store(true, Ordering::Relaxed);
+                Err(Box::new(TooLarge))
+            }
+        }
+    }
+}
+
+impl http_body::Body for Upload {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        let Poll::Ready(frame) = polled else {
+            if matches!(self.progress.waiting(), Waiting::ForUpstream(_)) {
+                self.progress.set(Waiting::ForClient(Instant::now()));
+            }
+            return Poll::Pending;
+        };
+        self.progress.set(Waiting::ForUpstream(Instant::now()));
+        Poll::Ready(frame.map(|frame| frame.and_then(|frame| self.count(frame))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

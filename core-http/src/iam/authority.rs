@@ -1,0 +1,73 @@
+//! The gateway's question, answered in process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::gateway::Credential;
+use core_domain::iam::CookieSigner;
+use core_domain::kernel::Error;
+use core_domain::port::{Mode, Store, StoreError, transact};
+use core_domain::use_case::iam::{authorize, extend_session};
+
+use super::IamConfig;
+use crate::gateway::{Authority, AuthorityError, Resolved};
+
+/// Answers for session tokens out of the store, and extends the sessions that are due. API keys are refused.
+#[derive(Debug)]
+pub struct SessionAuthority {
+    store: Arc<dyn Store>,
+    signer: CookieSigner,
+}
+
+impl SessionAuthority {
+    /// An authority over this store, with IAM's own settings.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, config: &IamConfig) -> Self {
+        Self {
+            store,
+            signer: CookieSigner::new(config.secret.clone()),
+        }
+    }
+
+    async fn look_up(&self, token: &str) -> Result<Option<Resolved>, Error> {
+        let mut uow = self.store.begin(Mode::Read).await?;
+        let found = authorize(uow.as_mut(), token).await;
+        uow.rollback().await;
+        let Some(found) = found? else {
+            return Ok(None);
+        };
+        let mut expires_at = found.expires_at;
+        if found.extension_due {
+            let extended = transact(self.store.as_ref(), |uow, _| {
+                Box::pin(async move { extend_session(uow, token).await })
+            })
+            .await?;
+            expires_at = extended.map_or(expires_at, |session| session.expires_at);
+        }
+        Ok(Some(Resolved {
+            caller: found.caller,
+            suspended: found.suspended,
+            expires_at: Some(expires_at),
+        }))
+    }
+}
+
+#[async_trait]
+impl Authority for SessionAuthority {
+    async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
+        let Credential::Bearer(presented) = credential else {
+            return Err(AuthorityError::Refused);
+        };
+        let header = format!("Bearer {}", presented.expose());
+        let Some(token) = self.signer.token_in_bearer(&header) else {
+            return Err(AuthorityError::Refused);
+        };
+        match self.look_up(&token).await {
+            Ok(found) => found.ok_or(AuthorityError::Refused),
+            Err(Error::Store(StoreError::Corrupt { table, .. })) => Err(
+                AuthorityError::Unavailable(format!("a row of {table} makes no sense")),
+            ),
+            Err(error) => Err(AuthorityError::Unavailable(format!("{error:?}"))),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What IAM must be told by whoever embeds it.
+
+use core_domain::iam::{CookieNames, CookieSigner};
+use core_domain::kernel::{Code, Error, Result};
+use http::{Uri, header};
+
+use crate::kernel::Cx;
+
+/// The settings of IAM.
+#[derive(Clone)]
+pub struct IamConfig {
+    /// What cookies are signed with; the same on every node. At least 32 random bytes.
+    pub secret: Vec<u8>,
+    /// The address people reach IAM at: `https://iam.example.org`. With https, cookies are bound to https.
+    pub base_url: String,
+    /// Origins besides that of `base_url` whose pages may use IAM's cookies: `https://app.example.org`.
+    pub trusted_origins: Vec<String>,
+}
+
+// The secret stays out of logs.
+impl std::fmt::Debug for IamConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IamConfig")
+            .field("base_url", &self.base_url)
+            .field("trusted_origins", &self.trusted_origins)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The settings as the handlers use them.
+#[derive(Debug)]
+pub(super) struct Iam {
+    pub(super) signer: CookieSigner,
+    pub(super) names: CookieNames,
+    origins: Vec<String>,
+}
+
+impl Iam {
+    pub(super) fn new(config: &IamConfig) -> Self {
+        let base = std::iter::once(&config.base_url);
+        let origins = base.chain(&config.trusted_origins);
+        Self {
+            signer: CookieSigner::new(config.secret.clone()),
+            names: CookieNames::for_url(&config.base_url),
+            origins: origins.filter_map(|url| origin_of(url)).collect(),
+        }
+    }
+
+    /// Whether pages of this origin may use our cookies.
+    pub(super) fn trusts(&self, origin: &str) -> bool {
+        origin_of(origin).is_some_and(|origin| self.origins.contains(&origin))
+    }
+
+    /// Refuses a request that a page of a foreign origin sent, whether with cookies or without.
+    pub(super) fn refuse_foreign_origin(&self, cx: &Cx) -> Result<()> {
+        match cx.header(header::ORIGIN.as_str()) {
+            Some(origin) if !self.trusts(origin) => Err(invalid_origin()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a redirect to anywhere but a path of ours or a trusted origin.
+    pub(super) fn refuse_foreign_target(&self, target: Option<&str>) -> Result<()> {
+        let Some(target) = target else { return Ok(()) };
+        let path = target.starts_with('/') && !target.starts_with("//");
+        // Browsers read a backslash as a slash and leave out control characters.
+        let plain = target.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+        if plain && (path || self.trusts(target)) {
+            Ok(())
+        } else {
+            Err(Error::refused(
+                Code::InvalidCallbackUrl,
+                "Invalid callbackURL",
+            ))
+        }
+    }
+}
+
+pub(super) fn invalid_origin() -> Error {
+    Error::refused(Code::InvalidOrigin, "Invalid origin")
+}
+
+/// Scheme, host and port of an address, in lower case; the scheme's own port left out.
+fn origin_of(url: &str) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let scheme = uri.scheme_str()?.to_ascii_lowercase();
+    let authority = uri.authority()?;
+    if authority.as_str().contains('@') {
+        return None;
+    }
+    let host = authority.host().to_ascii_lowercase();
+    let port = match (scheme.as_str(), authority.port_u16()) {
+        ("http", Some(80)) | ("https", Some(443)) | (_, None) => String::new(),
+        (_, Some(port)) => format!(":{port}"),
+    };
+    Some(format!("{scheme}://{host}{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn iam() -> Iam {
+        Iam::new(&IamConfig {
+            secret: b"secret".to_vec(),
+            base_url: "https://iam.example.org".to_owned(),
+            trusted_origins: vec!["https://app.example.org:8443/".to_owned()],
+        })
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        for good in [
+            "https://iam.example.org",
+            "https://IAM.example.org:443",
+            "https://app.example.org:8443",
+        ] {
+            assert!(iam().trusts(good), "{good}");
+        }
+        for bad in [
+            "null",
+            "",
+            "http://iam.example.org",
+            "https://iam.example.org.evil.net",
+            "https://iam.example.org@evil.net",
+            "https://app.example.org",
+        ] {
+            assert!(!iam().trusts(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn redirects_stay_at_home() {
+        for good in ["/", "/dash?x=1", "https://iam.example.org/dash"] {
+            assert!(iam().refuse_foreign_target(Some(good)).is_ok(), "{good}");
+        }
+        for bad in [
+            "//evil.net",
+            "/\\evil.net",
+            "https://evil.net/",
+            "javascript:alert(1)",
+            "dash",
+            "/\tx",
+        ] {
+            assert!(iam().refuse_foreign_target(Some(bad)).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The headers with which a session is given and taken away.
+
+use core_domain::iam::{LIFETIME, Session};
+use http::{HeaderName, HeaderValue, header};
+
+use super::config::Iam;
+use crate::kernel::Output;
+
+const SET_AUTH_TOKEN: HeaderName = HeaderName::from_static("set-auth-token");
+
+/// Gives the session to the client: cookie, and header for clients without cookies.
+pub(super) fn give<T>(iam: &Iam, output: Output<T>, session: &Session, token: &str) -> Output<T> {
+    let signed = iam.signer.signed(token);
+    let names = iam.names;
+    let age = session.remembered.then_some(LIFETIME.as_secs());
+    let mut output = with(
+        output,
+        header::SET_COOKIE,
+        &names.set(names.session(), &signed, age),
+    );
+    if !session.remembered {
+        let flag = names.set(names.dont_remember(), &iam.signer.signed("true"), None);
+        output = with(output, header::SET_COOKIE, &flag);
+    }
+    let output = with(output, SET_AUTH_TOKEN, &signed);
+    with(
+        output,
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        "set-auth-token",
+    )
+}
+
+/// Takes every cookie away.
+pub(super) fn take_away<T>(iam: &Iam, output: Output<T>) -> Output<T> {
+    iam.names.clearing().iter().fold(output, |output, cookie| {
+        with(output, header::SET_COOKIE, cookie)
+    })
+}
+
+/// Keeps the answer out of caches.
+pub(super) fn uncached<T>(output: Output<T>) -> Output<T> {
+    let output = with(output, header::CACHE_CONTROL, "no-store");
+    with(output, header::PRAGMA, "no-cache")
+}
+
+/// Adds a header; one that cannot be a header is left out.
+pub(super) fn with<T>(output: Output<T>, name: HeaderName, value: &str) -> Output<T> {
+    match HeaderValue::from_str(value) {
+        Ok(value) => output.header(name, value),
+        Err(_) => output,
+    }
+}

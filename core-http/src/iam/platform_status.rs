@@ -1,0 +1,38 @@
+//! The suspension flag, set from outside.
+
+use core_domain::kernel::{PlatformId, Result};
+use core_domain::port::UnitOfWork;
+use core_domain::use_case::iam::set_platform_suspension;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{Cx, Input, Output};
+
+/// Whether the callers of a platform are let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Status {
+    /// They are not.
+    Suspended,
+    /// They are.
+    Active,
+}
+
+/// A platform and its status, as wanted and as answered.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlatformStatus {
+    platform_id: PlatformId,
+    status: Status,
+}
+
+pub(super) async fn set(
+    cx: &Cx,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), PlatformStatus>,
+) -> Result<Output<PlatformStatus>> {
+    let wanted = input.body;
+    let suspended = wanted.status == Status::Suspended;
+    set_platform_suspension(cx, uow, &wanted.platform_id, suspended, None).await?;
+    Ok(Output::new(wanted))
+}

@@ -1,0 +1,70 @@
+//! Requests that a foreign page makes a browser send.
+
+use serde_json::json;
+
+use super::world::{ORIGIN, PASSWORD, World};
+
+#[tokio::test]
+async fn what_changes_something_with_cookies_must_come_from_a_trusted_page() {
+    let world = World::new();
+    let cookie = world.sign_up("ada@example.org").await.expect(200).cookie();
+    let out = "/api/auth/sign-out";
+    let answer = world
+        .post(out, &[("cookie", &cookie)], &json!({}))
+        .await
+        .expect(403);
+    assert_eq!(answer.body["code"], "MISSING_OR_NULL_ORIGIN");
+    assert_eq!(answer.body["message"], "Missing or null Origin");
+    let null = [("cookie", cookie.as_str()), ("origin", "null")];
+    assert_eq!(
+        world.post(out, &null, &json!({})).await.expect(403).body["code"],
+        "MISSING_OR_NULL_ORIGIN"
+    );
+    let foreign = [("cookie", cookie.as_str()), ("origin", "http://evil.test")];
+    assert_eq!(
+        world.post(out, &foreign, &json!({})).await.expect(403).body["code"],
+        "INVALID_ORIGIN"
+    );
+    world
+        .send("DELETE", "/api/sessions/x", &foreign, "")
+        .await
+        .expect(403);
+    world
+        .get("/api/auth/get-session", &foreign)
+        .await
+        .expect(200);
+    let own = [("cookie", cookie.as_str()), ("origin", ORIGIN)];
+    world.post(out, &own, &json!({})).await.expect(200);
+}
+
+#[tokio::test]
+async fn nobody_is_signed_up_or_in_from_a_foreign_page_even_without_cookies() {
+    let world = World::new();
+    let foreign = [("origin", "http://evil.test")];
+    let body = json!({ "name": "A", "email": "ada@example.org", "password": PASSWORD });
+    for path in ["/api/auth/sign-up/email", "/api/auth/sign-in/email"] {
+        assert_eq!(
+            world.post(path, &foreign, &body).await.expect(403).body["code"],
+            "INVALID_ORIGIN"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_cookie_that_is_bare_or_wrongly_signed_is_no_session() {
+    let world = World::new();
+    let answer = world.sign_up("ada@example.org").await.expect(200);
+    let bare = format!("better-auth.session_token={}", answer.token());
+    let forged = format!("{bare}.{}", "A".repeat(43) + "%3D");
+    for cookie in [bare, forged] {
+        let found = world
+            .get("/api/auth/get-session", &[("cookie", &cookie)])
+            .await
+            .expect(200);
+        assert!(found.body.is_null() && found.cookies().is_empty());
+        world
+            .get("/api/sessions", &[("cookie", &cookie)])
+            .await
+            .expect(401);
+    }
+}

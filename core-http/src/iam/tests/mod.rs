@@ -1,0 +1,8 @@
+//! IAM through its tower service, over the memory store.
+
+mod auth;
+mod forgery;
+mod gateway;
+mod operators;
+mod own_sessions;
+mod world;

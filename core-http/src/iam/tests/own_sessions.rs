@@ -1,0 +1,147 @@
+//! The list of one's sessions, and the enriched one.
+
+use serde_json::{Value, json};
+
+use super::world::{PASSWORD, World};
+
+#[tokio::test]
+async fn one_sees_and_ends_ones_own_sessions_alone() {
+    let world = World::new();
+    let ada = format!(
+        "Bearer {}",
+        world.sign_up("ada@example.org").await.expect(200).token()
+    );
+    let ada = [("authorization", ada.as_str())];
+    let eve = format!(
+        "Bearer {}",
+        world.sign_up("eve@example.org").await.expect(200).token()
+    );
+    let eve = [("authorization", eve.as_str())];
+    world.later(1);
+    let other = world
+        .sign_in("ada@example.org", PASSWORD)
+        .await
+        .expect(200)
+        .token();
+    let list = world.get("/api/sessions", &ada).await.expect(200);
+    let sessions = list.body["data"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(
+        (&sessions[0]["current"], &sessions[1]["current"]),
+        (&json!(false), &json!(true))
+    );
+    assert!(!list.body.to_string().contains(&other));
+    let mut fields: Vec<_> = sessions[0].as_object().unwrap().keys().cloned().collect();
+    fields.sort();
+    assert_eq!(
+        fields,
+        [
+            "createdAt",
+            "current",
+            "expiresAt",
+            "id",
+            "ipAddress",
+            "userAgent"
+        ]
+    );
+
+    let path = format!("/api/sessions/{}", sessions[0]["id"].as_str().unwrap());
+    let foreign = world.send("DELETE", &path, &eve, "").await.expect(404);
+    assert_eq!(foreign.body["error"]["code"], "NOT_FOUND");
+    world.send("DELETE", &path, &ada, "").await.expect(200);
+    world.send("DELETE", &path, &ada, "").await.expect(404);
+    let other = format!("Bearer {other}");
+    let gone = world
+        .get("/api/auth/get-session", &[("authorization", &other)])
+        .await
+        .expect(200);
+    assert!(gone.body.is_null());
+    for path in ["/api/sessions", "/api/core/session"] {
+        world.get(path, &[]).await.expect(401);
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_an_organization_has_no_place_in_the_suite() {
+    let world = World::new();
+    let token = world.sign_up("ada@example.org").await.expect(200).token();
+    let bearer = format!("Bearer {token}");
+    let session = world
+        .get("/api/core/session", &[("authorization", &bearer)])
+        .await
+        .expect(200);
+    assert!(!session.body.to_string().contains(&token));
+    for field in [
+        "organization",
+        "platformId",
+        "tenant",
+        "role",
+        "effectiveRole",
+    ] {
+        assert_eq!(session.body.get(field), Some(&Value::Null), "{field}");
+    }
+    assert_eq!(session.body["permissions"], json!([]));
+}
+
+#[tokio::test]
+async fn the_enriched_session_shows_role_tenant_and_suspension() {
+    let world = World::new();
+    let user = world.sign_up("ada@example.org").await.expect(200).body["user"]["id"].clone();
+    world
+        .organization("engines", user.as_str().unwrap(), "p-1")
+        .await;
+    let token = world
+        .sign_in("ada@example.org", PASSWORD)
+        .await
+        .expect(200)
+        .token();
+    let bearer = format!("Bearer {token}");
+    let bearer = [("authorization", bearer.as_str())];
+    let session = world
+        .get("/api/core/session", &bearer)
+        .await
+        .expect(200)
+        .body;
+    assert_eq!(session["user"]["email"], "ada@example.org");
+    assert_eq!(session["organization"]["slug"], "engines");
+    assert_eq!(session["organization"]["type"], "tenant");
+    assert_eq!(session["platformId"], "p-1");
+    assert_eq!(session["tenant"]["suspended"], false);
+    assert_eq!(
+        (&session["role"], &session["effectiveRole"]),
+        (&json!("owner"), &json!("owner"))
+    );
+    assert_eq!(session["permissions"], json!(["*:*"]));
+
+    let suspend = json!({ "platformId": "p-1", "status": "suspended" });
+    let answer = world
+        .as_service("/internal/platform-status", &suspend)
+        .await
+        .expect(200);
+    assert_eq!(answer.body, suspend);
+    world
+        .as_service("/internal/platform-status", &suspend)
+        .await
+        .expect(200);
+    let session = world
+        .get("/api/core/session", &bearer)
+        .await
+        .expect(200)
+        .body;
+    assert_eq!(session["tenant"]["suspended"], true);
+    assert_eq!(world.audit("platform_access.suspended").await.len(), 1);
+
+    let known = world
+        .as_service("/api/validate-session", &json!({ "token": token }))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&known.body["valid"], &known.body["platformId"]),
+        (&json!(true), &json!("p-1"))
+    );
+    let unknown = world
+        .as_service("/api/validate-session", &json!({ "token": "nope" }))
+        .await
+        .expect(200);
+    assert_eq!(unknown.body, json!({ "valid": false }));
+}

@@ -1,0 +1,44 @@
+//! `POST /internal/platform-status`: the suspension of a platform, as another service sets it.
+
+use core_domain::kernel::{PlatformId, Result};
+use core_domain::port::UnitOfWork;
+use core_domain::provisioning::{HoldScope, HoldSource, LaneKey};
+use core_domain::use_case::{iam, provisioning};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{Cx, Input, Output};
+
+/// Whether a platform is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Status {
+    Suspended,
+    Active,
+}
+
+/// Body of `POST /internal/platform-status`, and its answer.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlatformStatus {
+    platform_id: PlatformId,
+    status: Status,
+}
+
+/// Sets the flag the gateway obeys, and holds the platform's jobs; both or neither.
+pub(super) async fn set(
+    cx: &Cx,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), PlatformStatus>,
+) -> Result<Output<PlatformStatus>> {
+    let platform = &input.body.platform_id;
+    let suspended = input.body.status == Status::Suspended;
+    iam::set_platform_suspension(cx, uow, platform, suspended, None).await?;
+    let lane = HoldScope::Lane(LaneKey::platform(platform));
+    if suspended {
+        provisioning::hold(cx, uow, lane, HoldSource::Suspension, None).await?;
+    } else {
+        provisioning::release_hold(uow, lane, HoldSource::Suspension).await?;
+    }
+    Ok(Output::new(input.body))
+}

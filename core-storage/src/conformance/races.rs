@@ -1,0 +1,123 @@
+//! Units of work that run at the same time.
+
+use std::sync::Arc;
+
+use core_domain::port::StoreError;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use super::{ITEMS, add, ids, item, of, read, try_read, write};
+use crate::filter::Filter;
+use crate::row_store::RowStore;
+use crate::table::VERSION;
+use crate::value::Value;
+
+const TASKS: usize = 8;
+
+async fn all<T: 'static>(mut tasks: JoinSet<Result<T, StoreError>>) -> Vec<T> {
+    let mut done = Vec::new();
+    while let Some(task) = tasks.join_next().await {
+        match task {
+            Ok(Ok(value)) => done.push(value),
+            Ok(Err(error)) => panic!("a task failed: {error}"),
+            Err(error) => panic!("a task panicked: {error}"),
+        }
+    }
+    done
+}
+
+pub(super) async fn a_guarded_update_has_one_winner(store: Arc<dyn RowStore>) {
+    add(&store, vec![item("guard", "1", 0)]).await;
+    let barrier = Arc::new(Barrier::new(TASKS));
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let (store, barrier) = (store.clone(), barrier.clone());
+        tasks.spawn(async move {
+            let seen = try_read(&store, &of("guard")).await;
+            // Everybody has read before anybody writes.
+            barrier.wait().await;
+            let seen = seen?;
+            let version = seen.first().map(|row| ITEMS.value(row, VERSION).clone());
+            let version = version.unwrap_or(Value::Null);
+            write(&store, |tx| {
+                let guard = Filter::eq("id", "guard-1")
+                    .and(Filter::eq("state", "idle"))
+                    .and(Filter::eq(VERSION, version.clone()));
+                let state = Value::text(&format!("taken by {task}"));
+                Box::pin(async move {
+                    let set = [("state", state), (VERSION, Value::Int(2))];
+                    tx.update(&ITEMS, &guard, &set).await
+                })
+            })
+            .await
+        });
+    }
+    let winners: u64 = all(tasks).await.into_iter().sum();
+    assert_eq!(winners, 1);
+}
+
+pub(super) async fn a_quota_holds_under_write_skew(store: Arc<dyn RowStore>) {
+    const QUOTA: u64 = 3;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let store = store.clone();
+        tasks.spawn(async move {
+            write(&store, |tx| {
+                Box::pin(async move {
+                    let used = tx.count(&ITEMS, &Filter::eq("owner", "quota")).await?;
+                    if used >= QUOTA {
+                        return Ok(0);
+                    }
+                    tokio::task::yield_now().await;
+                    let id = task.to_string();
+                    tx.insert(&ITEMS, item("quota", &id, 0)).await?;
+                    Ok(1)
+                })
+            })
+            .await
+        });
+    }
+    let added: u64 = all(tasks).await.into_iter().sum();
+    assert_eq!(added, QUOTA);
+    assert_eq!(read(&store, &of("quota")).await.len() as u64, QUOTA);
+}
+
+pub(super) async fn workers_claim_each_row_once(store: Arc<dyn RowStore>) {
+    const JOBS: i64 = 24;
+    let jobs = (0..JOBS).map(|n| item("claim", &format!("{n:02}"), n));
+    add(&store, jobs.collect()).await;
+    let mut tasks = JoinSet::new();
+    for worker in 0..4 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let mut claimed = Vec::new();
+            loop {
+                let got = write(&store, |tx| {
+                    Box::pin(async move {
+                        let waiting = of("claim").only(Filter::eq("state", "idle"));
+                        let rows = tx.claim(&waiting.by("rank").limit(1)).await?;
+                        for id in ids(&rows) {
+                            let guard = Filter::eq("id", &id).and(Filter::eq("state", "idle"));
+                            let state = Value::text(&format!("worker {worker}"));
+                            tx.update(&ITEMS, &guard, &[("state", state)]).await?;
+                        }
+                        Ok(ids(&rows))
+                    })
+                })
+                .await?;
+                if !got.is_empty() {
+                    claimed.extend(got);
+                    continue;
+                }
+                let idle = of("claim").only(Filter::eq("state", "idle"));
+                // Rows may only be left out because another worker holds them.
+                if try_read(&store, &idle).await?.is_empty() {
+                    return Ok(claimed);
+                }
+            }
+        });
+    }
+    let mut claimed: Vec<String> = all(tasks).await.into_iter().flatten().collect();
+    claimed.sort();
+    assert_eq!(claimed, ids(&read(&store, &of("claim")).await));
+}

@@ -1,0 +1,132 @@
+//! Rows go in and come back; units of work keep their rules.
+
+use std::sync::Arc;
+
+use core_domain::port::{Mode, StoreError};
+
+use super::{ITEMS, add, item, of, read, with, write};
+use crate::filter::Filter;
+use crate::row_store::RowStore;
+use crate::table::VERSION;
+use crate::value::Value;
+
+pub(super) async fn every_value_comes_back_as_it_was(store: Arc<dyn RowStore>) {
+    let row = item("values", "full", i64::MIN);
+    let row = with(row, "name", Value::text("é ' \" $1 ? \u{10FFFF}"));
+    let row = with(row, "amount", Value::Int(i64::MAX));
+    let row = with(row, "flag", Value::Bool(false));
+    let row = with(row, "data", Value::text(r#"{"b": [1, null], "a": "x"}"#));
+    let row = with(row, "desc", Value::text(""));
+    let empty = item("values", "nothing", 0);
+    add(&store, vec![row.clone(), empty.clone()]).await;
+    assert_eq!(read(&store, &of("values")).await, vec![row, empty]);
+}
+
+pub(super) async fn an_update_changes_what_is_meant_and_nothing_else(store: Arc<dyn RowStore>) {
+    let rows: Vec<_> = (0..3).map(|n| item("update", &n.to_string(), n)).collect();
+    add(&store, rows.clone()).await;
+    let changed = write(&store, |tx| {
+        Box::pin(async move {
+            let meant = Filter::eq("owner", "update").and(Filter::ge("rank", 1));
+            let set = [("amount", Value::Int(9)), (VERSION, Value::Int(2))];
+            tx.update(&ITEMS, &meant, &set).await
+        })
+    });
+    assert!(matches!(changed.await, Ok(2)), "two rows are meant");
+    let change = |row| with(with(row, "amount", Value::Int(9)), VERSION, Value::Int(2));
+    let mut expected = rows;
+    for row in expected.iter_mut().skip(1) {
+        *row = change(row.clone());
+    }
+    assert_eq!(read(&store, &of("update")).await, expected);
+    let gone = write(&store, |tx| {
+        Box::pin(async move {
+            let meant = Filter::eq("owner", "update").and(Filter::eq("amount", 9));
+            tx.delete(&ITEMS, &meant).await
+        })
+    });
+    assert!(matches!(gone.await, Ok(2)), "two rows are removed");
+    assert_eq!(read(&store, &of("update")).await, expected[..1]);
+}
+
+pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {
+    let amount = |id, state, amount| {
+        let row = with(item("sum", id, 0), "state", Value::text(state));
+        with(row, "amount", amount)
+    };
+    let rows = vec![
+        amount("1", "b", Value::Int(5)),
+        amount("2", "a", Value::Int(7)),
+        amount("3", "b", Value::Int(-2)),
+        amount("4", "b", Value::Null),
+        amount("5", "c", Value::Null),
+    ];
+    add(&store, rows).await;
+    let sums = write(&store, |tx| {
+        Box::pin(async move {
+            let meant = Filter::eq("owner", "sum");
+            tx.sum(&ITEMS, "amount", "state", &meant).await
+        })
+    });
+    let expected = vec![
+        (Value::text("a"), 7),
+        (Value::text("b"), 3),
+        (Value::text("c"), 0),
+    ];
+    assert!(
+        matches!(sums.await, Ok(sums) if sums == expected),
+        "sums by state"
+    );
+}
+
+pub(super) async fn what_a_column_cannot_hold_is_refused(store: Arc<dyn RowStore>) {
+    let wrong = [
+        ("rank", Value::text("1")),
+        ("rank", Value::Null),
+        ("flag", Value::Int(1)),
+        ("name", Value::Bool(true)),
+        ("name", Value::text("a\0b")),
+    ];
+    for (column, value) in wrong {
+        let Ok(mut tx) = store.begin(Mode::Write).await else {
+            panic!("a unit can be opened");
+        };
+        let row = with(item("wrong", "1", 0), column, value.clone());
+        let refused = tx.insert(&ITEMS, row).await;
+        assert!(
+            matches!(refused, Err(StoreError::Backend(_))),
+            "{column} {value:?}"
+        );
+        tx.rollback().await;
+    }
+    assert_eq!(read(&store, &of("wrong")).await.len(), 0);
+}
+
+pub(super) async fn a_reader_cannot_write(store: Arc<dyn RowStore>) {
+    for mode in [Mode::Auto, Mode::Read] {
+        let Ok(mut tx) = store.begin(mode).await else {
+            panic!("a unit can be opened");
+        };
+        let refused = tx.insert(&ITEMS, item("reader", "1", 0)).await;
+        assert!(matches!(refused, Err(StoreError::Backend(_))), "{mode:?}");
+    }
+    assert_eq!(read(&store, &of("reader")).await.len(), 0);
+}
+
+pub(super) async fn an_error_ends_the_unit(store: Arc<dyn RowStore>) {
+    let Ok(mut tx) = store.begin(Mode::Write).await else {
+        panic!("a unit can be opened");
+    };
+    assert!(tx.insert(&ITEMS, item("poison", "1", 0)).await.is_ok());
+    let wrong = Filter::eq("no such column", 1);
+    assert!(tx.count(&ITEMS, &wrong).await.is_err());
+    let all = Filter::all();
+    assert!(matches!(
+        tx.count(&ITEMS, &all).await,
+        Err(StoreError::Backend(_))
+    ));
+    assert!(tx.insert(&ITEMS, item("poison", "2", 0)).await.is_err());
+    assert!(tx.now().await.is_err());
+    assert!(tx.commit().await.is_err(), "a dead unit does not commit");
+    assert_eq!(read(&store, &of("poison")).await.len(), 0);
+}

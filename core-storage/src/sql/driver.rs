@@ -1,0 +1,309 @@
+//! The glue between statements and a typed driver: one text, stamped once per database.
+
+/// Implements a unit of work for a database. What `$lock` adds to a select locks its rows; what the database calls its
+/// clock is `$now` (`None`: it has none that is asked).
+macro_rules! sql_driver {
+    ($db:ty, lock: $lock:literal, now: $now:expr, files: $files:expr) => {
+        /// Where statements run.
+        enum Connection {
+            Transaction(sqlx::Transaction<'static, $db>),
+            Bare(sqlx::pool::PoolConnection<$db>),
+        }
+
+        /// A unit of work. A transaction that is dropped is rolled back by the driver.
+        struct SqlTx {
+            connection: Connection,
+            clock: Option<Arc<dyn Clock>>,
+        }
+
+        type DbConnection = <$db as sqlx::Database>::Connection;
+        type DbRow = <$db as sqlx::Database>::Row;
+
+        /// The one place where text becomes a statement: it was made of quoted names and `$n` alone.
+        fn bind(
+            statement: &Statement,
+        ) -> sqlx::query::Query<'static, $db, <$db as sqlx::Database>::Arguments> {
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(statement.text.clone()));
+            for (kind, value) in &statement.binds {
+                query = match (kind, value) {
+                    (_, Value::Bool(yes)) => query.bind(*yes),
+                    (_, Value::Int(number)) => query.bind(*number),
+                    (_, Value::Text(text)) => query.bind(text.to_string()),
+                    // Postgres wants to know what kind of nothing it is.
+                    (Type::Bool, Value::Null) => query.bind(None::<bool>),
+                    (Type::Int, Value::Null) => query.bind(None::<i64>),
+                    (Type::Text | Type::Json, Value::Null) => query.bind(None::<String>),
+                };
+            }
+            query
+        }
+
+        fn value(row: &DbRow, at: usize, kind: Type) -> Result<Value, StoreError> {
+            let value = match kind {
+                Type::Bool => row
+                    .try_get::<Option<bool>, _>(at)
+                    .map(|v| v.map(Value::Bool)),
+                Type::Int => row.try_get::<Option<i64>, _>(at).map(|v| v.map(Value::Int)),
+                Type::Text | Type::Json => row
+                    .try_get::<Option<&str>, _>(at)
+                    .map(|v| v.map(Value::text)),
+            };
+            Ok(value.map_err(failure)?.unwrap_or(Value::Null))
+        }
+
+        impl SqlTx {
+            fn connection(&mut self) -> &mut DbConnection {
+                match &mut self.connection {
+                    Connection::Transaction(transaction) => &mut *transaction,
+                    Connection::Bare(connection) => &mut *connection,
+                }
+            }
+
+            async fn execute(&mut self, statement: &Statement) -> Result<u64, StoreError> {
+                let done = bind(statement).execute(self.connection()).await;
+                Ok(done.map_err(failure)?.rows_affected())
+            }
+
+            async fn fetch(
+                &mut self,
+                statement: &Statement,
+                kinds: &[Type],
+            ) -> Result<Vec<Row>, StoreError> {
+                let rows = bind(statement).fetch_all(self.connection()).await;
+                rows.map_err(failure)?
+                    .iter()
+                    .map(|row| {
+                        let kinds = kinds.iter().enumerate();
+                        kinds.map(|(at, kind)| value(row, at, *kind)).collect()
+                    })
+                    .collect()
+            }
+
+            async fn rows_of(
+                &mut self,
+                table: &Table,
+                statement: &Statement,
+            ) -> Result<Vec<Row>, StoreError> {
+                let kinds: Vec<Type> = table.columns.iter().map(|column| column.kind).collect();
+                self.fetch(statement, &kinds).await
+            }
+
+            async fn number(&mut self, statement: &Statement) -> Result<i64, StoreError> {
+                let rows = self.fetch(statement, &[Type::Int]).await?;
+                let number = rows.first().and_then(|row| row.first()?.as_int());
+                number.ok_or_else(|| StoreError::Backend("a number was expected".into()))
+            }
+
+            /// The unique set in which another row holds this row's place.
+            async fn taken(
+                &mut self,
+                table: &'static Table,
+                row: &Row,
+            ) -> Result<Option<StoreError>, StoreError> {
+                for unique in table.uniques {
+                    let Some(statement) = sql::taken(table, unique, row) else {
+                        continue;
+                    };
+                    if self.number(&statement).await? > 0 {
+                        let (table, index) = (table.name, unique.name);
+                        return Ok(Some(StoreError::Conflict { table, index }));
+                    }
+                }
+                Ok(None)
+            }
+
+            /// Says which unique set kept a row out.
+            async fn why_not_inserted(&mut self, table: &'static Table, row: &Row) -> StoreError {
+                let same_key = Filter::eq(table.key(), table.value(row, table.key()).clone());
+                match self.number(&sql::count(table, &same_key)).await {
+                    Err(error) => return error,
+                    Ok(0) => {}
+                    Ok(_) => {
+                        let (table, index) = (table.name, "key");
+                        return StoreError::Conflict { table, index };
+                    }
+                }
+                match self.taken(table, row).await {
+                    Ok(Some(conflict)) => conflict,
+                    Ok(None) => StoreError::Retry(format!(
+                        "a row of {} met one that is not visible yet",
+                        table.name
+                    )),
+                    Err(error) => error,
+                }
+            }
+
+            /// Looks for conflicts before an update, because an update that fails would end a transaction of Postgres.
+            async fn check_update(
+                &mut self,
+                table: &'static Table,
+                filter: &Filter,
+                set: &[(&'static str, Value)],
+            ) -> Result<(), StoreError> {
+                let touches = |(column, _): &(&'static str, Value)| {
+                    table.uniques.iter().any(|unique| unique.depends_on(column))
+                };
+                if !set.iter().any(touches) {
+                    return Ok(());
+                }
+                let meant = self.rows_of(table, &sql::rows_meant(table, filter)).await?;
+                for mut row in meant {
+                    for (column, value) in set {
+                        if let Some(held) = table.position(column).and_then(|at| row.get_mut(at)) {
+                            *held = value.clone();
+                        }
+                    }
+                    if let Some(conflict) = self.taken(table, &row).await? {
+                        return Err(conflict);
+                    }
+                }
+                Ok(())
+            }
+        }
+
+        #[async_trait]
+        impl RowTx for SqlTx {
+            async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError> {
+                match self.execute(&sql::insert(table, &row)).await? {
+                    0 => Err(self.why_not_inserted(table, &row).await),
+                    _ => Ok(()),
+                }
+            }
+
+            async fn update(
+                &mut self,
+                table: &'static Table,
+                filter: &Filter,
+                set: &[(&'static str, Value)],
+            ) -> Result<u64, StoreError> {
+                self.check_update(table, filter, set).await?;
+                self.execute(&sql::update(table, filter, set)).await
+            }
+
+            async fn delete(
+                &mut self,
+                table: &'static Table,
+                filter: &Filter,
+            ) -> Result<u64, StoreError> {
+                self.execute(&sql::delete(table, filter)).await
+            }
+
+            async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+                self.rows_of(select.table, &sql::select(select, "")).await
+            }
+
+            async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+                self.rows_of(select.table, &sql::select(select, $lock))
+                    .await
+            }
+
+            async fn count(
+                &mut self,
+                table: &'static Table,
+                filter: &Filter,
+            ) -> Result<u64, StoreError> {
+                let count = self.number(&sql::count(table, filter)).await?;
+                Ok(u64::try_from(count).unwrap_or(0))
+            }
+
+            async fn sum(
+                &mut self,
+                table: &'static Table,
+                column: &'static str,
+                group: &'static str,
+                filter: &Filter,
+            ) -> Result<Vec<(Value, i64)>, StoreError> {
+                let kinds = [table.column(group)?.kind, Type::Int];
+                let statement = sql::sum(table, column, group, filter);
+                let rows = self.fetch(&statement, &kinds).await?;
+                let pair = |row: Row| {
+                    let mut values = row.into_iter();
+                    Some((values.next()?, values.next()?.as_int()?))
+                };
+                Ok(rows.into_iter().filter_map(pair).collect())
+            }
+
+            async fn walk(
+                &mut self,
+                table: &'static Table,
+                key: &str,
+                direction: Direction,
+                depth: u32,
+            ) -> Result<Vec<Row>, StoreError> {
+                let statement = sql::walk(table, key, direction, depth);
+                self.rows_of(table, &statement).await
+            }
+
+            async fn now(&mut self) -> Result<Timestamp, StoreError> {
+                if let Some(clock) = &self.clock {
+                    return Ok(clock.now());
+                }
+                let now: Option<&'static str> = $now;
+                let Some(text) = now else {
+                    return Err(StoreError::Backend("there is no clock".into()));
+                };
+                let millis = sqlx::query_scalar::<_, i64>(text)
+                    .fetch_one(self.connection())
+                    .await
+                    .map_err(failure)?;
+                Ok(Timestamp::from_millis(millis))
+            }
+
+            async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+                match self.connection {
+                    Connection::Transaction(transaction) => {
+                        transaction.commit().await.map_err(failure)
+                    }
+                    Connection::Bare(_) => Ok(()),
+                }
+            }
+
+            async fn rollback(self: Box<Self>) {
+                if let Connection::Transaction(transaction) = self.connection {
+                    // A failed rollback leaves a broken connection, and the transaction ends with it.
+                    let _ = transaction.rollback().await;
+                }
+            }
+        }
+
+        /// Brings the schema up to date inside the given transaction, which holds the lock on it.
+        async fn migrate(
+            transaction: &mut DbConnection,
+            dialect: Dialect,
+            extra: &[&'static Table],
+        ) -> Result<(), StoreError> {
+            sqlx::raw_sql(migrations::LEDGER)
+                .execute(&mut *transaction)
+                .await
+                .map_err(failure)?;
+            let done: Vec<(String, String)> =
+                sqlx::query_as("SELECT \"name\", \"checksum\" FROM \"schema_migrations\"")
+                    .fetch_all(&mut *transaction)
+                    .await
+                    .map_err(failure)?;
+            let text: fn(&migrations::Migration) -> &'static str = $files;
+            for migration in migrations::pending(&done, text)? {
+                sqlx::raw_sql(text(migration))
+                    .execute(&mut *transaction)
+                    .await
+                    .map_err(failure)?;
+                sqlx::query("INSERT INTO \"schema_migrations\" VALUES ($1, $2)")
+                    .bind(migration.name)
+                    .bind(migrations::checksum(text(migration)))
+                    .execute(&mut *transaction)
+                    .await
+                    .map_err(failure)?;
+            }
+            for table in extra {
+                let text = ddl::create(table, dialect, true);
+                sqlx::raw_sql(sqlx::AssertSqlSafe(text))
+                    .execute(&mut *transaction)
+                    .await
+                    .map_err(failure)?;
+            }
+            Ok(())
+        }
+    };
+}
+
+pub(crate) use sql_driver;
