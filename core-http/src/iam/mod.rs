@@ -8,6 +8,7 @@ mod core_session;
 mod email;
 mod health;
 mod identify;
+mod org_setup;
 mod platform_status;
 mod session;
 mod sessions;
@@ -110,6 +111,12 @@ fn core_endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
         delete("/api/sessions/{id}", "revokeSession")
             .summary("Ends one of the caller's sessions.")
             .writes(sessions::revoke),
+        post("/api/core/org-setup", "orgSetup")
+            .summary("Sets up an organization with its platform; by session cookie alone.")
+            .access(Access::Session)
+            .success(&[StatusCode::CREATED])
+            .refuses(&[Code::SlugTaken])
+            .writes(WithIam::new(iam, org_setup::org_setup)),
         post("/api/core/bootstrap", "bootstrap")
             .summary("Makes the operator organization; works once.")
             .access(Access::Service)

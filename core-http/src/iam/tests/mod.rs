@@ -4,5 +4,6 @@ mod auth;
 mod forgery;
 mod gateway;
 mod operators;
+mod org_setup;
 mod own_sessions;
 mod world;
