@@ -5,6 +5,7 @@ use core_http::kernel::Service;
 use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::SuiteBuilder;
+use crate::assemble::Services;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -22,11 +23,7 @@ use crate::worker::WorkerHandle;
 #[derive(Debug)]
 pub struct Suite {
     pub(crate) gateway: Gateway,
-    pub(crate) iam: Service,
-    pub(crate) registry: Service,
-    pub(crate) provisioning: Service,
-    pub(crate) cli: Service,
-    pub(crate) stacks: Service,
+    pub(crate) services: Services,
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
     /// Lives as long as the suite when no data folder was given.
@@ -49,31 +46,25 @@ impl Suite {
     /// Identity and access.
     #[must_use]
     pub fn iam(&self) -> Service {
-        self.iam.clone()
+        self.services.iam.clone()
     }
 
     /// Platforms and what belongs to them.
     #[must_use]
     pub fn registry(&self) -> Service {
-        self.registry.clone()
+        self.services.registry.clone()
     }
 
     /// Jobs.
     #[must_use]
     pub fn provisioning(&self) -> Service {
-        self.provisioning.clone()
-    }
-
-    /// The backend of the command-line client.
-    #[must_use]
-    pub fn cli(&self) -> Service {
-        self.cli.clone()
+        self.services.provisioning.clone()
     }
 
     /// Stack templates.
     #[must_use]
     pub fn stacks(&self) -> Service {
-        self.stacks.clone()
+        self.services.stacks.clone()
     }
 
     /// The host of the sites the local provider deployed; `None` when the infrastructure is elsewhere.
