@@ -80,6 +80,7 @@
 //! Slow work (hashing, calls outside) has no place in a unit: end the row with `.plain(handler)`, an
 //! `async fn(&Cx, Input<..>) -> Result<Output<T>>` that opens units with `core_domain::port::transact` on
 //! `cx.app.store` and calls `cx.keep(uow, &output)` in the last one, which stores the answer for the idempotency key.
+//! A `GET` with `wait` is such a row too: [`kernel::hold`] looks until what is seen has ended.
 //! Streams (uploads, events, pages) end with `.raw(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Response<Body>>`.
 //!
 //! # How to add a service

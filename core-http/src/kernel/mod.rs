@@ -13,6 +13,7 @@ mod endpoint;
 mod envelope;
 mod format;
 mod health;
+mod hold;
 mod idempotency;
 mod identify;
 mod input;
@@ -38,6 +39,7 @@ pub use endpoint::{
     Endpoint, PlainHandler, RawHandler, Row, UnitHandler, delete, get, patch, post, put,
 };
 pub use envelope::{ErrorStyle, error_response};
+pub use hold::{Wait, hold};
 pub use idempotency::{Claim, InFlight};
 pub use identify::{Identify, ServiceKeyOnly, known_caller, unknown_caller};
 pub use input::{Input, PathParams, RawInput};

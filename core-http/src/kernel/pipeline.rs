@@ -315,7 +315,9 @@ async fn seen(cx: &Cx, uow: &mut dyn core_domain::port::UnitOfWork) -> Result<Op
 async fn settled(cx: &Cx, outcome: Result<Reply>) -> Result<Reply> {
     match outcome {
         Ok(reply) => {
-            cx.app.wake.wake();
+            if is_write(&cx.method) {
+                cx.app.wake.wake();
+            }
             Ok(reply)
         }
         Err(error) => {
