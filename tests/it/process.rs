@@ -16,7 +16,8 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::{Answer, Call};
 
-/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once.
+/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once; for all targets, so that
+/// what `tests/run` has compiled is used again.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -25,9 +26,9 @@ fn binary() -> &'static Path {
                 "build",
                 "--quiet",
                 "--locked",
-                "-p",
-                "core-server",
+                "--workspace",
                 "--all-features",
+                "--all-targets",
             ])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
             .status()
