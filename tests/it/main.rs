@@ -9,6 +9,8 @@
 mod architecture;
 mod crash;
 mod jobs;
+mod matrix;
+mod people;
 mod process;
 mod slice;
 mod stores;

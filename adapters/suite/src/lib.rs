@@ -22,6 +22,7 @@
 //! Without features records are kept in memory. `sqlite` and `postgres` add the stores of those names.
 
 mod after_commit;
+mod archives;
 mod assemble;
 mod builder;
 mod clock;
@@ -34,6 +35,7 @@ mod secret;
 mod suite;
 mod worker;
 
+pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
 pub use core_http::kernel::{Body, BoxError, bytes_body, empty_body};
