@@ -13,8 +13,10 @@ use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{App, InFlight, ServiceKey};
 use core_http::{iam, provisioning, registry as registry_http, stacks};
 use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
+use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
+use crate::relay::Relay;
 use crate::secret::InstallationSecret;
 use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
 use crate::{Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock};
@@ -35,17 +37,25 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         .await?;
     let provider = Provider::of(&builder, &folder.path).await?;
     let wake = WorkerWake::default();
-    let after_commit = Arc::new(AfterCommit::new(wake.clone()));
+    let relay_wake = Arc::new(Notify::new());
+    let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
     let app = app(&builder, &store, &provider, &after_commit);
     let services = Services::over(&app, &iam_config(&builder, &secret))?;
     let gateway = gateway(&builder, &store, &services, &secret)?;
     after_commit.tell_gateway(gateway.invalidate());
     let worker = worker(&app, &provider, &wake, sole_user);
+    let relay = Relay {
+        store,
+        outlet: builder.outlet,
+        entropy: builder.entropy,
+        wake: relay_wake,
+    };
     Ok(Suite {
         gateway,
         services,
         local: provider.local,
         worker,
+        relay: relay.start(),
         _temporary: folder.temporary,
     })
 }

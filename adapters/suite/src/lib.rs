@@ -15,7 +15,7 @@
 //!
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
-//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::outlet`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
 //!
 //! # Features
@@ -31,6 +31,7 @@ mod error;
 mod latency;
 mod open;
 mod password;
+mod relay;
 mod secret;
 mod suite;
 mod worker;
@@ -44,5 +45,6 @@ pub use entropy::SystemEntropy;
 pub use error::SuiteError;
 pub use latency::SlowInfrastructure;
 pub use password::Argon2Hasher;
+pub use relay::LogOutlet;
 pub use suite::Suite;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
