@@ -9,6 +9,7 @@ use core_domain::port::{Stored, UnitOfWork};
 use http::{HeaderMap, Method, StatusCode, header};
 use serde::Serialize;
 
+use super::idempotency::key_of;
 use super::{App, Claim, Output, Reply};
 
 /// The prefix a gateway in the same process took off the path; same as the header `X-Forwarded-Prefix`.
@@ -60,6 +61,14 @@ impl Cx {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The idempotency key of an upload, which keeps keys itself.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR` for a key that is none.
+    pub fn idempotency_key(&self) -> Result<Option<&str>> {
+        key_of(&self.headers)
     }
 
     /// Obeys `If-Match`: call it in a `PATCH`, `PUT` or `DELETE` handler with the record as it was read in the unit.

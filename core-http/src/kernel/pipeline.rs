@@ -96,7 +96,9 @@ async fn handle(
     let mut cx = context(service, endpoint, &parts, caller, id, &parsed.path);
     if let Handler::Raw(run) = &endpoint.handler {
         check_query(endpoint, &parts, &mut parsed).and_then(refuse)?;
-        cx.claim = claim(&cx)?;
+        if !endpoint.row.keeps_keys {
+            cx.claim = claim(&cx)?;
+        }
         return run(&cx, &parsed, body).await;
     }
     cx.accepts_json()?;
