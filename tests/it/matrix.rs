@@ -79,6 +79,7 @@ impl World {
             ("iam", self.suite.iam()),
             ("registry", self.suite.registry()),
             ("provisioning", self.suite.provisioning()),
+            ("cli", self.suite.cli()),
             ("stacks", self.suite.stacks()),
         ]
     }

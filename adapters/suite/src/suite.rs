@@ -63,6 +63,12 @@ impl Suite {
         self.services.provisioning.clone()
     }
 
+    /// The backend of the command-line client.
+    #[must_use]
+    pub fn cli(&self) -> Service {
+        self.services.cli.clone()
+    }
+
     /// Stack templates.
     #[must_use]
     pub fn stacks(&self) -> Service {
