@@ -1,10 +1,14 @@
-//! Every documented route is answered in every spelling, by the row that documents it.
+//! Every documented route of a service is answered in every spelling, by the row that documents it; those a service does
+//! not have yet are named here.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use core_domain::cli::SiteError;
 use core_domain::kernel::{ManualClock, Timestamp};
+use core_domain::port::{SiteArchives, SiteFile};
 use core_http::kernel::Service;
 use core_http::kernel::testing::app;
 use core_storage::memory::{MemoryConfig, open};
@@ -13,15 +17,44 @@ use serde_json::Value;
 
 const ENDPOINTS: &str = include_str!("../../tests/data/endpoints.json");
 
-/// The services, by the names the list of documented endpoints uses. A new service is added here.
-fn services() -> Vec<(&'static str, Service)> {
+/// A service by the name the list of documented endpoints has for it.
+struct Landed {
+    name: &'static str,
+    service: Service,
+    /// The ids of documented endpoints it does not have.
+    missing: &'static [&'static str],
+}
+
+/// The services. A new one is added here.
+fn services() -> Vec<Landed> {
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
     let store = open(MemoryConfig {
         clock: clock.clone(),
         cursor_key: [7; 32].into(),
     });
     let app = app(store, clock);
-    vec![("stack_registry", core_http::stacks::service(app).unwrap())]
+    vec![
+        Landed {
+            name: "stack_registry",
+            service: core_http::stacks::service(app.clone()).unwrap(),
+            missing: &[],
+        },
+        Landed {
+            name: "cli",
+            service: core_http::cli::service(app, Arc::new(NoArchives)).unwrap(),
+            missing: &["cli-113", "cli-114", "cli-117"],
+        },
+    ]
+}
+
+#[derive(Debug)]
+struct NoArchives;
+
+#[async_trait]
+impl SiteArchives for NoArchives {
+    async fn unpack(&self, _: Vec<u8>) -> Result<Vec<SiteFile>, SiteError> {
+        Err(SiteError::UnknownFormat)
+    }
 }
 
 fn documented(service: &str) -> Vec<Value> {
@@ -74,12 +107,17 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
 
 #[test]
 fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row() {
-    for (name, service) in services() {
+    for landed in services() {
+        let Landed { name, service, .. } = &landed;
         for endpoint in documented(name) {
             let method: Method = text(&endpoint, "method").parse().unwrap();
             let own = service.find(&method, &asked(text(&endpoint, "path")), None);
             let own = own.map(|row| row.operation());
-            assert!(own.is_some(), "{endpoint}");
+            let is_missing = landed.missing.contains(&text(&endpoint, "id"));
+            assert_eq!(own.is_none(), is_missing, "{endpoint}");
+            if is_missing {
+                continue;
+            }
             for (path, prefix) in spellings(&endpoint) {
                 let found = service.find(&method, &path, prefix.as_deref());
                 let found = found.map(|row| row.operation());
@@ -90,9 +128,10 @@ fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row(
 }
 
 #[test]
-fn the_stack_registry_has_no_route_that_is_not_documented() {
-    for (name, service) in services() {
-        if name != "stack_registry" {
+fn only_services_that_others_call_inside_have_routes_that_are_not_documented() {
+    let called_inside = ["iam", "provisioning", "registry"];
+    for Landed { name, service, .. } in services() {
+        if called_inside.contains(&name) {
             continue;
         }
         let documented = documented(name);
