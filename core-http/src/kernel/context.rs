@@ -1,5 +1,6 @@
 //! What a handler knows besides its input.
 
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -18,6 +19,11 @@ pub struct ForwardedPrefix(pub String);
 /// The client's address as a gateway in the same process knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIp(pub String);
+
+/// The peer of the connection a request came over: an extension of the request, set by whoever accepts connections.
+/// Without it a gateway counts requests as coming from one client of no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddr(pub SocketAddr);
 
 /// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, uow, ..)` just works.
 #[derive(Debug)]
