@@ -73,3 +73,25 @@ async fn of_requests_with_different_keys_one_is_new_and_the_others_are_refused()
     assert_eq!(statuses, expected);
     assert_eq!(world.kept.count(), 1);
 }
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_upload_is_kept_finds_its_deployment_later() {
+    let world = Arc::new(World::new().await);
+    world.kept.gate.forget_permits(1_000);
+    let woken = world.woken.clone();
+    let queued = woken.now.notified();
+    let key = [("idempotency-key", "build-1")];
+    let leaving = {
+        let world = Arc::clone(&world);
+        tokio::spawn(async move { world.deploy(&key, SITE).await })
+    };
+    world.kept.came.acquire().await.unwrap().forget();
+    leaving.abort();
+    assert!(leaving.await.unwrap_err().is_cancelled());
+    world.kept.gate.add_permits(1_000);
+    queued.await;
+    let again = world.deploy(&key, SITE).await;
+    assert_eq!(again.status, StatusCode::OK);
+    assert_eq!(world.kept.count(), 1);
+    assert!(world.kept.has(&again.json["deploymentId"]));
+}

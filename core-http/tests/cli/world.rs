@@ -23,6 +23,7 @@ use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore};
 
 /// How large an upload may be here.
 pub(crate) const MOST: usize = 1_000;
@@ -55,11 +56,26 @@ impl SiteArchives for ByHand {
     }
 }
 
-/// Blobs that can be counted and can fail.
-#[derive(Debug, Default)]
+/// Blobs that can be counted, can fail and can be kept waiting.
+#[derive(Debug)]
 pub(crate) struct Kept {
     keys: Mutex<BTreeSet<String>>,
     pub(crate) fails: AtomicBool,
+    /// As many uploads as there are permits are let in.
+    pub(crate) gate: Semaphore,
+    /// Gets a permit for each upload that came.
+    pub(crate) came: Semaphore,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            keys: Mutex::default(),
+            fails: AtomicBool::new(false),
+            gate: Semaphore::new(1_000),
+            came: Semaphore::new(0),
+        }
+    }
 }
 
 impl Kept {
@@ -80,6 +96,8 @@ impl Blobs for Kept {
         if self.fails.load(Ordering::Relaxed) {
             return Err(BlobError::Failed("the disk is full".to_owned()));
         }
+        self.came.add_permits(1);
+        self.gate.acquire().await.unwrap().forget();
         self.keys.lock().unwrap().insert(key.to_owned());
         Ok(())
     }
@@ -94,19 +112,23 @@ impl Blobs for Kept {
     }
 }
 
-/// Counts how often the workers are woken.
+/// Counts how often the workers are woken, and tells of it.
 #[derive(Debug, Default)]
-pub(crate) struct Woken(AtomicU32);
+pub(crate) struct Woken {
+    count: AtomicU32,
+    pub(crate) now: Notify,
+}
 
 impl Woken {
     pub(crate) fn count(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 }
 
 impl Wake for Woken {
     fn wake(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.now.notify_waiters();
     }
 }
 
