@@ -104,7 +104,9 @@ macro_rules! ids {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "minLength": 1, "maxLength": MAX_LENGTH })
+                schemars::json_schema!({
+                    "type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": "^[A-Za-z0-9_.:-]*$",
+                })
             }
         }
     )+};

@@ -2,8 +2,7 @@
 
 use core_domain::kernel::{PlatformId, Result};
 use core_domain::port::UnitOfWork;
-use core_domain::provisioning::{HoldScope, HoldSource, LaneKey};
-use core_domain::use_case::{iam, provisioning};
+use core_domain::use_case::registry::set_suspension;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,12 +32,6 @@ pub(super) async fn set(
 ) -> Result<Output<PlatformStatus>> {
     let platform = &input.body.platform_id;
     let suspended = input.body.status == Status::Suspended;
-    iam::set_platform_suspension(cx, uow, platform, suspended, None).await?;
-    let lane = HoldScope::Lane(LaneKey::platform(platform));
-    if suspended {
-        provisioning::hold(cx, uow, lane, HoldSource::Suspension, None).await?;
-    } else {
-        provisioning::release_hold(uow, lane, HoldSource::Suspension).await?;
-    }
+    set_suspension(cx, uow, platform, suspended, None).await?;
     Ok(Output::new(input.body))
 }
