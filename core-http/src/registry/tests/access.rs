@@ -221,7 +221,7 @@ async fn everything_below_a_platform_is_found_below_that_platform_alone() {
         );
         count += 1;
     }
-    assert_eq!(count, 11);
+    assert_eq!(count, 10);
 }
 
 #[tokio::test]

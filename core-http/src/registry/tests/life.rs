@@ -6,7 +6,7 @@ use core_domain::provisioning::{JobHoldQuery, LaneKey};
 use core_domain::use_case::iam::platform_is_suspended;
 use serde_json::{Value, json};
 
-use super::world::{Says, World, at, owner};
+use super::world::{How, Says, World, at, owner};
 use crate::kernel::testing::{Answer, operator};
 
 const DAY: u64 = 86_400;
@@ -344,13 +344,8 @@ async fn a_hard_deletion_that_fails_can_be_asked_for_again() {
         .await
         .expect(200);
     assert_eq!(found.json["data"][0]["status"], "FAILED");
-    let retry = format!(
-        "/jobs/{}/retry",
-        found.json["data"][0]["jobId"].as_str().unwrap()
-    );
-    crate::kernel::testing::call(&jobs, "POST", &retry, &caller, Value::Null)
-        .await
-        .expect(200);
+    let job = found.json["data"][0]["jobId"].as_str().unwrap();
+    world.operate(job, How::Retry).await;
     world.run_jobs().await;
     world
         .get(&operator(), &at(&platform, ""))

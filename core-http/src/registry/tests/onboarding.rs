@@ -3,7 +3,7 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use super::world::{PLATFORMS, Says, World, at, loner, owner};
+use super::world::{How, PLATFORMS, Says, World, at, loner, owner};
 use crate::kernel::testing::{Answer, operator};
 
 const START: &str = "/api/v1/onboarding/start";
@@ -30,7 +30,7 @@ impl World {
 #[tokio::test]
 async fn an_onboarding_ends_with_a_platform_its_tenant_and_six_resources() {
     let world = World::new();
-    let caller = loner();
+    let caller = world.person().await;
     assert_eq!(world.is_free("engines").await, true);
     let mut body = wanted("engines");
     body["tier"] = json!("free");
@@ -148,6 +148,7 @@ async fn an_onboarding_is_seen_by_whoever_began_it_and_by_operators() {
 #[tokio::test]
 async fn an_onboarding_whose_job_fails_says_why_and_goes_on_when_it_is_retried() {
     let world = World::new();
+    world.person().await;
     *world.provider.refuses.lock().unwrap() = true;
     let started = world
         .post(&loner(), START, wanted("engines"))
@@ -163,12 +164,8 @@ async fn an_onboarding_whose_job_fails_says_why_and_goes_on_when_it_is_retried()
     );
     assert_eq!(world.is_free("engines").await, false);
     *world.provider.refuses.lock().unwrap() = false;
-    let jobs = crate::provisioning::service(world.app.clone()).unwrap();
-    let retry = format!("/jobs/{}/retry", started.json["jobId"].as_str().unwrap());
-    let caller = operator();
-    crate::kernel::testing::call(&jobs, "POST", &retry, &caller, Value::Null)
-        .await
-        .expect(200);
+    let job = started.json["jobId"].as_str().unwrap();
+    world.operate(job, How::Retry).await;
     world.run_jobs().await;
     let status = world.status_of(&loner(), &started).await.expect(200).json;
     assert_eq!(
@@ -194,12 +191,8 @@ async fn a_cancelled_onboarding_frees_its_slug() {
         .post(&loner(), START, wanted("engines"))
         .await
         .expect(202);
-    let jobs = crate::provisioning::service(world.app.clone()).unwrap();
-    let cancel = format!("/jobs/{}/cancel", started.json["jobId"].as_str().unwrap());
-    let caller = operator();
-    crate::kernel::testing::call(&jobs, "POST", &cancel, &caller, Value::Null)
-        .await
-        .expect(200);
+    let job = started.json["jobId"].as_str().unwrap();
+    world.operate(job, How::Cancel).await;
     assert_eq!(world.is_free("engines").await, true);
     let status = world.status_of(&loner(), &started).await.expect(200).json;
     assert_eq!(
@@ -215,6 +208,7 @@ async fn a_cancelled_onboarding_frees_its_slug() {
 #[tokio::test]
 async fn what_is_wrong_with_an_onboarding_is_said_at_once() {
     let world = World::new();
+    world.person().await;
     let cases = [
         (json!({}), vec!["platformName: required", "slug: required"]),
         (

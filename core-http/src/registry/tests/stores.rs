@@ -3,7 +3,7 @@
 use core_storage::{postgres, sqlite, testing};
 use serde_json::{Value, json};
 
-use super::world::{PLATFORMS, Says, World, at, loner, owner, resource_body, start};
+use super::world::{PLATFORMS, Says, World, at, owner, resource_body, start};
 use crate::kernel::testing::operator;
 
 const KEY: [u8; 32] = [7; 32];
@@ -30,8 +30,9 @@ async fn on_postgres() -> World {
 async fn the_main_path(world: World) {
     // A person is given a platform, its tenant and its infrastructure.
     let start = json!({ "platformName": "Engines", "slug": "engines" });
+    let person = world.person().await;
     let started = world
-        .post(&loner(), "/api/v1/onboarding/start", start)
+        .post(&person, "/api/v1/onboarding/start", start)
         .await
         .expect(202);
     world.tick(1);
@@ -40,7 +41,7 @@ async fn the_main_path(world: World) {
         "/api/v1/onboarding/status/{}",
         started.json["onboardingId"].as_str().unwrap()
     );
-    let status = world.get(&loner(), &status).await.expect(200);
+    let status = world.get(&person, &status).await.expect(200);
     assert_eq!(status.json["status"], "COMPLETED");
     let platform = status.json["platformId"].as_str().unwrap();
     let caller = owner(platform);

@@ -4,10 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Caller, ManualClock, Role, Timestamp, UserId};
-use core_domain::port::Store;
+use core_domain::iam::User;
+use core_domain::kernel::{Caller, Context, Email, JobId, ManualClock, Role, Timestamp, UserId};
+use core_domain::port::{Store, transact};
 use core_domain::provisioning::Kinds;
-use core_domain::use_case::provisioning::{Outcome, Unsupervised, Worker};
+use core_domain::use_case::provisioning::{self, Outcome, Unsupervised, Worker};
 use core_domain::use_case::registry::kinds;
 use core_storage::memory::{self, MemoryConfig};
 use serde_json::{Value, json};
@@ -112,6 +113,45 @@ impl World {
         made.expect(201).id()
     }
 
+    /// A person who has signed up and acts for no organization.
+    pub(super) async fn person(&self) -> Caller {
+        let leo = User {
+            id: UserId::parse("leo").unwrap(),
+            name: "Leo".to_owned(),
+            email: Email::parse("leo@example.org").unwrap(),
+            email_verified: true,
+            image: None,
+            created_at: Timestamp::EPOCH,
+            updated_at: Timestamp::EPOCH,
+        };
+        let store = self.app.store.as_ref();
+        let made = transact(store, |uow, _| {
+            let leo = leo.clone();
+            Box::pin(async move { Ok(uow.users().insert(leo).await?) })
+        });
+        made.await.unwrap();
+        loner()
+    }
+
+    /// What operators do to jobs.
+    pub(super) async fn operate(&self, job: &str, how: How) {
+        let cx = Context {
+            caller: operator(),
+            ..Context::system(self.app.entropy.clone())
+        };
+        let (job, kinds) = (JobId::parse(job).unwrap(), Kinds::new(kinds()));
+        let done = transact(self.app.store.as_ref(), |uow, _| {
+            let (cx, job, kinds) = (&cx, &job, &kinds);
+            Box::pin(async move {
+                match how {
+                    How::Retry => provisioning::retry(cx, uow, kinds, job).await,
+                    How::Cancel => provisioning::cancel(cx, uow, kinds, job, None).await,
+                }
+            })
+        });
+        done.await.unwrap();
+    }
+
     pub(super) fn tick(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
@@ -132,6 +172,12 @@ impl World {
         }
         panic!("jobs do not end");
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum How {
+    Retry,
+    Cancel,
 }
 
 pub(super) const PLATFORMS: &str = "/api/v1/platforms";
