@@ -13,16 +13,40 @@ use serde_json::Value;
 
 const ENDPOINTS: &str = include_str!("../../tests/data/endpoints.json");
 
-/// The services, by the names the list of documented endpoints uses. A new service is added here.
-fn services() -> Vec<(&'static str, Service)> {
+/// A service, by the name the list of documented endpoints uses, and the ids of the documented rows it does not answer
+/// yet.
+type Served = (&'static str, Service, &'static [&'static str]);
+
+/// A new service is added here; a new route is taken off the list of those that are missing.
+fn services() -> Vec<Served> {
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
     let store = open(MemoryConfig {
         clock: clock.clone(),
         cursor_key: [7; 32].into(),
     });
     let app = app(store, clock);
-    vec![("stack_registry", core_http::stacks::service(app).unwrap())]
+    let stacks = core_http::stacks::service(app.clone()).unwrap();
+    let provisioning = core_http::provisioning::service(app).unwrap();
+    vec![
+        ("stack_registry", stacks, &[]),
+        ("provisioning", provisioning, MISSING_IN_PROVISIONING),
+    ]
 }
+
+const MISSING_IN_PROVISIONING: &[&str] = &[
+    "provisioning-097",
+    "provisioning-098",
+    "provisioning-099",
+    "provisioning-100",
+    "provisioning-102",
+    "provisioning-103",
+    "provisioning-107",
+    "provisioning-108",
+    "provisioning-109",
+    "provisioning-110",
+    "provisioning-111",
+    "provisioning-112",
+];
 
 fn documented(service: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
@@ -74,8 +98,11 @@ fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
 
 #[test]
 fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row() {
-    for (name, service) in services() {
+    for (name, service, missing) in services() {
         for endpoint in documented(name) {
+            if missing.contains(&text(&endpoint, "id")) {
+                continue;
+            }
             let method: Method = text(&endpoint, "method").parse().unwrap();
             let own = service.find(&method, &asked(text(&endpoint, "path")), None);
             let own = own.map(|row| row.operation());
@@ -90,9 +117,26 @@ fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row(
 }
 
 #[test]
-fn the_stack_registry_has_no_route_that_is_not_documented() {
-    for (name, service) in services() {
-        if name != "stack_registry" {
+fn a_route_that_is_said_to_be_missing_is_documented_and_answered_by_none() {
+    for (name, service, missing) in services() {
+        let documented = documented(name);
+        for id in missing {
+            let endpoint = documented.iter().find(|e| text(e, "id") == *id);
+            let endpoint = endpoint.unwrap_or_else(|| panic!("{id} is documented"));
+            let method: Method = text(endpoint, "method").parse().unwrap();
+            for (path, prefix) in spellings(endpoint) {
+                let found = service.find(&method, &path, prefix.as_deref());
+                let found = found.map(|row| row.operation());
+                assert_eq!(found, None, "{name} {method} {path} is not missing");
+            }
+        }
+    }
+}
+
+#[test]
+fn stack_registry_and_provisioning_have_no_route_that_is_not_documented() {
+    for (name, service, _) in services() {
+        if !["stack_registry", "provisioning"].contains(&name) {
             continue;
         }
         let documented = documented(name);

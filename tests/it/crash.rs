@@ -20,21 +20,50 @@ struct Acknowledged {
 }
 
 async fn get(server: &Server, token: &str, path: &str) -> Value {
-    server.send("gateway", &Call::get(path).bearer(token)).await.expect(200).json()
+    server
+        .send("gateway", &Call::get(path).bearer(token))
+        .await
+        .expect(200)
+        .json()
 }
 
 async fn start_a_job(server: &Server) -> Acknowledged {
-    let body = json!({ "name": "Ada", "email": "ada@example.org", "password": "correct horse battery" });
-    let signed_up = server.send("iam", &Call::post("/api/auth/sign-up/email", &body)).await.expect(200);
+    let body =
+        json!({ "name": "Ada", "email": "ada@example.org", "password": "correct horse battery" });
+    let signed_up = server
+        .send("iam", &Call::post("/api/auth/sign-up/email", &body))
+        .await
+        .expect(200);
     let session = signed_up.json()["token"].as_str().unwrap().to_owned();
-    let cookie = signed_up.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    let setup = Call::post("/api/core/org-setup", &json!({ "name": "Engines", "slug": "engines" }))
-        .header("cookie", cookie)
-        .header("origin", server.url("iam"));
-    let platform = server.send("iam", &setup).await.expect(201).json()["platformId"].as_str().unwrap().to_owned();
-    let jobs = get(server, &session, &format!("/api/v1/provisioning/jobs?platformId={platform}")).await;
+    let cookie = signed_up
+        .header("set-cookie")
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
+    let setup = Call::post(
+        "/api/core/org-setup",
+        &json!({ "name": "Engines", "slug": "engines" }),
+    )
+    .header("cookie", cookie)
+    .header("origin", server.url("iam"));
+    let platform = server.send("iam", &setup).await.expect(201).json()["platformId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let jobs = get(
+        server,
+        &session,
+        &format!("/api/v1/provisioning/jobs?platformId={platform}"),
+    )
+    .await;
     let job = jobs["data"][0]["jobId"].as_str().unwrap().to_owned();
-    Acknowledged { session, platform, job }
+    Acknowledged {
+        session,
+        platform,
+        job,
+    }
 }
 
 /// Asks until the job has finished this many steps and works on the next one. Asks the service itself: the gateway
@@ -42,9 +71,16 @@ async fn start_a_job(server: &Server) -> Acknowledged {
 async fn reach_step(server: &Server, what: &Acknowledged, finished: u64) {
     let question = Call::get(format!("/api/v1/provision/jobs/{}", what.job)).bearer(KEY);
     loop {
-        let state = server.send("provisioning", &question).await.expect(200).json();
+        let state = server
+            .send("provisioning", &question)
+            .await
+            .expect(200)
+            .json();
         let done = state["progress"]["completedSteps"].as_u64().unwrap();
-        assert!(done <= finished, "the job ran past step {finished}: {state}");
+        assert!(
+            done <= finished,
+            "the job ran past step {finished}: {state}"
+        );
         if done == finished && state["status"] == "RUNNING" {
             return;
         }
@@ -62,24 +98,50 @@ async fn check_everything_is_there_once(server: &Server, what: &Acknowledged) {
             _ => {}
         }
     };
-    assert!(job["steps"].as_array().unwrap().iter().all(|s| s["status"] == "SUCCEEDED"), "{job}");
-    let resources = get(server, &what.session, &format!("/api/v1/platforms/{}/resources", what.platform)).await;
+    assert!(
+        job["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|s| s["status"] == "SUCCEEDED"),
+        "{job}"
+    );
+    let resources = get(
+        server,
+        &what.session,
+        &format!("/api/v1/platforms/{}/resources", what.platform),
+    )
+    .await;
     let rows = resources["data"].as_array().unwrap();
-    let kinds: BTreeSet<_> = rows.iter().map(|r| r["resourceType"].as_str().unwrap()).collect();
+    let kinds: BTreeSet<_> = rows
+        .iter()
+        .map(|r| r["resourceType"].as_str().unwrap())
+        .collect();
     let names: BTreeSet<_> = rows.iter().map(|r| r["cfName"].as_str().unwrap()).collect();
-    assert_eq!((rows.len(), kinds.len(), names.len()), (6, 6, 6), "{resources}");
+    assert_eq!(
+        (rows.len(), kinds.len(), names.len()),
+        (6, 6, 6),
+        "{resources}"
+    );
     assert!(rows.iter().all(|r| r["status"] == "active"), "{resources}");
 }
 
 /// Every object of the provider with one of these names, wherever it lies.
 fn provider_objects(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for kind in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()) {
+    for kind in std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.is_dir())
+    {
         for object in std::fs::read_dir(&kind).unwrap() {
             found.push(object.unwrap().file_name().to_string_lossy().into_owned());
         }
     }
-    found.into_iter().filter(|name| name.starts_with("engines-")).collect()
+    found
+        .into_iter()
+        .filter(|name| name.starts_with("engines-"))
+        .collect()
 }
 
 async fn killed_during_step(step: u64) {
@@ -91,7 +153,10 @@ async fn killed_during_step(step: u64) {
 
     let server = Server::start(data.path(), KEY, &[]).await;
     check_everything_is_there_once(&server, &what).await;
-    assert_eq!(provider_objects(&data.path().join("infrastructure")).len(), 6);
+    assert_eq!(
+        provider_objects(&data.path().join("infrastructure")).len(),
+        6
+    );
     assert!(server.terminate().await.success());
 }
 

@@ -16,25 +16,37 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::{Answer, Call};
 
-/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once.
+/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once; for all targets, so that
+/// what `tests/run` has compiled is used again.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let status = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--locked", "-p", "core-server", "--all-features"])
+            .args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--workspace",
+                "--all-features",
+                "--all-targets",
+            ])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
             .status()
             .unwrap();
         assert!(status.success(), "core-server does not build");
         // .../target/debug/deps/it-hash -> .../target/debug/core-server
         let own = std::env::current_exe().unwrap();
-        own.parent().unwrap().parent().unwrap().join(format!("core-server{}", std::env::consts::EXE_SUFFIX))
+        own.parent()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .join(format!("core-server{}", std::env::consts::EXE_SUFFIX))
     })
 }
 
 /// A running server.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     client: Client<HttpConnector, Full<Bytes>>,
     addresses: Value,
@@ -43,7 +55,7 @@ pub struct Server {
 
 impl Server {
     /// Starts a server on free ports and waits for its ready line.
-    pub async fn start(data: &Path, service_key: &str, arguments: &[&str]) -> Self {
+    pub(crate) async fn start(data: &Path, service_key: &str, arguments: &[&str]) -> Self {
         let mut child = Command::new(binary())
             .args(["--base-port", "0", "--data"])
             .arg(data)
@@ -56,40 +68,61 @@ impl Server {
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         let addresses = loop {
-            let line = output.next_line().await.unwrap().expect("the server ended before it was ready");
+            let line = output
+                .next_line()
+                .await
+                .unwrap()
+                .expect("the server ended before it was ready");
             if let Some(json) = line.strip_prefix("ready ") {
                 break serde_json::from_str::<Value>(json).unwrap()["addresses"].clone();
             }
         };
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { child, client, addresses, _output: output }
+        Self {
+            child,
+            client,
+            addresses,
+            _output: output,
+        }
     }
 
     /// The base URL of a service.
-    pub fn url(&self, service: &str) -> String {
+    pub(crate) fn url(&self, service: &str) -> String {
         self.addresses[service].as_str().unwrap().to_owned()
     }
 
     /// Sends a request to a service.
-    pub async fn send(&self, service: &str, call: &Call) -> Answer {
-        let mut request = Request::builder().method(call.method()).uri(format!("{}{}", self.url(service), call.path()));
+    pub(crate) async fn send(&self, service: &str, call: &Call) -> Answer {
+        let mut request = Request::builder().method(call.method()).uri(format!(
+            "{}{}",
+            self.url(service),
+            call.path()
+        ));
         for (name, value) in call.headers() {
             request = request.header(name, value);
         }
         let request = request.body(Full::from(call.body())).unwrap();
         let (parts, body) = self.client.request(request).await.unwrap().into_parts();
-        Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
     }
 
     /// Ends the process without a word, as `kill -9` does.
-    pub async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
     /// Asks the process to end (SIGTERM) and gives its exit status.
-    pub async fn terminate(mut self) -> std::process::ExitStatus {
+    pub(crate) async fn terminate(mut self) -> std::process::ExitStatus {
         let pid = self.child.id().unwrap().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
+        let status = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .unwrap();
         assert!(status.success());
         self.child.wait().await.unwrap()
     }

@@ -10,33 +10,38 @@ use tower::{Service, ServiceExt};
 
 /// What came back.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {:?}", self.body))
     }
 
     /// The answer, when it has this status.
     #[track_caller]
-    pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.body));
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(
+            self.status.as_u16(),
+            status,
+            "{}",
+            String::from_utf8_lossy(&self.body)
+        );
         self
     }
 
     /// The value of one header.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|v| v.to_str().ok())
     }
 }
 
 /// A request in the making.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     method: Method,
     path: String,
     headers: Vec<(String, String)>,
@@ -44,44 +49,52 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), headers: Vec::new(), body: Bytes::new() }
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+        }
     }
 
-    pub fn get(path: impl Into<String>) -> Self {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    pub fn post(path: impl Into<String>, body: &Value) -> Self {
+    pub(crate) fn post(path: impl Into<String>, body: &Value) -> Self {
         Self::new(Method::POST, path).json(body)
     }
 
-    pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
-    pub fn bearer(self, token: &str) -> Self {
+    pub(crate) fn bearer(self, token: &str) -> Self {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    pub fn json(self, body: &Value) -> Self {
+    pub(crate) fn json(self, body: &Value) -> Self {
         self.raw("application/json", body.to_string())
     }
 
-    pub fn raw(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
+    pub(crate) fn raw(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self.header("content-type", content_type)
     }
 
     /// Sends the request to a tower service.
-    pub async fn to<S, B>(&self, service: &S) -> Answer
+    pub(crate) async fn to<S, B>(&self, service: &S) -> Answer
     where
         S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible> + Clone,
         B: http_body::Body<Data = Bytes>,
         B::Error: std::fmt::Debug,
     {
-        let mut request = Request::builder().method(&self.method).uri(&self.path).header("host", "suite.test");
+        let mut request = Request::builder()
+            .method(&self.method)
+            .uri(&self.path)
+            .header("host", "suite.test");
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -89,24 +102,28 @@ impl Call {
         let response = service.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status, headers: parts.headers, body }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        }
     }
 }
 
 impl Call {
-    pub fn method(&self) -> &Method {
+    pub(crate) fn method(&self) -> &Method {
         &self.method
     }
 
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    pub fn headers(&self) -> &[(String, String)] {
+    pub(crate) fn headers(&self) -> &[(String, String)] {
         &self.headers
     }
 
-    pub fn body(&self) -> Bytes {
+    pub(crate) fn body(&self) -> Bytes {
         self.body.clone()
     }
 }

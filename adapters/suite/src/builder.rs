@@ -4,34 +4,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
-use core_domain::port::{Blobs, Infrastructure, PasswordHasher, Store};
+use core_domain::port::{Blobs, Infrastructure, Outlet, PasswordHasher, Store};
 use core_http::gateway::GatewayConfig;
 
+use crate::open::StoreChoice;
+use crate::relay::LogOutlet;
 use crate::secret::InstallationSecret;
-use crate::{Suite, SuiteError, SystemClock, SystemEntropy, assemble};
-
-/// Which store to open.
-#[derive(Clone, Debug)]
-pub(crate) enum StoreChoice {
-    Memory,
-    Sqlite(PathBuf),
-    Postgres(String),
-    Given(Arc<dyn Store>),
-}
+use crate::{Suite, SuiteError, SystemEntropy, assemble};
 
 /// What a suite is made of. Everything has a default that works on one machine.
 #[derive(Clone, Debug)]
 pub struct SuiteBuilder {
     pub(crate) store: StoreChoice,
     pub(crate) data_folder: Option<PathBuf>,
-    pub(crate) clock: Arc<dyn Clock>,
+    /// `None`: the system's, and for Postgres the database's.
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) hasher: Option<Arc<dyn PasswordHasher>>,
     pub(crate) infrastructure: Option<Arc<dyn Infrastructure>>,
     pub(crate) blobs: Option<Arc<dyn Blobs>>,
+    pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) secret: Option<InstallationSecret>,
-    pub(crate) service_key: Option<String>,
+    pub(crate) service_key: Option<Secret>,
     pub(crate) iam_url: String,
     pub(crate) site_port: u16,
     pub(crate) local_latency: Duration,
@@ -43,11 +39,12 @@ impl Default for SuiteBuilder {
         Self {
             store: StoreChoice::Memory,
             data_folder: None,
-            clock: Arc::new(SystemClock),
+            clock: None,
             entropy: Arc::new(SystemEntropy),
             hasher: None,
             infrastructure: None,
             blobs: None,
+            outlet: Arc::new(LogOutlet),
             secret: None,
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
@@ -95,10 +92,10 @@ impl SuiteBuilder {
         self
     }
 
-    /// Takes the time from another clock.
+    /// Takes the time from another clock. Without it: the system's, and in units of work on Postgres the database's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.clock = Some(clock);
         self
     }
 
@@ -130,6 +127,14 @@ impl SuiteBuilder {
         self
     }
 
+    /// Hands what happens (`platform.status`) to others than the log. Nothing is lost: a message that is not taken is kept
+    /// and comes again, after a crash as well.
+    #[must_use]
+    pub fn outlet(mut self, outlet: Arc<dyn Outlet>) -> Self {
+        self.outlet = outlet;
+        self
+    }
+
     /// The installation's secret. Without it, the one kept in the data folder. All nodes of an installation need the same.
     #[must_use]
     pub fn secret(mut self, bytes: [u8; 32]) -> Self {
@@ -140,7 +145,7 @@ impl SuiteBuilder {
     /// The key of operators and of other services. Without it **every request passes** unauthenticated.
     #[must_use]
     pub fn service_key(mut self, key: impl Into<String>) -> Self {
-        self.service_key = Some(key.into());
+        self.service_key = Some(Secret::new(key));
         self
     }
 

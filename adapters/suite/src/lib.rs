@@ -1,13 +1,50 @@
 //! The whole Platform Control API Suite in one dependency: every service as a tower service over the store you choose.
+//!
+//! ```
+//! # #[tokio::main] async fn main() -> Result<(), core_suite::SuiteError> {
+//! use core_suite::Suite;
+//! use tower::ServiceExt;
+//!
+//! let suite = Suite::builder().in_memory().build().await?;
+//! let request = http::Request::get("/health").body(String::new()).unwrap_or_default();
+//! let Ok(answer) = suite.gateway().oneshot(request).await;
+//! assert_eq!(answer.status(), 200);
+//! suite.shutdown().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # How to add an adapter
+//! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
+//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::outlet`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
+//!
+//! # Features
+//! Without features records are kept in memory. `sqlite` and `postgres` add the stores of those names.
 
+mod after_commit;
+mod archives;
+mod assemble;
+mod builder;
 mod clock;
 mod entropy;
+mod error;
 mod latency;
+mod open;
 mod password;
+mod relay;
+mod secret;
+mod suite;
 mod worker;
 
+pub use archives::UnpackArchives;
+pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
+pub use core_http::kernel::{Body, BoxError, bytes_body, empty_body};
+pub use core_http::serve;
 pub use entropy::SystemEntropy;
+pub use error::SuiteError;
 pub use latency::SlowInfrastructure;
 pub use password::Argon2Hasher;
+pub use relay::LogOutlet;
+pub use suite::Suite;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

@@ -13,12 +13,12 @@ const LENGTH: usize = 32;
 
 /// The secret of an installation. Keys for single purposes are derived from it.
 #[derive(Clone)]
-pub struct InstallationSecret([u8; LENGTH]);
+pub(crate) struct InstallationSecret([u8; LENGTH]);
 
 impl InstallationSecret {
     /// A secret given by the embedder; every node of one installation needs the same.
     #[must_use]
-    pub const fn new(bytes: [u8; LENGTH]) -> Self {
+    pub(crate) const fn new(bytes: [u8; LENGTH]) -> Self {
         Self(bytes)
     }
 

@@ -5,6 +5,8 @@ use core_http::kernel::Service;
 use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::SuiteBuilder;
+use crate::assemble::Services;
+use crate::relay::RelayHandle;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -22,13 +24,10 @@ use crate::worker::WorkerHandle;
 #[derive(Debug)]
 pub struct Suite {
     pub(crate) gateway: Gateway,
-    pub(crate) iam: Service,
-    pub(crate) registry: Service,
-    pub(crate) provisioning: Service,
-    pub(crate) cli: Service,
-    pub(crate) stacks: Service,
+    pub(crate) services: Services,
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
+    pub(crate) relay: RelayHandle,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -49,31 +48,31 @@ impl Suite {
     /// Identity and access.
     #[must_use]
     pub fn iam(&self) -> Service {
-        self.iam.clone()
+        self.services.iam.clone()
     }
 
     /// Platforms and what belongs to them.
     #[must_use]
     pub fn registry(&self) -> Service {
-        self.registry.clone()
+        self.services.registry.clone()
     }
 
     /// Jobs.
     #[must_use]
     pub fn provisioning(&self) -> Service {
-        self.provisioning.clone()
+        self.services.provisioning.clone()
     }
 
     /// The backend of the command-line client.
     #[must_use]
     pub fn cli(&self) -> Service {
-        self.cli.clone()
+        self.services.cli.clone()
     }
 
     /// Stack templates.
     #[must_use]
     pub fn stacks(&self) -> Service {
-        self.stacks.clone()
+        self.services.stacks.clone()
     }
 
     /// The host of the sites the local provider deployed; `None` when the infrastructure is elsewhere.
@@ -88,8 +87,9 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker: running steps are handed back, so that the next start goes on at once.
+    /// Ends the worker and the relay: running steps are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
+        self.relay.stop().await;
     }
 }

@@ -13,6 +13,7 @@ mod endpoint;
 mod envelope;
 mod format;
 mod health;
+mod hold;
 mod idempotency;
 mod identify;
 mod input;
@@ -33,11 +34,13 @@ pub mod testing;
 pub use access::Access;
 pub use app::{App, ServiceKey};
 pub use body::{Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body};
-pub use context::{ClientIp, Cx, ForwardedPrefix};
+pub use context::{ClientIp, Cx, ForwardedPrefix, PeerAddr};
 pub use endpoint::{
-    Endpoint, PlainHandler, RawHandler, Row, UnitHandler, delete, get, patch, post, put,
+    Endpoint, PlainHandler, RawHandler, Row, UnitHandler, UploadHandler, delete, get, patch, post,
+    put,
 };
 pub use envelope::{ErrorStyle, error_response};
+pub use hold::{Wait, hold};
 pub use idempotency::{Claim, InFlight};
 pub use identify::{Identify, ServiceKeyOnly, known_caller, unknown_caller};
 pub use input::{Input, PathParams, RawInput};

@@ -1,5 +1,6 @@
 //! Request ids.
 
+use core_domain::gateway::is_request_id;
 use core_domain::kernel::new_uuid;
 use http::HeaderMap;
 
@@ -14,14 +15,12 @@ pub fn request_id(app: &App, headers: &HeaderMap) -> String {
         .unwrap_or_else(|| new_uuid(app.clock.now(), app.entropy.as_ref()))
 }
 
-/// The header's value, when it is there exactly once and of 1 to 128 characters `[A-Za-z0-9._:-]`.
+/// The header's value, when it is there exactly once and fit to be an id.
 fn presented(headers: &HeaderMap, name: &str) -> Option<String> {
     let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    let fit = values.next().is_none()
-        && (1..=128).contains(&value.len())
-        && value
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'));
-    fit.then(|| value.to_owned())
+    let value = values.next()?;
+    if values.next().is_some() || !is_request_id(value.as_bytes()) {
+        return None;
+    }
+    value.to_str().ok().map(str::to_owned)
 }

@@ -4,9 +4,10 @@ use core_domain::kernel::{JobId, Result};
 use core_domain::port::{Stored, UnitOfWork};
 use core_domain::provisioning::Job;
 use core_domain::use_case::provisioning::{self, JobFilter};
+use core_domain::use_case::registry;
 
-use super::shape::{JobShape, OperatorShape, WhichJobs};
-use crate::kernel::{Cx, Input, ListP2, Output, page_request};
+use super::shape::{HowLong, JobShape, OperatorShape, WhichJobs};
+use crate::kernel::{Cx, Input, ListP2, Output, hold, page_request};
 
 pub(super) async fn list(
     cx: &Cx,
@@ -18,7 +19,7 @@ pub(super) async fn list(
         platform_id: input.query.platform_id,
         status: input.query.status,
     };
-    let page = provisioning::list(cx, uow, filter, &asked).await?;
+    let page = registry::list_jobs(cx, uow, filter, &asked).await?;
     let (next, total) = (page.next, page.total);
     let mut items = Vec::with_capacity(page.items.len());
     for job in page.items {
@@ -28,15 +29,22 @@ pub(super) async fn list(
     Ok(Output::new(ListP2::new(page, &asked)))
 }
 
-pub(super) async fn show(
-    cx: &Cx,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(JobId,)>,
-) -> Result<Output<JobShape>> {
-    let (id,) = input.path;
-    let job = provisioning::get(cx, uow, &id).await?;
-    let version = job.version();
-    Ok(Output::new(shaped(cx, uow, job).await?).version(version))
+pub(super) async fn show(cx: &Cx, input: Input<(JobId,), HowLong>) -> Result<Output<JobShape>> {
+    let (id,) = &input.path;
+    let (version, shape) = hold(
+        cx.app.store.as_ref(),
+        input.query.wait,
+        |uow, _| {
+            Box::pin(async move {
+                let job = registry::find_job(cx, uow, id).await?;
+                let (version, shape) = (job.version(), shaped(cx, uow, job).await?);
+                Ok((version, shape))
+            })
+        },
+        |(_, shape)| shape.has_ended(),
+    )
+    .await?;
+    Ok(Output::new(shape).version(version))
 }
 
 async fn shaped(cx: &Cx, uow: &mut dyn UnitOfWork, job: Stored<Job>) -> Result<JobShape> {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kernel::Limit;
+use crate::kernel::{Limit, Wait};
 
 /// Query of `GET /api/v1/provision/jobs`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,6 +21,12 @@ pub(super) struct WhichJobs {
     #[serde(default)]
     pub(super) limit: Limit,
     pub(super) cursor: Option<String>,
+}
+
+/// Query of `GET /api/v1/provision/jobs/{jobId}`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct HowLong {
+    pub(super) wait: Option<Wait>,
 }
 
 /// What went wrong.
@@ -153,6 +159,11 @@ impl OperatorShape {
 }
 
 impl JobShape {
+    /// Tells whether the job has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.status.is_terminal()
+    }
+
     /// The job, why it is held if it is, and what operators see.
     pub(super) fn new(
         job: Job,

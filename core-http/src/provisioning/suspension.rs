@@ -30,8 +30,7 @@ pub(super) async fn set(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), PlatformStatus>,
 ) -> Result<Output<PlatformStatus>> {
-    let platform = &input.body.platform_id;
     let suspended = input.body.status == Status::Suspended;
-    set_suspension(cx, uow, platform, suspended, None).await?;
+    set_suspension(cx, uow, &input.body.platform_id, suspended, None).await?;
     Ok(Output::new(input.body))
 }

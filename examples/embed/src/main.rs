@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
-use core_suite::{Body, Suite};
+use core_suite::{Suite, bytes_body};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Failure> {
             if request.uri().path().starts_with("/api/") {
                 return gateway.oneshot(request).await;
             }
-            Ok::<_, Infallible>(Response::new(Body::from("the host program's own page\n")))
+            Ok::<_, Infallible>(Response::new(bytes_body("the host program's own page\n")))
         }
     });
 

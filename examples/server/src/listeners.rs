@@ -28,6 +28,11 @@ impl Listeners {
         })
     }
 
+    /// The port the local sites are served at.
+    pub(crate) fn site_port(&self) -> std::io::Result<u16> {
+        Ok(self.sites.local_addr()?.port())
+    }
+
     /// The base URL of every service, by name, and of the sites.
     pub(crate) fn addresses(&self) -> std::io::Result<BTreeMap<&'static str, String>> {
         let mut addresses = BTreeMap::new();

@@ -1,12 +1,17 @@
 //! Puts the suite behind sockets and waits for the signal to end.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use core_suite::{Suite, SuiteBuilder, SuiteError};
+use core_suite::{BoxError, Suite, SuiteBuilder, SuiteError};
+use http::{Request, Response};
+use hyper::body::Incoming;
 use serde_json::json;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tower::Service;
 
 use crate::config::{Config, Database};
 use crate::listeners::Listeners;
@@ -25,54 +30,56 @@ pub(crate) enum RunError {
     Suite(#[from] SuiteError),
 }
 
+/// The loops that answer connections.
+struct Servers {
+    tasks: JoinSet<std::io::Result<()>>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Servers {
+    fn spawn<S, B>(&mut self, listener: TcpListener, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let mut stopped = self.stopped.clone();
+        let shutdown = async move {
+            // A closed channel means the process ends anyway.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        self.tasks
+            .spawn(core_suite::serve(listener, service, shutdown, DRAIN));
+    }
+}
+
 /// Runs until SIGTERM or Ctrl-C, then drains.
 pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     std::fs::create_dir_all(&config.data)?;
     let listeners = Listeners::bind(&config).await?;
     let addresses = listeners.addresses()?;
-    let suite = builder(&config, &addresses).build().await?;
+    let suite = builder(&config, &listeners)?.build().await?;
 
     let (stop, stopped) = watch::channel(false);
-    let mut servers = JoinSet::new();
+    let mut servers = Servers {
+        tasks: JoinSet::new(),
+        stopped,
+    };
     for (service, listener) in listeners.services {
-        let shutdown = until(stopped.clone());
         match service {
-            ServiceName::Gateway => servers.spawn(core_suite::serve(
-                listener,
-                suite.gateway(),
-                shutdown,
-                DRAIN,
-            )),
-            ServiceName::Iam => {
-                servers.spawn(core_suite::serve(listener, suite.iam(), shutdown, DRAIN))
-            }
-            ServiceName::Registry => servers.spawn(core_suite::serve(
-                listener,
-                suite.registry(),
-                shutdown,
-                DRAIN,
-            )),
-            ServiceName::Provisioning => servers.spawn(core_suite::serve(
-                listener,
-                suite.provisioning(),
-                shutdown,
-                DRAIN,
-            )),
-            ServiceName::Cli => {
-                servers.spawn(core_suite::serve(listener, suite.cli(), shutdown, DRAIN))
-            }
-            ServiceName::Stacks => {
-                servers.spawn(core_suite::serve(listener, suite.stacks(), shutdown, DRAIN))
-            }
-        };
+            ServiceName::Gateway => servers.spawn(listener, suite.gateway()),
+            ServiceName::Iam => servers.spawn(listener, suite.iam()),
+            ServiceName::Registry => servers.spawn(listener, suite.registry()),
+            ServiceName::Provisioning => servers.spawn(listener, suite.provisioning()),
+            ServiceName::Cli => servers.spawn(listener, suite.cli()),
+            ServiceName::Stacks => servers.spawn(listener, suite.stacks()),
+        }
     }
     if let Some(sites) = suite.sites() {
-        servers.spawn(core_suite::serve(
-            listeners.sites,
-            sites,
-            until(stopped.clone()),
-            DRAIN,
-        ));
+        servers.spawn(listeners.sites, sites);
     }
 
     if config.auth_api_key.is_none() {
@@ -84,15 +91,12 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     tokio::spawn(end_at_once_on_second_signal());
     // The receivers live as long as their servers; nobody left to tell is fine.
     let _ = stop.send(true);
-    while servers.join_next().await.is_some() {}
+    while servers.tasks.join_next().await.is_some() {}
     suite.shutdown().await;
     Ok(())
 }
 
-fn builder(
-    config: &Config,
-    addresses: &std::collections::BTreeMap<&'static str, String>,
-) -> SuiteBuilder {
+fn builder(config: &Config, listeners: &Listeners) -> std::io::Result<SuiteBuilder> {
     let mut builder = Suite::builder()
         .data_folder(&config.data)
         .public_routes(config.public_routes.clone());
@@ -104,16 +108,14 @@ fn builder(
     if let Some(key) = &config.auth_api_key {
         builder = builder.service_key(key);
     }
-    if let Some(iam) = addresses.get("iam") {
+    if let Some(iam) = listeners.addresses()?.get("iam") {
         builder = builder.iam_url(iam);
     }
-    if let Some(sites) = addresses.get("sites") {
-        builder = builder.sites_url(sites);
-    }
+    builder = builder.site_port(listeners.site_port()?);
     if let Some(latency) = config.local_latency {
         builder = builder.local_latency(latency);
     }
-    builder.allowed_origins(config.allowed_origins.clone())
+    Ok(builder.allowed_origins(config.allowed_origins.clone()))
 }
 
 #[expect(
@@ -123,11 +125,6 @@ fn builder(
 fn announce(config: &Config, addresses: &std::collections::BTreeMap<&'static str, String>) {
     eprintln!("{}", welcome::text(config, addresses));
     println!("ready {}", json!({ "addresses": addresses }));
-}
-
-async fn until(mut stopped: watch::Receiver<bool>) {
-    // A closed channel means the process ends anyway.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 async fn wait_for_signal() -> std::io::Result<()> {

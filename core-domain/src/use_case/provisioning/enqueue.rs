@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::carry::{lane_of, refresh_lane};
 use crate::kernel::{Context, EntityId, Environment, Error, JobEventId, JobId, PlatformId, Result};
-use crate::port::{Stored, UnitOfWork};
+use crate::port::{StoreError, Stored, UnitOfWork};
 use crate::provisioning::{
     Actor, DEADLINE, Job, JobEvent, JobQuery, JobStatus, LaneKey, MAX_ATTEMPTS, Step,
 };
@@ -135,7 +135,14 @@ pub async fn enqueue(cx: &Context, uow: &mut dyn UnitOfWork, new: NewJob) -> Res
         reason: None,
         request_id: Some(job.request_id.clone()).filter(|id| !id.is_empty()),
     };
-    let stored = uow.jobs().insert(job).await?;
+    let stored = match uow.jobs().insert(job).await {
+        // The same creation was faster: run again, its job is the answer.
+        Err(StoreError::Conflict {
+            index: "idempotency_key",
+            ..
+        }) => return Err(StoreError::Retry("the job was queued elsewhere".into()).into()),
+        outcome => outcome?,
+    };
     uow.job_events().insert(created).await?;
     refresh_lane(uow, lane).await?;
     Ok(stored)

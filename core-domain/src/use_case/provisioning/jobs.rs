@@ -2,7 +2,7 @@
 
 use crate::kernel::{Context, Error, JobId, Page, PageRequest, Permission, PlatformId, Result};
 use crate::port::{Stored, UnitOfWork};
-use crate::provisioning::{Job, JobEvent, JobEventQuery, JobLease, JobQuery, JobStatus};
+use crate::provisioning::{Actor, Job, JobEvent, JobEventQuery, JobLease, JobQuery, JobStatus};
 
 /// Which jobs to list; every part that is given must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,8 @@ pub struct JobFilter {
     pub status: Option<JobStatus>,
 }
 
-/// A job. One of a foreign platform is "not found", exactly as a missing one.
+/// A job. One of a foreign platform is "not found", exactly as a missing one. Who queued a job that works for no
+/// platform yet (an onboarding) sees it too.
 ///
 /// # Errors
 /// `NOT_FOUND`; `FORBIDDEN` without `job:read`.
@@ -25,7 +26,8 @@ pub async fn get(cx: &Context, uow: &mut dyn UnitOfWork, job: &JobId) -> Result<
         return Ok(job);
     }
     let Some(platform) = &job.platform_id else {
-        return Err(Error::NotFound("job"));
+        let own = job.created_by == Actor::caller(cx);
+        return own.then_some(job).ok_or(Error::NotFound("job"));
     };
     match cx.caller.may(Permission::JobRead, platform) {
         Err(Error::NotFound(_)) => Err(Error::NotFound("job")),

@@ -7,6 +7,7 @@ mod deployments;
 mod entities;
 mod entity_delete;
 mod jobs;
+mod jobs_of_organization;
 mod moves;
 mod onboarding;
 mod organization_setup;
@@ -28,6 +29,7 @@ pub use entities::{
 pub use entity_delete::delete_entity;
 pub use jobs::{MakeResource, Target, kinds};
 pub(super) use jobs::{as_asked_by, read_input, to_input};
+pub use jobs_of_organization::{find_job, list_jobs};
 pub use moves::{list_lifecycle, move_platform};
 pub use onboarding::{StartOnboarding, find_onboarding, slug_is_available, start_onboarding};
 pub use organization_setup::{OrganizationSetup, OrganizationSetupDone, organization_setup};

@@ -44,8 +44,8 @@ pub struct StartOnboarding {
 /// commit.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `SLUG_TAKEN`; `CONFLICT` when the id belongs to another onboarding; `FORBIDDEN` for an owner who is
-/// not the caller, unless the caller operates the installation.
+/// `UNAUTHORIZED`; `SLUG_TAKEN`; `IDEMPOTENCY_KEY_REUSED` when the id belongs to another onboarding; `FORBIDDEN` for an
+/// owner who is not the caller, unless the caller operates the installation; `NOT_FOUND` when that owner is unknown.
 pub async fn start_onboarding(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -55,6 +55,12 @@ pub async fn start_onboarding(
     let foreign = wanted.user_id.as_ref() != cx.caller.user_id();
     if foreign && !cx.caller.is_operator() {
         return Err(Error::Forbidden);
+    }
+    if foreign
+        && let Some(user) = &wanted.user_id
+        && uow.users().get(user.as_str()).await?.is_none()
+    {
+        return Err(Error::NotFound("user"));
     }
     if let Some(id) = &wanted.id
         && let Some(known) = uow.onboardings().get(id.as_str()).await?
@@ -87,6 +93,10 @@ pub async fn start_onboarding(
         updated_at: now,
     };
     let stored = match uow.onboardings().insert(onboarding).await {
+        // The same request was faster: run again, its onboarding is the answer.
+        Err(StoreError::Conflict { index: "key", .. }) => {
+            return Err(StoreError::Retry("the onboarding began elsewhere".into()).into());
+        }
         Err(StoreError::Conflict { .. }) => return Err(slug_taken()),
         outcome => outcome?,
     };
@@ -120,7 +130,7 @@ async fn same_again(
         && known.user_id == wanted.user_id;
     if !same {
         return Err(Error::refused(
-            Code::Conflict,
+            Code::IdempotencyKeyReused,
             "The id belongs to another onboarding.",
         ));
     }
