@@ -4,10 +4,12 @@
 
 mod architecture;
 mod crash;
+mod dying_store;
 mod jobs;
 mod matrix;
 mod people;
 mod process;
+mod registry_jobs;
 mod slice;
 mod stores;
 mod support;

@@ -9,6 +9,8 @@ mod platforms;
 mod query;
 mod resource_shape;
 mod resources;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

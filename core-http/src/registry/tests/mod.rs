@@ -1,0 +1,15 @@
+//! The registry through its tower service.
+
+mod access;
+mod audit;
+mod contract;
+mod entities;
+mod input;
+mod life;
+mod onboarding;
+mod platforms;
+mod provider;
+mod repeats;
+mod resources;
+mod stores;
+mod world;
