@@ -8,6 +8,7 @@
 
 mod architecture;
 mod crash;
+mod deploys;
 mod jobs;
 mod matrix;
 mod people;
