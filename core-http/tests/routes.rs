@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use core_domain::cli::SiteError;
 use core_domain::kernel::{ManualClock, Timestamp};
+use core_domain::port::{SiteArchives, SiteFile};
 use core_http::kernel::Service;
 use core_http::kernel::testing::app;
 use core_storage::memory::{MemoryConfig, open};
@@ -26,11 +29,23 @@ fn services() -> Vec<Served> {
     });
     let app = app(store, clock);
     let stacks = core_http::stacks::service(app.clone()).unwrap();
-    let provisioning = core_http::provisioning::service(app).unwrap();
+    let provisioning = core_http::provisioning::service(app.clone()).unwrap();
+    let cli = core_http::cli::service(app, Arc::new(NoArchives)).unwrap();
     vec![
         ("stack_registry", stacks, &[]),
         ("provisioning", provisioning, MISSING_IN_PROVISIONING),
+        ("cli", cli, &["cli-113", "cli-114", "cli-117"]),
     ]
+}
+
+#[derive(Debug)]
+struct NoArchives;
+
+#[async_trait]
+impl SiteArchives for NoArchives {
+    async fn unpack(&self, _: Vec<u8>) -> Result<Vec<SiteFile>, SiteError> {
+        Err(SiteError::UnknownFormat)
+    }
 }
 
 const MISSING_IN_PROVISIONING: &[&str] = &[
@@ -134,9 +149,9 @@ fn a_route_that_is_said_to_be_missing_is_documented_and_answered_by_none() {
 }
 
 #[test]
-fn stack_registry_and_provisioning_have_no_route_that_is_not_documented() {
+fn stack_registry_provisioning_and_cli_have_no_route_that_is_not_documented() {
     for (name, service, _) in services() {
-        if !["stack_registry", "provisioning"].contains(&name) {
+        if !["stack_registry", "provisioning", "cli"].contains(&name) {
             continue;
         }
         let documented = documented(name);

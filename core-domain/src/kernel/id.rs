@@ -105,7 +105,8 @@ macro_rules! ids {
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!({
-                    "type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": "^[A-Za-z0-9_.:-]*$",
+                    "type": "string", "minLength": 1, "maxLength": MAX_LENGTH,
+                    "pattern": "^[A-Za-z0-9_.:-]*$",
                 })
             }
         }

@@ -2,7 +2,7 @@
 
 use core_domain::kernel::{JobId, Result};
 use core_domain::port::{Stored, UnitOfWork};
-use core_domain::provisioning::Job;
+use core_domain::provisioning::{Job, JobStatus};
 use core_domain::use_case::provisioning::{self, JobFilter};
 use core_domain::use_case::registry;
 
@@ -50,7 +50,10 @@ pub(super) async fn show(cx: &Cx, input: Input<(JobId,), HowLong>) -> Result<Out
 async fn shaped(cx: &Cx, uow: &mut dyn UnitOfWork, job: Stored<Job>) -> Result<JobShape> {
     let hold = provisioning::hold_reason(uow, &job).await?;
     let operator = if cx.caller.is_operator() {
-        let lease = provisioning::lease_of(cx, uow, &job.id).await?;
+        let lease = match job.status {
+            JobStatus::Running => provisioning::lease_of(cx, uow, &job.id).await?,
+            _ => None,
+        };
         Some(OperatorShape::new(&job, lease.as_deref()))
     } else {
         None
