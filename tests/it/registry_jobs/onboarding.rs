@@ -71,7 +71,7 @@ async fn ended_well(
         .unwrap();
     let place = session.place.unwrap();
     assert_eq!(
-        place.membership.platform_id.as_ref(),
+        place.organization.platform_id.as_ref(),
         Some(&begun.platform_id),
         "{context}"
     );

@@ -42,7 +42,7 @@ async fn six_resources(world: World) {
     assert_eq!(tenants.len(), 1);
     let entries = world.entries(platform, false).await;
     for (resource_type, purpose) in PURPOSES {
-        let wanted = name("engines-of-a-very-long", platform, "prod", purpose);
+        let wanted = name("engines-of-a-very-long-n", platform, "prod", purpose);
         let entry = entries
             .iter()
             .find(|r| r.resource_type == resource_type)
@@ -69,7 +69,7 @@ async fn six_resources(world: World) {
         assert_eq!(thing.owner, platform.as_str());
         assert!(resource_type != ResourceType::Pages || entry.cf_url.is_some());
     }
-    let api = name("engines-of-a-very-long", platform, "prod", "api");
+    let api = name("engines-of-a-very-long-n", platform, "prod", "api");
     let script = world.local.worker(&api).await.unwrap().unwrap().script;
     assert!(script.modules[&script.main_module].contains("fetch"));
     let bound: Vec<(String, String)> = script
@@ -80,7 +80,7 @@ async fn six_resources(world: World) {
     let wanted = ["db", "cache", "assets", "events"].map(|purpose| {
         (
             purpose.to_uppercase(),
-            name("engines-of-a-very-long", platform, "prod", purpose),
+            name("engines-of-a-very-long-n", platform, "prod", purpose),
         )
     });
     assert_eq!(bound, wanted);
@@ -153,7 +153,7 @@ async fn a_name_that_belongs_to_somebody_else_fails_the_job_and_is_left_alone() 
     let job = world.job(&done.job_id).await;
     assert_eq!(
         (job.status, job.failure_kind),
-        (JobStatus::Failed, Some(FailureKind::Permanent))
+        (JobStatus::Failed, Some(FailureKind::PermanentError))
     );
     assert_eq!(job.error.unwrap().code, "NAME_TAKEN");
     let still = world.local.observe(&foreign.resource).await.unwrap();

@@ -9,7 +9,7 @@ use core_domain::kernel::{
     Caller, Context, Email, Entropy, JobId, ManualClock, Name, PlatformId, SeededEntropy,
     SessionId, Slug, Timestamp, UserId,
 };
-use core_domain::port::{Mode, ProviderError, Store, Stored, UnitOfWork, Work, transact};
+use core_domain::port::{Mode, ProviderError, Store, Stored, UnitOfWork, transact};
 use core_domain::provisioning::{Job, JobQuery, JobStatus, Kinds};
 use core_domain::registry::{Resource, ResourceQuery};
 use core_domain::use_case::iam::{SignUp, sign_up};
@@ -141,20 +141,14 @@ impl World {
             password_hash: "none".to_owned(),
             remembered: true,
         };
-        let signed_in = self.run(|uow| Box::pin(sign_up(&self.cx, uow, &new))).await;
+        let signed_in = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(sign_up(&self.cx, uow, &new))
+        });
+        let signed_in = signed_in.await.unwrap();
         Person {
             user_id: signed_in.user.id.clone(),
             session_id: signed_in.session.id.clone(),
         }
-    }
-
-    /// One unit of work that succeeds.
-    pub(super) async fn run<'env, T, F>(&'env self, body: F) -> T
-    where
-        F: for<'unit> Fn(&'unit mut dyn UnitOfWork) -> Work<'unit, T> + Send + Sync + 'env,
-    {
-        let store = self.store.as_ref();
-        transact(store, |uow, _| body(uow)).await.unwrap()
     }
 
     /// A person sets up an organization with this slug.
