@@ -10,10 +10,11 @@ async fn told(world: &World) -> (String, String, String) {
     let other = world.platform("looms").await;
     let entity = world.tenant(&platform, "tenant").await;
     let caller = owner(&platform);
+    // What a client says about its address is not believed.
     let headers = [
         ("x-request-id", "req-7"),
         ("user-agent", "test/1"),
-        ("x-forwarded-for", "192.0.2.7"),
+        ("x-forwarded-for", "203.0.113.9"),
     ];
     let body = json!({ "reason": "late" });
     world
