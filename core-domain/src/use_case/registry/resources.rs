@@ -111,7 +111,7 @@ pub async fn find_resource(
     living_resource(uow, platform, resource).await
 }
 
-async fn living_resource(
+pub(super) async fn living_resource(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
     resource: &ResourceId,

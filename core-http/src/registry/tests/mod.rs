@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod contract;
+mod dry_run;
 mod entities;
 mod input;
 mod life;
