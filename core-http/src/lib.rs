@@ -81,12 +81,14 @@
 //! `async fn(&Cx, Input<..>) -> Result<Output<T>>` that opens units with `core_domain::port::transact` on
 //! `cx.app.store` and calls `cx.keep(uow, &output)` in the last one, which stores the answer for the idempotency key.
 //! A `GET` with `wait` is such a row too: [`kernel::hold`] looks until what is seen has ended.
-//! Streams (uploads, events, pages) end with `.raw(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Response<Body>>`.
+//! Uploads that are answered with JSON end with `.uploads(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Output<T>>`.
+//! Other streams (events, pages) end with `.raw(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Response<Body>>`.
 //!
 //! # How to add a service
 //! A folder with `pub fn endpoints() -> Vec<Endpoint>` and a function that makes the [`kernel::Service`]: paths are the
 //! documented ones, and `.mount("/api/v1/stacks", "")` adds the spelling that remains behind the gateway.
 
+pub mod cli;
 pub mod gateway;
 pub mod iam;
 pub mod kernel;

@@ -15,8 +15,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tower::{Service, ServiceExt};
 
-use crate::gateway::PeerAddr;
 use crate::kernel::BoxError;
+use crate::kernel::PeerAddr;
 
 /// The largest head of a request, in bytes; a larger one is answered with 431.
 const MAX_HEAD: usize = 16 * 1024;

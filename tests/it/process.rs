@@ -56,6 +56,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on free ports and waits for its ready line.
     pub(crate) async fn start(data: &Path, service_key: &str, arguments: &[&str]) -> Self {
+        let log = data.join("server.log");
         let mut child = Command::new(binary())
             .args(["--base-port", "0", "--data"])
             .arg(data)
@@ -63,16 +64,16 @@ impl Server {
             .env("AUTH_API_KEY", service_key)
             .env("RUST_LOG", "error")
             .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log).unwrap())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         let addresses = loop {
-            let line = output
-                .next_line()
-                .await
-                .unwrap()
-                .expect("the server ended before it was ready");
+            let line = output.next_line().await.unwrap().unwrap_or_else(|| {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                panic!("the server ended before it was ready: {said}")
+            });
             if let Some(json) = line.strip_prefix("ready ") {
                 break serde_json::from_str::<Value>(json).unwrap()["addresses"].clone();
             }

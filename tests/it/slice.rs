@@ -4,85 +4,28 @@ use core_suite::Suite;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::people::{SERVICE_KEY, Signed, builder, signed_up};
 use crate::stores::{self, Fresh};
 use crate::support::Call;
 
-const SERVICE_KEY: &str = "slice-service-key";
-const IAM: &str = "http://iam.suite.test";
-
 struct Slice {
     suite: Suite,
-    session: String,
-    platform: String,
+    person: Signed,
 }
 
 impl Slice {
     async fn get(&self, path: &str, status: u16) -> Value {
-        Call::get(path)
-            .bearer(&self.session)
-            .to(&self.suite.gateway())
-            .await
-            .expect(status)
-            .json()
+        let call = Call::get(path).bearer(&self.person.token);
+        call.to(&self.suite.gateway()).await.expect(status).json()
     }
 
     async fn post(&self, token: &str, path: &str, body: &Value, status: u16) -> Value {
-        Call::post(path, body)
-            .bearer(token)
-            .to(&self.suite.gateway())
-            .await
-            .expect(status)
-            .json()
-    }
-
-    /// Waits for the job at the server, never with a clock of its own.
-    async fn job_done(&self, job: &str) -> Value {
-        loop {
-            let state = self
-                .get(&format!("/api/v1/provisioning/jobs/{job}?wait=5"), 200)
-                .await;
-            match state["status"].as_str().unwrap() {
-                "COMPLETED" => return state,
-                "FAILED" => panic!("{state}"),
-                _ => {}
-            }
-        }
+        let call = Call::post(path, body).bearer(token);
+        call.to(&self.suite.gateway()).await.expect(status).json()
     }
 }
 
-async fn signed_up(suite: Suite, slug: &str) -> Slice {
-    let body = json!({ "name": "Ada", "email": format!("{slug}@example.org"), "password": "correct horse battery" });
-    let answer = Call::post("/api/auth/sign-up/email", &body)
-        .to(&suite.iam())
-        .await
-        .expect(200);
-    let session = answer.json()["token"].as_str().unwrap().to_owned();
-    let cookie = answer
-        .header("set-cookie")
-        .unwrap()
-        .split(';')
-        .next()
-        .unwrap()
-        .to_owned();
-    let organization = Call::post(
-        "/api/core/org-setup",
-        &json!({ "name": "Engines", "slug": slug }),
-    )
-    .header("cookie", cookie)
-    .header("origin", IAM)
-    .to(&suite.iam())
-    .await
-    .expect(201)
-    .json();
-    let platform = organization["platformId"].as_str().unwrap().to_owned();
-    Slice {
-        suite,
-        session,
-        platform,
-    }
-}
-
-fn site_archive() -> Vec<u8> {
+pub(crate) fn site_archive() -> Vec<u8> {
     let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(
         Vec::new(),
         flate2::Compression::fast(),
@@ -102,24 +45,21 @@ fn site_archive() -> Vec<u8> {
 }
 
 async fn main_job(store: Fresh) {
-    let suite = store
-        .builder
-        .clone()
-        .service_key(SERVICE_KEY)
-        .iam_url(IAM)
-        .build()
-        .await
-        .unwrap();
-    let slice = signed_up(suite, "engines").await;
+    let suite = builder(store.builder.clone()).build().await.unwrap();
+    let person = signed_up(&suite, "engines", "Analytical Engines").await;
+    let slice = Slice { suite, person };
 
     let jobs = slice
         .get(
-            &format!("/api/v1/provisioning/jobs?platformId={}", slice.platform),
+            &format!(
+                "/api/v1/provisioning/jobs?platformId={}",
+                slice.person.platform
+            ),
             200,
         )
         .await;
     let job = jobs["data"][0]["jobId"].as_str().unwrap();
-    let done = slice.job_done(job).await;
+    let done = slice.person.job_done(&slice.suite, job).await;
     assert_eq!(done["progress"]["percent"], 100);
 
     let template = json!({ "name": "web", "displayName": "Web", "description": "A site." });
@@ -137,9 +77,9 @@ async fn main_job(store: Fresh) {
 
     let deploy = Call::new(
         Method::POST,
-        format!("/api/v1/cli/platforms/{}/deploy", slice.platform),
+        format!("/api/v1/cli/platforms/{}/deploy", slice.person.platform),
     )
-    .bearer(&slice.session)
+    .bearer(&slice.person.token)
     .raw("application/gzip", site_archive())
     .to(&slice.suite.gateway())
     .await
@@ -149,7 +89,7 @@ async fn main_job(store: Fresh) {
     let project = deploy["projectName"].as_str().unwrap();
     let path = format!(
         "/api/v1/cli/platforms/{}/deployments/{deployment}?wait=5",
-        slice.platform
+        slice.person.platform
     );
     let live = loop {
         let state = slice.get(&path, 200).await;
@@ -167,7 +107,7 @@ async fn main_job(store: Fresh) {
         .expect(200);
     assert_eq!(page.body, "<h1>live</h1>");
 
-    let platform = format!("/api/v1/platforms/{}", slice.platform);
+    let platform = format!("/api/v1/platforms/{}", slice.person.platform);
     assert_eq!(
         slice.get(&format!("{platform}/resources"), 200).await["pagination"]["total"],
         6
@@ -180,7 +120,7 @@ async fn main_job(store: Fresh) {
     );
     slice
         .post(
-            &slice.session,
+            &slice.person.token,
             &format!("{platform}/suspend"),
             &json!({ "reason": "late" }),
             200,
@@ -201,16 +141,19 @@ async fn main_job(store: Fresh) {
         .collect();
     assert_eq!(moves[..2], ["active", "suspended"]);
 
-    let body = json!({ "platformId": slice.platform });
+    let body = json!({ "platformId": slice.person.platform });
     let job = slice
         .post(
-            &slice.session,
+            &slice.person.token,
             "/api/v1/provisioning/platform/deprovision",
             &body,
             202,
         )
         .await;
-    slice.job_done(job["jobId"].as_str().unwrap()).await;
+    slice
+        .person
+        .job_done(&slice.suite, job["jobId"].as_str().unwrap())
+        .await;
     assert_eq!(
         slice.get(&format!("{platform}/resources"), 200).await["pagination"]["total"],
         0
@@ -240,31 +183,20 @@ async fn the_main_job_runs_on_postgres() {
 #[tokio::test]
 async fn two_suites_in_one_process_do_not_see_each_other() {
     let build = || async {
-        Suite::builder()
-            .in_memory()
-            .service_key(SERVICE_KEY)
-            .iam_url(IAM)
-            .build()
-            .await
-            .unwrap()
+        let suite = builder(Suite::builder().in_memory()).build().await;
+        suite.unwrap()
     };
-    let first = signed_up(build().await, "engines").await;
+    let (first, second) = (build().await, build().await);
+    let ada = signed_up(&first, "engines", "Engines").await;
     // The same address and slug are free in the other suite, and the session is nobody's there.
-    let second = signed_up(build().await, "engines").await;
-    let path = format!("/api/v1/platforms/{}", first.platform);
-    Call::get(&path)
-        .bearer(&first.session)
-        .to(&second.suite.gateway())
-        .await
-        .expect(401);
-    Call::get(&path)
-        .bearer(&second.session)
-        .to(&second.suite.gateway())
-        .await
-        .expect(404);
-    Call::get(&path)
-        .bearer(&first.session)
-        .to(&first.suite.gateway())
-        .await
-        .expect(200);
+    let other = signed_up(&second, "engines", "Engines").await;
+    let question = Call::get(format!("/api/v1/platforms/{}", ada.platform));
+    for (token, suite, status) in [
+        (&ada.token, &second, 401),
+        (&other.token, &second, 404),
+        (&ada.token, &first, 200),
+    ] {
+        let asked = question.clone().bearer(token);
+        asked.to(&suite.gateway()).await.expect(status);
+    }
 }

@@ -4,20 +4,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_domain::gateway::ServiceName;
-use core_domain::port::{Blobs, Infrastructure, Store};
+use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
 use core_domain::provisioning::Kinds;
 use core_domain::use_case::provisioning::Worker;
-use core_domain::use_case::registry;
+use core_domain::use_case::{cli, registry};
 use core_http::gateway::{Gateway, InProcess, MemoryLimiter, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{App, InFlight, ServiceKey};
-use core_http::{iam, provisioning, registry as registry_http, stacks};
+use core_http::{cli as cli_http, iam, provisioning, registry as registry_http, stacks};
 use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
+use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
+use crate::relay::Relay;
 use crate::secret::InstallationSecret;
 use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
-use crate::{Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock};
+use crate::{
+    Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock, UnpackArchives,
+};
 
 /// Builds what the builder describes.
 pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
@@ -35,17 +39,27 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         .await?;
     let provider = Provider::of(&builder, &folder.path).await?;
     let wake = WorkerWake::default();
-    let after_commit = Arc::new(AfterCommit::new(wake.clone()));
+    let relay_wake = Arc::new(Notify::new());
+    let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
     let app = app(&builder, &store, &provider, &after_commit);
-    let services = Services::over(&app, &iam_config(&builder, &secret))?;
+    let archives: Arc<dyn SiteArchives> = Arc::new(UnpackArchives::default());
+    let services = Services::over(&app, &archives, &iam_config(&builder, &secret))?;
     let gateway = gateway(&builder, &store, &services, &secret)?;
     after_commit.tell_gateway(gateway.invalidate());
-    let worker = worker(&app, &provider, &wake, sole_user);
+    let kinds = Kinds::new(registry::kinds().into_iter().chain(cli::kinds(archives)));
+    let worker = worker(&app, &provider, kinds, &wake, sole_user);
+    let relay = Relay {
+        store,
+        outlet: builder.outlet,
+        entropy: builder.entropy,
+        wake: relay_wake,
+    };
     Ok(Suite {
         gateway,
         services,
         local: provider.local,
         worker,
+        relay: relay.start(),
         _temporary: folder.temporary,
     })
 }
@@ -154,15 +168,21 @@ pub(crate) struct Services {
     pub(crate) iam: core_http::kernel::Service,
     pub(crate) registry: core_http::kernel::Service,
     pub(crate) provisioning: core_http::kernel::Service,
+    pub(crate) cli: core_http::kernel::Service,
     pub(crate) stacks: core_http::kernel::Service,
 }
 
 impl Services {
-    fn over(app: &Arc<App>, iam_config: &IamConfig) -> Result<Self, SuiteError> {
+    fn over(
+        app: &Arc<App>,
+        archives: &Arc<dyn SiteArchives>,
+        iam_config: &IamConfig,
+    ) -> Result<Self, SuiteError> {
         Ok(Self {
             iam: iam::service(Arc::clone(app), iam_config)?,
             registry: registry_http::service(Arc::clone(app))?,
             provisioning: provisioning::service(Arc::clone(app))?,
+            cli: cli_http::service(Arc::clone(app), Arc::clone(archives))?,
             stacks: stacks::service(Arc::clone(app))?,
         })
     }
@@ -187,6 +207,7 @@ fn gateway(
             ServiceName::Provisioning,
             InProcess::new(services.provisioning.clone()),
         )
+        .with(ServiceName::Cli, InProcess::new(services.cli.clone()))
         .with(ServiceName::Stacks, InProcess::new(services.stacks.clone()));
     let clock = builder.clock.clone();
     let ports = Ports {
@@ -199,12 +220,18 @@ fn gateway(
     Ok(Gateway::new(config, ports)?)
 }
 
-fn worker(app: &App, provider: &Provider, wake: &WorkerWake, sole_user: bool) -> WorkerHandle {
+fn worker(
+    app: &App,
+    provider: &Provider,
+    kinds: Kinds,
+    wake: &WorkerWake,
+    sole_user: bool,
+) -> WorkerHandle {
     let worker = Worker::new(
         Arc::clone(&app.store),
         Arc::clone(&provider.infrastructure),
         Arc::clone(&app.blobs),
-        Arc::new(Kinds::new(registry::kinds())),
+        Arc::new(kinds),
         Arc::clone(&app.entropy),
     );
     let options = WorkerOptions {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
-use core_domain::port::{Blobs, Infrastructure, PasswordHasher, Store};
+use core_domain::port::{Blobs, Infrastructure, Outlet, PasswordHasher, Store};
 use core_http::gateway::GatewayConfig;
 
 use crate::open::StoreChoice;
+use crate::relay::LogOutlet;
 use crate::secret::InstallationSecret;
 use crate::{Suite, SuiteError, SystemEntropy, assemble};
 
@@ -24,6 +25,7 @@ pub struct SuiteBuilder {
     pub(crate) hasher: Option<Arc<dyn PasswordHasher>>,
     pub(crate) infrastructure: Option<Arc<dyn Infrastructure>>,
     pub(crate) blobs: Option<Arc<dyn Blobs>>,
+    pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) service_key: Option<Secret>,
     pub(crate) iam_url: String,
@@ -42,6 +44,7 @@ impl Default for SuiteBuilder {
             hasher: None,
             infrastructure: None,
             blobs: None,
+            outlet: Arc::new(LogOutlet),
             secret: None,
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
@@ -121,6 +124,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
+        self
+    }
+
+    /// Hands what happens (`platform.status`) to others than the log. Nothing is lost: a message that is not taken is kept
+    /// and comes again, after a crash as well.
+    #[must_use]
+    pub fn outlet(mut self, outlet: Arc<dyn Outlet>) -> Self {
+        self.outlet = outlet;
         self
     }
 

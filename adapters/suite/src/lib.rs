@@ -15,13 +15,14 @@
 //!
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
-//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::outlet`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
 //!
 //! # Features
 //! Without features records are kept in memory. `sqlite` and `postgres` add the stores of those names.
 
 mod after_commit;
+mod archives;
 mod assemble;
 mod builder;
 mod clock;
@@ -30,10 +31,12 @@ mod error;
 mod latency;
 mod open;
 mod password;
+mod relay;
 mod secret;
 mod suite;
 mod worker;
 
+pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
 pub use core_http::kernel::{Body, BoxError, bytes_body, empty_body};
@@ -42,5 +45,6 @@ pub use entropy::SystemEntropy;
 pub use error::SuiteError;
 pub use latency::SlowInfrastructure;
 pub use password::Argon2Hasher;
+pub use relay::LogOutlet;
 pub use suite::Suite;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

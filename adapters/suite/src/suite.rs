@@ -6,6 +6,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::SuiteBuilder;
 use crate::assemble::Services;
+use crate::relay::RelayHandle;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -26,6 +27,7 @@ pub struct Suite {
     pub(crate) services: Services,
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
+    pub(crate) relay: RelayHandle,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -61,6 +63,12 @@ impl Suite {
         self.services.provisioning.clone()
     }
 
+    /// The backend of the command-line client.
+    #[must_use]
+    pub fn cli(&self) -> Service {
+        self.services.cli.clone()
+    }
+
     /// Stack templates.
     #[must_use]
     pub fn stacks(&self) -> Service {
@@ -79,8 +87,9 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker: running steps are handed back, so that the next start goes on at once.
+    /// Ends the worker and the relay: running steps are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
+        self.relay.stop().await;
     }
 }

@@ -11,6 +11,9 @@ const FRONT_PAGE: &str = "index.html";
 /// Below this many bytes nobody asks how well an upload was packed.
 const RATIO_COUNTS_FROM: u64 = 1024 * 1024;
 
+/// How many bytes the paths of all folders may have, so that deep ones cannot be a burden: names are cheap to pack.
+const MOST_FOLDER_BYTES: usize = 16 * 1024 * 1024;
+
 /// How large an upload and what is in it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -66,6 +69,7 @@ pub struct SiteBuilder {
     bytes: u64,
     /// Case-folded paths of files and of the folders they are in.
     names: BTreeMap<String, Kind>,
+    folder_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +91,7 @@ impl SiteBuilder {
             files: Vec::new(),
             bytes: 0,
             names: BTreeMap::new(),
+            folder_bytes: 0,
         }
     }
 
@@ -155,15 +160,25 @@ impl SiteBuilder {
         let folded = path.to_lowercase();
         let twice = || SiteError::Unfit("duplicate_name", format!("{path:?} is there twice"));
         for (end, _) in folded.match_indices('/') {
-            let folder = folded[..end].to_owned();
-            if *self.names.entry(folder).or_insert(Kind::Folder) == Kind::File {
-                return Err(twice());
+            match self.names.get(&folded[..end]) {
+                Some(Kind::File) => return Err(twice()),
+                Some(Kind::Folder) => {}
+                None => self.take_folder(&folded[..end])?,
             }
         }
         match self.names.insert(folded, Kind::File) {
             None => Ok(()),
             Some(_) => Err(twice()),
         }
+    }
+
+    fn take_folder(&mut self, folded: &str) -> Result<(), SiteError> {
+        self.folder_bytes += folded.len();
+        if self.folder_bytes > MOST_FOLDER_BYTES {
+            return Err(SiteError::TooLarge("too many deep folders".to_owned()));
+        }
+        self.names.insert(folded.to_owned(), Kind::Folder);
+        Ok(())
     }
 
     /// The path without `./` parts.
@@ -322,6 +337,22 @@ mod tests {
         let large = SiteBuilder::new(Limits::default(), 100_000);
         assert!(large.check("a", 10_000_000).is_ok());
         assert!(large.check("a", 10_000_001).is_err());
+    }
+
+    #[test]
+    fn folders_below_folders_below_folders_are_no_burden() {
+        let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
+        let deep = |n: usize| format!("{n}{}/x", "/a".repeat(500));
+        let refused = (0..1_000).find_map(|n| builder.file(&deep(n), Vec::new()).err());
+        assert!(matches!(refused, Some(SiteError::TooLarge(_))));
+        let mut wide = SiteBuilder::new(Limits::default(), UPLOAD);
+        for n in 0..20_000 {
+            wide.file(
+                &format!("node/modules/{}/dist/assets/{n}.js", n / 4),
+                Vec::new(),
+            )
+            .unwrap();
+        }
     }
 
     proptest! {

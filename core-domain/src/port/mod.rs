@@ -3,6 +3,7 @@
 mod archives;
 mod blobs;
 mod infrastructure;
+mod outlet;
 mod password;
 mod store;
 mod wake;
@@ -13,6 +14,7 @@ pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
     SiteFile, SiteState, SiteUpload,
 };
+pub use outlet::{Outlet, OutletError};
 pub use password::{PasswordError, PasswordHasher};
 pub use store::{
     Direction, Mode, Record, Repository, Scope, Store, StoreError, Stored, UnitOfWork, Work,

@@ -3,6 +3,7 @@
 
 pub mod cli;
 pub mod iam;
+pub mod outbox;
 pub mod provisioning;
 pub mod registry;
 pub mod stacks;

@@ -34,6 +34,6 @@ pub use authority::{Authority, AuthorityError, Resolved};
 pub use config::{ConfigError, GatewayConfig};
 pub use http_upstream::HttpUpstream;
 pub use limiter::{Limiter, LimiterError, MemoryLimiter};
-pub use service::{Gateway, GatewayFuture, PeerAddr, Ports};
+pub use service::{Gateway, GatewayFuture, Ports};
 pub use session_cache::Invalidate;
 pub use upstream::{InProcess, Upstream, UpstreamError, Upstreams};

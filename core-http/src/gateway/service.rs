@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,12 +21,7 @@ use super::proxy::Proxy;
 use super::refusal::Refusal;
 use super::session_cache::{Invalidate, SessionCache};
 use super::upstream::Upstreams;
-use crate::kernel::{Body, BoxError};
-
-/// The peer of the connection a request came over: an extension of the request, set by whoever accepts connections.
-/// Without it requests are counted as coming from one client of no address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerAddr(pub SocketAddr);
+use crate::kernel::{Body, BoxError, PeerAddr};
 
 /// What a gateway needs from outside.
 #[derive(Clone, Debug)]

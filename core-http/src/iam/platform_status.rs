@@ -2,7 +2,7 @@
 
 use core_domain::kernel::{PlatformId, Result};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::set_platform_suspension;
+use core_domain::use_case::registry::set_suspension;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,7 @@ pub(super) struct PlatformStatus {
     status: Status,
 }
 
+/// Sets the flag the gateway obeys, and holds the platform's jobs; both or neither.
 pub(super) async fn set(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
@@ -33,6 +34,6 @@ pub(super) async fn set(
 ) -> Result<Output<PlatformStatus>> {
     let wanted = input.body;
     let suspended = wanted.status == Status::Suspended;
-    set_platform_suspension(cx, uow, &wanted.platform_id, suspended, None).await?;
+    set_suspension(cx, uow, &wanted.platform_id, suspended, None).await?;
     Ok(Output::new(wanted))
 }

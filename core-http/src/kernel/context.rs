@@ -1,5 +1,6 @@
 //! What a handler knows besides its input.
 
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use core_domain::port::{Stored, UnitOfWork};
 use http::{HeaderMap, Method, StatusCode, header};
 use serde::Serialize;
 
+use super::idempotency::key_of;
 use super::{App, Claim, Output, Reply};
 
 /// The prefix a gateway in the same process took off the path; same as the header `X-Forwarded-Prefix`.
@@ -17,6 +19,11 @@ pub struct ForwardedPrefix(pub String);
 /// The client's address as a gateway in the same process knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIp(pub String);
+
+/// The peer of the connection a request came over: an extension of the request, set by whoever accepts connections.
+/// Without it a gateway counts requests as coming from one client of no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerAddr(pub SocketAddr);
 
 /// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, uow, ..)` just works.
 #[derive(Debug)]
@@ -54,6 +61,14 @@ impl Cx {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The idempotency key of an upload, which keeps keys itself.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR` for a key that is none.
+    pub fn idempotency_key(&self) -> Result<Option<&str>> {
+        key_of(&self.headers)
     }
 
     /// Obeys `If-Match`: call it in a `PATCH`, `PUT` or `DELETE` handler with the record as it was read in the unit.

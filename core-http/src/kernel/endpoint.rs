@@ -9,10 +9,14 @@ use http::{Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::check::Checker;
 use super::parse::{Parsed, is_unit};
 use super::{Access, Body, Cx, ErrorStyle, Input, Output, PathParams, RawInput, Reply};
+
+/// The content type of bytes nothing is known of.
+const ANY_BYTES: &str = "application/octet-stream";
 
 /// A handler in a unit of work: `async fn(&Cx, &mut dyn UnitOfWork, Input<P, Q, B>) -> Result<Output<T>>`.
 pub trait UnitHandler<'a, P, Q, B, T>: Send + Sync + 'static {
@@ -74,6 +78,27 @@ impl<'a, F, A, P, Q> RawHandler<'a, P, Q> for F
 where
     F: Fn(&'a Cx, RawInput<P, Q>) -> A + Send + Sync + 'static,
     A: Future<Output = Result<Response<Body>>> + Send + 'a,
+{
+    type Answer = A;
+
+    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> A {
+        self(cx, input)
+    }
+}
+
+/// A handler of uploads: `async fn(&Cx, RawInput<P, Q>) -> Result<Output<T>>`.
+pub trait UploadHandler<'a, P, Q, T>: Send + Sync + 'static {
+    /// What the function answers.
+    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
+
+    /// Calls the function.
+    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> Self::Answer;
+}
+
+impl<'a, F, A, P, Q, T> UploadHandler<'a, P, Q, T> for F
+where
+    F: Fn(&'a Cx, RawInput<P, Q>) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Output<T>>> + Send + 'a,
 {
     type Answer = A;
 
@@ -156,7 +181,7 @@ fn described<T: JsonSchema + 'static>() -> Option<Describe> {
 }
 
 /// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
-/// end with [`Row::reads`], [`Row::writes`], [`Row::plain`] or [`Row::raw`].
+/// end with [`Row::reads`], [`Row::writes`], [`Row::plain`], [`Row::uploads`] or [`Row::raw`].
 #[derive(Clone, Debug)]
 pub struct Row {
     pub(super) method: Method,
@@ -169,7 +194,10 @@ pub struct Row {
     pub(super) refuses: Vec<Code>,
     pub(super) style: ErrorStyle,
     pub(super) takes_forms: bool,
-    pub(super) media: (&'static str, &'static str),
+    pub(super) takes: Vec<&'static str>,
+    pub(super) gives: &'static str,
+    pub(super) headers: Vec<(&'static str, Value)>,
+    pub(super) keeps_keys: bool,
 }
 
 macro_rules! methods {
@@ -196,7 +224,10 @@ impl Row {
             refuses: Vec::new(),
             style: ErrorStyle::Envelope,
             takes_forms: false,
-            media: ("application/octet-stream", "application/octet-stream"),
+            takes: vec![ANY_BYTES],
+            gives: ANY_BYTES,
+            headers: Vec::new(),
+            keeps_keys: false,
         }
     }
 
@@ -249,10 +280,24 @@ impl Row {
         self
     }
 
-    /// The content types of a raw row: what it takes and what it gives.
+    /// The content types of bodies a raw row takes.
     #[must_use]
-    pub fn media(mut self, takes: &'static str, gives: &'static str) -> Self {
-        self.media = (takes, gives);
+    pub fn takes(mut self, content_types: &[&'static str]) -> Self {
+        self.takes = content_types.to_vec();
+        self
+    }
+
+    /// The content type of what a raw row answers.
+    #[must_use]
+    pub fn gives(mut self, content_type: &'static str) -> Self {
+        self.gives = content_type;
+        self
+    }
+
+    /// Describes a header the handler reads, by its schema.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, schema: Value) -> Self {
+        self.headers.push((name, schema));
         self
     }
 
@@ -324,6 +369,35 @@ impl Row {
         });
         let shapes = Shapes::of::<P, Q>().with_body::<B>().with_reply::<T>();
         Endpoint::new(self, shapes, Handler::Plain(run))
+    }
+
+    /// Ends the row with a handler of uploads: the body comes unread. The handler keeps idempotency keys itself, see
+    /// [`Cx::idempotency_key`], and wakes the workers.
+    #[must_use]
+    pub fn uploads<P, Q, T, H>(mut self, handler: H) -> Endpoint
+    where
+        P: PathParams,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        T: Serialize + JsonSchema + Send + Sync + 'static,
+        H: for<'a> UploadHandler<'a, P, Q, T>,
+    {
+        self.keeps_keys = true;
+        let handler = Arc::new(handler);
+        let run = raw_run(move |cx, parsed, body| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                cx.accepts_json()?;
+                let input = RawInput {
+                    path: parsed.path()?,
+                    query: parsed.query()?,
+                    body,
+                };
+                let output = handler.call(cx, input).await?;
+                Ok(Reply::of(&output, cx.success)?.into_response())
+            })
+        });
+        let shapes = Shapes::of::<P, Q>().with_reply::<T>();
+        Endpoint::new(self, shapes, Handler::Raw(run))
     }
 
     /// Ends the row with a handler of streams: the body comes unread, and the answer is whatever it builds. It may use

@@ -14,7 +14,11 @@ use tokio::time::{Instant, sleep_until};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The query parameter `wait`: for how many seconds the request may be held, 1 to 30.
+/// No request is held longer, whatever it asks for: a gateway gives up after 30 seconds, and a server that is told to end
+/// waits 25 for its requests.
+const LONGEST_WAIT: Duration = Duration::from_secs(24);
+
+/// The query parameter `wait`: for how many seconds the request may be held, 1 to 30. It is never held longer than 24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Wait(pub u64);
 
@@ -54,7 +58,8 @@ where
     E: Fn(&T) -> bool + Send,
 {
     // Time that a clock set forth or back does not change.
-    let until = Instant::now() + Duration::from_secs(wait.map_or(0, |wait| wait.0));
+    let wait = Duration::from_secs(wait.map_or(0, |wait| wait.0));
+    let until = Instant::now() + wait.min(LONGEST_WAIT);
     let mut pause = FIRST_PAUSE;
     loop {
         let seen = look_once(store, &look).await?;
@@ -130,6 +135,12 @@ mod tests {
         assert!((5..=10).contains(&looks), "{looks}");
         let late = took.checked_sub(Duration::from_secs(5)).unwrap();
         assert!(late < Duration::from_millis(10), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_request_is_held_so_long_that_a_gateway_gives_it_up() {
+        let (_, _, took) = held(Some(Wait(30)), 1_000).await;
+        assert!(took < Duration::from_secs(25), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]

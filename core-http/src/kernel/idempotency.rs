@@ -40,10 +40,9 @@ impl Claim {
         path: &str,
         headers: &HeaderMap,
     ) -> Result<Option<Self>> {
-        let Some(value) = headers.get(HEADER) else {
+        let Some(key) = key_of(headers)? else {
             return Ok(None);
         };
-        let key = readable(value)?;
         if matches!(caller, Caller::Anonymous) {
             return Ok(None);
         }
@@ -137,6 +136,14 @@ fn in_progress() -> Error {
         Code::IdempotencyInProgress,
         "The first request with this idempotency key still runs.",
     )
+}
+
+/// The key of a request, if it has one.
+///
+/// # Errors
+/// `VALIDATION_ERROR` for a key that is none.
+pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
+    headers.get(HEADER).map(readable).transpose()
 }
 
 /// The key without quotes: 1 to 255 visible characters.

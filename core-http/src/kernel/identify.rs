@@ -36,9 +36,14 @@ pub fn known_caller(app: &App, request: &Parts) -> Option<Caller> {
     if let Some(caller) = request.extensions.get::<Caller>() {
         return Some(caller.clone());
     }
-    let presented = bearer(request)?;
-    let key = app.service_key.as_ref()?;
-    key.is(presented).then(|| on_behalf_of(request))
+    holds_service_key(app, request).then(|| on_behalf_of(request))
+}
+
+/// Whether the request bears the service key, so that what it says about others can be believed.
+pub(super) fn holds_service_key(app: &App, request: &Parts) -> bool {
+    let key = app.service_key.as_ref();
+    let presented = bearer(request).zip(key);
+    presented.is_some_and(|(presented, key)| key.is(presented))
 }
 
 /// The caller when nothing is known of them: nobody; without a service key anybody is let in (local development).

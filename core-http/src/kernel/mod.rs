@@ -34,9 +34,10 @@ pub mod testing;
 pub use access::Access;
 pub use app::{App, ServiceKey};
 pub use body::{Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body};
-pub use context::{ClientIp, Cx, ForwardedPrefix};
+pub use context::{ClientIp, Cx, ForwardedPrefix, PeerAddr};
 pub use endpoint::{
-    Endpoint, PlainHandler, RawHandler, Row, UnitHandler, delete, get, patch, post, put,
+    Endpoint, PlainHandler, RawHandler, Row, UnitHandler, UploadHandler, delete, get, patch, post,
+    put,
 };
 pub use envelope::{ErrorStyle, error_response};
 pub use hold::{Wait, hold};

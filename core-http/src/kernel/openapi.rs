@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use super::endpoint::Describe;
 use super::{Access, Endpoint, status_of};
 
+const FORM: &str = "multipart/form-data";
+
 /// The whole description.
 pub(super) fn document(service: &str, public_url: &str, endpoints: &[Endpoint]) -> Value {
     let settings = || {
@@ -72,9 +74,23 @@ fn operation(
         operation["requestBody"] =
             json!({ "content": { "application/json": { "schema": schema } } });
     } else if endpoint.is_raw() && endpoint.method() != http::Method::GET {
-        operation["requestBody"] = json!({ "content": { row.media.0: {} } });
+        operation["requestBody"] = json!({ "required": true, "content": upload(&row.takes) });
     }
     operation
+}
+
+/// Bytes as they are; in a form they are its field `file`.
+fn upload(content_types: &[&'static str]) -> Value {
+    let content = content_types.iter().map(|content_type| {
+        let schema = if *content_type == FORM {
+            json!({ "schema": { "type": "object", "required": ["file"],
+                "properties": { "file": { "type": "string", "format": "binary" } } } })
+        } else {
+            json!({ "schema": { "type": "string", "format": "binary" } })
+        };
+        ((*content_type).to_owned(), schema)
+    });
+    Value::Object(content.collect())
 }
 
 fn described(describe: Describe, generator: &mut SchemaGenerator) -> Value {
@@ -116,6 +132,10 @@ fn parameters(endpoint: &Endpoint, path: &str) -> Vec<Value> {
             );
         }
     }
+    for (name, schema) in &endpoint.row.headers {
+        parameters
+            .push(json!({ "name": name, "in": "header", "required": false, "schema": schema }));
+    }
     if endpoint.method() != http::Method::GET {
         parameters.push(
             json!({ "name": "Idempotency-Key", "in": "header", "required": false,
@@ -156,7 +176,7 @@ fn success(endpoint: &Endpoint, status: StatusCode, outputs: &mut SchemaGenerato
             json!({ "description": description, "content": { "application/json": { "schema": schema } } })
         }
         None if endpoint.is_raw() => {
-            json!({ "description": description, "content": { endpoint.row.media.1: {} } })
+            json!({ "description": description, "content": { endpoint.row.gives: {} } })
         }
         _ => json!({ "description": description }),
     }
@@ -187,7 +207,10 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
         codes.push(Code::Forbidden);
     }
     if row.method != http::Method::GET {
-        codes.extend([Code::IdempotencyInProgress, Code::IdempotencyKeyReused]);
+        codes.push(Code::IdempotencyKeyReused);
+        if !row.keeps_keys {
+            codes.push(Code::IdempotencyInProgress);
+        }
     }
     codes.push(Code::InternalError);
     codes.sort_unstable();

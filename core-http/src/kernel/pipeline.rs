@@ -12,11 +12,12 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use super::endpoint::Handler;
+use super::identify::holds_service_key;
 use super::parse::{Parsed, form_object, is_form, json_body};
 use super::service::Inner;
 use super::{
-    Body, Claim, ClientIp, Cx, Endpoint, ErrorStyle, ForwardedPrefix, MAX_BODY_BYTES, Reply,
-    bytes_body, empty_body, error_response, health, read_body, request_id, status_of,
+    Body, Claim, ClientIp, Cx, Endpoint, ErrorStyle, ForwardedPrefix, MAX_BODY_BYTES, PeerAddr,
+    Reply, bytes_body, empty_body, error_response, health, read_body, request_id, status_of,
 };
 
 /// Answers a request, whatever happens.
@@ -95,7 +96,9 @@ async fn handle(
     let mut cx = context(service, endpoint, &parts, caller, id, &parsed.path);
     if let Handler::Raw(run) = &endpoint.handler {
         check_query(endpoint, &parts, &mut parsed).and_then(refuse)?;
-        cx.claim = claim(&cx)?;
+        if !endpoint.row.keeps_keys {
+            cx.claim = claim(&cx)?;
+        }
         return run(&cx, &parsed, body).await;
     }
     cx.accepts_json()?;
@@ -159,21 +162,10 @@ fn context(
         let value = parts.headers.get(name)?.to_str().ok()?;
         Some(value.to_owned())
     };
-    // What a stranger says about addresses is not believed.
-    let told = || match &caller {
-        Caller::Anonymous => None,
-        _ => text("x-forwarded-for")
-            .and_then(|all| all.split(',').next().map(|ip| ip.trim().to_owned())),
-    };
-    let ip = parts
-        .extensions
-        .get::<ClientIp>()
-        .map(|ip| ip.0.clone())
-        .or_else(told);
     let request = RequestInfo {
         request_id: id.to_owned(),
         trace_id: text("x-core-trace-id"),
-        ip,
+        ip: client_ip(service, parts),
         user_agent: text("user-agent"),
     };
     Cx {
@@ -191,6 +183,21 @@ fn context(
         request_hash: String::new(),
         success: endpoint.first_success(),
     }
+}
+
+/// The client's address: as the gateway of this process knows it, as a holder of the service key tells it, or the peer
+/// of the connection. What anybody else says about addresses is not believed.
+fn client_ip(service: &Inner, parts: &Parts) -> Option<String> {
+    if let Some(known) = parts.extensions.get::<ClientIp>() {
+        return Some(known.0.clone());
+    }
+    let told = parts.headers.get("x-forwarded-for");
+    if let Some(told) = told.filter(|_| holds_service_key(&service.app, parts)) {
+        let first = told.to_str().ok()?.split(',').next()?;
+        return Some(first.trim().to_owned());
+    }
+    let peer = parts.extensions.get::<PeerAddr>()?;
+    Some(peer.0.ip().to_canonical().to_string())
 }
 
 /// The documented path with its parameters filled in.

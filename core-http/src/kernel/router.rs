@@ -1,7 +1,8 @@
 //! Which row answers a path, in every spelling.
 //!
 //! The documented form wins, then the form with the prefix a gateway took off, then what every service answers by itself,
-//! then the natural spelling that remains without the prefix. In each, a static word beats a parameter.
+//! then the natural spelling that remains without the prefix. In each, a static word beats a parameter; and so it does
+//! between the form with the prefix and the natural one: `/lookup` below `/api/v1/platforms` is no platform.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub(super) struct Mount {
 #[derive(Debug)]
 pub(super) struct Route<'r> {
     methods: &'r BTreeMap<String, usize>,
+    /// How many parameters the pattern has.
+    variables: usize,
     /// The decoded parameters in their order; `None` when one is not UTF-8.
     pub(super) params: Option<Vec<String>>,
 }
@@ -76,6 +79,7 @@ impl Matcher {
         };
         Some(Route {
             methods: self.tables.get(*found.value)?,
+            variables: found.params.len(),
             params: found
                 .params
                 .iter()
@@ -114,17 +118,25 @@ impl Router {
         if let Some(route) = self.documented.at(path) {
             return Some(route);
         }
-        if let Some(prefix) = prefix {
-            let rest = if path == "/" { "" } else { path };
-            let whole = format!("{}{rest}", prefix.trim_end_matches('/'));
-            if let Some(route) = self.documented.at(&whole) {
-                return Some(route);
+        let natural = || {
+            if health::is_path(path) {
+                return None;
             }
-        }
-        if health::is_path(path) {
-            return None;
-        }
-        self.natural.at(path)
+            self.natural.at(path)
+        };
+        let Some(whole) = prefix.and_then(|prefix| self.below(prefix, path)) else {
+            return natural();
+        };
+        natural()
+            .filter(|natural| natural.variables < whole.variables)
+            .or(Some(whole))
+    }
+
+    /// The documented form with the prefix a gateway took off.
+    fn below(&self, prefix: &str, path: &str) -> Option<Route<'_>> {
+        let rest = if path == "/" { "" } else { path };
+        let prefix = prefix.trim_end_matches('/');
+        self.documented.at(&format!("{prefix}{rest}"))
     }
 }
 

@@ -5,8 +5,10 @@ use core_domain::port::{Stored, UnitOfWork};
 use core_domain::registry::Entity;
 use core_domain::use_case::registry as use_case;
 
-use super::entity_shape::{CreateEntity, EntityShape, HowToDelete, UpdateEntity, WhichEntities};
-use super::query::{Data, Success};
+use super::entity_shape::{
+    CreateEntity, EntityShape, HowToDeleteEntity, UpdateEntity, WhichEntities,
+};
+use super::query::{Data, Deletion, Success};
 use crate::kernel::{Cx, Input, ListP1, Output, page_request};
 
 type One = (PlatformId, EntityId);
@@ -59,11 +61,15 @@ pub(super) async fn update(
 pub(super) async fn remove(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
-    input: Input<One, HowToDelete>,
-) -> Result<Output<Success>> {
-    let (platform, entity) = input.path;
+    input: Input<One, HowToDeleteEntity>,
+) -> Result<Output<Deletion<Success>>> {
+    let ((platform, entity), how) = (input.path, input.query);
     cx.expects(&use_case::find_entity(cx, uow, &platform, &entity).await?)?;
-    use_case::delete_entity(cx, uow, &platform, &entity, input.query.cascade).await?;
+    if how.dry_run {
+        let plan = use_case::plan_entity_removal(cx, uow, &platform, &entity, how.cascade);
+        return Ok(Output::new(plan.await?.into()));
+    }
+    use_case::delete_entity(cx, uow, &platform, &entity, how.cascade).await?;
     Ok(Output::new(Success::DONE))
 }
 

@@ -26,10 +26,14 @@ pub(super) struct WhichEntities {
 
 /// Query of `DELETE /api/v1/platforms/{platformId}/entities/{entityId}`.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct HowToDelete {
+#[serde(rename_all = "camelCase")]
+pub(super) struct HowToDeleteEntity {
     /// Delete what lives below it as well; for operators.
     #[serde(default)]
     pub(super) cascade: bool,
+    /// Only tell what would go.
+    #[serde(default)]
+    pub(super) dry_run: bool,
 }
 
 /// Body of `POST /api/v1/platforms/{platformId}/entities`.

@@ -9,6 +9,8 @@ mod platforms;
 mod query;
 mod resource_shape;
 mod resources;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -62,7 +64,7 @@ fn platform_endpoints() -> Vec<Endpoint> {
             .refuses(&[Code::VersionConflict, Code::InvalidState, Code::SlugTaken])
             .writes(platforms::update),
         delete("/api/v1/platforms/{platformId}", "deletePlatform")
-            .summary("Deletes a platform; it can be restored for 30 days.")
+            .summary("Deletes a platform; it can be restored for 30 days. With dryRun only tells what would go.")
             .refuses(&[Code::VersionConflict, Code::InvalidState])
             .writes(platforms::remove),
     ]
@@ -86,7 +88,7 @@ fn life_endpoints() -> Vec<Endpoint> {
             "/api/v1/platforms/{platformId}/delete",
             "hardDeletePlatform",
         )
-        .summary("Removes a platform for good, with all it has; it is gone when its job is done.")
+        .summary("Removes a platform for good, with all it has; it is gone when its job is done. With dryRun only tells what would go.")
         .refuses(&[Code::InvalidState])
         .writes(platforms::hard_delete),
         get("/api/v1/platforms/{platformId}/lifecycle", "listLifecycle")

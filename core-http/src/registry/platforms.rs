@@ -6,7 +6,7 @@ use core_domain::registry::{Platform, PlatformEvent};
 use core_domain::use_case::registry as use_case;
 
 use super::platform_shape::{CreatePlatform, LifecycleShape, PlatformShape, UpdatePlatform, Why};
-use super::query::{Success, WhichPage, WhichRows};
+use super::query::{Deletion, HowToDelete, Success, WhichPage, WhichRows};
 use crate::kernel::{Cx, Input, ListP1, Output};
 
 pub(super) async fn list(
@@ -52,10 +52,14 @@ pub(super) async fn update(
 pub(super) async fn remove(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
-    input: Input<(PlatformId,)>,
-) -> Result<Output<Success>> {
+    input: Input<(PlatformId,), HowToDelete>,
+) -> Result<Output<Deletion<Success>>> {
     let (id,) = input.path;
     cx.expects(&use_case::find_platform(cx, uow, &id).await?)?;
+    if input.query.dry_run {
+        let plan = use_case::plan_platform_removal(cx, uow, &id, PlatformEvent::Delete).await?;
+        return Ok(Output::new(plan.into()));
+    }
     use_case::move_platform(cx, uow, &id, PlatformEvent::Delete, None).await?;
     Ok(Output::new(Success::DONE))
 }
@@ -89,9 +93,17 @@ pub(super) async fn cancel(
 pub(super) async fn hard_delete(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
-    input: Move,
-) -> Result<Output<PlatformShape>> {
-    moved(cx, uow, input, PlatformEvent::HardDelete).await
+    input: Input<(PlatformId,), HowToDelete, Why>,
+) -> Result<Output<Deletion<PlatformShape>>> {
+    let ((id,), reason) = (input.path, input.body.reason);
+    let event = PlatformEvent::HardDelete;
+    if input.query.dry_run {
+        let plan = use_case::plan_platform_removal(cx, uow, &id, event).await?;
+        return Ok(Output::new(plan.into()));
+    }
+    let platform = use_case::move_platform(cx, uow, &id, event, reason.as_ref()).await?;
+    let version = platform.version();
+    Ok(Output::new(Deletion::Done(platform.into())).version(version))
 }
 
 async fn moved(

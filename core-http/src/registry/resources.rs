@@ -5,7 +5,7 @@ use core_domain::port::{Stored, UnitOfWork};
 use core_domain::registry::Resource;
 use core_domain::use_case::registry as use_case;
 
-use super::query::{Success, WhichRows};
+use super::query::{Deletion, HowToDelete, Success, WhichRows};
 use super::resource_shape::{CreateResource, ResourceShape, UpdateResource, WhichName};
 use crate::kernel::{Cx, Input, ListP1, Output};
 
@@ -83,10 +83,14 @@ pub(super) async fn update(
 pub(super) async fn remove(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
-    input: Input<One>,
-) -> Result<Output<Success>> {
+    input: Input<One, HowToDelete>,
+) -> Result<Output<Deletion<Success>>> {
     let (platform, resource) = input.path;
     cx.expects(&use_case::find_resource(cx, uow, &platform, &resource).await?)?;
+    if input.query.dry_run {
+        let plan = use_case::plan_resource_removal(cx, uow, &platform, &resource).await?;
+        return Ok(Output::new(plan.into()));
+    }
     use_case::delete_resource(cx, uow, &platform, &resource).await?;
     Ok(Output::new(Success::DONE))
 }

@@ -74,7 +74,7 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
             ServiceName::Iam => servers.spawn(listener, suite.iam()),
             ServiceName::Registry => servers.spawn(listener, suite.registry()),
             ServiceName::Provisioning => servers.spawn(listener, suite.provisioning()),
-            ServiceName::Cli => drop(listener),
+            ServiceName::Cli => servers.spawn(listener, suite.cli()),
             ServiceName::Stacks => servers.spawn(listener, suite.stacks()),
         }
     }

@@ -32,12 +32,14 @@ impl OwnServer {
     pub(crate) async fn start() -> Result<(Self, Addresses), Failure> {
         let data = tempfile::tempdir().map_err(Failure::from)?;
         let service_key = format!("tour-{}", std::process::id());
+        let log = data.path().join("server.log");
         let mut child = Command::new(binary().await?)
             .args(["--base-port", "0", "--data"])
             .arg(data.path())
             .env("AUTH_API_KEY", &service_key)
             .env("RUST_LOG", "warn")
             .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log)?)
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| Failure(format!("the server does not start: {e}")))?;
@@ -45,7 +47,12 @@ impl OwnServer {
             .stdout
             .take()
             .ok_or_else(|| Failure("the server has no output".to_owned()))?;
-        let ready = ready_line(BufReader::new(stdout)).await?;
+        let ready = ready_line(BufReader::new(stdout))
+            .await
+            .map_err(|failure| {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                Failure(format!("{failure}\n{said}"))
+            })?;
         let address = |name: &str| -> Result<String, Failure> {
             let url = ready["addresses"][name].as_str();
             url.map(str::to_owned)

@@ -1,33 +1,14 @@
 //! A worker that dies between any two units of work, and a store that fails any one call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use async_trait::async_trait;
-use core_domain::port::{Mode, Store, StoreError, UnitOfWork};
 use core_domain::provisioning::{JobStatus, StepStatus};
 use core_domain::use_case::provisioning::Unsupervised;
 
 use super::audit::invariants_hold;
 use super::engine::until_idle;
 use super::world::{Fault, World};
-
-/// A store that a process can reach for so many more units, and then no more.
-#[derive(Debug)]
-struct DyingStore {
-    inner: Arc<dyn Store>,
-    units_left: AtomicI64,
-}
-
-#[async_trait]
-impl Store for DyingStore {
-    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
-        if self.units_left.fetch_sub(1, Ordering::SeqCst) <= 0 {
-            return Err(StoreError::Unavailable("the process is dead".into()));
-        }
-        self.inner.begin(mode).await
-    }
-}
+use crate::dying_store::DyingStore;
 
 /// Dies after `units` units of work; answers whether that was before the job's end.
 async fn dies_after(units: i64, fault: Fault) -> bool {
@@ -35,10 +16,7 @@ async fn dies_after(units: i64, fault: Fault) -> bool {
     world.provider.script.lock().unwrap().push(fault);
     let id = world.create(0, "work", false).await;
     let alive = Arc::clone(&world.store);
-    world.store = Arc::new(DyingStore {
-        inner: Arc::clone(&alive),
-        units_left: AtomicI64::new(units),
-    });
+    world.store = DyingStore::after(units, Arc::clone(&alive));
     let died = world.worker().run_one(&Unsupervised).await.is_err();
     world.store = alive;
     let before = world.job(&id).await;

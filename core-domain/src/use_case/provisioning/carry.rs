@@ -14,6 +14,8 @@ pub(super) struct By<'a> {
     pub actor: &'a Actor,
     /// The kinds whose hooks run in the unit.
     pub kinds: &'a Kinds,
+    /// Whether a holder the job is taken from can no longer act, so that the lane need not rest.
+    pub holder_is_gone: bool,
 }
 
 /// Writes the move: job, lease, lane, history, dead letter, and what the job's kind adds.
@@ -56,7 +58,8 @@ pub(super) async fn carry_out(
     let stored = uow.jobs().replace(before, job).await?;
     if moved.by.fences {
         // Whoever held the job may not have heard yet: the lane rests until its lease would have ended.
-        let taken_away = by.actor.kind != "worker" && before.status == JobStatus::Running;
+        let taken_away =
+            by.actor.kind != "worker" && before.status == JobStatus::Running && !by.holder_is_gone;
         let rest = old_lease
             .filter(|_| taken_away)
             .map(|lease| lease.lease_until);

@@ -77,6 +77,7 @@ async fn claim_head(
     let by = By {
         actor: &actor,
         kinds,
+        holder_is_gone: false,
     };
     let trigger = if job.deadline_at < now {
         Trigger::Deadline

@@ -103,6 +103,7 @@ async fn operate(
     let by = By {
         actor: &actor,
         kinds,
+        holder_is_gone: false,
     };
     let after = carry_out(cx, uow, &job, moved, by).await?;
     let what = Happening {

@@ -76,7 +76,7 @@ pub async fn recover(cx: &Context, store: &dyn Store, kinds: &Kinds) -> Result<u
             kinds,
             &running,
             &Trigger::Reap,
-            Lease::Irrelevant,
+            Lease::HolderIsGone,
         )
         .await?;
     }
@@ -101,6 +101,7 @@ pub async fn signal(
     let by = By {
         actor: &actor,
         kinds,
+        holder_is_gone: false,
     };
     carry_out(cx, uow, &job, moved, by).await
 }
@@ -110,6 +111,8 @@ pub async fn signal(
 enum Lease {
     MustHaveEnded,
     Irrelevant,
+    /// Nobody can still act under it: its process was the only one that may use the store, and this one has taken over.
+    HolderIsGone,
 }
 
 #[derive(Debug)]
@@ -185,6 +188,7 @@ async fn move_one(
     let by = By {
         actor: &actor,
         kinds,
+        holder_is_gone: lease == Lease::HolderIsGone,
     };
     carry_out(cx, uow, &job, moved, by).await?;
     Ok(true)

@@ -69,6 +69,7 @@ pub async fn report(
     let by = By {
         actor: &actor,
         kinds: holder.kinds,
+        holder_is_gone: false,
     };
     let stored = carry_out(cx, uow, &job, moved, by).await?;
     Ok(Grip::Kept(Box::new(stored)))

@@ -13,6 +13,7 @@ mod onboarding;
 mod organization_setup;
 mod platforms;
 mod provision;
+mod removal_plan;
 mod resources;
 mod suspension;
 
@@ -37,6 +38,9 @@ pub use platforms::{
     NewPlatform, PlatformChange, create_platform, find_platform, list_platforms, update_platform,
 };
 pub use provision::{Provision, deprovision_platform, provision_platform};
+pub use removal_plan::{
+    RemovalPlan, plan_entity_removal, plan_platform_removal, plan_resource_removal,
+};
 pub use resources::{
     NewResource, ResourceChange, create_resource, delete_resource, find_resource, list_resources,
     list_resources_of_entity, look_up_resource, update_resource,

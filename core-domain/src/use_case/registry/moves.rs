@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::access::reach;
+use super::onboarding::refuse_promised;
 use super::platforms::{announce, picture, slug_taken};
 use super::provision::queue_deprovision;
 use super::suspension::set_suspension;
@@ -10,7 +11,7 @@ use crate::kernel::{
     Context, LifecycleId, Page, PageRequest, Permission, PlatformId, Reason, Result,
 };
 use crate::port::{Stored, UnitOfWork};
-use crate::registry::{LifecycleQuery, LifecycleRecord, Platform, PlatformEvent};
+use crate::registry::{LifecycleQuery, LifecycleRecord, Platform, PlatformEvent, PlatformStatus};
 use crate::shared::{Happening, audited};
 
 /// Moves a platform and writes what follows: lifecycle record, audit, suspension, outbox, and for a hard delete the job
@@ -29,6 +30,9 @@ pub async fn move_platform(
     let seen = reach(cx, uow, Permission::PlatformManage, platform).await?;
     let now = uow.now().await?;
     let next = seen.after(event, reason, now)?;
+    if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
+        refuse_promised(uow, &seen.slug).await?;
+    }
     let stored = uow.platforms().replace(&seen, next).await;
     let stored = stored.map_err(slug_taken)?;
     record_move(cx, uow, &seen, &stored, event, reason).await?;
@@ -68,7 +72,8 @@ pub(super) async fn record_move(
         after: Some(picture(after)),
     };
     audited(cx, uow, happening).await?;
-    if before.is_suspended() != after.is_suspended() {
+    // Back in use means not suspended, also when the flag was set from outside.
+    if before.is_suspended() != after.is_suspended() || after.status == PlatformStatus::Active {
         set_suspension(cx, uow, &after.id, after.is_suspended(), reason).await?;
     }
     announce(cx, uow, after).await

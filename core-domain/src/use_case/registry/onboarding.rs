@@ -210,10 +210,22 @@ pub async fn slug_is_available(
 
 async fn slug_is_taken(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
     let platforms = PlatformQuery::WithSlug(slug.clone());
-    let onboardings = OnboardingQuery::OpenWithSlug(slug.clone());
     Ok(uow.platforms().first(&platforms).await?.is_some()
-        || uow.onboardings().first(&onboardings).await?.is_some()
+        || slug_is_promised(uow, slug).await?
         || organization_slug_is_taken(uow, slug).await?)
+}
+
+async fn slug_is_promised(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<bool> {
+    let onboardings = OnboardingQuery::OpenWithSlug(slug.clone());
+    Ok(uow.onboardings().first(&onboardings).await?.is_some())
+}
+
+/// Refuses a slug that an open onboarding has taken for the platform it will make.
+pub(super) async fn refuse_promised(uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<()> {
+    if slug_is_promised(uow, slug).await? {
+        return Err(slug_taken());
+    }
+    Ok(())
 }
 
 fn slug_taken() -> Error {

@@ -1,6 +1,7 @@
 //! Setting up an organization with its platform, in one unit of work.
 
 use super::entities::default_tenant;
+use super::onboarding::refuse_promised;
 use super::platforms::{Founding, NewPlatform, found};
 use super::provision::{Provision, queue_provision};
 use crate::iam::OrganizationType;
@@ -53,6 +54,7 @@ pub async fn organization_setup(
     uow: &mut dyn UnitOfWork,
     input: OrganizationSetup,
 ) -> Result<OrganizationSetupDone> {
+    refuse_promised(uow, &input.slug).await?;
     let now = uow.now().await?;
     let home = Home {
         platform_id: PlatformId::generate(now, cx.entropy.as_ref()),

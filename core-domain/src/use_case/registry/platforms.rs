@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::access::{membership, reach, shows_deleted};
 use super::moves::record_move;
+use super::onboarding::refuse_promised;
 use crate::kernel::{
     Code, Context, Error, LifecycleId, Name, OrganizationId, Page, PageRequest, Permission,
     PlatformId, Result, Slug, UserId,
@@ -59,6 +60,7 @@ pub async fn create_platform(
     if !permitted && !cx.caller.is_operator() {
         return Err(Error::Forbidden);
     }
+    refuse_promised(uow, &new.slug).await?;
     let now = uow.now().await?;
     let founding = Founding {
         id: PlatformId::generate(now, cx.entropy.as_ref()),
@@ -231,6 +233,9 @@ pub async fn update_platform(
             status: next.status.as_str(),
             allowed_from: vec!["active", "suspended", "cancelled"],
         });
+    }
+    if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
+        refuse_promised(uow, &seen.slug).await?;
     }
     next.updated_at = now;
     let stored = uow.platforms().replace(&seen, next).await;

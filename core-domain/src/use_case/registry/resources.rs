@@ -6,15 +6,18 @@ use serde_json::{Value, json};
 use super::access::{membership, reach, reach_living, shows_deleted};
 use super::entities::{find_entity, in_use, living_entity};
 use crate::kernel::{
-    Code, Context, EntityId, Environment, Error, JobId, Page, PageRequest, Permission, PlatformId,
-    ResourceId, Result, StackId,
+    Code, Context, EntityId, Environment, Error, JobId, Membership, Page, PageRequest, Permission,
+    PlatformId, ResourceId, Result, StackId,
 };
 use crate::port::{Record, StoreError, Stored, UnitOfWork};
-use crate::registry::{Resource, ResourceQuery, ResourceStatus, ResourceType};
+use crate::registry::{PlatformQuery, Resource, ResourceQuery, ResourceStatus, ResourceType};
 use crate::shared::{Happening, audited};
 
 /// The largest free-form value, in bytes of JSON.
 const MAX_CONFIG_BYTES: usize = 64 * 1024;
+
+/// How many platforms are read at once.
+const BATCH: u32 = 100;
 
 /// What a new entry is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +111,7 @@ pub async fn find_resource(
     living_resource(uow, platform, resource).await
 }
 
-async fn living_resource(
+pub(super) async fn living_resource(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
     resource: &ResourceId,
@@ -119,7 +122,8 @@ async fn living_resource(
         .ok_or(Error::NotFound(Resource::KIND))
 }
 
-/// The newest living resource with this name at the provider, of those the caller reaches.
+/// The newest living resource with this name at the provider, of those the caller reaches. Among several platforms of an
+/// organization the one that was made last counts.
 ///
 /// # Errors
 /// `UNAUTHORIZED`, `NOT_FOUND`; `FORBIDDEN` without `resource:read`.
@@ -129,21 +133,52 @@ pub async fn look_up_resource(
     cf_name: &str,
 ) -> Result<Stored<Resource>> {
     cx.caller.signed_in()?;
-    let own = membership(cx).and_then(|m| m.platform_id.clone());
-    let platform_id = match own {
-        _ if cx.caller.is_operator() => None,
-        None => return Err(Error::NotFound(Resource::KIND)),
-        Some(own) => {
-            cx.caller.may(Permission::ResourceRead, &own)?;
-            Some(own)
+    let found = if cx.caller.is_operator() {
+        named(uow, cf_name, None).await?
+    } else {
+        let own = membership(cx).ok_or(Error::NotFound(Resource::KIND))?;
+        if !own.permissions.allows(Permission::ResourceRead) {
+            return Err(Error::Forbidden);
         }
+        named_within(uow, cf_name, own).await?
     };
+    found.ok_or(Error::NotFound(Resource::KIND))
+}
+
+async fn named(
+    uow: &mut dyn UnitOfWork,
+    cf_name: &str,
+    platform: Option<&PlatformId>,
+) -> Result<Option<Stored<Resource>>> {
     let query = ResourceQuery::Named {
         cf_name: cf_name.to_owned(),
-        platform_id,
+        platform_id: platform.cloned(),
     };
-    let found = uow.resources().first(&query).await?;
-    found.ok_or(Error::NotFound(Resource::KIND))
+    Ok(uow.resources().first(&query).await?)
+}
+
+async fn named_within(
+    uow: &mut dyn UnitOfWork,
+    cf_name: &str,
+    own: &Membership,
+) -> Result<Option<Stored<Resource>>> {
+    let platforms = PlatformQuery::Of {
+        organization_id: own.organization_id.clone(),
+        platform_id: own.platform_id.clone(),
+    };
+    let mut page = PageRequest::first(BATCH);
+    loop {
+        let reached = uow.platforms().page(&platforms, &page).await?;
+        for platform in &reached.items {
+            if let Some(found) = named(uow, cf_name, Some(&platform.id)).await? {
+                return Ok(Some(found));
+            }
+        }
+        page.cursor = reached.next;
+        if page.cursor.is_none() {
+            return Ok(None);
+        }
+    }
 }
 
 /// Enters a resource.

@@ -18,10 +18,10 @@ use http_body_util::BodyExt;
 use tower::ServiceExt;
 
 use crate::gateway::{
-    Authority, AuthorityError, Gateway, GatewayConfig, Limiter, MemoryLimiter, PeerAddr, Ports,
-    Resolved, Upstream, UpstreamError, Upstreams,
+    Authority, AuthorityError, Gateway, GatewayConfig, Limiter, MemoryLimiter, Ports, Resolved,
+    Upstream, UpstreamError, Upstreams,
 };
-use crate::kernel::{Body, bytes_body, empty_body};
+use crate::kernel::{Body, PeerAddr, bytes_body, empty_body};
 
 pub(super) const KEY: &str = "service-key-for-tests";
 pub(super) const SESSION: &str = "a-session-token";

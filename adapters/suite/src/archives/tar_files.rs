@@ -1,0 +1,222 @@
+//! Files of a tar, compressed or not.
+//!
+//! Entries are read raw: what the format hides in entries of its own (long names, attributes) is of any size, so it is
+//! read here, within bounds.
+
+use std::io::{self, Read};
+
+use core_domain::cli::{Limits, SiteBuilder, SiteError};
+use tar::{Archive, Entry, EntryType, PaxExtensions};
+
+use super::{EntriesLeft, TAR_BLOCK, broken, content, path, unfit};
+
+/// What an entry may need besides its content: header, padding, a long name.
+const BYTES_PER_ENTRY: u64 = 4_096;
+
+/// What may stand around the entries: the end mark, filled up to a record.
+const BYTES_AROUND: u64 = 2 * 1024 * 1024;
+
+/// How large the description of an entry may be.
+const MOST_ATTRIBUTES: u64 = 1024 * 1024;
+
+/// Adds the files of a tar to a site.
+pub(super) fn add(tar: impl Read, limits: Limits, site: &mut SiteBuilder) -> Result<(), SiteError> {
+    let entries = (limits.files as u64).saturating_mul(BYTES_PER_ENTRY);
+    let most = limits.unpacked_bytes.saturating_add(entries) + BYTES_AROUND;
+    let mut stream = Stream {
+        tar,
+        left: most,
+        cut: false,
+        zeros: 0,
+    };
+    let outcome = add_entries(&mut stream, limits, site).and_then(|()| stream.end());
+    if stream.cut {
+        return Err(SiteError::TooLarge(format!(
+            "the unpacked archive has more than {most} bytes"
+        )));
+    }
+    outcome
+}
+
+fn add_entries<R: Read>(
+    stream: &mut Stream<R>,
+    limits: Limits,
+    site: &mut SiteBuilder,
+) -> Result<(), SiteError> {
+    let mut archive = Archive::new(stream);
+    let mut next = Described::default();
+    let mut left = EntriesLeft::new(limits);
+    let mut is_first = true;
+    for entry in archive.entries().map_err(|_| broken())?.raw(true) {
+        let mut entry = entry.map_err(|error| not_an_entry(&error, is_first))?;
+        is_first = false;
+        match entry.header().entry_type() {
+            EntryType::GNULongName => next.path = Some(long_name(&mut entry)?),
+            EntryType::XHeader => next.read(&attributes(&mut entry)?)?,
+            EntryType::GNULongLink | EntryType::XGlobalHeader => {}
+            kind => {
+                left.take()?;
+                add_entry(kind, &mut entry, std::mem::take(&mut next), site)?;
+            }
+        }
+    }
+    if next == Described::default() {
+        Ok(())
+    } else {
+        Err(broken())
+    }
+}
+
+/// What begins with something that is no header is no tar; later it is a damaged one.
+fn not_an_entry(error: &io::Error, is_first: bool) -> SiteError {
+    if is_first && error.kind() == io::ErrorKind::Other {
+        SiteError::UnknownFormat
+    } else {
+        broken()
+    }
+}
+
+fn add_entry<R: Read>(
+    kind: EntryType,
+    entry: &mut Entry<'_, R>,
+    described: Described,
+    site: &mut SiteBuilder,
+) -> Result<(), SiteError> {
+    let size = entry.size();
+    if described.size.is_some_and(|told| told != size) {
+        return Err(broken());
+    }
+    let name = match described.path {
+        Some(name) => name,
+        None => entry.path_bytes().into_owned(),
+    };
+    let name = path(&name)?;
+    match kind {
+        EntryType::Directory => site.folder(name),
+        // Old archives know folders by their name alone.
+        EntryType::Regular if name.ends_with('/') && size == 0 => site.folder(name),
+        EntryType::Regular | EntryType::Continuous => {
+            site.check(name, size)?;
+            let content = content(entry, size, site)?;
+            site.file(name, content)
+        }
+        EntryType::Symlink => Err(no_file("symlink", name)),
+        EntryType::Link => Err(no_file("hard_link", name)),
+        EntryType::Char | EntryType::Block | EntryType::Fifo => Err(no_file("device", name)),
+        EntryType::GNUSparse => Err(no_file("sparse_file", name)),
+        _ => Err(no_file("special_file", name)),
+    }
+}
+
+fn no_file(code: &'static str, name: &str) -> SiteError {
+    unfit(
+        code,
+        &format!("{name:?} is neither an ordinary file nor a folder"),
+    )
+}
+
+/// What entries say of the one that follows.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Described {
+    path: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+impl Described {
+    fn read(&mut self, attributes: &[u8]) -> Result<(), SiteError> {
+        for attribute in PaxExtensions::new(attributes) {
+            let attribute = attribute.map_err(|_| broken())?;
+            match attribute.key_bytes() {
+                b"path" => self.path = Some(attribute.value_bytes().to_owned()),
+                b"size" => {
+                    let size = attribute.value().ok().and_then(|text| text.parse().ok());
+                    self.size = Some(size.ok_or_else(broken)?);
+                }
+                key if key.starts_with(b"GNU.sparse") => {
+                    return Err(unfit("sparse_file", "a file has holes"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn long_name<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
+    let mut name = attributes(entry)?;
+    while name.last() == Some(&0) {
+        name.pop();
+    }
+    Ok(name)
+}
+
+fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
+    let size = entry.size();
+    if size > MOST_ATTRIBUTES {
+        return Err(SiteError::TooLarge(format!(
+            "an entry is described by more than {MOST_ATTRIBUTES} bytes"
+        )));
+    }
+    let mut attributes = Vec::new();
+    entry.read_to_end(&mut attributes).map_err(|_| broken())?;
+    if attributes.len() as u64 == size {
+        Ok(attributes)
+    } else {
+        Err(broken())
+    }
+}
+
+/// A tar that ends after so many bytes, and remembers how many zeros it ends with.
+#[derive(Debug)]
+struct Stream<R> {
+    tar: R,
+    left: u64,
+    /// Whether it would have gone on.
+    cut: bool,
+    zeros: u64,
+}
+
+impl<R: Read> Stream<R> {
+    /// A whole tar ends with a block of zeros, and nothing but zeros may follow.
+    fn end(&mut self) -> Result<(), SiteError> {
+        let mut buffer = [0_u8; 8_192];
+        loop {
+            let read = match self.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                outcome => outcome.map_err(|_| broken())?,
+            };
+            if read == 0 {
+                break;
+            }
+            if buffer[..read].iter().any(|byte| *byte != 0) {
+                return Err(unfit("trailing_data", "the archive goes on after its end"));
+            }
+        }
+        if self.zeros >= TAR_BLOCK as u64 {
+            Ok(())
+        } else {
+            Err(broken())
+        }
+    }
+}
+
+impl<R: Read> Read for Stream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            self.cut = true;
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        let read = self.tar.read(&mut buffer[..most])?;
+        self.left -= read as u64;
+        let tail = buffer[..read].iter().rev().take_while(|byte| **byte == 0);
+        let tail = tail.count();
+        self.zeros = if tail == read {
+            self.zeros + tail as u64
+        } else {
+            tail as u64
+        };
+        Ok(read)
+    }
+}

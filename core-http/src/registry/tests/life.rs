@@ -1,0 +1,368 @@
+//! Suspending, restoring, cancelling, deleting: status, lifecycle, audit, flag, hold and job in one.
+
+use core_domain::kernel::PlatformId;
+use core_domain::port::Mode;
+use core_domain::provisioning::{JobHoldQuery, LaneKey};
+use core_domain::use_case::iam::platform_is_suspended;
+use serde_json::{Value, json};
+
+use super::world::{How, Says, World, at, owner};
+use crate::kernel::testing::{Answer, operator};
+
+const DAY: u64 = 86_400;
+
+impl World {
+    async fn moved(&self, platform: &str, step: &str) -> Answer {
+        let answer = match step {
+            "soft-delete" => self.delete(&operator(), &at(platform, "")).await,
+            step => {
+                self.post(&operator(), &at(platform, &format!("/{step}")), Value::Null)
+                    .await
+            }
+        };
+        self.tick(1);
+        answer
+    }
+
+    async fn status(&self, platform: &str) -> Value {
+        self.get(&operator(), &at(platform, ""))
+            .await
+            .expect(200)
+            .json["status"]
+            .clone()
+    }
+
+    /// Whether the gateway refuses its callers, and whether its jobs are held.
+    async fn suspended(&self, platform: &str) -> (bool, bool) {
+        let id = PlatformId::parse(platform).unwrap();
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let flag = platform_is_suspended(uow.as_mut(), &id).await.unwrap();
+        let on_lane = JobHoldQuery::OnLane(LaneKey::platform(&id));
+        let holds = uow.job_holds().list(&on_lane, 10).await.unwrap();
+        (flag, !holds.is_empty())
+    }
+}
+
+/// How a platform gets into a status.
+fn way_to(status: &str) -> &'static [&'static str] {
+    match status {
+        "active" => &[],
+        "suspended" => &["suspend"],
+        "cancelled" => &["cancel"],
+        "deleted" => &["soft-delete"],
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn every_move_is_made_from_the_statuses_of_the_table_and_refused_from_the_others() {
+    let table: [(&str, &[&str], &str); 5] = [
+        ("suspend", &["active"], "suspended"),
+        ("restore", &["suspended", "cancelled", "deleted"], "active"),
+        ("cancel", &["active", "suspended"], "cancelled"),
+        (
+            "soft-delete",
+            &["active", "suspended", "cancelled"],
+            "deleted",
+        ),
+        (
+            "delete",
+            &["active", "suspended", "cancelled", "deleted"],
+            "deleted",
+        ),
+    ];
+    let world = World::new();
+    for (step, sources, target) in table {
+        for status in ["active", "suspended", "cancelled", "deleted"] {
+            let platform = world.platform(&format!("{step}-{status}")).await;
+            for way in way_to(status) {
+                world.moved(&platform, way).await.expect(200);
+            }
+            let answer = world.moved(&platform, step).await;
+            if sources.contains(&status) {
+                assert_eq!(
+                    answer.status.as_u16(),
+                    200,
+                    "{step} {status}: {}",
+                    answer.json
+                );
+                let shown = &answer.json;
+                assert!(
+                    step == "soft-delete" || shown["status"] == target,
+                    "{step} {status}: {shown}"
+                );
+                assert_eq!(world.status(&platform).await, target, "{step} {status}");
+            } else {
+                let answer = answer.refused(409, "INVALID_STATE");
+                let details = &answer.json["error"]["details"];
+                assert_eq!(details["status"], status, "{step}");
+                assert_eq!(details["allowedFrom"], json!(sources), "{step}");
+                assert_eq!(world.status(&platform).await, status, "{step}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_platform_is_restored_for_thirty_days() {
+    let world = World::new();
+    let (in_time, late) = (
+        world.platform("in-time").await,
+        world.platform("late").await,
+    );
+    world.delete(&operator(), &at(&late, "")).await.expect(200);
+    world.tick(1);
+    world
+        .delete(&operator(), &at(&in_time, ""))
+        .await
+        .expect(200);
+    world.tick(30 * DAY);
+    world.moved(&in_time, "restore").await.expect(200);
+    world
+        .moved(&late, "restore")
+        .await
+        .refused(409, "INVALID_STATE");
+    assert_eq!(world.status(&late).await, "deleted");
+}
+
+#[tokio::test]
+async fn a_reason_is_kept_with_the_platform_and_in_its_lifecycle_by_who_gave_it() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let why = |text: &str| json!({ "reason": text });
+    let caller = owner(&platform);
+    let suspended = world
+        .post(&caller, &at(&platform, "/suspend"), why("late"))
+        .await
+        .expect(200);
+    assert_eq!(suspended.json["suspensionReason"], "late");
+    assert_eq!(suspended.json["suspendedAt"], "2027-01-15T08:00:01.000Z");
+    world.tick(1);
+    let restored = world
+        .post(&operator(), &at(&platform, "/restore"), why("paid"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (
+            &restored.json["suspensionReason"],
+            &restored.json["suspendedAt"]
+        ),
+        (&Value::Null, &Value::Null)
+    );
+    world.tick(1);
+    let cancelled = world
+        .post(&caller, &at(&platform, "/cancel"), why("enough"))
+        .await
+        .expect(200);
+    assert_eq!(cancelled.json["cancellationReason"], "enough");
+    let rows = world
+        .get(&caller, &at(&platform, "/lifecycle"))
+        .await
+        .expect(200);
+    let told: Vec<_> = rows.json["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| {
+            json!([
+                r["fromStatus"],
+                r["toStatus"],
+                r["reason"],
+                r["triggeredBy"],
+                r["triggerType"]
+            ])
+        })
+        .collect();
+    let wanted = [
+        json!(["active", "cancelled", "enough", "olga", "user"]),
+        json!(["suspended", "active", "paid", "service-key", "service"]),
+        json!(["active", "suspended", "late", "olga", "user"]),
+        json!([null, "active", null, "service-key", "service"]),
+    ];
+    assert_eq!(told, wanted);
+    let actions = world
+        .get(&caller, &at(&platform, "/audit?entity=platform"))
+        .await
+        .expect(200);
+    let wanted = [
+        "platform.cancelled",
+        "platform.restored",
+        "platform.suspended",
+        "platform.created",
+    ];
+    assert_eq!(actions.each("action"), wanted);
+}
+
+#[tokio::test]
+async fn status_flag_and_hold_move_together() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    assert_eq!(world.suspended(&platform).await, (false, false));
+    for (step, held) in [
+        ("suspend", true),
+        ("restore", false),
+        ("suspend", true),
+        // Whoever is suspended stays so until restored, whatever else happens.
+        ("cancel", true),
+        ("soft-delete", true),
+        ("restore", false),
+        ("cancel", false),
+        ("restore", false),
+    ] {
+        world.moved(&platform, step).await.expect(200);
+        assert_eq!(world.suspended(&platform).await, (held, held), "{step}");
+    }
+    for (status, held) in [
+        ("suspended", true),
+        ("active", false),
+        ("deleted", false),
+        ("suspended", true),
+    ] {
+        world
+            .patch(&operator(), &at(&platform, ""), json!({ "status": status }))
+            .await
+            .expect(200);
+        assert_eq!(world.suspended(&platform).await, (held, held), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_restore_lifts_a_suspension_that_was_set_from_outside() {
+    let world = World::new();
+    let outside = crate::provisioning::service(world.app.clone()).unwrap();
+    let platform = world.platform("engines").await;
+    let set = json!({ "platformId": platform, "status": "suspended" });
+    let caller = operator();
+    let path = "/internal/platform-status";
+    crate::kernel::testing::call(&outside, "POST", path, &caller, set)
+        .await
+        .expect(200);
+    assert_eq!(world.suspended(&platform).await, (true, true));
+    assert_eq!(world.status(&platform).await, "active");
+    world.moved(&platform, "cancel").await.expect(200);
+    world.moved(&platform, "restore").await.expect(200);
+    assert_eq!(world.suspended(&platform).await, (false, false));
+}
+
+#[tokio::test]
+async fn a_hard_deletion_answers_deleted_until_everything_is_removed_and_then_not_found() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let resource = world.resource(&platform, &entity, "engines-db").await;
+    world
+        .provider
+        .objects
+        .lock()
+        .unwrap()
+        .insert("engines-db".to_owned(), platform.clone());
+    world
+        .provider
+        .objects
+        .lock()
+        .unwrap()
+        .insert("foreign".to_owned(), "other".to_owned());
+    let gone = world
+        .post(
+            &operator(),
+            &at(&platform, "/delete"),
+            json!({ "reason": "law" }),
+        )
+        .await
+        .expect(200);
+    assert_eq!(gone.json["status"], "deleted");
+    assert!(!gone.json["deletedAt"].is_null());
+    for step in ["delete", "restore", "suspend", "cancel", "soft-delete"] {
+        world
+            .moved(&platform, step)
+            .await
+            .refused(409, "INVALID_STATE");
+    }
+    for status in ["active", "suspended"] {
+        let body = json!({ "status": status });
+        world
+            .patch(&operator(), &at(&platform, ""), body)
+            .await
+            .refused(409, "INVALID_STATE");
+    }
+    assert_eq!(world.status(&platform).await, "deleted");
+    world.run_jobs().await;
+    for rest in ["", "/lifecycle", "/entities", "/resources", "/audit"] {
+        world
+            .get(&operator(), &at(&platform, rest))
+            .await
+            .refused(404, "NOT_FOUND");
+        world
+            .get(&owner(&platform), &at(&platform, rest))
+            .await
+            .refused(404, "NOT_FOUND");
+    }
+    world
+        .get(
+            &operator(),
+            &at(&platform, &format!("/resources/{resource}")),
+        )
+        .await
+        .refused(404, "NOT_FOUND");
+    world
+        .get(&operator(), "/api/v1/lookup?cfName=engines-db")
+        .await
+        .refused(404, "NOT_FOUND");
+    assert_eq!(world.provider.objects.lock().unwrap().len(), 1);
+    let kept = world
+        .get(&operator(), &format!("/api/v1/audit?platformId={platform}"))
+        .await
+        .expect(200);
+    let actions = kept.each("action");
+    for action in [
+        "platform.purged",
+        "platform.hard_deleted",
+        "platform.created",
+        "resource.deleted",
+    ] {
+        assert!(actions.contains(&action), "{action} in {actions:?}");
+    }
+    // The slug is free again.
+    world.platform("engines").await;
+}
+
+#[tokio::test]
+async fn a_hard_deletion_that_fails_can_be_asked_for_again() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    world.resource(&platform, &entity, "engines-db").await;
+    *world.provider.refuses.lock().unwrap() = true;
+    world.moved(&platform, "delete").await.expect(200);
+    world.run_jobs().await;
+    assert_eq!(world.status(&platform).await, "deleted");
+    *world.provider.refuses.lock().unwrap() = false;
+    let jobs = crate::provisioning::service(world.app.clone()).unwrap();
+    let list = format!("/jobs?platformId={platform}");
+    let caller = operator();
+    let found = crate::kernel::testing::call(&jobs, "GET", &list, &caller, Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(found.json["data"][0]["status"], "FAILED");
+    let job = found.json["data"][0]["jobId"].as_str().unwrap();
+    world.operate(job, How::Retry).await;
+    world.run_jobs().await;
+    world
+        .get(&operator(), &at(&platform, ""))
+        .await
+        .refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_suspended_platform_is_removed_all_the_same_and_leaves_no_flag_behind() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    world.moved(&platform, "suspend").await.expect(200);
+    world.moved(&platform, "delete").await.expect(200);
+    world.run_jobs().await;
+    world
+        .get(&operator(), &at(&platform, ""))
+        .await
+        .refused(404, "NOT_FOUND");
+    assert_eq!(world.suspended(&platform).await, (false, false));
+}
