@@ -1,7 +1,7 @@
 //! An engine that fails when told to, to see what others make of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use core_domain::kernel::Timestamp;
@@ -14,11 +14,34 @@ use crate::row_store::{RowStore, RowTx};
 use crate::table::Table;
 use crate::value::{Row, Value};
 
-/// Wraps an engine and fails one call, counted over all its units: `begin`, every call of a unit, `commit`.
+/// Wraps an engine and fails one call, counted over all its units: `begin`, every call of a unit, `commit`. Or, while
+/// it is disturbed, calls at random; a commit then fails before it happens or after, and does not say which.
 #[derive(Clone, Debug)]
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
     calls_left: Arc<AtomicI64>,
+    dice: Arc<Mutex<Dice>>,
+}
+
+/// One call in `one_in` fails; none when it is 0.
+#[derive(Debug, Default)]
+struct Dice {
+    state: u64,
+    one_in: u64,
+}
+
+impl Dice {
+    /// The next number below `below`; the same for the same seed. Not evenly drawn, and good enough for faults.
+    fn next(&mut self, below: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % below.max(1)
+    }
+
+    fn fails(&mut self) -> bool {
+        self.one_in > 0 && self.next(self.one_in) == 0
+    }
 }
 
 impl FaultStore {
@@ -28,7 +51,20 @@ impl FaultStore {
         Self {
             inner,
             calls_left: Arc::new(AtomicI64::new(i64::MAX)),
+            dice: Arc::default(),
         }
+    }
+
+    /// Makes one call in `one_in` fail from now on, the same ones for the same seed and calls; none with 0.
+    pub fn disturb(&self, seed: u64, one_in: u64) {
+        *self.dice() = Dice {
+            state: seed,
+            one_in,
+        };
+    }
+
+    fn dice(&self) -> MutexGuard<'_, Dice> {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the `n`-th call from now fail, the next one being the first.
@@ -44,7 +80,8 @@ impl FaultStore {
 
     fn call(&self) -> Result<(), StoreError> {
         match self.calls_left.fetch_sub(1, Ordering::SeqCst) {
-            1 => Err(StoreError::Unavailable("a fault was injected".into())),
+            1 => Err(injected()),
+            _ if self.dice().fails() => Err(injected()),
             _ => Ok(()),
         }
     }
@@ -60,6 +97,10 @@ impl RowStore for FaultStore {
         };
         Ok(Guarded::wrap(Box::new(tx), mode))
     }
+}
+
+fn injected() -> StoreError {
+    StoreError::Unavailable("a fault was injected".into())
 }
 
 struct FaultTx {
@@ -133,7 +174,12 @@ impl RowTx for FaultTx {
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         if let Err(error) = self.store.call() {
-            self.inner.rollback().await;
+            let lost_reply = self.store.dice().one_in > 0 && self.store.dice().next(2) == 0;
+            if lost_reply {
+                self.inner.commit().await?;
+            } else {
+                self.inner.rollback().await;
+            }
             return Err(error);
         }
         self.inner.commit().await

@@ -4,6 +4,7 @@
 
 mod architecture;
 mod crash;
+mod deploys;
 mod dying_store;
 mod jobs;
 mod matrix;

@@ -25,7 +25,7 @@ impl Slice {
     }
 }
 
-fn site_archive() -> Vec<u8> {
+pub(crate) fn site_archive() -> Vec<u8> {
     let mut archive = tar::Builder::new(flate2::write::GzEncoder::new(
         Vec::new(),
         flate2::Compression::fast(),

@@ -1,6 +1,7 @@
 //! Drives a service in tests: no sockets, no real clock, no real randomness.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -12,7 +13,12 @@ use core_domain::port::{BlobError, Blobs, NoWake, PasswordError, PasswordHasher,
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::{App, Body, InFlight, Service, ServiceKey, bytes_body, empty_body, read_body};
+use super::{
+    App, Body, InFlight, PeerAddr, Service, ServiceKey, bytes_body, empty_body, read_body,
+};
+
+/// The address that calls come from.
+pub const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 50_000);
 
 /// The service key of [`app`].
 pub const SERVICE_KEY: &str = "a-service-key-for-tests";
@@ -165,7 +171,10 @@ pub async fn call_with(
     headers: &[(&str, &str)],
     body: Value,
 ) -> Answer {
-    let mut request = Request::builder().method(method).uri(path);
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .extension(PeerAddr(PEER));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

@@ -7,7 +7,30 @@ use core_domain::provisioning::{
     DlqQuery, DlqStatus, JobEventQuery, JobLeaseQuery, JobStatus, MAX_ATTEMPTS, StepStatus,
 };
 
+use core_domain::provisioning::{JobEvent, MoveName};
+
 use super::world::World;
+
+/// I3: between a claim and the end of its hold no other worker writes. Asks the history, not the fences.
+pub(super) fn written_by_holders<'e>(
+    events: impl Iterator<Item = &'e JobEvent>,
+) -> Result<(), String> {
+    let mut holder = None;
+    for event in events {
+        if event.event_type == MoveName::Claim.as_str() {
+            holder = Some(&event.actor);
+        } else if event.from_status == Some(JobStatus::Running)
+            && event.actor.kind == "worker"
+            && holder != Some(&event.actor)
+        {
+            return Err(format!("I3 {holder:?} held the job: {event:?}"));
+        }
+        if event.to_status != JobStatus::Running {
+            holder = None;
+        }
+    }
+    Ok(())
+}
 
 /// Checks I1, I4, I6, I9, I10, I12, I13, I19 and the lanes; panics with what is broken.
 pub(super) async fn invariants_hold(world: &World) {

@@ -6,4 +6,7 @@ mod driver;
 mod engine;
 mod model;
 mod races;
+mod search;
+mod simulation;
+mod unreliable;
 mod world;

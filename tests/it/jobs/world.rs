@@ -100,7 +100,7 @@ impl Infrastructure for FakeProvider {
     }
 }
 
-fn provisioned(name: &str) -> Provisioned {
+pub(super) fn provisioned(name: &str) -> Provisioned {
     Provisioned {
         id: format!("id-{name}"),
         url: None,
@@ -109,7 +109,7 @@ fn provisioned(name: &str) -> Provisioned {
 }
 
 #[derive(Debug)]
-struct NoBlobs;
+pub(super) struct NoBlobs;
 
 #[async_trait]
 impl Blobs for NoBlobs {
@@ -226,10 +226,19 @@ impl World {
 
     /// In memory, over an engine that fails when told to.
     pub(super) fn faulty() -> (Self, FaultStore) {
+        let (world, faults, _) = Self::faulty_with_view();
+        (world, faults)
+    }
+
+    /// As [`World::faulty`], with a store over the same rows that does not fail.
+    pub(super) fn faulty_with_view() -> (Self, FaultStore, Arc<dyn Store>) {
         let clock = Arc::new(ManualClock::at(start()));
-        let faults = FaultStore::new(memory::rows(clock.clone()));
+        let rows = memory::rows(clock.clone());
+        let view = Arc::new(RecordStore::new(Arc::clone(&rows), [7_u8; 32]));
+        let faults = FaultStore::new(rows);
         let store = RecordStore::new(Arc::new(faults.clone()), [7_u8; 32]);
-        (Self::over(Arc::new(store), clock, Box::new(())), faults)
+        let world = Self::over(Arc::new(store), clock, Box::new(()));
+        (world, faults, view)
     }
 
     pub(super) async fn sqlite() -> Self {

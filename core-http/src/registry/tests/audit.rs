@@ -3,20 +3,18 @@
 use serde_json::{Value, json};
 
 use super::world::{Says, World, at, owner};
-use crate::kernel::testing::{SERVICE_KEY, operator};
+use crate::kernel::testing::operator;
 
 async fn told(world: &World) -> (String, String, String) {
     let platform = world.platform("engines").await;
     let other = world.platform("looms").await;
     let entity = world.tenant(&platform, "tenant").await;
     let caller = owner(&platform);
-    let bearer = format!("Bearer {SERVICE_KEY}");
+    // What a client says about its address is not believed.
     let headers = [
         ("x-request-id", "req-7"),
         ("user-agent", "test/1"),
-        ("x-forwarded-for", "192.0.2.7"),
-        // Only the holder of the service key is believed about addresses.
-        ("authorization", &bearer),
+        ("x-forwarded-for", "203.0.113.9"),
     ];
     let body = json!({ "reason": "late" });
     world
