@@ -4,7 +4,7 @@ use core_domain::kernel::{Environment, PlatformId};
 use core_domain::port::{CreateResource, Infrastructure, ResourceRef, transact};
 use core_domain::provisioning::{FailureKind, JobStatus};
 use core_domain::registry::{EntityQuery, ResourceStatus, ResourceType};
-use core_domain::use_case::registry::{Provision, provision_platform};
+use core_domain::use_case::registry::{Provision, delete_entity, provision_platform};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -165,4 +165,33 @@ async fn a_name_that_belongs_to_somebody_else_fails_the_job_and_is_left_alone() 
         .map(|r| r.service_name)
         .collect();
     assert_eq!(made, ["db", "cache"]);
+}
+
+#[tokio::test]
+async fn nothing_is_made_for_an_entity_that_is_gone_when_its_job_is_worked_on() {
+    let world = World::memory().await;
+    let done = world.set_up("engines").await;
+    let platform = &done.platform_id;
+    let tenants = EntityQuery::TenantsOf(platform.clone());
+    let tenant = world
+        .unit()
+        .await
+        .entities()
+        .first(&tenants)
+        .await
+        .unwrap()
+        .unwrap();
+    let deleted = transact(world.store.as_ref(), |uow, _| {
+        let (cx, tenant) = (&world.cx, &tenant.id);
+        Box::pin(async move { delete_entity(cx, uow, platform, tenant, false).await })
+    });
+    deleted.await.unwrap();
+    world.until_idle().await;
+    let job = world.job(&done.job_id).await;
+    assert_eq!(
+        (job.status, job.failure_kind),
+        (JobStatus::Failed, Some(FailureKind::PermanentError))
+    );
+    assert!(world.things(platform).await.is_empty());
+    assert!(world.entries(platform, true).await.is_empty());
 }

@@ -23,4 +23,4 @@ pub use sessions::{revoke_session, sessions_of_caller};
 pub use sign_in::{PasswordOnFile, SignIn, password_on_file, sign_in, sign_in_failed};
 pub use sign_out::sign_out;
 pub use sign_up::{SignUp, sign_up, sign_up_refused};
-pub use suspension::{platform_is_suspended, set_platform_suspension};
+pub use suspension::{flag_platform, platform_is_suspended, set_platform_suspension};

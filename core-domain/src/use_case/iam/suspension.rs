@@ -31,23 +31,13 @@ pub async fn set_platform_suspension(
     suspended: bool,
     reason: Option<Reason>,
 ) -> Result<()> {
-    let now = uow.now().await?;
-    let flag = uow.platform_suspensions().get(platform.as_str()).await?;
-    let action = match (flag, suspended) {
-        (None, true) => {
-            let flag = PlatformSuspension {
-                platform_id: platform.clone(),
-                reason: reason.clone(),
-                created_at: now,
-            };
-            uow.platform_suspensions().insert(flag).await?;
-            "platform_access.suspended"
-        }
-        (Some(flag), false) => {
-            uow.platform_suspensions().remove(&flag).await?;
-            "platform_access.restored"
-        }
-        (Some(_), true) | (None, false) => return Ok(()),
+    if !flag_platform(uow, platform, suspended, reason.clone()).await? {
+        return Ok(());
+    }
+    let action = if suspended {
+        "platform_access.suspended"
+    } else {
+        "platform_access.restored"
     };
     let happening = Happening {
         platform_id: Some(platform.clone()),
@@ -57,4 +47,32 @@ pub async fn set_platform_suspension(
         ..Happening::default()
     };
     audited(cx, uow, happening).await
+}
+
+/// As [`set_platform_suspension`], as a part of something that has an audit entry of its own. Tells whether the flag
+/// changed.
+///
+/// # Errors
+/// When the store failed.
+pub async fn flag_platform(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    suspended: bool,
+    reason: Option<Reason>,
+) -> Result<bool> {
+    let now = uow.now().await?;
+    let flag = uow.platform_suspensions().get(platform.as_str()).await?;
+    match (flag, suspended) {
+        (None, true) => {
+            let flag = PlatformSuspension {
+                platform_id: platform.clone(),
+                reason,
+                created_at: now,
+            };
+            uow.platform_suspensions().insert(flag).await?;
+        }
+        (Some(flag), false) => uow.platform_suspensions().remove(&flag).await?,
+        (Some(_), true) | (None, false) => return Ok(false),
+    }
+    Ok(true)
 }

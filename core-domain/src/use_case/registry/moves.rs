@@ -6,7 +6,7 @@ use super::access::reach;
 use super::onboarding::refuse_promised;
 use super::platforms::{announce, picture, slug_taken};
 use super::provision::queue_deprovision;
-use super::suspension::set_suspension;
+use super::suspension::follow_suspension;
 use crate::kernel::{
     Context, LifecycleId, Page, PageRequest, Permission, PlatformId, Reason, Result,
 };
@@ -74,7 +74,7 @@ pub(super) async fn record_move(
     audited(cx, uow, happening).await?;
     // Back in use means not suspended, also when the flag was set from outside.
     if before.is_suspended() != after.is_suspended() || after.status == PlatformStatus::Active {
-        set_suspension(cx, uow, &after.id, after.is_suspended(), reason).await?;
+        follow_suspension(cx, uow, &after.id, after.is_suspended(), reason).await?;
     }
     announce(cx, uow, after).await
 }

@@ -228,7 +228,7 @@ pub async fn update_platform(
     if !details_change && event.is_none() {
         return Ok(seen);
     }
-    if details_change && next.status == PlatformStatus::Deleted {
+    if event.is_none() && next.status == PlatformStatus::Deleted {
         return Err(Error::InvalidState {
             status: next.status.as_str(),
             allowed_from: vec!["active", "suspended", "cancelled"],

@@ -18,6 +18,28 @@ pub async fn set_suspension(
     reason: Option<&Reason>,
 ) -> Result<()> {
     iam::set_platform_suspension(cx, uow, platform, suspended, reason.cloned()).await?;
+    hold_lane(cx, uow, platform, suspended, reason).await
+}
+
+/// As [`set_suspension`], as a part of something that has an audit entry of its own.
+pub(super) async fn follow_suspension(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    suspended: bool,
+    reason: Option<&Reason>,
+) -> Result<()> {
+    iam::flag_platform(uow, platform, suspended, reason.cloned()).await?;
+    hold_lane(cx, uow, platform, suspended, reason).await
+}
+
+async fn hold_lane(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    suspended: bool,
+    reason: Option<&Reason>,
+) -> Result<()> {
     let lane = HoldScope::Lane(LaneKey::platform(platform));
     if suspended {
         provisioning::hold(cx, uow, lane, HoldSource::Suspension, reason).await

@@ -61,12 +61,7 @@ async fn the_audit_of_a_platform_is_filtered_by_action_and_by_thing() {
     for (query, wanted) in [
         (
             "",
-            vec![
-                "platform_access.suspended",
-                "platform.suspended",
-                "entity.created",
-                "platform.created",
-            ],
+            vec!["platform.suspended", "entity.created", "platform.created"],
         ),
         ("?action=entity.created", vec!["entity.created"]),
         ("?action=platform", vec![]),
@@ -102,18 +97,18 @@ async fn the_audit_across_platforms_is_filtered_by_platform_actor_event_and_time
             .expect(200);
         answer.json["pagination"]["total"].as_u64().unwrap()
     };
-    assert_eq!(count("").await, 5);
-    assert_eq!(count(&format!("?platformId={platform}")).await, 4);
+    assert_eq!(count("").await, 4);
+    assert_eq!(count(&format!("?platformId={platform}")).await, 3);
     assert_eq!(count(&format!("?platformId={other}")).await, 1);
     assert_eq!(count("?platformId=nothing").await, 0);
-    assert_eq!(count("?actorId=olga").await, 2);
+    assert_eq!(count("?actorId=olga").await, 1);
     assert_eq!(count("?actorId=service-key").await, 3);
     assert_eq!(count("?eventType=platform").await, 3);
     assert_eq!(count("?eventType=platform.created").await, 2);
     assert_eq!(count("?eventType=plat").await, 0);
     // From is inclusive, to is not.
-    assert_eq!(count("?from=2027-01-15T08:00:01.000Z").await, 4);
-    assert_eq!(count("?from=2027-01-15T08:00:01.001Z").await, 3);
+    assert_eq!(count("?from=2027-01-15T08:00:01.000Z").await, 3);
+    assert_eq!(count("?from=2027-01-15T08:00:01.001Z").await, 2);
     assert_eq!(count("?to=2027-01-15T08:00:01.000Z").await, 1);
     assert_eq!(
         count("?from=2027-01-15T08:00:01Z&to=2027-01-15T09:00:03%2B01:00").await,
@@ -136,7 +131,7 @@ async fn whoever_is_no_operator_sees_the_audit_of_what_they_reach_alone() {
         .get(&owner(&platform), "/api/v1/audit")
         .await
         .expect(200);
-    assert_eq!(own.json["pagination"]["total"], 4);
+    assert_eq!(own.json["pagination"]["total"], 3);
     let foreign = format!("/api/v1/audit?platformId={other}");
     world
         .get(&owner(&platform), &foreign)

@@ -1,8 +1,9 @@
 //! Suspending, restoring, cancelling, deleting: status, lifecycle, audit, flag, hold and job in one.
 
-use core_domain::kernel::PlatformId;
+use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::port::Mode;
 use core_domain::provisioning::{JobHoldQuery, LaneKey};
+use core_domain::shared::OutboxQuery;
 use core_domain::use_case::iam::platform_is_suspended;
 use serde_json::{Value, json};
 
@@ -365,4 +366,53 @@ async fn a_suspended_platform_is_removed_all_the_same_and_leaves_no_flag_behind(
         .await
         .refused(404, "NOT_FOUND");
     assert_eq!(world.suspended(&platform).await, (false, false));
+}
+
+#[tokio::test]
+async fn every_move_writes_one_lifecycle_record_one_audit_entry_and_one_message_and_a_refused_one_nothing()
+ {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let written = async || {
+        let total = async |path: &str| {
+            let list = world
+                .get(&operator(), &at(&platform, path))
+                .await
+                .expect(200);
+            list.json["pagination"]["total"].as_u64().unwrap()
+        };
+        let later = Timestamp::from_seconds(4_000_000_000);
+        let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
+        let messages = uow
+            .outbox_messages()
+            .count(&OutboxQuery::DueAt(later))
+            .await
+            .unwrap();
+        [total("/lifecycle").await, total("/audit").await, messages]
+    };
+    let mut expected = written().await;
+    assert_eq!(expected, [1, 1, 1]);
+    for step in [
+        "suspend",
+        "restore",
+        "suspend",
+        "cancel",
+        "restore",
+        "soft-delete",
+        "restore",
+    ] {
+        world.moved(&platform, step).await.expect(200);
+        expected = expected.map(|count| count + 1);
+        assert_eq!(written().await, expected, "{step}");
+        let repeated = if step == "soft-delete" {
+            "cancel"
+        } else {
+            step
+        };
+        world
+            .moved(&platform, repeated)
+            .await
+            .refused(409, "INVALID_STATE");
+        assert_eq!(written().await, expected, "{step} refused");
+    }
 }

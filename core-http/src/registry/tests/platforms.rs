@@ -175,6 +175,24 @@ async fn a_status_is_set_from_any_other_one_by_whoever_manages_the_platform() {
         }
     }
     let platform = world.platform("engines").await;
+    let both = json!({ "status": "deleted", "name": "Last", "tier": "scale" });
+    let changed = world
+        .patch(&owner(&platform), &at(&platform, ""), both)
+        .await
+        .expect(200);
+    assert_eq!(
+        (&changed.json["status"], &changed.json["name"]),
+        (&json!("deleted"), &json!("Last"))
+    );
+    let both = json!({ "status": "active", "name": "First" });
+    let changed = world
+        .patch(&owner(&platform), &at(&platform, ""), both)
+        .await
+        .expect(200);
+    assert_eq!(
+        (&changed.json["status"], &changed.json["name"]),
+        (&json!("active"), &json!("First"))
+    );
     let body = json!({ "status": "suspended" });
     world
         .patch(&admin(&platform), &at(&platform, ""), body)

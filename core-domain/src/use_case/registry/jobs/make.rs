@@ -11,7 +11,7 @@ use crate::registry::{
     PURPOSES, Platform, PlatformStatus, ResourceQuery, ResourceStatus, ResourceType, purpose_of,
     resource_name,
 };
-use crate::use_case::registry::entities::default_tenant;
+use crate::use_case::registry::entities::{default_tenant, living_entity};
 use crate::use_case::registry::resources::{self, NewResource};
 
 /// The file a platform's worker begins with.
@@ -68,11 +68,18 @@ impl JobStep for MakeResource {
 
 /// Jobs behind a deletion fail fast.
 async fn still_wanted(cx: &StepContext<'_>, target: &Target) -> Result<(), StepError> {
-    let mut uow = cx.store.begin(Mode::Auto).await?;
+    let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = uow.platforms().get(target.platform_id.as_str()).await?;
-    match platform {
-        Some(platform) if platform.status != PlatformStatus::Deleted => Ok(()),
-        _ => Err(StepError::Precondition("the platform is gone".to_owned())),
+    if platform.is_none_or(|platform| platform.status == PlatformStatus::Deleted) {
+        return Err(StepError::Precondition("the platform is gone".to_owned()));
+    }
+    let Some(entity) = &target.entity_id else {
+        return Ok(());
+    };
+    match living_entity(uow.as_mut(), &target.platform_id, entity).await {
+        Err(Error::NotFound(_)) => Err(StepError::Precondition("the entity is gone".to_owned())),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
     }
 }
 
@@ -186,7 +193,8 @@ async fn enter_made(
 
 async fn owner_of(cx: &Context, uow: &mut dyn UnitOfWork, target: &Target) -> Result<EntityId> {
     if let Some(entity) = &target.entity_id {
-        return Ok(entity.clone());
+        let living = living_entity(uow, &target.platform_id, entity).await?;
+        return Ok(living.id.clone());
     }
     let platform = uow.platforms().get(target.platform_id.as_str()).await?;
     let platform = platform.ok_or(Error::NotFound(Platform::KIND))?;

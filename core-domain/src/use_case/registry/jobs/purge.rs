@@ -5,7 +5,7 @@ use crate::port::UnitOfWork;
 use crate::registry::{DeploymentQuery, EntityQuery, LifecycleQuery, ResourceQuery};
 use crate::shared::{Happening, audited};
 use crate::use_case::registry::deployments::cancel_deployments;
-use crate::use_case::registry::set_suspension;
+use crate::use_case::registry::suspension::follow_suspension;
 
 /// Ends the deprovisioning of a platform; `live` tells whether its sites were removed.
 pub(super) async fn finish(
@@ -27,7 +27,7 @@ pub(super) async fn finish(
     };
     if stored.purging {
         remove_rows(uow, platform).await?;
-        set_suspension(cx, uow, platform, false, None).await?;
+        follow_suspension(cx, uow, platform, false, None).await?;
     }
     let happening = Happening {
         platform_id: Some(platform.clone()),
