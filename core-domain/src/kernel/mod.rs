@@ -9,6 +9,7 @@ mod hex;
 mod id;
 mod page;
 mod permission;
+pub(crate) mod store_error;
 mod text;
 mod text_value;
 mod time;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::kernel::{JobId, Timestamp, hex, text_enum};
 
 /// The largest output of a step, in bytes of JSON.
-pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
 text_enum! {
     /// Where a step stands.

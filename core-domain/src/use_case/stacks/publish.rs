@@ -11,7 +11,7 @@ use crate::shared::{Happening, audited};
 use crate::stacks::{SemVer, StackVersion, StackVersionQuery, TemplateStatus, VersionStatus};
 
 /// The largest definition, in bytes of canonical JSON: 256 KiB.
-pub const MAX_DEFINITION_BYTES: usize = 256 * 1024;
+const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 
 /// What a new version is made of.
 #[derive(Clone, Debug, PartialEq)]
