@@ -12,7 +12,7 @@ use core_domain::shared::{IdempotencyKey, KEPT_FOR};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use super::Reply;
+use super::{Reply, header_names};
 
 const HEADER: &str = "idempotency-key";
 
@@ -79,7 +79,7 @@ impl Claim {
             .and_then(|status| StatusCode::from_u16(status).ok())
             .ok_or_else(|| Error::Internal(format!("stored status {} is none", row.status)))?;
         let mut headers = HeaderMap::new();
-        headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        headers.insert(header_names::REPLAYED, HeaderValue::from_static("true"));
         Ok(Some(Reply {
             status,
             body: (!row.body.is_empty()).then(|| row.body.clone()),
