@@ -9,7 +9,7 @@ mod store;
 mod wake;
 
 pub use archives::SiteArchives;
-pub use blobs::{BlobError, Blobs};
+pub use blobs::{BlobError, Blobs, MemoryBlobs, is_blob_key};
 pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
     SiteFile, SiteState, SiteUpload,
