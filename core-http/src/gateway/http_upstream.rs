@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use super::config::ConfigError;
 use super::exchange::boxed;
 use super::upstream::{Upstream, UpstreamError};
-use crate::kernel::Body;
+use crate::kernel::{Body, ClientIp};
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,8 +28,9 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// A service at an address of its own, over HTTP/1.1.
 ///
-/// The caller goes along as `X-Core-User-Id`, `X-Core-Role` and `X-Core-Platform-Id` with the service key, which is what
-/// makes the service believe them. A request that still carries the client's own session goes without: the service asks
+/// The caller goes along as `X-Core-User-Id`, `X-Core-Role`, `X-Core-Platform-Id`, `X-Core-Organization-Id` and
+/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key, which is what makes the service
+/// believe them. A request that still carries the client's own session goes without: the service asks
 /// IAM itself.
 pub struct HttpUpstream {
     authority: Authority,
@@ -90,7 +91,12 @@ impl HttpUpstream {
     }
 
     /// Says who calls, when somebody does and the service will believe it.
-    fn introduce(&self, caller: &Caller, headers: &mut HeaderMap) -> Result<(), UpstreamError> {
+    fn introduce(
+        &self,
+        caller: &Caller,
+        client: Option<&ClientIp>,
+        headers: &mut HeaderMap,
+    ) -> Result<(), UpstreamError> {
         let Some(key) = &self.service_key else {
             return Ok(());
         };
@@ -109,6 +115,15 @@ impl HttpUpstream {
                 "x-core-platform-id",
                 caller.platform_id().map(|id| id.as_str()),
             ),
+            (
+                "x-core-organization-id",
+                membership.map(|m| m.organization_id.as_str()),
+            ),
+            (
+                "x-core-operator",
+                membership.filter(|m| m.operates).map(|_| "true"),
+            ),
+            ("x-core-client-ip", client.map(|client| client.0.as_str())),
         ];
         for (name, text) in lines {
             if let Some(text) = text {
@@ -142,9 +157,11 @@ impl Upstream for HttpUpstream {
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
         let caller = request.extensions().get::<Caller>().cloned();
+        let client = request.extensions().get::<ClientIp>().cloned();
         let headers = request.headers_mut();
         headers.remove(HOST);
-        self.introduce(&caller.unwrap_or(Caller::Anonymous), headers)?;
+        let caller = caller.unwrap_or(Caller::Anonymous);
+        self.introduce(&caller, client.as_ref(), headers)?;
         let response = self.client.request(request).await.map_err(failure)?;
         Ok(response.map(boxed))
     }
