@@ -30,6 +30,9 @@ use config::Iam;
 use identify::IdentifySessions;
 use with_iam::WithIam;
 
+/// What the paths of the authentication library begin with.
+const AUTH_ROUTES: &str = "/api/auth/";
+
 /// The IAM service.
 ///
 /// # Errors
@@ -39,7 +42,7 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
     let identify = IdentifySessions(Arc::clone(&iam));
     Service::builder("iam", app, endpoints(&iam))
         .identify(Arc::new(identify))
-        .better_auth_errors_below("/api/auth/")
+        .better_auth_errors_below(AUTH_ROUTES)
         .build()
 }
 

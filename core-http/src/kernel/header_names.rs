@@ -16,6 +16,9 @@ pub(crate) const ORGANIZATION_ID: &str = "x-core-organization-id";
 /// `true` when that organization operates the installation.
 pub(crate) const OPERATOR: &str = "x-core-operator";
 
+/// The address of the client that user has.
+pub(crate) const CLIENT_IP: &str = "x-core-client-ip";
+
 /// The request id as the gateway tells it to a service.
 pub(crate) const CORE_REQUEST_ID: &str = "x-core-request-id";
 

@@ -44,6 +44,7 @@ pub use envelope::{ErrorStyle, error_response};
 pub use hold::{HowLong, Wait, hold};
 pub use idempotency::{Claim, InFlight};
 pub use identify::{Identify, ServiceKeyOnly, known_caller, unknown_caller};
+pub(crate) use identify::{UNAUTHENTICATED, was_not_asked};
 pub use input::{Input, PathParams, RawInput};
 pub use json::parse_strict;
 pub use lists::{

@@ -1,5 +1,6 @@
 //! The way of a request: route, identify, check, run, answer. The same for every endpoint of every service.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -199,13 +200,24 @@ fn client_ip(service: &Inner, parts: &Parts) -> Option<String> {
     if let Some(known) = parts.extensions.get::<ClientIp>() {
         return Some(known.0.clone());
     }
-    let told = parts.headers.get("x-forwarded-for");
-    if let Some(told) = told.filter(|_| holds_service_key(&service.app, parts)) {
-        let first = told.to_str().ok()?.split(',').next()?;
-        return Some(first.trim().to_owned());
+    let told = told_client(parts).filter(|_| holds_service_key(&service.app, parts));
+    let peer = parts.extensions.get::<PeerAddr>();
+    let known = told.or_else(|| peer.map(|peer| peer.0.ip()));
+    known.map(|ip| ip.to_canonical().to_string())
+}
+
+/// The address in the header of our gateway, or what the caller itself wrote into `X-Forwarded-For`: the last entry. Those
+/// before it are what others told the caller, the client among them.
+fn told_client(parts: &Parts) -> Option<IpAddr> {
+    if let Some(told) = parts.headers.get(header_names::CLIENT_IP) {
+        return told.to_str().ok()?.parse().ok();
     }
-    let peer = parts.extensions.get::<PeerAddr>()?;
-    Some(peer.0.ip().to_canonical().to_string())
+    let told = parts
+        .headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .next_back()?;
+    told.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
 }
 
 /// The documented path with its parameters filled in.
