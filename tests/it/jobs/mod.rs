@@ -5,6 +5,7 @@ mod crash;
 mod driver;
 mod engine;
 mod model;
+mod promises;
 mod races;
 mod search;
 mod simulation;

@@ -345,13 +345,13 @@ async fn write_without_fence(
     matches!(outcome, Ok(Grip::Kept(_)))
 }
 
-/// How many seeds are tried; more with `JOB_SEEDS=5000`.
+/// How many seeds are tried; more when the tests are built with `JOB_SEEDS=5000`.
 const SEEDS: u64 = 60;
 
 #[test]
 fn no_seed_breaks_an_invariant() {
-    let asked = std::env::var("JOB_SEEDS").ok();
-    let seeds = asked.and_then(|n| n.parse().ok()).unwrap_or(SEEDS);
+    let asked = option_env!("JOB_SEEDS").and_then(|n| n.parse().ok());
+    let seeds = asked.unwrap_or(SEEDS);
     let (mut mishaps, mut completed, mut lost) = (0, 0, 0);
     for seed in 0..seeds {
         let mut simulation = Simulation::new(seed, Mutant::None);
