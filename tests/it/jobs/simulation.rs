@@ -348,10 +348,15 @@ async fn write_without_fence(
 /// How many seeds are tried; more with `JOB_SEEDS=5000`.
 const SEEDS: u64 = 60;
 
+#[expect(clippy::disallowed_methods, reason = "the one setting of this test")]
+fn seeds() -> u64 {
+    let asked = std::env::var("JOB_SEEDS").ok();
+    asked.and_then(|n| n.parse().ok()).unwrap_or(SEEDS)
+}
+
 #[test]
 fn no_seed_breaks_an_invariant() {
-    let asked = std::env::var("JOB_SEEDS").ok();
-    let seeds = asked.and_then(|n| n.parse().ok()).unwrap_or(SEEDS);
+    let seeds = seeds();
     let (mut mishaps, mut completed, mut lost) = (0, 0, 0);
     for seed in 0..seeds {
         let mut simulation = Simulation::new(seed, Mutant::None);
