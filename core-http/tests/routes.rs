@@ -75,9 +75,9 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
 
 /// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
 const MISSING_IN_IAM: &[&str] = &[
-    "iam-020", "iam-021", "iam-022", "iam-023", "iam-024", "iam-026", "iam-027", "iam-028",
-    "iam-029", "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037",
-    "iam-038",
+    "iam-005", "iam-006", "iam-009", "iam-011", "iam-017", "iam-018", "iam-019", "iam-020",
+    "iam-021", "iam-022", "iam-023", "iam-024", "iam-026", "iam-027", "iam-028", "iam-029",
+    "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
 ];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
