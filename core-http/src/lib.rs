@@ -72,7 +72,7 @@
 //!
 //! What a handler still does:
 //! - `Output::new(x).version(stored.version())` on single records; `cx.expects(&stored)?` in `PATCH`, `PUT` and `DELETE`
-//!   after reading the record obeys `If-Match`; `cx.creates_only(exists)?` obeys `If-None-Match: *`.
+//!   after reading the record obeys `If-Match`.
 //! - `Output<()>` is 204; `.status(..)` picks another of the row's success statuses.
 //! - Fields that a `PATCH` may unset are [`kernel::Patch`]; lists are [`kernel::ListP1`] to [`kernel::ListP5`] or [`kernel::Counted`].
 //! - Errors are the domain's; a new code gets its status in `kernel/status.rs`.
@@ -92,6 +92,7 @@ pub mod cli;
 pub mod gateway;
 pub mod iam;
 pub mod kernel;
+mod platform_status;
 pub mod provisioning;
 pub mod registry;
 mod serve;

@@ -1,11 +1,10 @@
-//! Bytes by key: in a folder, and in memory for the memory store.
+//! Bytes by key, in a folder.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::port::{BlobError, Blobs};
+use core_domain::port::{BlobError, Blobs, is_blob_key};
 
 use crate::error::{LocalError, Result, blocking};
 use crate::vault::Vault;
@@ -52,49 +51,8 @@ impl Blobs for FileBlobs {
     }
 }
 
-/// Bytes in memory: as durable as the memory store, that is not at all.
-#[derive(Debug, Default)]
-pub struct MemoryBlobs(Mutex<HashMap<String, Vec<u8>>>);
-
-impl MemoryBlobs {
-    /// Holds nothing.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Vec<u8>>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-#[async_trait]
-impl Blobs for MemoryBlobs {
-    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
-        let key = checked(key)?;
-        self.with(|map| map.insert(key, bytes));
-        Ok(())
-    }
-
-    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError> {
-        let key = checked(key)?;
-        self.with(|map| map.get(&key).cloned())
-            .ok_or(BlobError::Missing)
-    }
-
-    async fn remove(&self, key: &str) -> Result<(), BlobError> {
-        let key = checked(key)?;
-        self.with(|map| map.remove(&key));
-        Ok(())
-    }
-}
-
 fn checked(key: &str) -> Result<String> {
-    let good = (1..=128).contains(&key.len())
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    if good {
+    if is_blob_key(key) {
         Ok(key.to_owned())
     } else {
         Err(LocalError::Invalid(format!("{key:?} is not a blob key")))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use core_domain::cli::Limits;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{ResourceRef, SiteFile, SiteUpload};
 use core_domain::registry::ResourceType;
@@ -17,11 +18,6 @@ use crate::site::{
     address_label, deployment, pointer,
 };
 use crate::vault::{Staged, Vault};
-
-/// The most files a deployment may have.
-const MAX_FILES: usize = 20_000;
-/// The longest file, in bytes.
-const MAX_FILE: usize = 25 * 1024 * 1024;
 
 const KIND: &str = ResourceType::Pages.as_str();
 
@@ -82,15 +78,14 @@ fn check(vault: &Vault, upload: &SiteUpload) -> Result<()> {
     if upload.branch.is_empty() || upload.deployment_key.is_empty() {
         return invalid("a deployment needs a branch and a key");
     }
-    if upload.files.is_empty() || upload.files.len() > MAX_FILES {
-        return invalid("a deployment has 1 to 20000 files");
+    let limits = Limits::default();
+    if upload.files.is_empty() || upload.files.len() > limits.files {
+        return invalid(&format!("a deployment has 1 to {} files", limits.files));
     }
-    if upload
-        .files
-        .iter()
-        .any(|file| file.content.len() > MAX_FILE)
-    {
-        return invalid("a file of a deployment has at most 25 MiB");
+    let too_large = |file: &SiteFile| file.content.len() as u64 > limits.file_bytes;
+    if upload.files.iter().any(too_large) {
+        let most = limits.file_bytes;
+        return invalid(&format!("a file of a deployment has at most {most} bytes"));
     }
     check_paths(upload.files.iter().map(|file| file.path.as_str()))?;
     if Manifest::read(vault, &project(&upload.project))?.is_none() {

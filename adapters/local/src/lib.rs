@@ -1,7 +1,7 @@
 //! Infrastructure on this machine: SQLite files, bucket folders, a static-site host and stored worker bundles.
 //!
 //! [`LocalInfrastructure`] implements the infrastructure port in one folder; [`SiteHost`] serves its sites;
-//! [`FileBlobs`] and [`MemoryBlobs`] keep uploads. What is in the folder:
+//! [`FileBlobs`] keeps uploads. What is in the folder:
 //!
 //! ```text
 //! d1/{name}/      manifest.json  database.sqlite
@@ -33,7 +33,7 @@ mod sqlite;
 mod vault;
 mod worker;
 
-pub use blobs::{FileBlobs, MemoryBlobs};
+pub use blobs::FileBlobs;
 pub use bucket::{Bucket, Object, ObjectInfo};
 pub use config::{FaultPoint, Faults, LocalConfig, Moment, SiteAddress};
 pub use error::{LocalError, Result};

@@ -1,6 +1,8 @@
 //! Which names are safe to become names of files, and the digests that make such names from anything else.
 
+use core_domain::kernel::hex;
 use core_domain::port::ResourceRef;
+use core_domain::registry::is_provider_name;
 use sha2::{Digest, Sha256};
 
 use crate::error::{LocalError, Result};
@@ -8,14 +10,9 @@ use crate::error::{LocalError, Result};
 /// The longest path inside a site or a bundle, in bytes.
 const MAX_PATH: usize = 1024;
 
-/// Checks the name of an object: `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
+/// Checks the name of an object, see [`is_provider_name`].
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    let bytes = name.as_bytes();
-    let good = (3..=58).contains(&bytes.len())
-        && bytes[0].is_ascii_lowercase()
-        && bytes.last() != Some(&b'-')
-        && bytes.iter().copied().all(is_label_byte);
-    if good {
+    if is_provider_name(name) {
         Ok(())
     } else {
         Err(LocalError::Invalid(format!(
@@ -29,7 +26,8 @@ pub(crate) fn title(resource: &ResourceRef) -> String {
     format!("{} {}", resource.resource_type, resource.name)
 }
 
-const fn is_label_byte(byte: u8) -> bool {
+/// Tells whether a byte may stand in the label of an address.
+pub(crate) const fn is_label_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
@@ -111,20 +109,6 @@ pub(crate) fn digest(parts: &[&[u8]]) -> String {
         hash.update(part);
     }
     hex(&hash.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|byte| {
-            [
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]
-        })
-        .map(char::from)
-        .collect()
 }
 
 #[cfg(test)]

@@ -9,17 +9,16 @@
 
 use std::collections::BTreeMap;
 
+use core_domain::cli::PRODUCTION;
 use core_domain::kernel::Timestamp;
 use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LocalError, Result};
 use crate::manifest::read_json;
-use crate::names::{check_name, content_digest};
+use crate::names::{check_name, content_digest, is_label_byte};
 use crate::vault::Vault;
 
-/// The branch that is served on the project's own address.
-pub(crate) const PRODUCTION: &str = "production";
 pub(crate) const BRANCHES: &str = "branches";
 pub(crate) const DEPLOYMENTS: &str = "deployments";
 pub(crate) const CONTENT: &str = "content";
@@ -96,10 +95,7 @@ pub(crate) fn resolve(vault: &Vault, label: &str) -> Result<Option<Live>> {
 }
 
 fn live(vault: &Vault, project: &str, label: &str) -> Result<Option<Live>> {
-    let label_good = !label.is_empty()
-        && label
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let label_good = !label.is_empty() && label.bytes().all(is_label_byte);
     if check_name(project).is_err() || !label_good {
         return Ok(None);
     }

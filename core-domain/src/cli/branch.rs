@@ -3,7 +3,10 @@
 /// The branch that goes live.
 pub const PRODUCTION: &str = "production";
 
-/// Tells whether a text names a branch: `^[A-Za-z0-9._/-]{1,255}$`.
+/// What a branch's name looks like, as a regular expression.
+pub const BRANCH_PATTERN: &str = "^[A-Za-z0-9._/-]{1,255}$";
+
+/// Tells whether a text names a branch, see [`BRANCH_PATTERN`].
 #[must_use]
 pub fn is_branch(text: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'/' | b'-');

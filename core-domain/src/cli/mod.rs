@@ -3,5 +3,5 @@
 mod branch;
 mod site;
 
-pub use branch::{PRODUCTION, is_branch};
+pub use branch::{BRANCH_PATTERN, PRODUCTION, is_branch};
 pub use site::{Limits, SiteBuilder, SiteError};

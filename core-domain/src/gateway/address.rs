@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A range of addresses, such as `10.0.0.0/8`, or a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+struct Network {
     base: IpAddr,
     prefix: u32,
 }
@@ -21,7 +21,7 @@ fn bits(address: IpAddr) -> (u128, u32) {
 impl Network {
     /// Tells whether the address is in the range.
     #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
+    fn contains(&self, address: IpAddr) -> bool {
         let ((base, width), (other, other_width)) = (bits(self.base), bits(address));
         let ignored = width - self.prefix;
         width == other_width
@@ -118,7 +118,7 @@ pub fn client_address<'a>(
 
 /// The address that requests are counted for: an IPv6 client owns its /64.
 #[must_use]
-pub fn rate_subject(client: IpAddr) -> IpAddr {
+pub(super) fn rate_subject(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
         v4 @ IpAddr::V4(_) => v4,

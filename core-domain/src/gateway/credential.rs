@@ -1,7 +1,7 @@
 //! What a request brings to say who calls.
 
 /// The longest credential that is looked at, in bytes; a longer one is refused before anybody is asked.
-pub const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
+const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
 
 /// What every programmatic API key begins with.
 const API_KEY_PREFIX: &str = "core_";

@@ -11,10 +11,10 @@ mod request_id;
 mod route;
 mod trace;
 
-pub use address::{Network, TrustedProxies, client_address, rate_subject};
+pub use address::{TrustedProxies, client_address};
 pub use cors::{Origin, OriginError, Origins, PREFLIGHT_METHODS};
-pub use credential::{Credential, CredentialError, MAX_CREDENTIAL_LENGTH, Secret, read_credential};
-pub use path::{PathError, check_path, normal_path};
+pub use credential::{Credential, CredentialError, Secret, read_credential};
+pub use path::{PathError, check_path};
 pub use rate::{Policy, PolicyError, RateKey, RatePlan, Usage, Windows};
 pub use request_id::is_request_id;
 pub use route::{Destination, Route, ServiceName, find_route, within};

@@ -108,7 +108,7 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
 ///
 /// Only for comparing; what is forwarded is always the path as written. A path that [`check_path`] refuses has no meaning.
 #[must_use]
-pub fn normal_path(path: &str) -> Vec<u8> {
+pub(super) fn normal_path(path: &str) -> Vec<u8> {
     let mut normal = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Ok(Some((byte, written))) = next_byte(rest) {

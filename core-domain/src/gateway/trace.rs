@@ -1,8 +1,6 @@
 //! W3C trace context: the trace a request belongs to.
 
-use std::fmt::Write;
-
-use crate::kernel::Entropy;
+use crate::kernel::{Entropy, hex};
 
 /// The trace a request belongs to and our own span in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +42,7 @@ fn random_id(bytes: usize, entropy: &dyn Entropy) -> String {
     if drawn.iter().all(|b| *b == 0) {
         drawn[0] = 1;
     }
-    drawn.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(drawn)
 }
 
 impl TraceContext {

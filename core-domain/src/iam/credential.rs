@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::TextValue;
+use crate::kernel::{TextValue, hex};
 
 /// The SHA-256 of a session token in hexadecimal: all that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,8 +15,7 @@ impl TokenHash {
     /// What this token is recognised by.
     #[must_use]
     pub fn of(token: &str) -> Self {
-        let digest = Sha256::digest(token);
-        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex(&Sha256::digest(token)))
     }
 }
 

@@ -13,9 +13,6 @@ pub use organization::{
     Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, membership,
 };
 pub use password::check_password;
-pub use session::{
-    ABSOLUTE_LIFETIME, EXTEND_AFTER, LIFETIME, MAX_SESSIONS, SHORT_LIFETIME, Session, SessionQuery,
-    Standing,
-};
+pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, Standing};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use user::{Account, AccountQuery, CREDENTIAL, User, UserQuery};

@@ -12,13 +12,13 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub const LIFETIME: Duration = DAY.saturating_mul(7);
 
 /// How long a session lives that the user did not want remembered. It is never extended.
-pub const SHORT_LIFETIME: Duration = DAY;
+const SHORT_LIFETIME: Duration = DAY;
 
 /// How long after an extension (or sign-in) a look-up extends the session again.
-pub const EXTEND_AFTER: Duration = DAY;
+const EXTEND_AFTER: Duration = DAY;
 
 /// How long after sign-in a session ends, however much it is used.
-pub const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
+const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
 
 /// How many sessions a user has at most; a sign-in beyond that ends the oldest.
 pub const MAX_SESSIONS: u32 = 100;

@@ -88,16 +88,28 @@ impl Caller {
         }
     }
 
+    /// The session the caller is known by, if by one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&SessionId> {
+        match self {
+            Self::User { session_id, .. } => session_id.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The caller's place in the organization they act for, if they act for one.
+    #[must_use]
+    pub fn membership(&self) -> Option<&Membership> {
+        match self {
+            Self::User { membership, .. } => membership.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The platform the caller acts for, if any.
     #[must_use]
     pub fn platform_id(&self) -> Option<&PlatformId> {
-        match self {
-            Self::User {
-                membership: Some(membership),
-                ..
-            } => membership.platform_id.as_ref(),
-            _ => None,
-        }
+        self.membership()?.platform_id.as_ref()
     }
 
     /// Tells whether the caller operates the installation: the service key, the suite itself, or an owner or admin of
@@ -106,14 +118,10 @@ impl Caller {
     pub fn is_operator(&self) -> bool {
         match self {
             Self::Service { .. } | Self::System => true,
-            Self::User {
-                membership: Some(m),
-                ..
-            } => m.operates && matches!(m.role, Role::Owner | Role::Admin),
-            Self::User {
-                membership: None, ..
-            }
-            | Self::Anonymous => false,
+            Self::User { membership, .. } => membership
+                .as_ref()
+                .is_some_and(|m| m.operates && matches!(m.role, Role::Owner | Role::Admin)),
+            Self::Anonymous => false,
         }
     }
 
@@ -151,20 +159,11 @@ impl Caller {
         if self.is_operator() {
             return Ok(());
         }
-        let Self::User {
-            membership: Some(membership),
-            ..
-        } = self
-        else {
-            return Err(Error::NotFound("platform"));
-        };
-        if membership.platform_id.as_ref() != Some(platform) {
-            return Err(Error::NotFound("platform"));
-        }
-        if membership.permissions.allows(permission) {
-            Ok(())
-        } else {
-            Err(Error::Forbidden)
+        let acts_for = |m: &&Membership| m.platform_id.as_ref() == Some(platform);
+        match self.membership().filter(acts_for) {
+            None => Err(Error::NotFound("platform")),
+            Some(membership) if membership.permissions.allows(permission) => Ok(()),
+            Some(_) => Err(Error::Forbidden),
         }
     }
 

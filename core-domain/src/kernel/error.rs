@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::store_error::StoreError;
 use super::text_value::text_enum;
-use crate::port::StoreError;
 
 /// The result of a use case.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,5 +1,8 @@
 //! Bytes too large for a row: uploads waiting for the job that works on them.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use async_trait::async_trait;
 
 /// What can go wrong with stored bytes.
@@ -14,7 +17,7 @@ pub enum BlobError {
     Failed(String),
 }
 
-/// Keeps bytes by key. A key is `[a-z0-9-]{1,128}`; what was put is durable when `put` returns.
+/// Keeps bytes by key, see [`is_blob_key`]; what was put is durable when `put` returns.
 #[async_trait]
 pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// Stores the bytes, replacing what the key held.
@@ -34,4 +37,41 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`BlobError::Failed`]: the bytes may still be there.
     async fn remove(&self, key: &str) -> Result<(), BlobError>;
+}
+
+/// Tells whether bytes can be kept under this key: `^[a-z0-9-]{1,128}$`.
+#[must_use]
+pub fn is_blob_key(key: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=128).contains(&key.len()) && key.bytes().all(fits)
+}
+
+/// Bytes in memory, for tests: as durable as this value.
+#[derive(Debug, Default)]
+pub struct MemoryBlobs(Mutex<HashMap<String, Vec<u8>>>);
+
+impl MemoryBlobs {
+    fn under(&self, key: &str) -> Result<MutexGuard<'_, HashMap<String, Vec<u8>>>, BlobError> {
+        if !is_blob_key(key) {
+            return Err(BlobError::Failed(format!("{key:?} is not a blob key")));
+        }
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Blobs for MemoryBlobs {
+    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
+        self.under(key)?.insert(key.to_owned(), bytes);
+        Ok(())
+    }
+
+    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError> {
+        self.under(key)?.get(key).cloned().ok_or(BlobError::Missing)
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), BlobError> {
+        self.under(key)?.remove(key);
+        Ok(())
+    }
 }

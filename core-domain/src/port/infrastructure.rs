@@ -34,7 +34,7 @@ pub enum ProviderError {
 pub struct ResourceRef {
     /// What kind of object.
     pub resource_type: ResourceType,
-    /// Its deterministic name: derived from platform, environment and purpose; `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
+    /// Its deterministic name, derived from platform, environment and purpose; see [`crate::registry::is_provider_name`].
     pub name: String,
 }
 

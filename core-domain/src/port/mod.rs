@@ -9,7 +9,7 @@ mod store;
 mod wake;
 
 pub use archives::SiteArchives;
-pub use blobs::{BlobError, Blobs};
+pub use blobs::{BlobError, Blobs, MemoryBlobs, is_blob_key};
 pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
     SiteFile, SiteState, SiteUpload,
@@ -17,7 +17,9 @@ pub use infrastructure::{
 pub use outlet::{Outlet, OutletError};
 pub use password::{PasswordError, PasswordHasher};
 pub use store::{
-    Direction, Mode, Record, Repository, Scope, Store, StoreError, Stored, UnitOfWork, Work,
-    for_each_record, transact,
+    Direction, Mode, Record, Repository, Scope, Store, Stored, UnitOfWork, Work, for_each_record,
+    transact,
 };
 pub use wake::{NoWake, Wake};
+
+pub use crate::kernel::store_error::StoreError;

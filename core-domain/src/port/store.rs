@@ -9,60 +9,8 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 
+use crate::kernel::store_error::StoreError;
 use crate::kernel::{Error, Page, PageRequest, Timestamp};
-
-/// What can go wrong in a store, by meaning.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// Another row holds a value that must be unique. The unit of work goes on.
-    #[error("{table}: {index} is taken")]
-    Conflict {
-        /// The table.
-        table: &'static str,
-        /// The unique set, as named in the table's description.
-        index: &'static str,
-    },
-    /// The record changed or vanished since it was read. The unit of work goes on.
-    #[error("{table}: the record has changed since it was read")]
-    Stale {
-        /// The table.
-        table: &'static str,
-    },
-    /// The cursor is not one of ours, or of another list. The unit of work goes on.
-    #[error("the cursor does not belong to this list")]
-    InvalidCursor,
-    /// The unit lost a race with another one; run it again from the start.
-    #[error("the unit of work must be run again: {0}")]
-    Retry(String),
-    /// The store cannot be reached.
-    #[error("the store cannot be reached: {0}")]
-    Unavailable(String),
-    /// A row makes no sense.
-    #[error("{table}.{column} of {key} makes no sense")]
-    Corrupt {
-        /// The table.
-        table: &'static str,
-        /// The column.
-        column: &'static str,
-        /// The key of the row.
-        key: String,
-    },
-    /// Anything else; also every use of a unit of work after an error that ended it.
-    #[error("the store failed: {0}")]
-    Backend(String),
-}
-
-impl StoreError {
-    /// Tells whether the error is certain to have left no change behind.
-    #[must_use]
-    pub const fn certainly_not_applied(&self) -> bool {
-        matches!(
-            self,
-            Self::Conflict { .. } | Self::Stale { .. } | Self::InvalidCursor | Self::Retry(_)
-        )
-    }
-}
 
 /// A thing a store keeps.
 ///

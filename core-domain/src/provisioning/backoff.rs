@@ -11,7 +11,7 @@ const FIRST_MS: u64 = 2_000;
 const LONGEST_MS: u64 = 300_000;
 
 /// The longest pause a provider can ask for.
-pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// The pause after the n-th failure before any luck of the draw: 2 s, doubled each time, at most 5 min.
 fn delay_ms(failures: i64) -> u64 {

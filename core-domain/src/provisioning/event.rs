@@ -4,6 +4,9 @@ use super::JobStatus;
 use crate::kernel::{Context, JobEventId, JobId, Timestamp};
 use crate::port::Record;
 
+/// The kind of actor that carries jobs out.
+const WORKER: &str = "worker";
+
 /// Who did something to a job.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Actor {
@@ -28,9 +31,15 @@ impl Actor {
     #[must_use]
     pub fn worker(owner: &str) -> Self {
         Self {
-            kind: "worker".to_owned(),
+            kind: WORKER.to_owned(),
             id: owner.to_owned(),
         }
+    }
+
+    /// Tells whether it is a worker.
+    #[must_use]
+    pub fn is_worker(&self) -> bool {
+        self.kind == WORKER
     }
 
     /// The suite itself.

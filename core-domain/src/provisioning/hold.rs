@@ -19,7 +19,7 @@ pub enum HoldScope {
 text_enum! {
     /// Why there is a hold.
     pub enum HoldSource {
-        /// The platform is suspended. Its jobs of kind `platform.deprovision` go on.
+        /// The platform is suspended. Its jobs of kind [`DEPROVISION`] go on.
         Suspension = "suspension",
         /// An operator wants it.
         Operator = "operator",
@@ -43,8 +43,9 @@ pub struct JobHold {
     pub created_at: Timestamp,
 }
 
-/// The kind that a suspension does not hold: a suspended platform can be taken down.
-const SPARED_BY_SUSPENSION: &str = "platform.deprovision";
+/// The kind of the jobs that remove a platform's infrastructure. A suspension does not hold them: a suspended platform
+/// can be taken down.
+pub const DEPROVISION: &str = "platform.deprovision";
 
 impl JobHold {
     /// Tells whether it keeps a job of this kind in this lane from being claimed.
@@ -55,7 +56,7 @@ impl JobHold {
             HoldScope::Kind(held) => held == kind,
             HoldScope::Lane(held) => held == lane,
         };
-        let spared = self.source == HoldSource::Suspension && kind == SPARED_BY_SUSPENSION;
+        let spared = self.source == HoldSource::Suspension && kind == DEPROVISION;
         in_scope && !spared
     }
 }

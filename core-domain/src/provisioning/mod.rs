@@ -17,10 +17,10 @@ mod step;
 mod step_error;
 mod transition;
 
-pub use backoff::{LONGEST_RETRY_AFTER, retry_at};
+pub use backoff::retry_at;
 pub use dlq::{DlqEntry, DlqQuery, DlqStatus};
 pub use event::{Actor, JobEvent, JobEventQuery};
-pub use hold::{HoldScope, HoldSource, JobHold, JobHoldQuery};
+pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
     DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
 };
@@ -28,6 +28,7 @@ pub use kind::{JobKind, JobStep, Kinds, Observation, StepContext};
 pub use lane::{JobLane, JobLaneQuery, LaneKey};
 pub use lease::{JobLease, JobLeaseQuery, LEASE};
 pub use moves::{MOVES, Move, Name as MoveName};
-pub use step::{JobError, MAX_OUTPUT_BYTES, Step, StepStatus, effect_key};
+use step::MAX_OUTPUT_BYTES;
+pub use step::{JobError, Step, StepStatus, effect_key};
 pub use step_error::{Failure, StepError};
 pub use transition::{Moved, Refusal, Report, Trigger, apply};

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::kernel::{JobId, Timestamp, text_enum};
+use crate::kernel::{JobId, Timestamp, hex, text_enum};
 
 /// The largest output of a step, in bytes of JSON.
-pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
 text_enum! {
     /// Where a step stands.
@@ -103,13 +103,5 @@ pub fn effect_key(job: &JobId, step: &str) -> String {
     hash.update(job.as_str().as_bytes());
     hash.update([0]);
     hash.update(step.as_bytes());
-    hash.finalize()
-        .iter()
-        .take(16)
-        .fold(String::new(), |mut text, byte| {
-            use std::fmt::Write;
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    hex(&hash.finalize()[..16])
 }

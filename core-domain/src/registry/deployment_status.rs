@@ -24,14 +24,15 @@ text_enum! {
 use DeploymentStatus::{Active, Canceled, Deploying, Failure, Queued, Uploading};
 
 impl DeploymentStatus {
+    /// The statuses of a deployment that has not ended.
+    pub const IN_FLIGHT: &'static [Self] = &[Queued, Uploading, Deploying];
+
     /// Tells whether it has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Active | Failure | Canceled)
     }
 }
-
-const IN_FLIGHT: &[DeploymentStatus] = &[Queued, Uploading, Deploying];
 
 /// All moves of a deployment: forward alone, and out of every status that has not ended. It is made `queued`.
 pub const DEPLOYMENT_MOVES: &[StatusMove<DeploymentStatus>] = &[
@@ -44,15 +45,15 @@ pub const DEPLOYMENT_MOVES: &[StatusMove<DeploymentStatus>] = &[
         to: Deploying,
     },
     StatusMove {
-        from: IN_FLIGHT,
+        from: DeploymentStatus::IN_FLIGHT,
         to: Active,
     },
     StatusMove {
-        from: IN_FLIGHT,
+        from: DeploymentStatus::IN_FLIGHT,
         to: Failure,
     },
     StatusMove {
-        from: IN_FLIGHT,
+        from: DeploymentStatus::IN_FLIGHT,
         to: Canceled,
     },
 ];
@@ -100,7 +101,10 @@ impl Deployment {
         if self.status.is_terminal() {
             return Err(crate::kernel::Error::InvalidState {
                 status: self.status.as_str(),
-                allowed_from: IN_FLIGHT.iter().map(|s| s.as_str()).collect(),
+                allowed_from: DeploymentStatus::IN_FLIGHT
+                    .iter()
+                    .map(|s| s.as_str())
+                    .collect(),
             });
         }
         next.updated_at = now;

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::ResourceType;
-use crate::kernel::{Environment, PlatformId, Slug};
+use crate::kernel::{Environment, PlatformId, Slug, hex};
 
 /// What a platform is given in an environment, in the order it is made: type and purpose.
 pub const PURPOSES: [(ResourceType, &str); 6] = [
@@ -37,7 +37,7 @@ pub fn resource_name(
     resource_type: ResourceType,
 ) -> String {
     let digest = Sha256::digest(platform.as_str().as_bytes());
-    let digest: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let digest = hex(&digest[..4]);
     let purpose = purpose_of(resource_type);
     format!("{}-{digest}-{environment}-{purpose}", spelled(slug))
 }

@@ -1,10 +1,12 @@
 //! Idempotency keys: the stored answer of a write, committed with the write itself.
 
+use std::time::Duration;
+
 use crate::kernel::Timestamp;
 use crate::port::Record;
 
-/// How long a stored answer is kept, in hours.
-pub const KEPT_HOURS: u64 = 24;
+/// How long a stored answer counts.
+pub const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The answer to a write that carried an `Idempotency-Key`.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,4 +6,4 @@ mod version;
 
 pub use sem_ver::SemVer;
 pub use template::{StackTemplate, StackTemplateQuery, TemplateStatus};
-pub use version::{StackVersion, StackVersionQuery, VersionStatus, latest_version};
+pub use version::{StackVersion, StackVersionQuery, VersionStatus};

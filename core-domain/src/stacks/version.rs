@@ -60,20 +60,3 @@ pub enum StackVersionQuery {
     /// Those offered that are no pre-releases.
     ActiveReleases(TemplateId),
 }
-
-/// The version a template names as its latest: the highest active release, else the highest active, else the highest.
-#[must_use]
-pub fn latest_version<'a>(
-    versions: impl IntoIterator<Item = &'a StackVersion>,
-) -> Option<&'a StackVersion> {
-    versions.into_iter().max_by(|a, b| {
-        let rank = |v: &StackVersion| match (v.status, v.version.is_pre_release()) {
-            (VersionStatus::Active, false) => 2,
-            (VersionStatus::Active, true) => 1,
-            (VersionStatus::Deprecated, _) => 0,
-        };
-        rank(a)
-            .cmp(&rank(b))
-            .then_with(|| a.version.cmp(&b.version))
-    })
-}

@@ -14,9 +14,9 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use super::request::Asked;
 use super::shape::DeployShape;
 use super::upload::Upload;
-use crate::kernel::{App, Cx, Output, RawInput, UploadHandler};
+use crate::kernel::{App, Cx, Output, RawInput, UploadHandler, header_names};
 
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const REPLAYED: HeaderName = HeaderName::from_static(header_names::REPLAYED);
 
 /// The handler and what it unpacks sites with.
 #[derive(Clone, Debug)]

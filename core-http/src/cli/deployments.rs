@@ -3,8 +3,8 @@
 use core_domain::kernel::{DeploymentId, PlatformId, Result};
 use core_domain::use_case::cli;
 
-use super::shape::{DeploymentShape, HowLong};
-use crate::kernel::{Cx, Input, Output, hold};
+use super::shape::DeploymentShape;
+use crate::kernel::{Cx, HowLong, Input, Output, hold};
 
 pub(super) async fn show(
     cx: &Cx,

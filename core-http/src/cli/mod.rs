@@ -10,13 +10,14 @@ mod upload;
 
 use std::sync::Arc;
 
-use core_domain::cli::Limits;
+use core_domain::cli::{BRANCH_PATTERN, Limits, PRODUCTION};
 use core_domain::kernel::Code;
 use core_domain::port::SiteArchives;
 use http::StatusCode;
 use serde_json::json;
 
 use self::deploy::Deploying;
+use crate::kernel::header_names::{DEPLOY_BRANCH, USER_ID};
 use crate::kernel::{App, Endpoint, Service, ServiceError, get, post};
 
 /// The service: documented paths, and the same behind a gateway that took `/api/v1/cli` off: `/platforms/{platformId}/..`.
@@ -39,10 +40,10 @@ pub fn endpoints(archives: Arc<dyn SiteArchives>, limits: Limits) -> Vec<Endpoin
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .takes(media::TAKEN)
             .header(
-                request::BRANCH,
-                json!({ "type": "string", "pattern": "^[A-Za-z0-9._/-]{1,255}$", "default": "production" }),
+                DEPLOY_BRANCH,
+                json!({ "type": "string", "pattern": BRANCH_PATTERN, "default": PRODUCTION }),
             )
-            .header(request::USER, json!({ "type": "string", "minLength": 1 }))
+            .header(USER_ID, json!({ "type": "string", "minLength": 1 }))
             .refuses(&[
                 Code::BadRequest,
                 Code::ValidationError,

@@ -1,17 +1,12 @@
 //! What the headers of a deploy request say.
 
-use core_domain::cli::{PRODUCTION, is_branch};
+use core_domain::cli::{BRANCH_PATTERN, PRODUCTION, is_branch};
 use core_domain::kernel::{Caller, Code, Error, Result, UserId};
 use http::header;
 
 use super::media::Media;
 use crate::kernel::Cx;
-
-/// The header that names the branch.
-pub(super) const BRANCH: &str = "x-core-deploy-branch";
-
-/// The header in which a service says for whom it deploys.
-pub(super) const USER: &str = "x-core-user-id";
+use crate::kernel::header_names::{DEPLOY_BRANCH, USER_ID};
 
 /// A deploy request but for its body.
 #[derive(Debug)]
@@ -38,7 +33,7 @@ impl Asked {
 
 /// The default is live, so a header that says nothing clear is never taken for none.
 fn branch(cx: &Cx) -> Result<String> {
-    let mut values = cx.headers.get_all(BRANCH).iter();
+    let mut values = cx.headers.get_all(DEPLOY_BRANCH).iter();
     let (first, second) = (values.next(), values.next());
     let Some(value) = first else {
         return Ok(PRODUCTION.to_owned());
@@ -47,9 +42,9 @@ fn branch(cx: &Cx) -> Result<String> {
     match (text, second) {
         (Some(branch), None) => Ok(branch.to_owned()),
         _ => Err(Error::invalid(
-            BRANCH,
+            DEPLOY_BRANCH,
             "pattern",
-            "must be one text that matches ^[A-Za-z0-9._/-]{1,255}$",
+            format!("must be one text that matches {BRANCH_PATTERN}"),
         )),
     }
 }
@@ -57,7 +52,7 @@ fn branch(cx: &Cx) -> Result<String> {
 /// Who deploys. A service may say for whom.
 fn user(cx: &Cx) -> Result<String> {
     let told = match cx.caller {
-        Caller::Service { .. } => cx.headers.get(USER),
+        Caller::Service { .. } => cx.headers.get(USER_ID),
         _ => None,
     };
     let Some(told) = told else {
@@ -66,7 +61,11 @@ fn user(cx: &Cx) -> Result<String> {
     let id = told.to_str().ok().and_then(UserId::parse);
     match id {
         Some(id) => Ok(id.to_string()),
-        None => Err(Error::invalid(USER, "pattern", "must be the id of a user")),
+        None => Err(Error::invalid(
+            USER_ID,
+            "pattern",
+            "must be the id of a user",
+        )),
     }
 }
 

@@ -4,15 +4,7 @@ use core_domain::kernel::{DeploymentId, Timestamp};
 use core_domain::port::Stored;
 use core_domain::registry::{Deployment, DeploymentStatus};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::kernel::Wait;
-
-/// Query of `GET /api/v1/platforms/{platformId}/deployments/{deploymentId}`.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct HowLong {
-    pub(super) wait: Option<Wait>,
-}
+use serde::Serialize;
 
 /// A deployment that was asked for.
 #[derive(Debug, Serialize, JsonSchema)]

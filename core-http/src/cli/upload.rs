@@ -1,7 +1,7 @@
 //! The body of a deploy request: read within bounds, taken out of its form, hashed.
 
 use bytes::Bytes;
-use core_domain::kernel::{Code, Error, Result};
+use core_domain::kernel::{Code, Error, Result, hex};
 use sha2::{Digest, Sha256};
 
 use super::media::Media;
@@ -46,8 +46,7 @@ impl Upload {
                 "the upload is no such archive",
             ));
         }
-        let hash = Sha256::digest(&bytes);
-        let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex(&Sha256::digest(&bytes));
         Ok(Self { bytes, hash })
     }
 }

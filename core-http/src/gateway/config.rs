@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use core_domain::cli::Limits;
 use core_domain::gateway::{
     Origins, RatePlan, Secret, ServiceName, TrustedProxies, check_path, within,
 };
 use http::{HeaderName, HeaderValue, Method};
 
 use super::identity::read_service_key;
-use crate::kernel::ServiceKey;
+use crate::kernel::{MAX_BODY_BYTES, ServiceKey};
 
 /// The longest time an answer about a session may be remembered.
 const MAX_SESSION_CACHE: Duration = Duration::from_secs(5);
@@ -84,8 +85,8 @@ impl Default for GatewayConfig {
             authority_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
             upload_idle_timeout: Duration::from_secs(60),
-            body_limit: 1024 * 1024,
-            upload_limit: 100 * 1024 * 1024,
+            body_limit: MAX_BODY_BYTES as u64,
+            upload_limit: Limits::default().upload_bytes,
             sessions_to: vec![ServiceName::Iam],
             frame_options: "DENY".to_owned(),
             referrer_policy: "no-referrer".to_owned(),

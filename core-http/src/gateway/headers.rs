@@ -7,12 +7,13 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::refusal::Refusal;
+use crate::kernel::header_names;
 
 /// What every header of ours begins with. A client's are dropped.
 const OURS: &str = "x-core-";
 
 /// The one header of that form that is a client's to send: the branch a deployment was built from.
-pub(crate) const DEPLOY_BRANCH: HeaderName = HeaderName::from_static("x-core-deploy-branch");
+pub(crate) const DEPLOY_BRANCH: HeaderName = HeaderName::from_static(header_names::DEPLOY_BRANCH);
 
 /// What belongs to one connection and ends with it. `Transfer-Encoding` is the connection's as well: hyper has decoded it.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -34,7 +35,7 @@ pub(crate) const FORWARDING: &[&str] = &[
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-port",
-    "x-forwarded-prefix",
+    header_names::FORWARDED_PREFIX,
     "x-forwarded-proto",
     "x-forwarded-server",
 ];
@@ -57,7 +58,7 @@ fn is_end_to_end(name: &str) -> bool {
         HOST,
         CONTENT_LENGTH,
         COOKIE,
-        HeaderName::from_static("x-api-key"),
+        HeaderName::from_static(header_names::API_KEY),
     ];
     name.starts_with(OURS) || relied_on.iter().any(|header| header.as_str() == name)
 }

@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use super::config::ConfigError;
 use super::exchange::boxed;
 use super::upstream::{Upstream, UpstreamError};
-use crate::kernel::Body;
+use crate::kernel::{Body, header_names};
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -98,15 +98,17 @@ impl HttpUpstream {
             return Ok(());
         }
         headers.insert(AUTHORIZATION, key.clone());
-        let membership = match caller {
-            Caller::User { membership, .. } => membership.as_ref(),
-            _ => None,
-        };
         let lines = [
-            ("x-core-user-id", caller.user_id().map(|id| id.as_str())),
-            ("x-core-role", membership.map(|m| m.role.as_str())),
             (
-                "x-core-platform-id",
+                header_names::USER_ID,
+                caller.user_id().map(|id| id.as_str()),
+            ),
+            (
+                header_names::ROLE,
+                caller.membership().map(|m| m.role.as_str()),
+            ),
+            (
+                header_names::PLATFORM_ID,
                 caller.platform_id().map(|id| id.as_str()),
             ),
         ];

@@ -20,13 +20,10 @@ use super::layer::errors::caught;
 use super::refusal::Refusal;
 use super::upload::{Late, Progress, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
-use crate::kernel::{Body, ClientIp, ForwardedPrefix, bytes_body};
+use crate::kernel::{Body, ClientIp, ForwardedPrefix, Wait, bytes_body, header_names};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-
-/// The longest a request may ask to be held with `wait=<seconds>`.
-const MAX_WAIT: u64 = 30;
 
 /// The innermost service of the gateway.
 #[derive(Clone, Debug)]
@@ -125,7 +122,7 @@ impl Proxy {
         let (mut parts, body) = inbound.request.into_parts();
         forwarding_headers(&mut parts.headers, &parts.uri, &exchange, route);
         own_headers(&mut parts.headers, &exchange)?;
-        parts.headers.remove("x-api-key");
+        parts.headers.remove(header_names::API_KEY);
         if !identity.session || !self.settings.shows_session_to(route.service) {
             parts.headers.remove(AUTHORIZATION);
             parts.headers.remove(COOKIE);
@@ -179,7 +176,7 @@ fn requested_wait(uri: &Uri) -> Duration {
     let query = uri.query().unwrap_or("");
     let wait = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
     let seconds: u64 = wait.and_then(|text| text.parse().ok()).unwrap_or(0);
-    Duration::from_secs(seconds.min(MAX_WAIT))
+    Duration::from_secs(seconds.min(Wait::MAX_SECONDS))
 }
 
 /// The rest of the path with the query, both byte for byte as the client wrote them.
@@ -220,7 +217,7 @@ fn forwarding_headers(headers: &mut HeaderMap, uri: &Uri, exchange: &Exchange, r
     }
     if !route.prefix.is_empty() {
         let prefix = HeaderValue::from_static(route.prefix);
-        headers.insert("x-forwarded-prefix", prefix);
+        headers.insert(header_names::FORWARDED_PREFIX, prefix);
     }
     let Some(peer) = exchange.peer else {
         return;
@@ -242,12 +239,12 @@ fn own_headers(headers: &mut HeaderMap, exchange: &Exchange) -> Result<(), Refus
         HeaderValue::from_str(text)
             .map_err(|_| Refusal::from(Error::Internal(format!("not a header value: {text:?}"))))
     };
-    headers.insert("x-core-request-id", value(exchange.request_id())?);
-    headers.insert("x-core-trace-id", value(&exchange.trace.trace_id)?);
+    headers.insert(header_names::CORE_REQUEST_ID, value(exchange.request_id())?);
+    headers.insert(header_names::TRACE_ID, value(&exchange.trace.trace_id)?);
     headers.insert(TRACEPARENT, value(&exchange.trace.traceparent())?);
     if !exchange.trace.continued {
         headers.remove(TRACESTATE);
     }
-    headers.remove("x-request-id");
+    headers.remove(header_names::REQUEST_ID);
     Ok(())
 }

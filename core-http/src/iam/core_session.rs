@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use core_domain::iam::{OrganizationType, Session, membership};
 use core_domain::kernel::{
-    Caller, Error, Name, OrganizationId, PlatformId, Result, Role, SessionId, Slug, Timestamp,
-    UserId,
+    Error, Name, OrganizationId, PlatformId, Result, Role, SessionId, Slug, Timestamp, UserId,
 };
 use core_domain::port::{Mode, UnitOfWork};
 use core_domain::use_case::iam as use_case;
@@ -140,13 +139,7 @@ async fn tenant(uow: &mut dyn UnitOfWork, place: Option<&Place>) -> Result<Optio
 }
 
 pub(super) async fn core_session(cx: &Cx, iam: Arc<Iam>, _: Input) -> Result<Output<CoreSession>> {
-    let Caller::User {
-        session_id: Some(id),
-        ..
-    } = &cx.caller
-    else {
-        return Err(Error::Unauthorized);
-    };
+    let id = cx.caller.session_id().ok_or(Error::Unauthorized)?;
     if let Some(token) = iam.presented_token(&cx.headers) {
         let mut uow = cx.app.store.begin(Mode::Read).await?;
         let found = use_case::authorize(uow.as_mut(), &token).await;

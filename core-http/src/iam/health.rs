@@ -1,11 +1,10 @@
 //! How IAM is.
 
 use core_domain::kernel::Result;
-use core_domain::port::{Mode, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{App, Cx, Input, Output};
+use crate::kernel::{Cx, Input, Output};
 
 /// How the service is: `healthy` or `degraded`; 200 either way.
 #[derive(Serialize, JsonSchema)]
@@ -21,7 +20,7 @@ struct Checks {
 }
 
 pub(super) async fn health(cx: &Cx, _: Input) -> Result<Output<Health>> {
-    let (status, store) = match look(&cx.app).await {
+    let (status, store) = match cx.app.check_store().await {
         Ok(()) => ("healthy", "ok"),
         Err(_) => ("degraded", "failed"),
     };
@@ -29,9 +28,4 @@ pub(super) async fn health(cx: &Cx, _: Input) -> Result<Output<Health>> {
         status,
         checks: Checks { store },
     }))
-}
-
-async fn look(app: &App) -> Result<(), StoreError> {
-    app.store.begin(Mode::Auto).await?.now().await?;
-    Ok(())
 }

@@ -9,7 +9,6 @@ mod email;
 mod health;
 mod identify;
 mod org_setup;
-mod platform_status;
 mod session;
 mod sessions;
 #[cfg(test)]
@@ -26,6 +25,7 @@ pub use authority::SessionAuthority;
 pub use config::IamConfig;
 
 use crate::kernel::{Access, App, Endpoint, ErrorStyle, Service, ServiceError, delete, get, post};
+use crate::platform_status;
 use config::Iam;
 use identify::IdentifySessions;
 use with_iam::WithIam;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Caller, Error, Name, OrganizationId, PlatformId, Result, Slug};
+use core_domain::kernel::{
+    Error, Name, OrganizationId, PlatformId, Result, SessionId, Slug, UserId,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::resolve_session;
 use core_domain::use_case::registry::{OrganizationSetup, organization_setup};
@@ -53,18 +55,8 @@ pub(super) async fn org_setup(
 }
 
 /// The session of the request's cookie; a bearer is not enough here.
-async fn by_cookie(
-    cx: &Cx,
-    iam: &Iam,
-    uow: &mut dyn UnitOfWork,
-) -> Result<(core_domain::kernel::UserId, core_domain::kernel::SessionId)> {
-    let Caller::User {
-        session_id: Some(id),
-        ..
-    } = &cx.caller
-    else {
-        return Err(Error::Unauthorized);
-    };
+async fn by_cookie(cx: &Cx, iam: &Iam, uow: &mut dyn UnitOfWork) -> Result<(UserId, SessionId)> {
+    let id = cx.caller.session_id().ok_or(Error::Unauthorized)?;
     if cx.headers.contains_key(header::AUTHORIZATION) {
         return Err(Error::Unauthorized);
     }

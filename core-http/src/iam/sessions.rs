@@ -1,7 +1,7 @@
 //! The caller's sessions.
 
 use core_domain::iam::Session;
-use core_domain::kernel::{Caller, Result, SessionId, Timestamp};
+use core_domain::kernel::{Result, SessionId, Timestamp};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam as use_case;
 use schemars::JsonSchema;
@@ -40,10 +40,7 @@ pub(super) async fn list(
     uow: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Output<ListP4<ListedSession>>> {
-    let current = match &cx.caller {
-        Caller::User { session_id, .. } => session_id.as_ref(),
-        _ => None,
-    };
+    let current = cx.caller.session_id();
     let sessions = use_case::sessions_of_caller(cx, uow).await?;
     let data = sessions
         .iter()

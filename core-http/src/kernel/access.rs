@@ -27,13 +27,7 @@ impl Access {
             Self::Public => Ok(()),
             Self::Signed => caller.signed_in(),
             Self::Operator => caller.operator(),
-            Self::Session => match caller {
-                Caller::User {
-                    session_id: Some(_),
-                    ..
-                } => Ok(()),
-                _ => Err(Error::Unauthorized),
-            },
+            Self::Session => caller.session_id().map(drop).ok_or(Error::Unauthorized),
             Self::Service => {
                 caller.signed_in()?;
                 match caller {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::kernel::{Clock, Entropy};
-use core_domain::port::{Blobs, PasswordHasher, Store, Wake};
+use core_domain::port::{Blobs, Mode, PasswordHasher, Store, StoreError, Wake};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -30,6 +30,17 @@ pub struct App {
     pub public_url: String,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.
     pub in_flight: InFlight,
+}
+
+impl App {
+    /// Asks the store for a sign of life.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it gives none.
+    pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
+        self.store.begin(Mode::Auto).await?.now().await?;
+        Ok(())
+    }
 }
 
 /// The key of trusted callers, kept as a hash alone.

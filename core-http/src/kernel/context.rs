@@ -92,21 +92,6 @@ impl Cx {
         }
     }
 
-    /// Obeys `If-None-Match: *`: the write may only create.
-    ///
-    /// # Errors
-    /// `VERSION_CONFLICT` when the record exists.
-    pub fn creates_only(&self, exists: bool) -> Result<()> {
-        let only = self
-            .header(header::IF_NONE_MATCH.as_str())
-            .is_some_and(|value| value.trim() == "*");
-        if only && exists {
-            Err(Error::VersionConflict)
-        } else {
-            Ok(())
-        }
-    }
-
     /// Stores the answer under the idempotency key, in the unit of the change. For `plain` and `raw` handlers, which
     /// open their units themselves; does nothing without a key.
     ///

@@ -56,6 +56,13 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
     response
 }
 
+/// The body of a refusal that is kept for its idempotency key.
+pub(super) fn kept_body(error: &Error, request_id: &str) -> String {
+    let (message, details) = (error.to_string(), error.details());
+    let style = ErrorStyle::Envelope;
+    body(error.code(), &message, request_id, &details, style).to_string()
+}
+
 fn body(code: Code, message: &str, request_id: &str, details: &Value, style: ErrorStyle) -> Value {
     if style == ErrorStyle::OAuth {
         return json!({ "error": code.as_str(), "error_description": message });

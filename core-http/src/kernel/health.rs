@@ -1,6 +1,5 @@
 //! The paths every service answers by itself.
 
-use core_domain::port::{Mode, StoreError};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
@@ -19,7 +18,7 @@ pub(super) async fn answer(app: &App, service: &str, path: &str) -> Option<Reply
             json!({ "status": "ok", "service": service }),
         ),
         "/health" | "/readyz" => {
-            let store = look(app).await;
+            let store = app.check_store().await;
             let word = if store.is_ok() { "ok" } else { "degraded" };
             let checks = json!({ "store": if store.is_ok() { "ok" } else { "failed" } });
             let status = if path == "/readyz" && store.is_err() {
@@ -40,9 +39,4 @@ pub(super) async fn answer(app: &App, service: &str, path: &str) -> Option<Reply
         headers: HeaderMap::new(),
         tag: None,
     })
-}
-
-async fn look(app: &App) -> Result<(), StoreError> {
-    app.store.begin(Mode::Auto).await?.now().await?;
-    Ok(())
 }

@@ -22,15 +22,26 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Wait(pub u64);
 
+impl Wait {
+    /// The most seconds a request may ask for.
+    pub const MAX_SECONDS: u64 = 30;
+}
+
 impl JsonSchema for Wait {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Wait".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "maximum": 30,
-            "description": "Hold the request until the end is reached, at most this many seconds." })
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": Self::MAX_SECONDS })
     }
+}
+
+/// The query of a route that can hold its requests.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub struct HowLong {
+    /// Hold the request until the end is reached, at most this many seconds.
+    pub wait: Option<Wait>,
 }
 
 /// Looks, in a unit of its own each time, until what is seen has ended or the time is up; answers what was seen last.

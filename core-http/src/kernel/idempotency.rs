@@ -5,15 +5,14 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use core_domain::kernel::{Caller, Code, Error, Result};
+use core_domain::kernel::{Caller, Code, Error, Result, hex};
 use core_domain::port::{StoreError, UnitOfWork};
-use core_domain::shared::{IdempotencyKey, KEPT_HOURS};
+use core_domain::shared::{IdempotencyKey, KEPT_FOR};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use super::Reply;
+use super::{Reply, header_names};
 
 const HEADER: &str = "idempotency-key";
 
@@ -80,7 +79,7 @@ impl Claim {
             .and_then(|status| StatusCode::from_u16(status).ok())
             .ok_or_else(|| Error::Internal(format!("stored status {} is none", row.status)))?;
         let mut headers = HeaderMap::new();
-        headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        headers.insert(header_names::REPLAYED, HeaderValue::from_static("true"));
         Ok(Some(Reply {
             status,
             body: (!row.body.is_empty()).then(|| row.body.clone()),
@@ -104,7 +103,7 @@ impl Claim {
             status: i64::from(reply.status.as_u16()),
             body: reply.body.clone().unwrap_or_default(),
             created_at: now,
-            expires_at: now.plus(Duration::from_secs(KEPT_HOURS * 3_600)),
+            expires_at: now.plus(KEPT_FOR),
         };
         match uow.idempotency_keys().insert(row).await {
             Ok(_) => Ok(()),
@@ -174,8 +173,5 @@ fn hash(parts: &[&str]) -> String {
         hasher.update(part.len().to_be_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().fold(String::new(), |mut hex, b| {
-        hex.push_str(&format!("{b:02x}"));
-        hex
-    })
+    hex(&hasher.finalize())
 }

@@ -7,7 +7,7 @@ use core_domain::kernel::{
 use http::header;
 use http::request::Parts;
 
-use super::App;
+use super::{App, header_names};
 
 /// Finds out who calls. IAM has its own, for sessions; everybody else uses [`ServiceKeyOnly`].
 #[async_trait]
@@ -66,14 +66,14 @@ fn bearer(request: &Parts) -> Option<&str> {
 /// Whoever holds the service key may say for whom they call.
 fn on_behalf_of(request: &Parts) -> Caller {
     let text = |name: &str| request.headers.get(name).and_then(|v| v.to_str().ok());
-    let Some(user_id) = text("x-core-user-id").and_then(UserId::parse) else {
+    let Some(user_id) = text(header_names::USER_ID).and_then(UserId::parse) else {
         return Caller::Service {
             name: "service-key".to_owned(),
         };
     };
-    let role = text("x-core-role").and_then(Role::from_text);
-    let platform_id = text("x-core-platform-id").and_then(PlatformId::parse);
-    let organization_id = text("x-core-organization-id")
+    let role = text(header_names::ROLE).and_then(Role::from_text);
+    let platform_id = text(header_names::PLATFORM_ID).and_then(PlatformId::parse);
+    let organization_id = text(header_names::ORGANIZATION_ID)
         .or_else(|| platform_id.as_ref().map(PlatformId::as_str))
         .and_then(OrganizationId::parse);
     let membership = role
@@ -83,7 +83,7 @@ fn on_behalf_of(request: &Parts) -> Caller {
             platform_id,
             role,
             permissions: role.permissions(),
-            operates: text("x-core-operator") == Some("true"),
+            operates: text(header_names::OPERATOR) == Some("true"),
         });
     Caller::User {
         user_id,

@@ -12,6 +12,7 @@ mod context;
 mod endpoint;
 mod envelope;
 mod format;
+pub(crate) mod header_names;
 mod health;
 mod hold;
 mod idempotency;
@@ -40,7 +41,7 @@ pub use endpoint::{
     put,
 };
 pub use envelope::{ErrorStyle, error_response};
-pub use hold::{Wait, hold};
+pub use hold::{HowLong, Wait, hold};
 pub use idempotency::{Claim, InFlight};
 pub use identify::{Identify, ServiceKeyOnly, known_caller, unknown_caller};
 pub use input::{Input, PathParams, RawInput};

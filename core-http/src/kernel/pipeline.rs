@@ -12,12 +12,14 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
 use super::endpoint::Handler;
+use super::envelope::kept_body;
 use super::identify::holds_service_key;
 use super::parse::{Parsed, form_object, is_form, json_body};
 use super::service::Inner;
 use super::{
     Body, Claim, ClientIp, Cx, Endpoint, ErrorStyle, ForwardedPrefix, MAX_BODY_BYTES, PeerAddr,
-    Reply, bytes_body, empty_body, error_response, health, read_body, request_id, status_of,
+    Reply, bytes_body, empty_body, error_response, header_names, health, read_body, request_id,
+    status_of,
 };
 
 /// Answers a request, whatever happens.
@@ -31,7 +33,9 @@ pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
     let mut response = outcome.unwrap_or_else(|error| error_response(&error, &id, style));
     if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert("x-request-id", value);
+        response
+            .headers_mut()
+            .insert(header_names::REQUEST_ID, value);
     }
     if is_head {
         without_body(response)
@@ -146,7 +150,11 @@ fn prefix_of(parts: &Parts) -> Option<String> {
     if let Some(ForwardedPrefix(prefix)) = parts.extensions.get::<ForwardedPrefix>() {
         return Some(prefix.clone());
     }
-    let value = parts.headers.get("x-forwarded-prefix")?.to_str().ok()?;
+    let value = parts
+        .headers
+        .get(header_names::FORWARDED_PREFIX)?
+        .to_str()
+        .ok()?;
     Some(value.to_owned())
 }
 
@@ -164,7 +172,7 @@ fn context(
     };
     let request = RequestInfo {
         request_id: id.to_owned(),
-        trace_id: text("x-core-trace-id"),
+        trace_id: text(header_names::TRACE_ID),
         ip: client_ip(service, parts),
         user_agent: text("user-agent"),
     };
@@ -356,15 +364,9 @@ fn is_final(error: &Error) -> bool {
 }
 
 async fn keep_refusal(cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
-    let text = serde_json::json!({ "error": {
-        "code": error.code(),
-        "message": error.to_string(),
-        "requestId": cx.request.request_id,
-        "details": error.details(),
-    }});
     let reply = &Reply {
         status: status_of(error.code()),
-        body: Some(text.to_string()),
+        body: Some(kept_body(error, &cx.request.request_id)),
         headers: http::HeaderMap::new(),
         tag: None,
     };

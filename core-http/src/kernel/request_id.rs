@@ -4,12 +4,12 @@ use core_domain::gateway::is_request_id;
 use core_domain::kernel::new_uuid;
 use http::HeaderMap;
 
-use super::App;
+use super::{App, header_names};
 
 /// The id of a request: what the gateway or the client calls it, if that is fit to be repeated, else a new one.
 #[must_use]
 pub fn request_id(app: &App, headers: &HeaderMap) -> String {
-    ["x-core-request-id", "x-request-id"]
+    [header_names::CORE_REQUEST_ID, header_names::REQUEST_ID]
         .into_iter()
         .find_map(|name| presented(headers, name))
         .unwrap_or_else(|| new_uuid(app.clock.now(), app.entropy.as_ref()))

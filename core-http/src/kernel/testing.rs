@@ -1,15 +1,14 @@
 //! Drives a service in tests: no sockets, no real clock, no real randomness.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use core_domain::kernel::{
     Caller, Clock, Membership, OrganizationId, PlatformId, Role, SeededEntropy, SessionId, UserId,
 };
-use core_domain::port::{BlobError, Blobs, NoWake, PasswordError, PasswordHasher, Store};
+use core_domain::port::{MemoryBlobs, NoWake, PasswordError, PasswordHasher, Store};
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
@@ -51,30 +50,6 @@ impl PasswordHasher for WorthlessHasher {
 
     async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, PasswordError> {
         Ok(hash.is_some_and(|hash| hash.strip_prefix("$worthless$") == Some(password)))
-    }
-}
-
-/// Blobs that are gone when dropped.
-#[derive(Debug, Default)]
-pub struct MemoryBlobs(Mutex<HashMap<String, Vec<u8>>>);
-
-#[async_trait]
-impl Blobs for MemoryBlobs {
-    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
-        let mut blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.insert(key.to_owned(), bytes);
-        Ok(())
-    }
-
-    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError> {
-        let blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.get(key).cloned().ok_or(BlobError::Missing)
-    }
-
-    async fn remove(&self, key: &str) -> Result<(), BlobError> {
-        let mut blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.remove(key);
-        Ok(())
     }
 }
 

@@ -1,8 +1,7 @@
 //! Handlers of the operations that queue a job.
 
 use core_domain::kernel::{
-    Caller, Email, EntityId, Environment, JobId, Name, OnboardingId, PlatformId, Result, Slug,
-    UserId,
+    Email, EntityId, Environment, JobId, Name, OnboardingId, PlatformId, Result, Slug, UserId,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::provisioning::{Job, JobStatus};
@@ -117,12 +116,8 @@ pub(super) async fn onboard(
     input: Input<(), (), Onboard>,
 ) -> Result<Output<Queued>> {
     let body = input.body;
-    let session_id = match &cx.caller {
-        Caller::User { session_id, .. } if cx.caller.user_id() == Some(&body.user_id) => {
-            session_id.clone()
-        }
-        _ => None,
-    };
+    let own = cx.caller.user_id() == Some(&body.user_id);
+    let session_id = cx.caller.session_id().filter(|_| own).cloned();
     let wanted = StartOnboarding {
         id: Some(body.onboarding_id),
         platform_name: body.platform_name,

@@ -6,8 +6,8 @@ use core_domain::provisioning::{Job, JobStatus};
 use core_domain::use_case::provisioning::{self, JobFilter};
 use core_domain::use_case::registry;
 
-use super::shape::{HowLong, JobShape, OperatorShape, WhichJobs};
-use crate::kernel::{Cx, Input, ListP2, Output, hold, page_request};
+use super::shape::{JobShape, OperatorShape, WhichJobs};
+use crate::kernel::{Cx, HowLong, Input, ListP2, Output, hold, page_request};
 
 pub(super) async fn list(
     cx: &Cx,

@@ -3,7 +3,6 @@
 mod create;
 mod jobs;
 mod shape;
-mod suspension;
 
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use core_domain::kernel::Code;
 use http::StatusCode;
 
 use crate::kernel::{Access, App, Endpoint, Service, ServiceError, get, post};
+use crate::platform_status;
 
 /// The service: documented paths, and the same without `/api/v1/provision`.
 ///
@@ -66,6 +66,6 @@ fn look_endpoints() -> Vec<Endpoint> {
             .summary("Suspends a platform, or lifts the suspension: callers are refused and its jobs held.")
             .access(Access::Service)
             .success(&[StatusCode::OK])
-            .writes(suspension::set),
+            .writes(platform_status::set),
     ]
 }

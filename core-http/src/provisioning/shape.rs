@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kernel::{Limit, Wait};
+use crate::kernel::Limit;
 
 /// Query of `GET /api/v1/provision/jobs`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,12 +21,6 @@ pub(super) struct WhichJobs {
     #[serde(default)]
     pub(super) limit: Limit,
     pub(super) cursor: Option<String>,
-}
-
-/// Query of `GET /api/v1/provision/jobs/{jobId}`.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct HowLong {
-    pub(super) wait: Option<Wait>,
 }
 
 /// What went wrong.

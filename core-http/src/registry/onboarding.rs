@@ -1,7 +1,7 @@
 //! Onboarding. The interface names the prefix alone; paths and bodies are ours.
 
 use core_domain::kernel::{
-    Caller, Email, Error, JobId, Name, OnboardingId, PlatformId, Result, Slug, Timestamp,
+    Email, Error, JobId, Name, OnboardingId, PlatformId, Result, Slug, Timestamp,
 };
 use core_domain::port::{Stored, UnitOfWork};
 use core_domain::provisioning::{Job, JobStatus};
@@ -83,10 +83,6 @@ pub(super) async fn start(
     input: Input<(), (), Start>,
 ) -> Result<Output<Started>> {
     let body = input.body;
-    let session_id = match &cx.caller {
-        Caller::User { session_id, .. } => session_id.clone(),
-        _ => None,
-    };
     let wanted = StartOnboarding {
         id: None,
         platform_name: body.platform_name,
@@ -95,7 +91,7 @@ pub(super) async fn start(
         stack_template_id: body.stack_template_id,
         billing_email: body.billing_email,
         user_id: cx.caller.user_id().cloned(),
-        session_id,
+        session_id: cx.caller.session_id().cloned(),
     };
     let (onboarding, job) = use_case::start_onboarding(cx, uow, wanted).await?;
     Ok(Output::new(Started {

@@ -1,5 +1,6 @@
 //! The numbered files that bring a database to the described schema. Forward only; a file never changes once released.
 
+use core_domain::kernel::hex;
 use core_domain::port::StoreError;
 use sha2::{Digest, Sha256};
 
@@ -40,8 +41,7 @@ pub(crate) const LEDGER: &str = "CREATE TABLE IF NOT EXISTS \"schema_migrations\
 
 /// SHA-256 of a migration's text, in hex.
 pub(crate) fn checksum(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// Those that have not run, given names and checksums of those that have.

@@ -237,10 +237,7 @@ fn deployments(query: &DeploymentQuery) -> Select {
             .only(Filter::eq("platform_id", platform))
             .by_desc("created_at")
     };
-    let in_flight = || {
-        let open = DeploymentStatus::ALL.iter().filter(|s| !s.is_terminal());
-        Filter::one_of("status", open)
-    };
+    let in_flight = || Filter::one_of("status", DeploymentStatus::IN_FLIGHT);
     match query {
         DeploymentQuery::OfPlatform {
             platform_id,

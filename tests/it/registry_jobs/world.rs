@@ -9,7 +9,7 @@ use core_domain::kernel::{
     Caller, Context, Email, Entropy, JobId, ManualClock, Name, PlatformId, SeededEntropy,
     SessionId, Slug, Timestamp, UserId,
 };
-use core_domain::port::{Mode, ProviderError, Store, Stored, UnitOfWork, transact};
+use core_domain::port::{MemoryBlobs, Mode, ProviderError, Store, Stored, UnitOfWork, transact};
 use core_domain::provisioning::{Job, JobQuery, JobStatus, Kinds};
 use core_domain::registry::{Resource, ResourceQuery};
 use core_domain::use_case::iam::{SignUp, sign_up};
@@ -17,7 +17,7 @@ use core_domain::use_case::provisioning::{Outcome, Unsupervised, Worker};
 use core_domain::use_case::registry::{
     OrganizationSetup, OrganizationSetupDone, kinds, organization_setup,
 };
-use core_local::{Faults, LocalConfig, LocalInfrastructure, MemoryBlobs, Moment};
+use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
 use core_storage::fault::FaultStore;
 use core_storage::{RecordStore, memory, postgres, sqlite, testing};
 use tempfile::TempDir;
@@ -174,7 +174,7 @@ impl World {
         Worker::new(
             Arc::clone(&self.store),
             Arc::new(self.local.clone()),
-            Arc::new(MemoryBlobs::new()),
+            Arc::new(MemoryBlobs::default()),
             Arc::new(Kinds::new(kinds())),
             Arc::clone(&self.entropy),
         )

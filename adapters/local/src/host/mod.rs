@@ -5,7 +5,6 @@
 mod answer;
 mod lookup;
 mod range;
-mod serve;
 mod target;
 
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
 //! Bytes by key, in a folder and in memory.
 
-use core_domain::port::{BlobError, Blobs};
-use core_local::{FileBlobs, MemoryBlobs};
+use core_domain::port::{BlobError, Blobs, MemoryBlobs};
+use core_local::FileBlobs;
 
 async fn keeps_what_was_put(blobs: &dyn Blobs) {
     let missing = |error| matches!(error, BlobError::Missing);
@@ -31,7 +31,7 @@ async fn keeps_what_was_put(blobs: &dyn Blobs) {
 async fn both_kinds_keep_what_was_put() {
     let folder = tempfile::tempdir().unwrap();
     keeps_what_was_put(&FileBlobs::open(folder.path()).await.unwrap()).await;
-    keeps_what_was_put(&MemoryBlobs::new()).await;
+    keeps_what_was_put(&MemoryBlobs::default()).await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use crate::use_case::provisioning::{NewJob, enqueue};
 use crate::use_case::registry::{self, NewDeployment, Target, reach, to_input};
 
 /// How long the same content for the same branch, without a key, is the same deployment.
-pub const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
+const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 /// A site to be deployed. The upload is stored already, see [`blob_key`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,10 +133,7 @@ async fn before(uow: &mut dyn UnitOfWork, wanted: &Deploy) -> Result<Option<Stor
         if same {
             return Ok(Some(known));
         }
-        return Err(Error::refused(
-            Code::IdempotencyKeyReused,
-            "This idempotency key was used with another deployment.",
-        ));
+        return Err(registry::key_reused());
     }
     // One that did not work is no reason not to try again.
     let works = |d: &Stored<Deployment>| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deploy_steps::{Activate, Cleanup, Project, Upload};
 use crate::kernel::{Context, DeploymentId, Error, Result};
-use crate::port::{SiteArchives, Stored, UnitOfWork};
+use crate::port::{Record, SiteArchives, Stored, UnitOfWork};
 use crate::provisioning::{FailureKind, Job, JobKind, JobStep};
 use crate::registry::{Deployment, DeploymentChange, DeploymentStatus, ResourceType};
 use crate::use_case::provisioning::{NewJob, enqueue};
@@ -111,9 +111,12 @@ impl JobKind for DeploySite {
             Some(deployment) if !deployment.status.is_terminal() => Ok(()),
             Some(deployment) => Err(Error::InvalidState {
                 status: deployment.status.as_str(),
-                allowed_from: vec!["queued", "uploading", "deploying"],
+                allowed_from: DeploymentStatus::IN_FLIGHT
+                    .iter()
+                    .map(|s| s.as_str())
+                    .collect(),
             }),
-            None => Err(Error::NotFound("deployment")),
+            None => Err(Error::NotFound(Deployment::KIND)),
         }
     }
 }

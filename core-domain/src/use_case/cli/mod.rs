@@ -4,7 +4,5 @@ mod deploy;
 mod deploy_job;
 mod deploy_steps;
 
-pub use deploy::{
-    Deploy, Deployed, REPEATED_WITHIN, blob_key, deploy, find_deployment, ready_to_deploy,
-};
+pub use deploy::{Deploy, Deployed, blob_key, deploy, find_deployment, ready_to_deploy};
 pub use deploy_job::kinds;

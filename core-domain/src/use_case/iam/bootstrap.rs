@@ -4,10 +4,10 @@ use super::organization::{
     NewOrganization, create_organization_with_owner, set_active_organization,
 };
 use crate::iam::{
-    MAX_SESSIONS, Organization, OrganizationQuery, OrganizationType, SessionQuery, UserQuery,
+    MAX_SESSIONS, Organization, OrganizationQuery, OrganizationType, SessionQuery, User, UserQuery,
 };
 use crate::kernel::{Code, Context, Email, Error, Name, Result, Slug, UserId};
-use crate::port::{Stored, UnitOfWork};
+use crate::port::{Record, Stored, UnitOfWork};
 
 /// Who shall own the operator organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ async fn owner_id(uow: &mut dyn UnitOfWork, owner: &Owner) -> Result<Option<User
         Owner::Email(email) => {
             let with_email = UserQuery::WithEmail(email.clone());
             let user = uow.users().first(&with_email).await?;
-            Ok(Some(user.ok_or(Error::NotFound("user"))?.id.clone()))
+            Ok(Some(user.ok_or(Error::NotFound(User::KIND))?.id.clone()))
         }
     }
 }

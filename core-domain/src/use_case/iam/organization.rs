@@ -2,12 +2,14 @@
 
 use serde_json::json;
 
-use crate::iam::{Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, Session};
+use crate::iam::{
+    Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, Session, User,
+};
 use crate::kernel::{
     Code, Context, Error, MemberId, Name, OrganizationId, PlatformId, Result, Role, SessionId,
     Slug, UserId,
 };
-use crate::port::{StoreError, Stored, UnitOfWork};
+use crate::port::{Record, StoreError, Stored, UnitOfWork};
 use crate::shared::{Happening, audited};
 
 /// An organization to be made.
@@ -76,7 +78,7 @@ async fn add_owner(
     owner: &UserId,
 ) -> Result<()> {
     if uow.users().get(owner.as_str()).await?.is_none() {
-        return Err(Error::NotFound("user"));
+        return Err(Error::NotFound(User::KIND));
     }
     let now = uow.now().await?;
     let member = Member {
@@ -109,10 +111,10 @@ pub async fn set_active_organization(
     organization: &OrganizationId,
 ) -> Result<Stored<Session>> {
     let session = uow.sessions().get(session.as_str()).await?;
-    let session = session.ok_or(Error::NotFound("session"))?;
+    let session = session.ok_or(Error::NotFound(Session::KIND))?;
     let of = MemberQuery::Of(organization.clone(), session.user_id.clone());
     if uow.members().first(&of).await?.is_none() {
-        return Err(Error::NotFound("organization"));
+        return Err(Error::NotFound(Organization::KIND));
     }
     let now = uow.now().await?;
     let next = Session {

@@ -2,7 +2,7 @@
 
 use crate::iam::{MAX_SESSIONS, Session, SessionQuery};
 use crate::kernel::{Context, Error, Result, SessionId};
-use crate::port::{Stored, UnitOfWork};
+use crate::port::{Record, Stored, UnitOfWork};
 use crate::shared::{Happening, audited};
 
 /// The caller's sessions that are not over, newest first; there are never more than [`MAX_SESSIONS`].
@@ -33,7 +33,7 @@ pub async fn revoke_session(
     let session = uow.sessions().get(id.as_str()).await?;
     let session = session
         .filter(|session| session.user_id == *user && now < session.expires_at)
-        .ok_or(Error::NotFound("session"))?;
+        .ok_or(Error::NotFound(Session::KIND))?;
     uow.sessions().remove(&session).await?;
     let happening = Happening {
         action: "session.revoked",

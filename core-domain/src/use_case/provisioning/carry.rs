@@ -59,7 +59,7 @@ pub(super) async fn carry_out(
     if moved.by.fences {
         // Whoever held the job may not have heard yet: the lane rests until its lease would have ended.
         let taken_away =
-            by.actor.kind != "worker" && before.status == JobStatus::Running && !by.holder_is_gone;
+            !by.actor.is_worker() && before.status == JobStatus::Running && !by.holder_is_gone;
         let rest = old_lease
             .filter(|_| taken_away)
             .map(|lease| lease.lease_until);

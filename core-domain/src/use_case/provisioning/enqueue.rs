@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::carry::{lane_of, refresh_lane};
-use crate::kernel::{Context, EntityId, Environment, Error, JobEventId, JobId, PlatformId, Result};
+use crate::kernel::{
+    Context, EntityId, Environment, Error, JobEventId, JobId, PlatformId, Result, Timestamp,
+};
 use crate::port::{StoreError, Stored, UnitOfWork};
 use crate::provisioning::{
     Actor, DEADLINE, Job, JobEvent, JobQuery, JobStatus, LaneKey, MAX_ATTEMPTS, Step,
@@ -83,7 +85,24 @@ pub async fn enqueue(cx: &Context, uow: &mut dyn UnitOfWork, new: NewJob) -> Res
     } else {
         lane.next_place()
     };
-    let job = Job {
+    let job = queued(cx, new, place, now);
+    let created = creation_of(cx, &job);
+    let stored = match uow.jobs().insert(job).await {
+        // The same creation was faster: run again, its job is the answer.
+        Err(StoreError::Conflict {
+            index: "idempotency_key",
+            ..
+        }) => return Err(StoreError::Retry("the job was queued elsewhere".into()).into()),
+        outcome => outcome?,
+    };
+    uow.job_events().insert(created).await?;
+    refresh_lane(uow, lane).await?;
+    Ok(stored)
+}
+
+/// The job as it stands right after its creation, at this place of its lane.
+fn queued(cx: &Context, new: NewJob, place: i64, now: Timestamp) -> Job {
+    Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         kind: new.kind.to_owned(),
         definition_version: new.definition_version,
@@ -120,12 +139,16 @@ pub async fn enqueue(cx: &Context, uow: &mut dyn UnitOfWork, new: NewJob) -> Res
         started_at: None,
         finished_at: None,
         updated_at: now,
-    };
-    let created = JobEvent {
-        id: JobEventId::generate(now, cx.entropy.as_ref()),
+    }
+}
+
+/// The first entry of its history.
+fn creation_of(cx: &Context, job: &Job) -> JobEvent {
+    JobEvent {
+        id: JobEventId::generate(job.created_at, cx.entropy.as_ref()),
         job_id: job.id.clone(),
         seq: 1,
-        at: now,
+        at: job.created_at,
         event_type: "job.created".to_owned(),
         from_status: None,
         to_status: JobStatus::Queued,
@@ -134,18 +157,7 @@ pub async fn enqueue(cx: &Context, uow: &mut dyn UnitOfWork, new: NewJob) -> Res
         actor: job.created_by.clone(),
         reason: None,
         request_id: Some(job.request_id.clone()).filter(|id| !id.is_empty()),
-    };
-    let stored = match uow.jobs().insert(job).await {
-        // The same creation was faster: run again, its job is the answer.
-        Err(StoreError::Conflict {
-            index: "idempotency_key",
-            ..
-        }) => return Err(StoreError::Retry("the job was queued elsewhere".into()).into()),
-        outcome => outcome?,
-    };
-    uow.job_events().insert(created).await?;
-    refresh_lane(uow, lane).await?;
-    Ok(stored)
+    }
 }
 
 fn has_duplicates(names: &[String]) -> bool {

@@ -1,7 +1,7 @@
 //! Looking at jobs.
 
 use crate::kernel::{Context, Error, JobId, Page, PageRequest, Permission, PlatformId, Result};
-use crate::port::{Stored, UnitOfWork};
+use crate::port::{Record, Stored, UnitOfWork};
 use crate::provisioning::{Actor, Job, JobEvent, JobEventQuery, JobLease, JobQuery, JobStatus};
 
 /// Which jobs to list; every part that is given must match.
@@ -21,16 +21,16 @@ pub struct JobFilter {
 pub async fn get(cx: &Context, uow: &mut dyn UnitOfWork, job: &JobId) -> Result<Stored<Job>> {
     cx.caller.signed_in()?;
     let job = uow.jobs().get(job.as_str()).await?;
-    let job = job.ok_or(Error::NotFound("job"))?;
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
     if cx.caller.is_operator() {
         return Ok(job);
     }
     let Some(platform) = &job.platform_id else {
         let own = job.created_by == Actor::caller(cx);
-        return own.then_some(job).ok_or(Error::NotFound("job"));
+        return own.then_some(job).ok_or(Error::NotFound(Job::KIND));
     };
     match cx.caller.may(Permission::JobRead, platform) {
-        Err(Error::NotFound(_)) => Err(Error::NotFound("job")),
+        Err(Error::NotFound(_)) => Err(Error::NotFound(Job::KIND)),
         refused_or_not => refused_or_not.map(|()| job),
     }
 }

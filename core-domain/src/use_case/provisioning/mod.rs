@@ -20,4 +20,4 @@ pub use holds::{hold, hold_reason, release_hold};
 pub use jobs::{JobFilter, events, get, lease_of, list};
 pub use operate::{cancel, force_complete, replay, retry};
 pub use sweep::{Swept, recover, signal, sweep};
-pub use work::{Grip, Holder, heartbeat, report, report_of};
+pub use work::{Grip, Holder, heartbeat, report};

@@ -3,8 +3,8 @@
 
 use super::carry::{By, carry_out};
 use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result};
-use crate::port::{Stored, UnitOfWork};
-use crate::provisioning::{Actor, DlqStatus, Job, JobStatus, Kinds, Trigger, apply};
+use crate::port::{Record, Stored, UnitOfWork};
+use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobStatus, Kinds, Trigger, apply};
 use crate::shared::{Happening, audited};
 
 /// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
@@ -72,9 +72,9 @@ pub async fn replay(
 ) -> Result<Stored<Job>> {
     cx.caller.operator()?;
     let entry = uow.dlq_entries().get(entry.as_str()).await?;
-    let entry = entry.ok_or(Error::NotFound("DLQ entry"))?;
+    let entry = entry.ok_or(Error::NotFound(DlqEntry::KIND))?;
     let job = uow.jobs().get(entry.job_id.as_str()).await?;
-    let job = job.ok_or(Error::NotFound("job"))?;
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
         return Err(Error::Refused {
             code: Code::DlqEntryNotReplayable,
@@ -97,7 +97,7 @@ async fn operate(
     cx.caller.operator()?;
     let now = uow.now().await?;
     let job = uow.jobs().get(job.as_str()).await?;
-    let job = job.ok_or(Error::NotFound("job"))?;
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
     let moved = apply(&job, &trigger, now, cx.entropy.as_ref())?;
     let actor = Actor::caller(cx);
     let by = By {

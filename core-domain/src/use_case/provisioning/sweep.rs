@@ -2,7 +2,7 @@
 
 use super::carry::{By, carry_out};
 use crate::kernel::{Context, Error, JobId, Result};
-use crate::port::{Store, Stored, UnitOfWork, transact};
+use crate::port::{Record, Store, Stored, UnitOfWork, transact};
 use crate::provisioning::{
     Actor, Job, JobLeaseQuery, JobQuery, JobStatus, Kinds, Refusal, Trigger, apply,
 };
@@ -94,7 +94,7 @@ pub async fn signal(
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
     let job = uow.jobs().get(job.as_str()).await?;
-    let job = job.ok_or(Error::NotFound("job"))?;
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
     let trigger = Trigger::Wake { signalled: true };
     let moved = apply(&job, &trigger, now, cx.entropy.as_ref())?;
     let actor = Actor::caller(cx);

@@ -86,7 +86,7 @@ fn already_advanced(job: &Job, fence: i64, step: usize, output: &Value) -> bool 
 
 /// What a step's error means for its job; `None` when the job is somebody else's and nothing is to be written.
 #[must_use]
-pub fn report_of(error: StepError) -> Option<Report> {
+pub(super) fn report_of(error: StepError) -> Option<Report> {
     let transient = |error, retry_after, unknown| {
         Report::Fail(Failure::Transient {
             error,

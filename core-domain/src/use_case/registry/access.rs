@@ -1,8 +1,6 @@
 //! Who reaches a platform.
 
-use crate::kernel::{
-    Caller, Context, Error, Membership, OrganizationId, Permission, PlatformId, Result,
-};
+use crate::kernel::{Context, Error, OrganizationId, Permission, PlatformId, Result};
 use crate::port::{Record, Stored, UnitOfWork};
 use crate::registry::{Platform, PlatformStatus};
 
@@ -32,19 +30,14 @@ fn of_organization(
     permission: Permission,
     organization: Option<&OrganizationId>,
 ) -> Result<()> {
-    let own = membership(cx).filter(|m| Some(&m.organization_id) == organization);
+    let own = cx
+        .caller
+        .membership()
+        .filter(|m| Some(&m.organization_id) == organization);
     match own {
         None => Err(Error::NotFound(Platform::KIND)),
         Some(membership) if membership.permissions.allows(permission) => Ok(()),
         Some(_) => Err(Error::Forbidden),
-    }
-}
-
-/// The organization the caller acts for.
-pub(super) fn membership(cx: &Context) -> Option<&Membership> {
-    match &cx.caller {
-        Caller::User { membership, .. } => membership.as_ref(),
-        _ => None,
     }
 }
 
@@ -59,16 +52,21 @@ pub async fn reach_living(
     platform: &PlatformId,
 ) -> Result<Stored<Platform>> {
     let platform = reach(cx, uow, permission, platform).await?;
-    if platform.status == PlatformStatus::Deleted {
-        let others = PlatformStatus::ALL
-            .iter()
-            .filter(|s| **s != PlatformStatus::Deleted);
-        return Err(Error::InvalidState {
-            status: platform.status.as_str(),
-            allowed_from: others.map(|s| s.as_str()).collect(),
-        });
-    }
+    refuse_deleted(&platform)?;
     Ok(platform)
+}
+
+/// Refuses what cannot be done to a deleted platform.
+pub(super) fn refuse_deleted(platform: &Platform) -> Result<()> {
+    let deleted = PlatformStatus::Deleted;
+    if platform.status != deleted {
+        return Ok(());
+    }
+    let others = PlatformStatus::ALL.iter().filter(|s| **s != deleted);
+    Err(Error::InvalidState {
+        status: deleted.as_str(),
+        allowed_from: others.map(|s| s.as_str()).collect(),
+    })
 }
 
 /// Whether deleted rows are shown: to operators who ask for them.

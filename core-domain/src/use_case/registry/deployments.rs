@@ -74,17 +74,20 @@ pub async fn create_deployment(
         Err(StoreError::Conflict {
             index: "idempotency_key",
             ..
-        }) => {
-            return Err(Error::refused(
-                Code::IdempotencyKeyReused,
-                "This idempotency key was used with another deployment.",
-            ));
-        }
+        }) => return Err(key_reused()),
         outcome => outcome?,
     };
     let after = Some(picture(&stored));
     audit(cx, uow, &stored, "deployment.created", None, after).await?;
     Ok(stored)
+}
+
+/// The refusal of a key that belongs to another deployment of the platform.
+pub(in crate::use_case) fn key_reused() -> Error {
+    Error::refused(
+        Code::IdempotencyKeyReused,
+        "This idempotency key was used with another deployment.",
+    )
 }
 
 /// Changes a deployment. Asks nobody for permission; a change that changes nothing leaves all as it is.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::access::{reach, reach_living, shows_deleted};
-use super::platforms::slug_taken;
+use super::platforms::slug_conflict;
 use crate::kernel::{
     Context, EntityId, Error, Name, Page, PageRequest, Permission, PlatformId, Result, Slug,
 };
@@ -144,7 +144,7 @@ async fn enter(
         updated_at: now,
         deleted_at: None,
     };
-    let stored = uow.entities().insert(entity).await.map_err(slug_taken)?;
+    let stored = uow.entities().insert(entity).await.map_err(slug_conflict)?;
     let after = Some(picture(&stored));
     audit(cx, uow, &stored, "entity.created", None, after).await?;
     Ok(stored)

@@ -19,6 +19,7 @@ mod suspension;
 
 pub use access::{reach, reach_living};
 pub use audit::{list_audit, list_platform_audit};
+pub(super) use deployments::key_reused;
 pub use deployments::{
     EarlierDeployments, NewDeployment, change_deployment, create_deployment, earlier_deployments,
     find_deployment,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::access::reach;
 use super::onboarding::refuse_promised;
-use super::platforms::{announce, picture, slug_taken};
+use super::platforms::{announce, picture, slug_conflict};
 use super::provision::queue_deprovision;
 use super::suspension::follow_suspension;
 use crate::kernel::{
@@ -34,7 +34,7 @@ pub async fn move_platform(
         refuse_promised(uow, &seen.slug).await?;
     }
     let stored = uow.platforms().replace(&seen, next).await;
-    let stored = stored.map_err(slug_taken)?;
+    let stored = stored.map_err(slug_conflict)?;
     record_move(cx, uow, &seen, &stored, event, reason).await?;
     if event == PlatformEvent::HardDelete {
         queue_deprovision(cx, uow, &stored, None).await?;

@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::jobs::{Target, onboard};
 use super::organization_setup::{Home, MadeHome, make_home};
+use super::platforms::slug_taken;
+use crate::iam::User;
 use crate::kernel::{
     Code, Context, Email, Environment, Error, JobId, Name, OnboardingId, PlatformId, Result,
     SessionId, Slug, UserId,
@@ -51,17 +53,7 @@ pub async fn start_onboarding(
     uow: &mut dyn UnitOfWork,
     wanted: StartOnboarding,
 ) -> Result<(Stored<Onboarding>, Stored<Job>)> {
-    cx.caller.signed_in()?;
-    let foreign = wanted.user_id.as_ref() != cx.caller.user_id();
-    if foreign && !cx.caller.is_operator() {
-        return Err(Error::Forbidden);
-    }
-    if foreign
-        && let Some(user) = &wanted.user_id
-        && uow.users().get(user.as_str()).await?.is_none()
-    {
-        return Err(Error::NotFound("user"));
-    }
+    may_start(cx, uow, wanted.user_id.as_ref()).await?;
     if let Some(id) = &wanted.id
         && let Some(known) = uow.onboardings().get(id.as_str()).await?
     {
@@ -114,6 +106,22 @@ pub async fn start_onboarding(
     };
     audited(cx, uow, happening).await?;
     Ok((stored, job))
+}
+
+/// Whether the caller may ask for a platform of this owner.
+async fn may_start(cx: &Context, uow: &mut dyn UnitOfWork, owner: Option<&UserId>) -> Result<()> {
+    cx.caller.signed_in()?;
+    let foreign = owner != cx.caller.user_id();
+    if foreign && !cx.caller.is_operator() {
+        return Err(Error::Forbidden);
+    }
+    if foreign
+        && let Some(user) = owner
+        && uow.users().get(user.as_str()).await?.is_none()
+    {
+        return Err(Error::NotFound(User::KIND));
+    }
+    Ok(())
 }
 
 async fn same_again(
@@ -226,10 +234,6 @@ pub(super) async fn refuse_promised(uow: &mut dyn UnitOfWork, slug: &Slug) -> Re
         return Err(slug_taken());
     }
     Ok(())
-}
-
-fn slug_taken() -> Error {
-    Error::refused(Code::SlugTaken, "The slug belongs to another one.")
 }
 
 /// Makes organization, platform and tenant of an onboarding.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::access::{membership, reach, shows_deleted};
+use super::access::{reach, refuse_deleted, shows_deleted};
 use super::moves::record_move;
 use super::onboarding::refuse_promised;
 use crate::kernel::{
@@ -55,7 +55,7 @@ pub async fn create_platform(
     new: NewPlatform,
 ) -> Result<Stored<Platform>> {
     cx.caller.signed_in()?;
-    let membership = membership(cx);
+    let membership = cx.caller.membership();
     let permitted = membership.is_some_and(|m| m.permissions.allows(Permission::PlatformCreate));
     if !permitted && !cx.caller.is_operator() {
         return Err(Error::Forbidden);
@@ -108,7 +108,7 @@ pub(super) async fn found(
         purging: false,
     };
     let stored = uow.platforms().insert(platform).await;
-    let stored = stored.map_err(slug_taken)?;
+    let stored = stored.map_err(slug_conflict)?;
     let first = LifecycleRecord {
         id: LifecycleId::generate(now, cx.entropy.as_ref()),
         platform_id: stored.id.clone(),
@@ -147,11 +147,14 @@ pub(super) async fn announce(
     send(cx, uow, "platform.status", payload).await
 }
 
-pub(super) fn slug_taken(error: StoreError) -> Error {
+pub(super) fn slug_taken() -> Error {
+    Error::refused(Code::SlugTaken, "The slug belongs to another one.")
+}
+
+/// What a write that could not be made means: that the slug is taken, or that the store failed.
+pub(super) fn slug_conflict(error: StoreError) -> Error {
     match error {
-        StoreError::Conflict { index: "slug", .. } => {
-            Error::refused(Code::SlugTaken, "The slug belongs to another one.")
-        }
+        StoreError::Conflict { index: "slug", .. } => slug_taken(),
         error => error.into(),
     }
 }
@@ -167,7 +170,7 @@ pub async fn list_platforms(
     page: &PageRequest,
 ) -> Result<Page<Stored<Platform>>> {
     cx.caller.signed_in()?;
-    let query = match membership(cx) {
+    let query = match cx.caller.membership() {
         _ if cx.caller.is_operator() => PlatformQuery::All {
             deleted: shows_deleted(cx, include_deleted),
         },
@@ -228,18 +231,15 @@ pub async fn update_platform(
     if !details_change && event.is_none() {
         return Ok(seen);
     }
-    if event.is_none() && next.status == PlatformStatus::Deleted {
-        return Err(Error::InvalidState {
-            status: next.status.as_str(),
-            allowed_from: vec!["active", "suspended", "cancelled"],
-        });
+    if event.is_none() {
+        refuse_deleted(&next)?;
     }
     if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
         refuse_promised(uow, &seen.slug).await?;
     }
     next.updated_at = now;
     let stored = uow.platforms().replace(&seen, next).await;
-    let stored = stored.map_err(slug_taken)?;
+    let stored = stored.map_err(slug_conflict)?;
     if let Some(event) = event {
         record_move(cx, uow, &seen, &stored, event, None).await?;
         return Ok(stored);

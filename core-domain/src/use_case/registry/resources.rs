@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::access::{membership, reach, reach_living, shows_deleted};
+use super::access::{reach, reach_living, shows_deleted};
 use super::entities::{find_entity, in_use, living_entity};
 use crate::kernel::{
     Code, Context, EntityId, Environment, Error, JobId, Membership, Page, PageRequest, Permission,
@@ -136,7 +136,10 @@ pub async fn look_up_resource(
     let found = if cx.caller.is_operator() {
         named(uow, cf_name, None).await?
     } else {
-        let own = membership(cx).ok_or(Error::NotFound(Resource::KIND))?;
+        let own = cx
+            .caller
+            .membership()
+            .ok_or(Error::NotFound(Resource::KIND))?;
         if !own.permissions.allows(Permission::ResourceRead) {
             return Err(Error::Forbidden);
         }
@@ -248,11 +251,8 @@ fn fits(config: &Value) -> Result<()> {
     if config.to_string().len() <= MAX_CONFIG_BYTES {
         return Ok(());
     }
-    Err(Error::invalid(
-        "config",
-        "too_long",
-        "must have at most 65536 bytes",
-    ))
+    let message = format!("must have at most {MAX_CONFIG_BYTES} bytes");
+    Err(Error::invalid("config", "too_long", message))
 }
 
 /// Changes an entry. A change that changes nothing leaves the record, its version and the audit alone.

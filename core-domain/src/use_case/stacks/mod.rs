@@ -4,7 +4,7 @@ mod publish;
 mod templates;
 mod versions;
 
-pub use publish::{MAX_DEFINITION_BYTES, NewVersion, publish};
+pub use publish::{NewVersion, publish};
 pub use templates::{
     NewTemplate, TemplateChange, create_template, find_template, list_templates, update_template,
 };

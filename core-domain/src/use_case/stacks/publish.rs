@@ -5,13 +5,13 @@ use sha2::{Digest, Sha256};
 
 use super::templates::find_template;
 use super::versions::{refresh_latest, version_taken};
-use crate::kernel::{Context, Error, Result, VersionId, canonical_json};
+use crate::kernel::{Context, Error, Result, VersionId, canonical_json, hex};
 use crate::port::{StoreError, Stored, UnitOfWork};
 use crate::shared::{Happening, audited};
 use crate::stacks::{SemVer, StackVersion, StackVersionQuery, TemplateStatus, VersionStatus};
 
 /// The largest definition, in bytes of canonical JSON: 256 KiB.
-pub const MAX_DEFINITION_BYTES: usize = 256 * 1024;
+const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 
 /// What a new version is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ pub async fn publish(
         template_id: template.id.clone(),
         version: new.version,
         stack_definition: definition,
-        digest: digest(&canonical),
+        digest: hex(&Sha256::digest(&canonical)),
         core_sdk_version: new.core_sdk_version,
         status: VersionStatus::Active,
         published_at: now,
@@ -83,9 +83,4 @@ pub async fn publish(
     };
     audited(cx, uow, happening).await?;
     Ok(stored)
-}
-
-fn digest(canonical: &str) -> String {
-    let bytes = Sha256::digest(canonical);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -14,7 +14,7 @@ use crate::gateway::exchange::{Inbound, Outcome};
 use crate::gateway::identity::Identity;
 use crate::gateway::refusal::Refusal;
 use crate::gateway::session_cache::SessionCache;
-use crate::kernel::ServiceKey;
+use crate::kernel::{ServiceKey, header_names};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Authenticate {
@@ -43,7 +43,7 @@ fn credential(headers: &HeaderMap) -> Result<Option<Credential>, Refusal> {
         let lines = headers.get_all(name).iter();
         lines.map(http::HeaderValue::as_bytes).collect()
     };
-    let (bearers, keys) = (lines(AUTHORIZATION.as_str()), lines("x-api-key"));
+    let (bearers, keys) = (lines(AUTHORIZATION.as_str()), lines(header_names::API_KEY));
     Ok(read_credential(&bearers, &keys)?)
 }
 

@@ -13,9 +13,10 @@ use tower::ServiceExt;
 use super::{Next, Step, cors};
 use crate::gateway::config::Settings;
 use crate::gateway::exchange::{Inbound, Outcome, headers_of, single};
+use crate::kernel::header_names;
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const X_CORE_TRACE_ID: HeaderName = HeaderName::from_static("x-core-trace-id");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static(header_names::REQUEST_ID);
+const X_CORE_TRACE_ID: HeaderName = HeaderName::from_static(header_names::TRACE_ID);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Decorate(pub(crate) Arc<Settings>);

@@ -8,6 +8,7 @@ use tower::ServiceExt;
 
 use super::{Next, Step};
 use crate::gateway::exchange::{Inbound, Outcome, single};
+use crate::kernel::header_names;
 
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId {
@@ -17,7 +18,7 @@ pub(crate) struct RequestId {
 
 impl Step for RequestId {
     async fn run<S: Next>(&self, inbound: Inbound, next: S) -> Outcome {
-        let id = single(inbound.request.headers(), "x-request-id")
+        let id = single(inbound.request.headers(), header_names::REQUEST_ID)
             .filter(|id| is_request_id(id))
             .and_then(|id| std::str::from_utf8(id).ok())
             .map_or_else(|| new_uuid(self.clock.now(), &*self.entropy), str::to_owned);

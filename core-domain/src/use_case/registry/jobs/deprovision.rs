@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use super::{as_asked_by, purge, read_input, to_input};
 use crate::kernel::{Context, Environment, PageRequest, PlatformId, Result, Slug, Timestamp};
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
-use crate::provisioning::{Job, JobKind, JobStep, Observation, StepContext, StepError};
+use crate::provisioning::{
+    DEPROVISION, Job, JobKind, JobStep, Observation, StepContext, StepError,
+};
 use crate::registry::{PURPOSES, ResourceQuery, ResourceType, is_provider_name, resource_name};
 use crate::use_case::registry::resources;
 
-pub(in crate::use_case::registry) const NAME: &str = "platform.deprovision";
+pub(in crate::use_case::registry) const NAME: &str = DEPROVISION;
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;

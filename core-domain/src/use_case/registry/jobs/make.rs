@@ -22,12 +22,6 @@ const MAIN_MODULE: &str = "worker.js";
 #[derive(Clone, Copy, Debug)]
 pub struct MakeResource(pub ResourceType);
 
-impl MakeResource {
-    fn wanted(self, target: &Target) -> ResourceRef {
-        wanted(target, self.0)
-    }
-}
-
 fn wanted(target: &Target, resource_type: ResourceType) -> ResourceRef {
     let name = resource_name(
         &target.platform_id,
@@ -46,12 +40,18 @@ impl JobStep for MakeResource {
     async fn observe(&self, cx: &StepContext<'_>) -> Result<Observation, StepError> {
         let target: Target = read_input(cx.job)?;
         still_wanted(cx, &target).await?;
-        look(cx, &target, &self.wanted(&target)).await
+        look(cx, &target, &wanted(&target, self.0)).await
     }
 
     async fn apply(&self, cx: &StepContext<'_>) -> Result<Value, StepError> {
         let target: Target = read_input(cx.job)?;
-        create(cx, &target, &self.wanted(&target), config(&target, self.0)).await
+        create(
+            cx,
+            &target,
+            &wanted(&target, self.0),
+            config(&target, self.0),
+        )
+        .await
     }
 
     async fn record(

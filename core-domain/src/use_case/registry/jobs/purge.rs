@@ -1,8 +1,8 @@
 //! What ends a deprovisioning: deployments are called off, and a platform that was deleted for good goes.
 
 use crate::kernel::{Context, Error, PlatformId, Result};
-use crate::port::UnitOfWork;
-use crate::registry::{DeploymentQuery, EntityQuery, LifecycleQuery, ResourceQuery};
+use crate::port::{Record, UnitOfWork};
+use crate::registry::{DeploymentQuery, EntityQuery, LifecycleQuery, Platform, ResourceQuery};
 use crate::shared::{Happening, audited};
 use crate::use_case::registry::deployments::cancel_deployments;
 use crate::use_case::registry::suspension::follow_suspension;
@@ -60,7 +60,7 @@ async fn remove_rows(uow: &mut dyn UnitOfWork, platform: &PlatformId) -> Result<
     let lifecycle = LifecycleQuery::OfPlatform(platform_id);
     uow.lifecycle_records().remove_all(&lifecycle).await?;
     let stored = uow.platforms().get(platform.as_str()).await?;
-    let stored = stored.ok_or(Error::NotFound("platform"))?;
+    let stored = stored.ok_or(Error::NotFound(Platform::KIND))?;
     uow.platforms().remove(&stored).await?;
     Ok(())
 }

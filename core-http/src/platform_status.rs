@@ -1,4 +1,4 @@
-//! `POST /internal/platform-status`: the suspension of a platform, as another service sets it.
+//! `POST /internal/platform-status`: the suspension of a platform, set from outside. IAM and provisioning both answer it.
 
 use core_domain::kernel::{PlatformId, Result};
 use core_domain::port::UnitOfWork;
@@ -8,29 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Cx, Input, Output};
 
-/// Whether a platform is suspended.
+/// Whether the callers of a platform are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(crate) enum Status {
+    /// They are not.
     Suspended,
+    /// They are.
     Active,
 }
 
-/// Body of `POST /internal/platform-status`, and its answer.
-#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+/// A platform and its status, as wanted and as answered.
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PlatformStatus {
+pub(crate) struct PlatformStatus {
     platform_id: PlatformId,
     status: Status,
 }
 
 /// Sets the flag the gateway obeys, and holds the platform's jobs; both or neither.
-pub(super) async fn set(
+pub(crate) async fn set(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), PlatformStatus>,
 ) -> Result<Output<PlatformStatus>> {
-    let suspended = input.body.status == Status::Suspended;
-    set_suspension(cx, uow, &input.body.platform_id, suspended, None).await?;
-    Ok(Output::new(input.body))
+    let wanted = input.body;
+    let suspended = wanted.status == Status::Suspended;
+    set_suspension(cx, uow, &wanted.platform_id, suspended, None).await?;
+    Ok(Output::new(wanted))
 }
