@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::after_commit::AfterCommit;
 use crate::relay::Relay;
 use crate::secret::InstallationSecret;
+use crate::uploads::UploadSweeper;
 use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
 use crate::{
     Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock, UnpackArchives,
@@ -48,6 +49,7 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     after_commit.tell_gateway(gateway.invalidate());
     let kinds = Kinds::new(registry::kinds().into_iter().chain(cli::kinds(archives)));
     let worker = worker(&app, &provider, kinds, &wake, sole_user);
+    let sweeper = UploadSweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -60,6 +62,7 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         local: provider.local,
         worker,
         relay: relay.start(),
+        sweeper,
         _temporary: folder.temporary,
     })
 }

@@ -1,5 +1,7 @@
 //! Bytes too large for a row: uploads waiting for the job that works on them.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 /// What can go wrong with stored bytes.
@@ -34,4 +36,14 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`BlobError::Failed`]: the bytes may still be there.
     async fn remove(&self, key: &str) -> Result<(), BlobError>;
+
+    /// The keys that were put longer ago than `age`, in no order: among them are those a process died with before
+    /// anybody knew of them. Who keeps nothing beyond the life of the process need not tell.
+    ///
+    /// # Errors
+    /// [`BlobError::Failed`] when that cannot be told.
+    async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
+        let _ = age;
+        Ok(Vec::new())
+    }
 }

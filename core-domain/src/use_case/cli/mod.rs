@@ -3,8 +3,10 @@
 mod deploy;
 mod deploy_job;
 mod deploy_steps;
+mod uploads;
 
 pub use deploy::{
     Deploy, Deployed, REPEATED_WITHIN, blob_key, deploy, find_deployment, ready_to_deploy,
 };
 pub use deploy_job::kinds;
+pub use uploads::uploads_nobody_needs;
