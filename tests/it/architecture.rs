@@ -63,6 +63,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "proptest",
         "schemars",
         "idna",
+        "unicode-normalization",
         "zeroize",
     ];
     let strangers: Vec<_> = dependencies("core-domain")

@@ -12,7 +12,7 @@ pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use organization::{
     Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, membership,
 };
-pub use password::check_password;
+pub use password::{check_password, normal_password};
 pub use session::{
     ABSOLUTE_LIFETIME, EXTEND_AFTER, LIFETIME, MAX_SESSIONS, SHORT_LIFETIME, Session, SessionQuery,
     Standing,
