@@ -6,6 +6,7 @@ mod config;
 mod cookies;
 mod core_session;
 mod email;
+mod guesses;
 mod health;
 mod identify;
 mod org_setup;
@@ -42,6 +43,7 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
     let identify = IdentifySessions(Arc::clone(&iam));
     Service::builder("iam", app, endpoints(&iam))
         .identify(Arc::new(identify))
+        .behind(config.trusted_proxies.clone())
         .better_auth_errors_below(AUTH_ROUTES)
         .build()
 }
@@ -77,6 +79,7 @@ fn auth_endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses(&[
                 Code::InvalidEmailOrPassword,
                 Code::InvalidEmail,
+                Code::RateLimited,
                 Code::InvalidOrigin,
                 Code::InvalidCallbackUrl,
             ])

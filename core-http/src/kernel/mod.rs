@@ -35,7 +35,9 @@ pub mod testing;
 
 pub use access::Access;
 pub use app::{App, ServiceKey};
-pub use body::{Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body};
+pub use body::{
+    Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body, read_lively_body,
+};
 pub use context::{ClientIp, Cx, ForwardedPrefix, PeerAddr};
 pub use endpoint::{Endpoint, Row, delete, get, patch, post, put};
 pub use envelope::{ErrorStyle, error_response};

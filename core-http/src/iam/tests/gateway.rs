@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use core_domain::gateway::{Credential, Secret};
+use core_domain::gateway::{Credential, Secret, TrustedProxies};
 use core_domain::kernel::{Caller, Clock, Role};
 use http::Request;
 use serde_json::json;
@@ -17,6 +17,7 @@ fn authority(world: &World) -> SessionAuthority {
         secret: b"a secret of thirty-two bytes ...".to_vec(),
         base_url: super::world::ORIGIN.to_owned(),
         trusted_origins: Vec::new(),
+        trusted_proxies: TrustedProxies::default(),
     };
     SessionAuthority::new(world.app.store.clone(), &config)
 }
