@@ -6,11 +6,11 @@ use core_domain::kernel::{Caller, Error, Name, OrganizationId, PlatformId, Resul
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::resolve_session;
 use core_domain::use_case::registry::{OrganizationSetup, organization_setup};
-use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
+use super::identify::bearer;
 use crate::kernel::{Cx, Input, Output};
 
 /// The organization to be made.
@@ -65,7 +65,7 @@ async fn by_cookie(
     else {
         return Err(Error::Unauthorized);
     };
-    if cx.headers.contains_key(header::AUTHORIZATION) {
+    if bearer(&cx.headers).is_some() {
         return Err(Error::Unauthorized);
     }
     let token = iam.cookie_token(&cx.headers).ok_or(Error::Unauthorized)?;

@@ -22,6 +22,9 @@ use super::{
     Reply, bytes_body, empty_body, error_response, health, read_body, request_id, status_of,
 };
 
+/// How much of a `User-Agent` is kept, in bytes.
+const MOST_OF_USER_AGENT: usize = 512;
+
 /// Answers a request, whatever happens.
 pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
@@ -168,7 +171,7 @@ fn context(
         request_id: id.to_owned(),
         trace_id: text("x-core-trace-id"),
         ip: client_ip(service, parts),
-        user_agent: text("user-agent"),
+        user_agent: text("user-agent").map(shortened),
     };
     Cx {
         domain: Context {
@@ -185,6 +188,13 @@ fn context(
         request_hash: String::new(),
         success: endpoint.first_success(),
     }
+}
+
+/// The beginning of a client's own text that is kept with every session and in the audit.
+fn shortened(mut text: String) -> String {
+    // A header that is text is ASCII.
+    text.truncate(MOST_OF_USER_AGENT);
+    text
 }
 
 /// The client's address: as the gateway of this process knows it, as a holder of the service key tells it, or the peer
