@@ -24,6 +24,9 @@ use super::{
     status_of,
 };
 
+/// How much of a `User-Agent` is kept, in bytes.
+const MOST_OF_USER_AGENT: usize = 512;
+
 /// Answers a request, whatever happens.
 pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
@@ -173,7 +176,7 @@ fn context(
         request_id: id.to_owned(),
         trace_id: text(header_names::TRACE_ID),
         ip: client_ip(service, parts),
-        user_agent: text("user-agent"),
+        user_agent: text("user-agent").map(shortened),
     };
     Cx {
         domain: Context {
@@ -190,6 +193,13 @@ fn context(
         request_hash: String::new(),
         success: endpoint.first_success(),
     }
+}
+
+/// The beginning of a client's own text that is kept with every session and in the audit.
+fn shortened(mut text: String) -> String {
+    // A header that is text is ASCII.
+    text.truncate(MOST_OF_USER_AGENT);
+    text
 }
 
 /// The client's address: as the gateway of this process knows it, as a holder of the service key tells it, or the peer
