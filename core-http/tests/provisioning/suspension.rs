@@ -117,11 +117,7 @@ async fn what_is_wrong_with_a_body_is_said_and_nothing_is_set() {
         ),
         (
             json!({ "platformId": "", "status": null }),
-            vec![
-                "platformId: too_short",
-                "status: invalid_enum",
-                "status: invalid_type",
-            ],
+            vec!["platformId: too_short", "status: invalid_type"],
         ),
         (
             json!({ "platformId": long, "status": "suspended" }),
@@ -129,11 +125,7 @@ async fn what_is_wrong_with_a_body_is_said_and_nothing_is_set() {
         ),
         (
             json!({ "platformId": 7, "status": ["suspended"] }),
-            vec![
-                "platformId: invalid_type",
-                "status: invalid_enum",
-                "status: invalid_type",
-            ],
+            vec!["platformId: invalid_type", "status: invalid_type"],
         ),
     ] {
         let answer = world.post(PATH, &operator(), body.clone()).await;
