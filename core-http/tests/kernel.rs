@@ -307,6 +307,20 @@ async fn the_service_key_is_a_trusted_caller_and_may_speak_for_a_user() {
 }
 
 #[tokio::test]
+async fn a_holder_of_the_service_key_who_does_not_say_clearly_for_whom_speaks_for_nobody() {
+    let (service, _) = suite();
+    for users in [&[""][..], &["not an id"], &["ada", "eve"], &["é"]] {
+        let mut request =
+            Request::post("/").header("authorization", format!("Bearer {SERVICE_KEY}"));
+        for user in users {
+            request = request.header("x-core-user-id", user.as_bytes());
+        }
+        let answer = send(&service, request.body(bytes_body("{}")).unwrap()).await;
+        assert_eq!(answer.code(), "UNAUTHORIZED", "{users:?}");
+    }
+}
+
+#[tokio::test]
 async fn every_service_tells_its_health_and_its_description() {
     let (service, _) = suite();
     for path in ["/health", "/livez", "/readyz"] {

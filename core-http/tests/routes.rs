@@ -37,6 +37,7 @@ fn services() -> Vec<Served> {
         secret: vec![7; 32],
         base_url: "http://iam.test".to_owned(),
         trusted_origins: Vec::new(),
+        trusted_proxies: core_domain::gateway::TrustedProxies::default(),
     };
     let iam = core_http::iam::service(app, &config).unwrap();
     vec![

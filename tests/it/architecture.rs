@@ -60,6 +60,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "hmac",
         "base64",
         "schemars",
+        "unicode-normalization",
     ];
     let strangers: Vec<_> = dependencies("core-domain")
         .into_iter()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::port::{BlobError, Blobs, is_blob_key};
@@ -48,6 +49,24 @@ impl Blobs for FileBlobs {
         let (vault, key) = (Arc::clone(&self.vault), checked(key)?);
         blocking(move || vault.remove_file(&[&key])).await?;
         Ok(())
+    }
+
+    async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
+        let vault = Arc::clone(&self.vault);
+        let old = blocking(move || {
+            let mut old = Vec::new();
+            for key in vault
+                .list(&[])?
+                .into_iter()
+                .filter(|key| checked(key).is_ok())
+            {
+                if vault.age(&[&key])?.is_some_and(|found| found > age) {
+                    old.push(key);
+                }
+            }
+            Ok(old)
+        });
+        Ok(old.await?)
     }
 }
 

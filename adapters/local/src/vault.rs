@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::error::{LocalError, Result};
 use crate::names::is_safe_part;
@@ -78,6 +79,16 @@ impl Vault {
     pub(crate) fn read(&self, parts: &[&str]) -> Result<Option<Vec<u8>>> {
         match fs::read(self.path(parts)?) {
             Ok(content) => Ok(Some(content)),
+            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How long ago a file was written; `None` when it does not exist. One that was written in the future, by a clock that
+    /// was set back since, is new.
+    pub(crate) fn age(&self, parts: &[&str]) -> Result<Option<Duration>> {
+        match fs::metadata(self.path(parts)?) {
+            Ok(found) => Ok(Some(found.modified()?.elapsed().unwrap_or_default())),
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_domain::gateway::ServiceName;
+use core_domain::gateway::{ServiceName, TrustedProxies};
 use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
 use core_domain::provisioning::Kinds;
 use core_domain::use_case::provisioning::Worker;
 use core_domain::use_case::{cli, registry};
-use core_http::gateway::{Gateway, InProcess, MemoryLimiter, Ports, Upstreams};
+use core_http::gateway::{ConfigError, Gateway, InProcess, MemoryLimiter, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{App, InFlight, ServiceKey};
 use core_http::{cli as cli_http, iam, provisioning, registry as registry_http, stacks};
@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::after_commit::AfterCommit;
 use crate::relay::Relay;
 use crate::secret::InstallationSecret;
+use crate::uploads::UploadSweeper;
 use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
 use crate::{
     Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock, UnpackArchives,
@@ -43,11 +44,12 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
     let app = app(&builder, &store, &provider, &after_commit);
     let archives: Arc<dyn SiteArchives> = Arc::new(UnpackArchives::default());
-    let services = Services::over(&app, &archives, &iam_config(&builder, &secret))?;
+    let services = Services::over(&app, &archives, &iam_config(&builder, &secret)?)?;
     let gateway = gateway(&builder, &store, &services, &secret)?;
     after_commit.tell_gateway(gateway.invalidate());
     let kinds = Kinds::new(registry::kinds().into_iter().chain(cli::kinds(archives)));
     let worker = worker(&app, &provider, kinds, &wake, sole_user);
+    let sweeper = UploadSweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -60,6 +62,7 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         local: provider.local,
         worker,
         relay: relay.start(),
+        sweeper,
         _temporary: folder.temporary,
     })
 }
@@ -154,12 +157,20 @@ fn app(
     })
 }
 
-fn iam_config(builder: &SuiteBuilder, secret: &InstallationSecret) -> IamConfig {
-    IamConfig {
+fn iam_config(
+    builder: &SuiteBuilder,
+    secret: &InstallationSecret,
+) -> Result<IamConfig, ConfigError> {
+    let proxies = TrustedProxies::parse(&builder.gateway.trusted_proxies);
+    Ok(IamConfig {
         secret: secret.key("cookies").to_vec(),
         base_url: builder.iam_url.clone(),
         trusted_origins: builder.gateway.allowed_origins.clone(),
-    }
+        trusted_proxies: proxies.map_err(|problem| ConfigError {
+            setting: "trusted_proxies",
+            problem,
+        })?,
+    })
 }
 
 /// The services behind the gateway.
@@ -196,7 +207,7 @@ fn gateway(
 ) -> Result<Gateway, SuiteError> {
     let mut config = builder.gateway.clone();
     config.service_key.clone_from(&builder.service_key);
-    let authority = SessionAuthority::new(Arc::clone(store), &iam_config(builder, secret));
+    let authority = SessionAuthority::new(Arc::clone(store), &iam_config(builder, secret)?);
     let upstreams = Upstreams::new()
         .with(ServiceName::Iam, InProcess::new(services.iam.clone()))
         .with(

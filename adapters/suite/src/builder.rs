@@ -184,6 +184,14 @@ impl SuiteBuilder {
         self
     }
 
+    /// Proxies before the gateway and IAM whose `X-Forwarded-For` is believed: addresses or ranges such as `10.0.0.0/8`.
+    /// Nobody by default.
+    #[must_use]
+    pub fn trusted_proxies(mut self, proxies: Vec<String>) -> Self {
+        self.gateway.trusted_proxies = proxies;
+        self
+    }
+
     /// Every other setting of the gateway; its service key is set by [`Self::service_key`].
     #[must_use]
     pub fn gateway(mut self, change: impl FnOnce(&mut GatewayConfig)) -> Self {

@@ -19,6 +19,8 @@ const MOST_FOLDER_BYTES: usize = 16 * 1024 * 1024;
 pub struct Limits {
     /// Bytes of the upload.
     pub upload_bytes: u64,
+    /// Uploads that are received at once; each is in memory until it is kept.
+    pub uploads_at_once: usize,
     /// Bytes of all files together.
     pub unpacked_bytes: u64,
     /// Unpacked bytes for a byte of the upload, once there is more than 1 MiB of them.
@@ -36,6 +38,7 @@ impl Default for Limits {
         const MIB: u64 = 1024 * 1024;
         Self {
             upload_bytes: 100 * MIB,
+            uploads_at_once: 4,
             unpacked_bytes: 512 * MIB,
             ratio: 100,
             files: 20_000,
@@ -312,6 +315,7 @@ mod tests {
     fn every_limit_is_kept_to_the_byte() {
         let limits = Limits {
             upload_bytes: 10,
+            uploads_at_once: 1,
             unpacked_bytes: 8,
             ratio: 100,
             files: 2,

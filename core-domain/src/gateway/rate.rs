@@ -49,6 +49,17 @@ impl Policy {
         }
     }
 
+    /// For the sign-ins of a client to an address that fail: 30 in 60 seconds, which is more than anybody mistypes and far
+    /// too few to find a password.
+    #[must_use]
+    pub fn failed_sign_ins() -> Self {
+        Self {
+            name: "failed-sign-ins".to_owned(),
+            quota: 30,
+            window: Duration::from_secs(60),
+        }
+    }
+
     /// The name in the headers.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -245,6 +256,14 @@ impl Windows {
         }
     }
 
+    /// Takes a counted request back, as long as its window is remembered.
+    pub fn give_back(&mut self, key: &RateKey) {
+        let window = self.young.get_mut(key).or_else(|| self.old.get_mut(key));
+        if let Some(window) = window {
+            window.used = window.used.saturating_sub(1);
+        }
+    }
+
     fn put(&mut self, key: RateKey, window: Window) {
         if self.young.len() >= self.generation && !self.young.contains_key(&key) {
             std::mem::swap(&mut self.young, &mut self.old);
@@ -311,6 +330,19 @@ mod tests {
             }
         );
         assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+    }
+
+    #[test]
+    fn what_is_given_back_does_not_count() {
+        let mut windows = Windows::new(10);
+        let policy = policy(1);
+        for _ in 0..5 {
+            assert!(windows.take(key("/a"), &policy, at(0)).allowed);
+            windows.give_back(&key("/a"));
+        }
+        assert!(windows.take(key("/a"), &policy, at(0)).allowed);
+        windows.give_back(&key("/b"));
+        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use organization::{
     Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, membership,
 };
-pub use password::check_password;
+pub use password::{check_password, normal_password};
 pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, Standing};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use user::{Account, AccountQuery, CREDENTIAL, User, UserQuery};

@@ -1,9 +1,18 @@
 //! What a password must be: 8 to 128 characters, and none that everybody tries first. No rules of composition.
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::common_passwords::COMMON;
 use crate::kernel::{Code, Error, Result};
 
-/// Checks a password somebody wants to have.
+/// The password as it is checked, hashed and compared: in the normal form NFKC of Unicode. Keyboards write the same letter
+/// as one character or as two; a password must fit on every one of them.
+#[must_use]
+pub fn normal_password(password: &str) -> String {
+    password.nfkc().collect()
+}
+
+/// Checks a password somebody wants to have, in its normal form.
 ///
 /// # Errors
 /// `PASSWORD_TOO_SHORT`, `PASSWORD_TOO_LONG` or `PASSWORD_TOO_COMMON`.
@@ -45,6 +54,16 @@ mod tests {
         assert_eq!(code("ünïcödé!"), None);
         assert_eq!(code(&"aé".repeat(64)), None);
         assert_eq!(code(&"aé".repeat(65)), Some(Code::PasswordTooLong));
+    }
+
+    #[test]
+    fn a_password_is_the_same_from_every_keyboard() {
+        assert_eq!(
+            normal_password("cafe\u{301} noir"),
+            normal_password("caf\u{e9} noir")
+        );
+        assert_eq!(normal_password("\u{ff50}assword"), "password");
+        assert_eq!(normal_password("Correct horse"), "Correct horse");
     }
 
     #[test]

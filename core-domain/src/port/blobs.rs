@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -37,6 +38,16 @@ pub trait Blobs: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`BlobError::Failed`]: the bytes may still be there.
     async fn remove(&self, key: &str) -> Result<(), BlobError>;
+
+    /// The keys that were put longer ago than `age`, in no order: among them are those a process died with before
+    /// anybody knew of them. Who keeps nothing beyond the life of the process need not tell.
+    ///
+    /// # Errors
+    /// [`BlobError::Failed`] when that cannot be told.
+    async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
+        let _ = age;
+        Ok(Vec::new())
+    }
 }
 
 /// Tells whether bytes can be kept under this key: `^[a-z0-9-]{1,128}$`.

@@ -13,6 +13,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::request::Asked;
 use super::shape::DeployShape;
+use super::turns::Turns;
 use super::upload::Upload;
 use crate::kernel::{App, Cx, Output, RawInput, UploadHandler, header_names};
 
@@ -23,6 +24,7 @@ const REPLAYED: HeaderName = HeaderName::from_static(header_names::REPLAYED);
 pub(super) struct Deploying {
     archives: Arc<dyn SiteArchives>,
     most_bytes: u64,
+    turns: Turns,
 }
 
 impl Deploying {
@@ -30,6 +32,7 @@ impl Deploying {
         Self {
             archives,
             most_bytes: limits.upload_bytes,
+            turns: Turns::new(limits.uploads_at_once),
         }
     }
 
@@ -37,21 +40,27 @@ impl Deploying {
         let (platform,) = input.path;
         may_deploy(cx, &platform).await?;
         let asked = Asked::of(cx, self.most_bytes)?;
+        let turn = self.turns.take().await?;
         let upload = Upload::read(input.body, asked.media, self.most_bytes).await?;
-        let size = self.measure(&upload).await?;
-        let wanted = Deploy {
-            platform_id: platform,
-            branch: asked.branch,
-            key: asked.key,
-            user_id: asked.user_id,
-            deployment_id: DeploymentId::generate(cx.app.clock.now(), cx.entropy.as_ref()),
-            content_hash: upload.hash,
-            file_count: size.files,
-            total_bytes: size.bytes,
-        };
         let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
-        // A task of its own, so that a client that leaves now does not leave an upload behind that nobody needs.
-        let kept = tokio::spawn(async move { keep(&app, &domain, &wanted, upload.bytes).await });
+        // A task of its own, so that a client that leaves now does not leave an upload behind that nobody needs, and so
+        // that its turn lasts for as long as the upload is in memory.
+        let kept = tokio::spawn(async move {
+            let size = self.measure(&upload).await?;
+            let wanted = Deploy {
+                platform_id: platform,
+                branch: asked.branch,
+                key: asked.key,
+                user_id: asked.user_id,
+                deployment_id: DeploymentId::generate(app.clock.now(), domain.entropy.as_ref()),
+                content_hash: upload.hash,
+                file_count: size.files,
+                total_bytes: size.bytes,
+            };
+            let kept = keep(&app, &domain, &wanted, upload.bytes).await;
+            drop(turn);
+            kept
+        });
         match kept.await {
             Ok(deployed) => deployed.map(answer),
             Err(_) => Err(Error::Internal("keeping an upload panicked".to_owned())),

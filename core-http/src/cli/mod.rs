@@ -6,6 +6,7 @@ mod media;
 mod multipart;
 mod request;
 mod shape;
+mod turns;
 mod upload;
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub fn service(app: Arc<App>, archives: Arc<dyn SiteArchives>) -> Result<Service
         .build()
 }
 
-/// The table of the command line's service. Of the limits only that of an upload is kept here; the others are the
+/// The table of the command line's service. Of the limits only those of uploads are kept here; the others are the
 /// archives'.
 #[must_use]
 pub fn endpoints(archives: Arc<dyn SiteArchives>, limits: Limits) -> Vec<Endpoint> {
@@ -53,6 +54,7 @@ pub fn endpoints(archives: Arc<dyn SiteArchives>, limits: Limits) -> Vec<Endpoin
                 Code::PayloadTooLarge,
                 Code::UnsupportedMediaType,
                 Code::UpstreamError,
+                Code::ServiceUnavailable,
             ])
             .uploads(Deploying::new(archives, limits)),
         get(

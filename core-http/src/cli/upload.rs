@@ -1,12 +1,20 @@
 //! The body of a deploy request: read within bounds, taken out of its form, hashed.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use core_domain::kernel::{Code, Error, Result, hex};
 use sha2::{Digest, Sha256};
 
 use super::media::Media;
 use super::multipart;
-use crate::kernel::{Body, read_body};
+use crate::kernel::{Body, read_lively_body};
+
+/// How long a client may pause in the middle of its upload.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long an upload may take, so that a slow one does not keep its turn for ever: 100 MiB at one megabit a second.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// An archive as it was sent.
 #[derive(Debug)]
@@ -20,11 +28,13 @@ impl Upload {
     /// Reads the body.
     ///
     /// # Errors
-    /// `PAYLOAD_TOO_LARGE`; `BAD_REQUEST` when the client broke off, or sent no form as it said; `VALIDATION_ERROR` when
+    /// `PAYLOAD_TOO_LARGE`; `BAD_REQUEST` when the client broke off, took too long, or sent no form as it said; `VALIDATION_ERROR` when
     /// there is nothing in it, or something else than what it is said to be.
     pub(super) async fn read(body: Body, media: Media, most_bytes: u64) -> Result<Self> {
         let most = usize::try_from(most_bytes).unwrap_or(usize::MAX);
-        let body = read_body(body, most).await?;
+        let body = tokio::time::timeout(LONGEST, read_lively_body(body, most, LONGEST_PAUSE)).await;
+        let body =
+            body.map_err(|_| Error::refused(Code::BadRequest, "The upload took too long."))??;
         // A hundred megabytes are too many to look through on a thread that others wait for.
         let work = tokio::task::spawn_blocking(move || Self::taken_out(body, &media));
         work.await

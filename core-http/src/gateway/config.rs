@@ -31,7 +31,8 @@ pub struct GatewayConfig {
     /// for development on one machine; whoever listens must then keep to loopback addresses.
     pub service_key: Option<Secret>,
     /// Routes that need no credential, such as `POST /api/v1/iam/api/auth/sign-up` or, for every method, the path alone;
-    /// each covers what is below it. Callers there are anonymous, whatever they bring. Empty unless set.
+    /// each covers what is below it. Callers there are anonymous, whatever they bring; IAM, which is shown sessions, knows
+    /// them by their session all the same. Empty unless set.
     pub public_routes: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is believed: addresses or ranges. Nobody unless set.
     pub trusted_proxies: Vec<String>,

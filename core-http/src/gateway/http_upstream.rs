@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use super::config::ConfigError;
 use super::exchange::boxed;
 use super::upstream::{Upstream, UpstreamError};
-use crate::kernel::{Body, header_names};
+use crate::kernel::{Body, ClientIp, header_names};
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,8 +28,9 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// A service at an address of its own, over HTTP/1.1.
 ///
-/// The caller goes along as `X-Core-User-Id`, `X-Core-Role` and `X-Core-Platform-Id` with the service key, which is what
-/// makes the service believe them. A request that still carries the client's own session goes without: the service asks
+/// The caller goes along as `X-Core-User-Id`, `X-Core-Role`, `X-Core-Platform-Id`, `X-Core-Organization-Id` and
+/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key, which is what makes the service
+/// believe them. A request that still carries the client's own session goes without: the service asks
 /// IAM itself.
 pub struct HttpUpstream {
     authority: Authority,
@@ -90,7 +91,12 @@ impl HttpUpstream {
     }
 
     /// Says who calls, when somebody does and the service will believe it.
-    fn introduce(&self, caller: &Caller, headers: &mut HeaderMap) -> Result<(), UpstreamError> {
+    fn introduce(
+        &self,
+        caller: &Caller,
+        client: Option<&ClientIp>,
+        headers: &mut HeaderMap,
+    ) -> Result<(), UpstreamError> {
         let Some(key) = &self.service_key else {
             return Ok(());
         };
@@ -98,18 +104,26 @@ impl HttpUpstream {
             return Ok(());
         }
         headers.insert(AUTHORIZATION, key.clone());
+        let membership = caller.membership();
+        let operates = membership.filter(|m| m.operates);
         let lines = [
             (
                 header_names::USER_ID,
                 caller.user_id().map(|id| id.as_str()),
             ),
-            (
-                header_names::ROLE,
-                caller.membership().map(|m| m.role.as_str()),
-            ),
+            (header_names::ROLE, membership.map(|m| m.role.as_str())),
             (
                 header_names::PLATFORM_ID,
                 caller.platform_id().map(|id| id.as_str()),
+            ),
+            (
+                header_names::ORGANIZATION_ID,
+                membership.map(|m| m.organization_id.as_str()),
+            ),
+            (header_names::OPERATOR, operates.map(|_| "true")),
+            (
+                header_names::CLIENT_IP,
+                client.map(|client| client.0.as_str()),
             ),
         ];
         for (name, text) in lines {
@@ -144,9 +158,11 @@ impl Upstream for HttpUpstream {
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
         let caller = request.extensions().get::<Caller>().cloned();
+        let client = request.extensions().get::<ClientIp>().cloned();
         let headers = request.headers_mut();
         headers.remove(HOST);
-        self.introduce(&caller.unwrap_or(Caller::Anonymous), headers)?;
+        let caller = caller.unwrap_or(Caller::Anonymous);
+        self.introduce(&caller, client.as_ref(), headers)?;
         let response = self.client.request(request).await.map_err(failure)?;
         Ok(response.map(boxed))
     }

@@ -3,7 +3,7 @@
 use core_domain::gateway::Secret;
 use core_domain::kernel::Caller;
 
-use crate::kernel::ServiceKey;
+use crate::kernel::{ServiceKey, UNAUTHENTICATED};
 
 /// Reads the service key, which is kept as a digest alone.
 pub(crate) fn read_service_key(key: &Secret) -> Result<ServiceKey, &'static str> {
@@ -45,7 +45,7 @@ impl Identity {
 
     /// Anybody, when there is no service key. What they bring as a session still reaches the services that want it.
     pub(crate) fn unauthenticated() -> Self {
-        Self::service("unauthenticated", true)
+        Self::service(UNAUTHENTICATED, true)
     }
 
     fn service(name: &str, session: bool) -> Self {

@@ -1,9 +1,11 @@
 //! What IAM must be told by whoever embeds it.
 
+use core_domain::gateway::TrustedProxies;
 use core_domain::iam::{CookieNames, CookieSigner};
 use core_domain::kernel::{Code, Error, Result};
 use http::{Uri, header};
 
+use super::guesses::Guesses;
 use crate::kernel::Cx;
 
 /// The settings of IAM.
@@ -15,6 +17,8 @@ pub struct IamConfig {
     pub base_url: String,
     /// Origins besides that of `base_url` whose pages may use IAM's cookies: `https://app.example.org`.
     pub trusted_origins: Vec<String>,
+    /// Proxies before IAM whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: TrustedProxies,
 }
 
 // The secret stays out of logs.
@@ -23,6 +27,7 @@ impl std::fmt::Debug for IamConfig {
         f.debug_struct("IamConfig")
             .field("base_url", &self.base_url)
             .field("trusted_origins", &self.trusted_origins)
+            .field("trusted_proxies", &self.trusted_proxies)
             .finish_non_exhaustive()
     }
 }
@@ -32,6 +37,7 @@ impl std::fmt::Debug for IamConfig {
 pub(super) struct Iam {
     pub(super) signer: CookieSigner,
     pub(super) names: CookieNames,
+    pub(super) guesses: Guesses,
     origins: Vec<String>,
 }
 
@@ -40,6 +46,7 @@ impl Iam {
         let base = std::iter::once(&config.base_url);
         let origins = base.chain(&config.trusted_origins);
         Self {
+            guesses: Guesses::new(),
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
             origins: origins.filter_map(|url| origin_of(url)).collect(),
@@ -105,6 +112,7 @@ mod tests {
             secret: b"secret".to_vec(),
             base_url: "https://iam.example.org".to_owned(),
             trusted_origins: vec!["https://app.example.org:8443/".to_owned()],
+            trusted_proxies: TrustedProxies::default(),
         })
     }
 

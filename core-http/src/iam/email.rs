@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use core_domain::iam::check_password;
+use core_domain::iam::{check_password, normal_password};
 use core_domain::kernel::{Code, Email, Error, Result};
 use core_domain::port::{Mode, PasswordError, transact};
 use core_domain::use_case::iam as use_case;
@@ -45,8 +45,9 @@ pub(super) async fn sign_up(
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    check_password(&body.password)?;
-    let password_hash = cx.app.hasher.hash(&body.password).await.map_err(broken)?;
+    let password = normal_password(&body.password);
+    check_password(&password)?;
+    let password_hash = cx.app.hasher.hash(&password).await.map_err(broken)?;
     let new = &use_case::SignUp {
         name: body.name,
         email: body.email,
@@ -111,7 +112,11 @@ pub(super) async fn sign_in(
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
     let email = Email::parse(&body.email)
         .map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
+    let guess = iam
+        .guesses
+        .begin(cx.request.ip.as_deref(), &email, cx.app.clock.now())?;
     let checked = check(cx, &email, &body.password).await?;
+    iam.guesses.was_right(&guess);
     let entry = &use_case::SignIn {
         checked,
         remembered: body.remember_me.unwrap_or(true),
@@ -140,7 +145,8 @@ async fn check(cx: &Cx, email: &Email, password: &str) -> Result<use_case::Passw
     uow.rollback().await;
     let on_file = on_file?;
     let hash = on_file.as_ref().map(|on_file| on_file.hash.as_str());
-    let right = cx.app.hasher.verify(password, hash).await.map_err(broken)?;
+    let right = cx.app.hasher.verify(&normal_password(password), hash).await;
+    let right = right.map_err(broken)?;
     match on_file {
         Some(on_file) if right => Ok(on_file),
         on_file => {

@@ -9,8 +9,9 @@ use core_domain::use_case::iam::authorize;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 
+use super::AUTH_ROUTES;
 use super::config::{Iam, invalid_origin};
-use crate::kernel::{App, Identify, known_caller, unknown_caller};
+use crate::kernel::{App, Identify, known_caller, unknown_caller, was_not_asked};
 
 /// Identifies callers by their session, after the ways every service knows.
 #[derive(Debug)]
@@ -20,30 +21,42 @@ pub(super) struct IdentifySessions(pub(super) Arc<Iam>);
 impl Identify for IdentifySessions {
     async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
         self.0.refuse_forgery(request)?;
-        if let Some(caller) = known_caller(app, request) {
-            return Ok(caller);
+        let known = known_caller(app, request);
+        if let Some(caller) = known.as_ref().filter(|caller| !was_not_asked(caller)) {
+            return Ok(caller.clone());
         }
+        let nobody = known.unwrap_or_else(|| unknown_caller(app));
         let Some(token) = self.0.presented_token(&request.headers) else {
-            return Ok(unknown_caller(app));
+            return Ok(nobody);
         };
         let mut uow = app.store.begin(Mode::Read).await?;
         let found = authorize(uow.as_mut(), &token).await;
         uow.rollback().await;
-        Ok(found?.map_or_else(|| unknown_caller(app), |authorized| authorized.caller))
+        Ok(found?.map_or(nobody, |authorized| authorized.caller))
     }
+}
+
+/// Whether a browser says that a page of another site, or of another origin of this one, sent the request.
+fn is_from_another_site(headers: &HeaderMap) -> bool {
+    let said = headers.get("sec-fetch-site").map(|value| value.as_bytes());
+    said.is_some_and(|said| said != b"same-origin" && said != b"none")
 }
 
 impl Iam {
     /// A browser sends cookies along whatever page makes it send the request; so what changes something and comes with
-    /// cookies must say that it comes from a trusted page.
+    /// cookies must say that it comes from a trusted page. Browsers always say where such a request comes from: on the
+    /// suite's own routes what says nothing of it is a program's, while those of the library want to be told.
     fn refuse_forgery(&self, request: &Parts) -> Result<()> {
         let safe = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
         if safe || !request.headers.contains_key(header::COOKIE) {
             return Ok(());
         }
-        let origin = request
-            .headers
-            .get(header::ORIGIN)
+        let origin = request.headers.get(header::ORIGIN);
+        let of_the_suite = !request.uri.path().starts_with(AUTH_ROUTES);
+        if origin.is_none() && of_the_suite && !is_from_another_site(&request.headers) {
+            return Ok(());
+        }
+        let origin = origin
             .and_then(|value| value.to_str().ok())
             .filter(|origin| *origin != "null");
         match origin {

@@ -6,6 +6,7 @@ mod config;
 mod cookies;
 mod core_session;
 mod email;
+mod guesses;
 mod health;
 mod identify;
 mod org_setup;
@@ -30,6 +31,9 @@ use config::Iam;
 use identify::IdentifySessions;
 use with_iam::WithIam;
 
+/// What the paths of the authentication library begin with.
+const AUTH_ROUTES: &str = "/api/auth/";
+
 /// The IAM service.
 ///
 /// # Errors
@@ -39,7 +43,8 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
     let identify = IdentifySessions(Arc::clone(&iam));
     Service::builder("iam", app, endpoints(&iam))
         .identify(Arc::new(identify))
-        .better_auth_errors_below("/api/auth/")
+        .behind(config.trusted_proxies.clone())
+        .better_auth_errors_below(AUTH_ROUTES)
         .build()
 }
 
@@ -74,6 +79,7 @@ fn auth_endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses(&[
                 Code::InvalidEmailOrPassword,
                 Code::InvalidEmail,
+                Code::RateLimited,
                 Code::InvalidOrigin,
                 Code::InvalidCallbackUrl,
             ])

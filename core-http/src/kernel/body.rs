@@ -1,8 +1,10 @@
 //! Bodies of requests and answers.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use core_domain::kernel::{Code, Error, Result};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 
@@ -33,12 +35,24 @@ pub fn empty_body() -> Body {
 ///
 /// # Errors
 /// `PAYLOAD_TOO_LARGE` for more; `BAD_REQUEST` when the client broke off.
-pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes> {
+pub async fn read_body(body: Body, limit: usize) -> Result<Bytes> {
+    read_frames(body, limit, None).await
+}
+
+/// As [`read_body`], of a client that must not pause longer than this. Needs a tokio runtime with timers.
+///
+/// # Errors
+/// As [`read_body`]; `BAD_REQUEST` when the client paused longer.
+pub async fn read_lively_body(body: Body, limit: usize, pause: Duration) -> Result<Bytes> {
+    read_frames(body, limit, Some(pause)).await
+}
+
+async fn read_frames(mut body: Body, limit: usize, pause: Option<Duration>) -> Result<Bytes> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
     let mut bytes = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = next_frame(&mut body, pause).await? {
         let frame = frame.map_err(|_| {
             Error::refused(Code::BadRequest, "The body could not be read to its end.")
         })?;
@@ -51,6 +65,17 @@ pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes> {
         bytes.extend_from_slice(&data);
     }
     Ok(bytes.freeze())
+}
+
+async fn next_frame(
+    body: &mut Body,
+    pause: Option<Duration>,
+) -> Result<Option<Result<Frame<Bytes>, BoxError>>> {
+    let Some(pause) = pause else {
+        return Ok(body.frame().await);
+    };
+    let frame = tokio::time::timeout(pause, body.frame()).await;
+    frame.map_err(|_| Error::refused(Code::BadRequest, "The body did not arrive in time."))
 }
 
 fn too_large(limit: usize) -> Error {

@@ -1,10 +1,13 @@
 //! The error envelope, the one place that writes it.
 
 use core_domain::kernel::{Code, Error};
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
 use super::{Body, better_auth, bytes_body, status_of};
+
+/// What better-auth's clients read instead of `Retry-After`.
+const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-retry-after");
 
 /// What surrounds an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +55,9 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
     }
     if let Some(seconds) = retry_after(code, &details) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        if style == ErrorStyle::TopLevelCode {
+            headers.insert(X_RETRY_AFTER, HeaderValue::from(seconds));
+        }
     }
     response
 }

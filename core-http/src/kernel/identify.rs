@@ -9,6 +9,9 @@ use http::request::Parts;
 
 use super::{App, header_names};
 
+/// What a caller is named whom nobody asked for a credential, because no service key is configured.
+pub(crate) const UNAUTHENTICATED: &str = "unauthenticated";
+
 /// Finds out who calls. IAM has its own, for sessions; everybody else uses [`ServiceKeyOnly`].
 #[async_trait]
 pub trait Identify: Send + Sync + std::fmt::Debug {
@@ -53,7 +56,17 @@ pub fn unknown_caller(app: &App) -> Caller {
         return Caller::Anonymous;
     }
     Caller::Service {
-        name: "unauthenticated".to_owned(),
+        name: UNAUTHENTICATED.to_owned(),
+    }
+}
+
+/// Tells whether a gateway let the caller in without asking for a credential: on a public route, or without a service
+/// key. Who can tell by himself who it is may then do so.
+pub(crate) fn was_not_asked(caller: &Caller) -> bool {
+    match caller {
+        Caller::Anonymous => true,
+        Caller::Service { name } => name == UNAUTHENTICATED,
+        _ => false,
     }
 }
 
@@ -63,13 +76,20 @@ fn bearer(request: &Parts) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whoever holds the service key may say for whom they call.
+/// Whoever holds the service key may say for whom they call. Who says it unclearly speaks for nobody: taken for the
+/// service itself, the request would be allowed everything.
 fn on_behalf_of(request: &Parts) -> Caller {
     let text = |name: &str| request.headers.get(name).and_then(|v| v.to_str().ok());
-    let Some(user_id) = text(header_names::USER_ID).and_then(UserId::parse) else {
+    let mut users = request.headers.get_all(header_names::USER_ID).iter();
+    let (user, second) = (users.next(), users.next());
+    let Some(user) = user else {
         return Caller::Service {
             name: "service-key".to_owned(),
         };
+    };
+    let user = user.to_str().ok().and_then(UserId::parse);
+    let Some(user_id) = user.filter(|_| second.is_none()) else {
+        return Caller::Anonymous;
     };
     let role = text(header_names::ROLE).and_then(Role::from_text);
     let platform_id = text(header_names::PLATFORM_ID).and_then(PlatformId::parse);

@@ -34,7 +34,9 @@ pub mod testing;
 
 pub use access::Access;
 pub use app::{App, ServiceKey};
-pub use body::{Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body};
+pub use body::{
+    Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body, read_lively_body,
+};
 pub use context::{ClientIp, Cx, ForwardedPrefix, PeerAddr};
 pub use endpoint::{
     Endpoint, PlainHandler, RawHandler, Row, UnitHandler, UploadHandler, delete, get, patch, post,
@@ -44,6 +46,7 @@ pub use envelope::{ErrorStyle, error_response};
 pub use hold::{HowLong, Wait, hold};
 pub use idempotency::{Claim, InFlight};
 pub use identify::{Identify, ServiceKeyOnly, known_caller, unknown_caller};
+pub(crate) use identify::{UNAUTHENTICATED, was_not_asked};
 pub use input::{Input, PathParams, RawInput};
 pub use json::parse_strict;
 pub use lists::{

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::{Buf, Bytes};
+use core_domain::gateway::TrustedProxies;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -42,6 +43,7 @@ pub(super) struct Inner {
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) router: Router,
     pub(super) identify: Arc<dyn Identify>,
+    pub(super) proxies: TrustedProxies,
     pub(super) better_auth: Option<&'static str>,
     pub(super) openapi: String,
 }
@@ -58,6 +60,7 @@ pub struct ServiceBuilder {
     endpoints: Vec<Endpoint>,
     mounts: Vec<Mount>,
     identify: Arc<dyn Identify>,
+    proxies: TrustedProxies,
     better_auth: Option<&'static str>,
 }
 
@@ -74,6 +77,13 @@ impl ServiceBuilder {
     #[must_use]
     pub fn identify(mut self, identify: Arc<dyn Identify>) -> Self {
         self.identify = identify;
+        self
+    }
+
+    /// Believes what these proxies say about the client's address in `X-Forwarded-For`. Nobody, when not said.
+    #[must_use]
+    pub fn behind(mut self, proxies: TrustedProxies) -> Self {
+        self.proxies = proxies;
         self
     }
 
@@ -115,6 +125,7 @@ impl ServiceBuilder {
             endpoints: self.endpoints,
             router,
             identify: self.identify,
+            proxies: self.proxies,
             better_auth: self.better_auth,
             openapi,
         })))
@@ -131,6 +142,7 @@ impl Service {
             endpoints,
             mounts: Vec::new(),
             identify: Arc::new(ServiceKeyOnly),
+            proxies: TrustedProxies::default(),
             better_auth: None,
         }
     }

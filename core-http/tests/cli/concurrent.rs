@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use core_domain::cli::Limits;
 use core_http::kernel::testing::Answer;
 use http::StatusCode;
+use tokio::sync::Semaphore;
 
-use crate::world::{SITE, World};
+use crate::world::{SITE, World, pieces, unending};
 
 const AT_ONCE: usize = 12;
 
@@ -94,4 +96,55 @@ async fn a_client_that_leaves_while_its_upload_is_kept_finds_its_deployment_late
     assert_eq!(again.status, StatusCode::OK);
     assert_eq!(world.kept.count(), 1);
     assert!(world.kept.has(&again.json["deploymentId"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gets_no_turn_to_upload_is_not_read_and_told_to_come_back_and_a_turn_is_given_back() {
+    let world = Arc::new(World::new().await);
+    let (reading, end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let at_once = Limits::default().uploads_at_once;
+    let mut running = Vec::new();
+    for n in 0..at_once {
+        let (world, body) = (Arc::clone(&world), unending(&reading, &end));
+        running.push(tokio::spawn(async move {
+            let branch = format!("b{n}");
+            let headers = [("x-core-deploy-branch", branch.as_str())];
+            world
+                .deploy_as(&world.ada(), &world.path(), &headers, body)
+                .await
+        }));
+    }
+    let all = u32::try_from(at_once).unwrap();
+    reading.acquire_many(all).await.unwrap().forget();
+
+    let (body, read) = pieces(1, SITE);
+    let refused = world
+        .deploy_as(&world.ada(), &world.path(), &[], body)
+        .await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.code(), "SERVICE_UNAVAILABLE");
+    assert_eq!(refused.headers["retry-after"], "5");
+    assert!(!read.load(std::sync::atomic::Ordering::Relaxed));
+
+    end.add_permits(at_once);
+    for answer in running {
+        assert_eq!(answer.await.unwrap().status, StatusCode::ACCEPTED);
+    }
+    let later = world.deploy(&[], SITE).await;
+    assert_eq!(later.status, StatusCode::ACCEPTED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_stops_coming_gives_its_turn_back() {
+    let world = World::new().await;
+    let never = Arc::new(Semaphore::new(0));
+    for _ in 0..=Limits::default().uploads_at_once {
+        let body = unending(&never, &Arc::new(Semaphore::new(0)));
+        let late = world
+            .deploy_as(&world.ada(), &world.path(), &[], body)
+            .await;
+        assert_eq!(late.status, StatusCode::BAD_REQUEST);
+        assert_eq!(late.code(), "BAD_REQUEST");
+    }
+    assert_eq!(world.deploy(&[], SITE).await.status, StatusCode::ACCEPTED);
 }

@@ -298,6 +298,17 @@ pub(crate) fn pieces(count: usize, piece: &'static [u8]) -> (Body, Arc<AtomicBoo
     (body.boxed_unsync(), read)
 }
 
+/// A body of a site that goes on for as long as its client wants: give the client's permit to end it.
+pub(crate) fn unending(reading: &Arc<Semaphore>, end: &Arc<Semaphore>) -> Body {
+    let (reading, end) = (reading.clone(), end.clone());
+    let frames = stream::once(async move {
+        reading.add_permits(1);
+        end.acquire().await.unwrap().forget();
+        Ok(Frame::data(Bytes::from_static(SITE)))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
 pub(crate) fn nothing() -> Body {
     empty_body()
 }

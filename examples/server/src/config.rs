@@ -87,6 +87,19 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
+    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, addresses or ranges [default: none].
+    #[arg(
+        long,
+        env = "CORE_TRUSTED_PROXIES",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trusted_proxies: Option<Vec<String>>,
+    /// The address people reach IAM at; https binds its cookies to https [default: the address it listens on].
+    #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) iam_public_url: Option<String>,
     /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
     #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,6 +140,10 @@ pub(crate) struct Config {
     pub(crate) public_routes: Vec<String>,
     /// Trusted web origins.
     pub(crate) allowed_origins: Vec<String>,
+    /// Proxies whose word on the client's address is believed.
+    pub(crate) trusted_proxies: Vec<String>,
+    /// Where people reach IAM, when that is not where it listens.
+    pub(crate) iam_public_url: Option<String>,
     /// How long the local provider waits around each change.
     pub(crate) local_latency: Option<Duration>,
 }
@@ -219,8 +236,29 @@ impl Config {
             services,
             public_routes: options.public_routes.unwrap_or_default(),
             allowed_origins: options.allowed_origins.unwrap_or_default(),
+            trusted_proxies: options.trusted_proxies.unwrap_or_default(),
+            iam_public_url: options.iam_public_url.map(public_url).transpose()?,
             local_latency: options.local_latency_ms.map(Duration::from_millis),
         })
+    }
+}
+
+/// An address such as `https://iam.example.org`, without a path.
+fn public_url(url: String) -> Result<String, ConfigError> {
+    let url = url.trim_end_matches('/').to_owned();
+    let uri: Option<http::Uri> = url.parse().ok();
+    let fits = uri.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.path() == "/"
+            && uri.query().is_none()
+    });
+    if fits {
+        Ok(url)
+    } else {
+        Err(wrong(
+            "iam_public_url",
+            "is not of the form https://iam.example.org",
+        ))
     }
 }
 
@@ -308,6 +346,22 @@ mod tests {
     fn beyond_loopback_a_service_key_is_demanded() {
         assert!(load(&["--bind", "0.0.0.0"]).is_err());
         assert!(load(&["--bind", "0.0.0.0", "--auth-api-key", "k"]).is_ok());
+    }
+
+    #[test]
+    fn the_public_address_of_iam_is_an_origin() {
+        let url = |url| load(&["--iam-public-url", url]).map(|config| config.iam_public_url);
+        let good = Some("https://iam.example.org".to_owned());
+        assert_eq!(url("https://iam.example.org/").unwrap(), good);
+        for bad in [
+            "iam.example.org",
+            "ftp://a",
+            "https://a/b",
+            "https://a?b",
+            "",
+        ] {
+            assert!(url(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -108,9 +108,11 @@ fn builder(config: &Config, listeners: &Listeners) -> std::io::Result<SuiteBuild
     if let Some(key) = &config.auth_api_key {
         builder = builder.service_key(key);
     }
-    if let Some(iam) = listeners.addresses()?.get("iam") {
+    let listening = listeners.addresses()?.get("iam").cloned();
+    if let Some(iam) = config.iam_public_url.clone().or(listening) {
         builder = builder.iam_url(iam);
     }
+    builder = builder.trusted_proxies(config.trusted_proxies.clone());
     builder = builder.site_port(listeners.site_port()?);
     if let Some(latency) = config.local_latency {
         builder = builder.local_latency(latency);

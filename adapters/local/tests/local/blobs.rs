@@ -1,5 +1,8 @@
 //! Bytes by key, in a folder and in memory.
 
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
 use core_domain::port::{BlobError, Blobs, MemoryBlobs};
 use core_local::FileBlobs;
 
@@ -64,4 +67,27 @@ async fn a_reader_sees_the_old_or_the_new_bytes_whole() {
         assert!(bytes.iter().all(|byte| *byte == bytes[0]));
     }
     writer.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_put_long_ago_is_told_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(folder.path()).await.unwrap();
+    let day = Duration::from_secs(24 * 60 * 60);
+    for key in ["old", "replaced", "new"] {
+        blobs.put(key, b"bytes".to_vec()).await.unwrap();
+    }
+    for name in ["old", "replaced", ".lock", ".in-use"] {
+        let path = folder.path().join(name);
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        file.set_modified(UNIX_EPOCH + day).unwrap();
+    }
+    blobs.put("replaced", b"again".to_vec()).await.unwrap();
+    assert_eq!(blobs.older_than(day).await.unwrap(), ["old"]);
+    blobs.remove("old").await.unwrap();
+    assert!(blobs.older_than(day).await.unwrap().is_empty());
 }

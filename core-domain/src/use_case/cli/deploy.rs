@@ -49,13 +49,16 @@ pub enum Deployed {
     Before(Stored<Deployment>),
 }
 
+/// What the keys of uploads begin with.
+pub(super) const BLOB_PREFIX: &str = "deploy-";
+
 /// Where the upload of a deployment waits for its job.
 #[must_use]
 pub fn blob_key(deployment: &DeploymentId) -> String {
     let text = deployment.as_str().to_ascii_lowercase();
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
-    format!("deploy-{text}")
+    format!("{BLOB_PREFIX}{text}")
 }
 
 /// Tells whether the caller may deploy to the platform now; ask before an upload is read.

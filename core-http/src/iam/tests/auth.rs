@@ -1,8 +1,12 @@
 //! Sign-up, sign-in, look-up, sign-out: the wire.
 
+use std::net::SocketAddr;
+
+use http::Request;
 use serde_json::{Value, json};
 
-use super::world::{KEY, PASSWORD, World};
+use super::world::{Answer, KEY, PASSWORD, World};
+use crate::kernel::{PeerAddr, bytes_body};
 
 #[tokio::test]
 async fn signing_up_makes_a_user_and_a_session_that_cookie_and_bearer_both_show() {
@@ -301,4 +305,74 @@ async fn no_answer_and_no_audit_entry_holds_a_secret() {
     for secret in [&*answer.token(), PASSWORD, KEY, "plain:"] {
         assert!(!entries.contains(secret));
     }
+}
+
+#[tokio::test]
+async fn a_password_fits_however_the_keyboard_writes_its_letters() {
+    let world = World::new();
+    let composed =
+        json!({ "name": "A", "email": "ada@example.org", "password": "caf\u{e9} au lait" });
+    world
+        .post("/api/auth/sign-up/email", &[], &composed)
+        .await
+        .expect(200);
+    let decomposed = "cafe\u{301} au lait";
+    world
+        .sign_in("ada@example.org", decomposed)
+        .await
+        .expect(200);
+    let short =
+        json!({ "name": "E", "email": "eve@example.org", "password": "e\u{301}".repeat(7) });
+    let short = world
+        .post("/api/auth/sign-up/email", &[], &short)
+        .await
+        .expect(400);
+    assert_eq!(short.body["code"], "PASSWORD_TOO_SHORT");
+}
+
+/// Signs in from a client behind the proxy that is trusted here.
+async fn sign_in_from(world: &World, client: &str, email: &str, password: &str) -> Answer {
+    let body = json!({ "email": email, "password": password });
+    let request = Request::post("/api/auth/sign-in/email")
+        .extension(PeerAddr(SocketAddr::from(([192, 0, 2, 1], 4_000))))
+        .header("x-forwarded-for", format!("6.6.6.6, {client}"))
+        .body(bytes_body(body.to_string()));
+    Answer::of(world.iam.answer(request.unwrap()).await).await
+}
+
+#[tokio::test]
+async fn nobody_tries_passwords_without_end_and_nobody_else_is_held_up_by_it() {
+    let world = World::new();
+    let (ada, client) = ("ada@example.org", "203.0.113.9");
+    world.sign_up(ada).await.expect(200);
+    for _ in 0..40 {
+        sign_in_from(&world, client, ada, PASSWORD)
+            .await
+            .expect(200);
+    }
+    for _ in 0..30 {
+        sign_in_from(&world, client, ada, "wrong horse battery")
+            .await
+            .expect(401);
+    }
+    let refused = sign_in_from(&world, client, "ADA@example.org", PASSWORD)
+        .await
+        .expect(429);
+    assert_eq!(refused.body["code"], "RATE_LIMITED");
+    assert_eq!(
+        refused.body["message"],
+        "Too many requests. Please try again later."
+    );
+    assert_eq!(refused.headers["retry-after"], "60");
+    assert_eq!(refused.headers["x-retry-after"], "60");
+    sign_in_from(&world, "203.0.113.10", ada, PASSWORD)
+        .await
+        .expect(200);
+    sign_in_from(&world, client, "eve@example.org", PASSWORD)
+        .await
+        .expect(401);
+    world.clock.advance(std::time::Duration::from_secs(60));
+    sign_in_from(&world, client, ada, PASSWORD)
+        .await
+        .expect(200);
 }

@@ -68,3 +68,26 @@ async fn a_cookie_that_is_bare_or_wrongly_signed_is_no_session() {
             .expect(401);
     }
 }
+
+#[tokio::test]
+async fn a_program_may_use_its_cookie_on_the_suites_own_routes_but_no_foreign_page_may() {
+    let world = World::new();
+    let cookie = world.sign_up("ada@example.org").await.expect(200).cookie();
+    let setup = "/api/core/org-setup";
+    let body = json!({ "name": "Engines", "slug": "engines" });
+    for said in [
+        ("origin", "null"),
+        ("origin", "http://evil.test"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("sec-fetch-site", "é"),
+    ] {
+        let headers = [("cookie", cookie.as_str()), said];
+        world.post(setup, &headers, &body).await.expect(403);
+    }
+    let cookie = ("cookie", cookie.as_str());
+    world.post(setup, &[cookie], &body).await.expect(201);
+    let other = json!({ "name": "Looms", "slug": "looms" });
+    let same = [cookie, ("sec-fetch-site", "same-origin")];
+    world.post(setup, &same, &other).await.expect(201);
+}

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use core_domain::gateway::{Credential, Secret};
+use core_domain::gateway::{Credential, Secret, TrustedProxies};
 use core_domain::kernel::{Caller, Clock, Role};
+use http::Request;
 use serde_json::json;
 
 use super::super::{IamConfig, SessionAuthority};
 use super::world::{PASSWORD, World};
 use crate::gateway::{Authority, AuthorityError};
+use crate::kernel::empty_body;
 
 fn authority(world: &World) -> SessionAuthority {
     let config = IamConfig {
         secret: b"a secret of thirty-two bytes ...".to_vec(),
         base_url: super::world::ORIGIN.to_owned(),
         trusted_origins: Vec::new(),
+        trusted_proxies: TrustedProxies::default(),
     };
     SessionAuthority::new(world.app.store.clone(), &config)
 }
@@ -90,4 +93,41 @@ async fn use_through_the_gateway_keeps_a_session_alive() {
         gateway.resolve(&key).await.unwrap_err(),
         AuthorityError::Refused
     );
+}
+
+#[tokio::test]
+async fn whom_the_gateway_did_not_ask_is_known_by_the_session_and_whom_it_knows_is_not() {
+    let world = World::new();
+    let session = world.sign_up("ada@example.org").await.expect(200);
+    let bearer = format!("Bearer {}", session.token());
+    let service = |name: &str| Caller::Service {
+        name: name.to_owned(),
+    };
+    for (said, header, expected) in [
+        (Caller::Anonymous, Some(("cookie", session.cookie())), 200),
+        (
+            Caller::Anonymous,
+            Some(("authorization", bearer.clone())),
+            200,
+        ),
+        (Caller::Anonymous, None, 401),
+        (
+            service("unauthenticated"),
+            Some(("cookie", session.cookie())),
+            200,
+        ),
+        (service("unauthenticated"), None, 401),
+        (
+            service("service-key"),
+            Some(("cookie", session.cookie())),
+            401,
+        ),
+    ] {
+        let mut request = Request::get("/api/core/session").extension(said.clone());
+        if let Some((name, value)) = &header {
+            request = request.header(*name, value);
+        }
+        let answer = world.iam.answer(request.body(empty_body()).unwrap()).await;
+        assert_eq!(answer.status(), expected, "{said:?} {header:?}");
+    }
 }

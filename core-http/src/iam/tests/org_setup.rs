@@ -71,7 +71,7 @@ async fn only_a_cookie_sets_up_an_organization() {
     world
         .post("/api/core/org-setup", &[("cookie", &cookie)], &body)
         .await
-        .expect(403);
+        .expect(201);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{PASSWORD, World};
+use super::world::{KEY, PASSWORD, World};
 
 #[tokio::test]
 async fn one_sees_and_ends_ones_own_sessions_alone() {
@@ -144,4 +144,31 @@ async fn the_enriched_session_shows_role_tenant_and_suspension() {
         .await
         .expect(200);
     assert_eq!(unknown.body, json!({ "valid": false }));
+}
+
+#[tokio::test]
+async fn of_what_is_told_about_the_clients_address_only_a_trusted_callers_own_word_is_believed() {
+    let world = World::new();
+    let key = format!("Bearer {KEY}");
+    let key = ("authorization", key.as_str());
+    let told = ("x-forwarded-for", "6.6.6.6, 203.0.113.9");
+    let by_gateway = ("x-core-client-ip", "2001:db8::1");
+    for (n, (headers, expected)) in [
+        (&[key, told][..], "203.0.113.9"),
+        (&[key, told, by_gateway], "2001:db8::1"),
+        (&[key, ("x-forwarded-for", "1.2.3.4, nonsense")], ""),
+        (&[told, by_gateway], ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let email = format!("ada{n}@example.org");
+        let body = json!({ "name": "Ada", "email": email, "password": PASSWORD });
+        let path = "/api/auth/sign-up/email";
+        let cookie = world.post(path, headers, &body).await.expect(200).cookie();
+        let found = world
+            .get("/api/auth/get-session", &[("cookie", &cookie)])
+            .await;
+        assert_eq!(found.body["session"]["ipAddress"], expected, "{headers:?}");
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use core_domain::gateway::TrustedProxies;
 use core_domain::iam::OrganizationType;
 use core_domain::kernel::{
     Context, ManualClock, Name, PlatformId, RequestInfo, SeededEntropy, Slug, Timestamp, UserId,
@@ -12,12 +13,12 @@ use core_domain::port::{BlobError, Blobs, Mode, NoWake, PasswordError, PasswordH
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::iam::{NewOrganization, create_organization_with_owner};
 use core_storage::memory::{MemoryConfig, open};
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::super::{IamConfig, service};
-use crate::kernel::{App, InFlight, Service, ServiceKey, bytes_body};
+use crate::kernel::{App, Body, InFlight, Service, ServiceKey, bytes_body};
 
 pub(super) const KEY: &str = "key-of-the-services";
 pub(super) const ORIGIN: &str = "http://iam.test";
@@ -69,6 +70,16 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    pub(super) async fn of(response: Response<Body>) -> Self {
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        }
+    }
+
     #[track_caller]
     pub(super) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{}", self.body);
@@ -116,6 +127,7 @@ impl World {
             secret: b"a secret of thirty-two bytes ...".to_vec(),
             base_url: ORIGIN.to_owned(),
             trusted_origins: Vec::new(),
+            trusted_proxies: TrustedProxies::parse(["192.0.2.1"]).unwrap(),
         };
         let iam = service(Arc::clone(&app), &config).unwrap();
         Self { clock, app, iam }
@@ -133,13 +145,7 @@ impl World {
             request = request.header(*name, *value);
         }
         let request = request.body(bytes_body(body.into())).unwrap();
-        let (parts, body) = self.iam.answer(request).await.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-        }
+        Answer::of(self.iam.answer(request).await).await
     }
 
     pub(super) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
