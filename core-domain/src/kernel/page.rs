@@ -36,6 +36,16 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
+    /// A page of nothing, for callers who reach nothing.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self {
+            items: Vec::new(),
+            next: None,
+            total: 0,
+        }
+    }
+
     /// The same page of other things.
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
         Page {

@@ -105,6 +105,7 @@ impl HttpUpstream {
         }
         headers.insert(AUTHORIZATION, key.clone());
         let membership = caller.membership();
+        let operates = membership.filter(|m| m.operates);
         let lines = [
             (
                 header_names::USER_ID,
@@ -119,10 +120,7 @@ impl HttpUpstream {
                 header_names::ORGANIZATION_ID,
                 membership.map(|m| m.organization_id.as_str()),
             ),
-            (
-                header_names::OPERATOR,
-                membership.filter(|m| m.operates).map(|_| "true"),
-            ),
+            (header_names::OPERATOR, operates.map(|_| "true")),
             (
                 header_names::CLIENT_IP,
                 client.map(|client| client.0.as_str()),

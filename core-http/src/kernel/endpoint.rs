@@ -201,6 +201,19 @@ impl Row {
         self.in_unit(Mode::Read, handler)
     }
 
+    /// As [`Self::reads`], for a handler that asks the store one question: no transaction is opened for it.
+    #[must_use]
+    pub fn reads_once<P, Q, B, T, H>(self, handler: H) -> Endpoint
+    where
+        P: PathParams,
+        Q: DeserializeOwned + JsonSchema + Send + 'static,
+        B: DeserializeOwned + JsonSchema + Send + 'static,
+        T: Serialize + JsonSchema + Send + Sync + 'static,
+        H: for<'a> UnitHandler<'a, P, Q, B, T>,
+    {
+        self.in_unit(Mode::Auto, handler)
+    }
+
     /// Ends the row with a handler that writes: change, audit, idempotent answer and outbox are one commit. The handler
     /// is run again when the unit lost a race, so it must have no effect outside it.
     #[must_use]

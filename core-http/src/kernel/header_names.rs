@@ -16,7 +16,7 @@ pub(crate) const ORGANIZATION_ID: &str = "x-core-organization-id";
 /// `true` when that organization operates the installation.
 pub(crate) const OPERATOR: &str = "x-core-operator";
 
-/// The address of the client that user has.
+/// The client's address as the gateway knows it.
 pub(crate) const CLIENT_IP: &str = "x-core-client-ip";
 
 /// The request id as the gateway tells it to a service.

@@ -58,7 +58,7 @@ fn platform_endpoints() -> Vec<Endpoint> {
             .writes(platforms::create),
         get("/api/v1/platforms/{platformId}", "getPlatform")
             .summary("Shows a platform.")
-            .reads(platforms::show),
+            .reads_once(platforms::show),
         patch("/api/v1/platforms/{platformId}", "updatePlatform")
             .summary("Changes a platform.")
             .refuses(&[Code::VersionConflict, Code::InvalidState, Code::SlugTaken])

@@ -1,6 +1,6 @@
 //! Looking at jobs: one, and lists of them.
 
-use core_domain::kernel::{Caller, PermissionSet, Role};
+use core_domain::kernel::{Caller, PermissionSet, Role, UserId};
 use core_http::kernel::testing::{call_with, member, operator};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -86,6 +86,20 @@ async fn a_foreign_job_is_not_found_exactly_as_a_missing_one() {
         world.get("/jobs", &Caller::Anonymous).await.status,
         StatusCode::UNAUTHORIZED
     );
+}
+
+#[tokio::test]
+async fn whoever_has_no_platform_yet_has_no_jobs() {
+    let world = World::new();
+    world.job("p1").await;
+    let newcomer = Caller::User {
+        user_id: UserId::parse("nina").unwrap(),
+        session_id: None,
+        membership: None,
+    };
+    let list = world.get("/jobs", &newcomer).await;
+    assert_eq!(list.status, StatusCode::OK, "{}", list.json);
+    assert_eq!(list.json["data"], json!([]));
 }
 
 #[tokio::test]

@@ -181,13 +181,7 @@ pub async fn list_platforms(
             organization_id: own.organization_id.clone(),
             platform_id: own.platform_id.clone(),
         },
-        None => {
-            return Ok(Page {
-                items: Vec::new(),
-                next: None,
-                total: 0,
-            });
-        }
+        None => return Ok(Page::empty()),
     };
     Ok(uow.platforms().page(&query, page).await?)
 }
