@@ -21,6 +21,7 @@ mod json;
 mod lists;
 mod openapi;
 mod output;
+mod pages;
 mod parse;
 mod patch;
 mod pipeline;
