@@ -15,7 +15,7 @@ pub struct IamConfig {
     pub secret: Vec<u8>,
     /// The address people reach IAM at: `https://iam.example.org`. With https, cookies are bound to https.
     pub base_url: String,
-    /// Origins besides that of `base_url` whose pages may use IAM's cookies: `https://app.example.org`.
+    /// Origins besides that of `base_url` whose pages may call IAM with its cookies: `https://app.example.org`.
     pub trusted_origins: Vec<String>,
     /// Proxies before IAM whose `X-Forwarded-For` is believed.
     pub trusted_proxies: TrustedProxies,
@@ -51,6 +51,11 @@ impl Iam {
             names: CookieNames::for_url(&config.base_url),
             origins: origins.filter_map(|url| origin_of(url)).collect(),
         }
+    }
+
+    /// The origins whose pages may use our cookies, as browsers write them.
+    pub(super) fn trusted_origins(&self) -> &[String] {
+        &self.origins
     }
 
     /// Whether pages of this origin may use our cookies.

@@ -38,7 +38,7 @@ impl Identify for IdentifySessions {
 
 /// The `Authorization` header, unless it is in another scheme: what a proxy before us wants to know says nothing of
 /// sessions.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<&HeaderValue> {
+fn bearer(headers: &HeaderMap) -> Option<&HeaderValue> {
     let value = headers.get(header::AUTHORIZATION)?;
     let scheme = value.as_bytes().split(|byte| *byte == b' ').next()?;
     scheme.eq_ignore_ascii_case(b"bearer").then_some(value)

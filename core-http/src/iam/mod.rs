@@ -44,6 +44,7 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
     Service::builder("iam", app, endpoints(&iam))
         .identify(Arc::new(identify))
         .behind(config.trusted_proxies.clone())
+        .open_to_pages_of(iam.trusted_origins().to_vec())
         .better_auth_errors_below(AUTH_ROUTES)
         .build()
 }

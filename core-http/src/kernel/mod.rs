@@ -24,6 +24,7 @@ mod json;
 mod lists;
 mod openapi;
 mod output;
+mod pages;
 mod parse;
 mod patch;
 mod pipeline;

@@ -28,12 +28,12 @@ const MOST_OF_USER_AGENT: usize = 512;
 pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
     let is_head = request.method() == Method::HEAD;
-    let mut style = default_style(service, request.uri().path());
-    let outcome = AssertUnwindSafe(handle(service, request, &id, &mut style))
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
-    let mut response = outcome.unwrap_or_else(|error| error_response(&error, &id, style));
+    let origin = service.pages.origin_of(request.headers());
+    let mut response = match service.pages.preflight(&request) {
+        Some(response) => response,
+        None => handled(service, request, &id).await,
+    };
+    service.pages.allow(origin, response.headers_mut());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response
             .headers_mut()
@@ -44,6 +44,15 @@ pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<
     } else {
         response
     }
+}
+
+async fn handled(service: &Inner, request: Request<Body>, id: &str) -> Response<Body> {
+    let mut style = default_style(service, request.uri().path());
+    let outcome = AssertUnwindSafe(handle(service, request, id, &mut style))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
+    outcome.unwrap_or_else(|error| error_response(&error, id, style))
 }
 
 fn default_style(service: &Inner, path: &str) -> ErrorStyle {

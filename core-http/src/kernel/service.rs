@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 
+use super::pages::Pages;
 use super::router::{Mount, Router};
 use super::{App, Body, BoxError, Endpoint, Identify, ServiceKeyOnly, openapi, pipeline};
 
@@ -44,6 +45,7 @@ pub(super) struct Inner {
     pub(super) router: Router,
     pub(super) identify: Arc<dyn Identify>,
     pub(super) proxies: TrustedProxies,
+    pub(super) pages: Pages,
     pub(super) better_auth: Option<&'static str>,
     pub(super) openapi: String,
 }
@@ -61,6 +63,7 @@ pub struct ServiceBuilder {
     mounts: Vec<Mount>,
     identify: Arc<dyn Identify>,
     proxies: TrustedProxies,
+    pages: Pages,
     better_auth: Option<&'static str>,
 }
 
@@ -84,6 +87,14 @@ impl ServiceBuilder {
     #[must_use]
     pub fn behind(mut self, proxies: TrustedProxies) -> Self {
         self.proxies = proxies;
+        self
+    }
+
+    /// Lets pages of these origins call, with their cookies: exactly as browsers write them, `https://app.example.org`.
+    /// None, when not said; a gateway before the service speaks for itself.
+    #[must_use]
+    pub fn open_to_pages_of(mut self, origins: Vec<String>) -> Self {
+        self.pages = Pages(origins);
         self
     }
 
@@ -126,6 +137,7 @@ impl ServiceBuilder {
             router,
             identify: self.identify,
             proxies: self.proxies,
+            pages: self.pages,
             better_auth: self.better_auth,
             openapi,
         })))
@@ -143,6 +155,7 @@ impl Service {
             mounts: Vec::new(),
             identify: Arc::new(ServiceKeyOnly),
             proxies: TrustedProxies::default(),
+            pages: Pages::default(),
             better_auth: None,
         }
     }

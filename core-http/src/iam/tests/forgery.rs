@@ -91,3 +91,56 @@ async fn a_program_may_use_its_cookie_on_the_suites_own_routes_but_no_foreign_pa
     let same = [cookie, ("sec-fetch-site", "same-origin")];
     world.post(setup, &same, &other).await.expect(201);
 }
+
+#[tokio::test]
+async fn pages_of_a_trusted_origin_may_ask_and_read_and_no_others() {
+    let world = World::new();
+    let setup = "/api/core/org-setup";
+    let wants = ("access-control-request-method", "POST");
+    let asked = [("origin", ORIGIN), wants];
+    let told = world.send("OPTIONS", setup, &asked, "").await.expect(204);
+    for (name, value) in [
+        ("access-control-allow-origin", ORIGIN),
+        ("access-control-allow-credentials", "true"),
+        (
+            "access-control-allow-methods",
+            "GET, POST, PUT, PATCH, DELETE, OPTIONS",
+        ),
+        (
+            "access-control-allow-headers",
+            "Content-Type, Authorization, X-Request-Id",
+        ),
+        ("access-control-max-age", "600"),
+        ("vary", "Origin"),
+    ] {
+        assert_eq!(told.headers[name], value, "{name}");
+    }
+    let refused = world
+        .post(setup, &[("origin", ORIGIN)], &json!({}))
+        .await
+        .expect(401);
+    assert_eq!(refused.headers["access-control-allow-origin"], ORIGIN);
+
+    for origin in [
+        "http://evil.test",
+        "http://iam.test.evil.test",
+        "null",
+        "HTTP://IAM.TEST",
+    ] {
+        let asked = [("origin", origin), wants];
+        let told = world.send("OPTIONS", setup, &asked, "").await.expect(204);
+        let read = world
+            .get("/health", &[("origin", origin)])
+            .await
+            .expect(200);
+        for answer in [told, read] {
+            let said = answer
+                .headers
+                .keys()
+                .any(|name| name.as_str().starts_with("access-control-"));
+            assert!(!said, "{origin}");
+            assert_eq!(answer.headers["vary"], "Origin");
+        }
+    }
+    world.send("OPTIONS", setup, &[], "").await.expect(405);
+}

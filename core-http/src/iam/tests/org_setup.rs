@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::world::{KEY, ORIGIN, World};
+use super::world::{KEY, ORIGIN, PASSWORD, World};
 
 #[tokio::test]
 async fn whoever_sets_up_an_organization_owns_it_and_acts_for_it_at_once() {
@@ -55,21 +55,27 @@ async fn only_a_cookie_sets_up_an_organization() {
             .expect(401);
         assert_eq!(refused.body["error"]["code"], "UNAUTHORIZED");
     }
-    let both = [
-        ("cookie", &*cookie),
-        ("origin", ORIGIN),
-        ("authorization", &*bearers[0]),
-    ];
-    world
-        .post("/api/core/org-setup", &both, &body)
-        .await
-        .expect(401);
+    let other = world.sign_in("ada@example.org", PASSWORD).await.expect(200);
+    let other = format!("Bearer {}", other.token());
+    for bearer in bearers[1..].iter().chain([&other]) {
+        let both = [("cookie", &*cookie), ("authorization", bearer.as_str())];
+        world
+            .post("/api/core/org-setup", &both, &body)
+            .await
+            .expect(401);
+    }
     world
         .post("/api/core/org-setup", &[], &body)
         .await
         .expect(401);
     world
         .post("/api/core/org-setup", &[("cookie", &cookie)], &body)
+        .await
+        .expect(201);
+    let both = [("cookie", &*cookie), ("authorization", &*bearers[0])];
+    let looms = json!({ "name": "Looms", "slug": "looms" });
+    world
+        .post("/api/core/org-setup", &both, &looms)
         .await
         .expect(201);
 }
