@@ -74,15 +74,15 @@
 //! - `Output::new(x).version(stored.version())` on single records; `cx.expects(&stored)?` in `PATCH`, `PUT` and `DELETE`
 //!   after reading the record obeys `If-Match`.
 //! - `Output<()>` is 204; `.status(..)` picks another of the row's success statuses.
-//! - Fields that a `PATCH` may unset are [`kernel::Patch`]; lists are [`kernel::ListP1`] to [`kernel::ListP5`] or [`kernel::Counted`].
+//! - Fields that a `PATCH` may unset are [`kernel::Patch`]; lists are [`kernel::ListP1`], [`kernel::ListP2`], [`kernel::ListP4`] or
+//!   [`kernel::Counted`].
 //! - Errors are the domain's; a new code gets its status in `kernel/status.rs`.
 //!
 //! Slow work (hashing, calls outside) has no place in a unit: end the row with `.plain(handler)`, an
 //! `async fn(&Cx, Input<..>) -> Result<Output<T>>` that opens units with `core_domain::port::transact` on
 //! `cx.app.store` and calls `cx.keep(uow, &output)` in the last one, which stores the answer for the idempotency key.
 //! A `GET` with `wait` is such a row too: [`kernel::hold`] looks until what is seen has ended.
-//! Uploads that are answered with JSON end with `.uploads(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Output<T>>`.
-//! Other streams (events, pages) end with `.raw(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Response<Body>>`.
+//! Uploads end with `.uploads(handler)`, an `async fn(&Cx, RawInput<P, Q>) -> Result<Output<T>>`.
 //!
 //! # How to add a service
 //! A folder with `pub fn endpoints() -> Vec<Endpoint>` and a function that makes the [`kernel::Service`]: paths are the

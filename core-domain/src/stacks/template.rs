@@ -28,7 +28,7 @@ pub struct StackTemplate {
     pub icon: Option<String>,
     /// The field it belongs to.
     pub domain: Option<String>,
-    /// The version to use when none is named; see [`crate::use_case::stacks::latest`].
+    /// The version to use when none is named.
     pub latest_version: Option<String>,
     /// Whether it is offered.
     pub status: TemplateStatus,

@@ -8,6 +8,7 @@ use core_domain::kernel::{Code, Context, DeploymentId, Error, Issue, PlatformId,
 use core_domain::port::{Mode, SiteArchives, Stored, transact};
 use core_domain::registry::Deployment;
 use core_domain::use_case::cli::{self, Deploy, Deployed, blob_key};
+use core_domain::use_case::registry::look_up_deployment;
 use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode};
 
@@ -152,7 +153,7 @@ async fn queue_once(app: &App, cx: &Context, wanted: &Deploy) -> Result<Deployed
 /// The deployment, if it is stored. When that cannot be told the upload stays.
 async fn find(app: &App, id: &DeploymentId) -> Result<Option<Stored<Deployment>>> {
     let mut uow = app.store.begin(Mode::Auto).await?;
-    Ok(uow.deployments().get(id.as_str()).await?)
+    look_up_deployment(uow.as_mut(), id).await
 }
 
 fn answer(deployed: Deployed) -> Output<DeployShape> {

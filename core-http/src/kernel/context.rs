@@ -42,7 +42,7 @@ pub struct Cx {
     pub headers: HeaderMap,
     /// The idempotency key of this write, if it has one and the caller is known.
     pub claim: Option<Claim>,
-    /// What identifies the request under its idempotency key; empty for raw bodies.
+    /// What identifies the request under its idempotency key; empty for uploads.
     pub request_hash: String,
     /// The first success status of the row.
     pub(crate) success: StatusCode,
@@ -92,7 +92,7 @@ impl Cx {
         }
     }
 
-    /// Stores the answer under the idempotency key, in the unit of the change. For `plain` and `raw` handlers, which
+    /// Stores the answer under the idempotency key, in the unit of the change. For `plain` handlers, which
     /// open their units themselves; does nothing without a key.
     ///
     /// # Errors

@@ -2,125 +2,23 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Code, Result};
-use core_domain::port::{Mode, UnitOfWork};
-use futures_util::future::BoxFuture;
-use http::{Method, Response, StatusCode};
+use core_domain::kernel::Code;
+use core_domain::port::Mode;
+use http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::check::Checker;
-use super::parse::{Parsed, is_unit};
-use super::{Access, Body, Cx, ErrorStyle, Input, Output, PathParams, RawInput, Reply};
+use super::handler::{Handler, plain_run, unit_run, upload_run};
+use super::parse::is_unit;
+use super::{
+    Access, ErrorStyle, PathParams, PlainHandler, RawInput, Reply, UnitHandler, UploadHandler,
+};
 
 /// The content type of bytes nothing is known of.
 const ANY_BYTES: &str = "application/octet-stream";
-
-/// A handler in a unit of work: `async fn(&Cx, &mut dyn UnitOfWork, Input<P, Q, B>) -> Result<Output<T>>`.
-pub trait UnitHandler<'a, P, Q, B, T>: Send + Sync + 'static {
-    /// What the function answers.
-    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
-
-    /// Calls the function.
-    fn call(
-        &self,
-        cx: &'a Cx,
-        uow: &'a mut (dyn UnitOfWork + 'a),
-        input: Input<P, Q, B>,
-    ) -> Self::Answer;
-}
-
-impl<'a, F, A, P, Q, B, T> UnitHandler<'a, P, Q, B, T> for F
-where
-    F: Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), Input<P, Q, B>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Output<T>>> + Send + 'a,
-{
-    type Answer = A;
-
-    fn call(&self, cx: &'a Cx, uow: &'a mut (dyn UnitOfWork + 'a), input: Input<P, Q, B>) -> A {
-        self(cx, uow, input)
-    }
-}
-
-/// A handler that opens its units itself: `async fn(&Cx, Input<P, Q, B>) -> Result<Output<T>>`.
-pub trait PlainHandler<'a, P, Q, B, T>: Send + Sync + 'static {
-    /// What the function answers.
-    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
-
-    /// Calls the function.
-    fn call(&self, cx: &'a Cx, input: Input<P, Q, B>) -> Self::Answer;
-}
-
-impl<'a, F, A, P, Q, B, T> PlainHandler<'a, P, Q, B, T> for F
-where
-    F: Fn(&'a Cx, Input<P, Q, B>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Output<T>>> + Send + 'a,
-{
-    type Answer = A;
-
-    fn call(&self, cx: &'a Cx, input: Input<P, Q, B>) -> A {
-        self(cx, input)
-    }
-}
-
-/// A handler of streams: `async fn(&Cx, RawInput<P, Q>) -> Result<Response<Body>>`.
-pub trait RawHandler<'a, P, Q>: Send + Sync + 'static {
-    /// What the function answers.
-    type Answer: Future<Output = Result<Response<Body>>> + Send + 'a;
-
-    /// Calls the function.
-    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> Self::Answer;
-}
-
-impl<'a, F, A, P, Q> RawHandler<'a, P, Q> for F
-where
-    F: Fn(&'a Cx, RawInput<P, Q>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Response<Body>>> + Send + 'a,
-{
-    type Answer = A;
-
-    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> A {
-        self(cx, input)
-    }
-}
-
-/// A handler of uploads: `async fn(&Cx, RawInput<P, Q>) -> Result<Output<T>>`.
-pub trait UploadHandler<'a, P, Q, T>: Send + Sync + 'static {
-    /// What the function answers.
-    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
-
-    /// Calls the function.
-    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> Self::Answer;
-}
-
-impl<'a, F, A, P, Q, T> UploadHandler<'a, P, Q, T> for F
-where
-    F: Fn(&'a Cx, RawInput<P, Q>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Output<T>>> + Send + 'a,
-{
-    type Answer = A;
-
-    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> A {
-        self(cx, input)
-    }
-}
-
-type UnitRun = dyn for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Reply>>
-    + Send
-    + Sync;
-type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
-type RawRun =
-    dyn for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Response<Body>>> + Send + Sync;
-
-/// What a row does, its types forgotten.
-#[derive(Clone)]
-pub(super) enum Handler {
-    Unit(Mode, Arc<UnitRun>),
-    Plain(Arc<PlainRun>),
-    Raw(Arc<RawRun>),
-}
 
 /// Writes the schema of a type into a generator.
 pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
@@ -181,7 +79,7 @@ fn described<T: JsonSchema + 'static>() -> Option<Describe> {
 }
 
 /// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
-/// end with [`Row::reads`], [`Row::writes`], [`Row::plain`], [`Row::uploads`] or [`Row::raw`].
+/// end with [`Row::reads`], [`Row::writes`], [`Row::plain`] or [`Row::uploads`].
 #[derive(Clone, Debug)]
 pub struct Row {
     pub(super) method: Method,
@@ -195,9 +93,7 @@ pub struct Row {
     pub(super) style: ErrorStyle,
     pub(super) takes_forms: bool,
     pub(super) takes: Vec<&'static str>,
-    pub(super) gives: &'static str,
     pub(super) headers: Vec<(&'static str, Value)>,
-    pub(super) keeps_keys: bool,
 }
 
 macro_rules! methods {
@@ -225,9 +121,7 @@ impl Row {
             style: ErrorStyle::Envelope,
             takes_forms: false,
             takes: vec![ANY_BYTES],
-            gives: ANY_BYTES,
             headers: Vec::new(),
-            keeps_keys: false,
         }
     }
 
@@ -280,17 +174,10 @@ impl Row {
         self
     }
 
-    /// The content types of bodies a raw row takes.
+    /// The content types of bodies a row of uploads takes.
     #[must_use]
     pub fn takes(mut self, content_types: &[&'static str]) -> Self {
         self.takes = content_types.to_vec();
-        self
-    }
-
-    /// The content type of what a raw row answers.
-    #[must_use]
-    pub fn gives(mut self, content_type: &'static str) -> Self {
-        self.gives = content_type;
         self
     }
 
@@ -387,16 +274,15 @@ impl Row {
     /// Ends the row with a handler of uploads: the body comes unread. The handler keeps idempotency keys itself, see
     /// [`Cx::idempotency_key`], and wakes the workers.
     #[must_use]
-    pub fn uploads<P, Q, T, H>(mut self, handler: H) -> Endpoint
+    pub fn uploads<P, Q, T, H>(self, handler: H) -> Endpoint
     where
         P: PathParams,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         T: Serialize + JsonSchema + Send + Sync + 'static,
         H: for<'a> UploadHandler<'a, P, Q, T>,
     {
-        self.keeps_keys = true;
         let handler = Arc::new(handler);
-        let run = raw_run(move |cx, parsed, body| {
+        let run = upload_run(move |cx, parsed, body| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 cx.accepts_json()?;
@@ -406,68 +292,12 @@ impl Row {
                     body,
                 };
                 let output = handler.call(cx, input).await?;
-                Ok(Reply::of(&output, cx.success)?.into_response())
+                Reply::of(&output, cx.success)
             })
         });
         let shapes = Shapes::of::<P, Q>().with_reply::<T>();
-        Endpoint::new(self, shapes, Handler::Raw(run))
+        Endpoint::new(self, shapes, Handler::Upload(run))
     }
-
-    /// Ends the row with a handler of streams: the body comes unread, and the answer is whatever it builds. It may use
-    /// `cx.claim` for idempotency; see [`super::Claim`].
-    #[must_use]
-    pub fn raw<P, Q, H>(self, handler: H) -> Endpoint
-    where
-        P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        H: for<'a> RawHandler<'a, P, Q>,
-    {
-        let handler = Arc::new(handler);
-        let run = raw_run(move |cx, parsed, body| {
-            let handler = Arc::clone(&handler);
-            Box::pin(async move {
-                let input = RawInput {
-                    path: parsed.path()?,
-                    query: parsed.query()?,
-                    body,
-                };
-                handler.call(cx, input).await
-            })
-        });
-        Endpoint::new(self, Shapes::of::<P, Q>(), Handler::Raw(run))
-    }
-}
-
-// These tell the compiler that the closures hold for every lifetime.
-fn unit_run<F>(run: F) -> Arc<UnitRun>
-where
-    F: for<'a> Fn(
-            &'a Cx,
-            &'a mut (dyn UnitOfWork + 'a),
-            &'a Parsed,
-        ) -> BoxFuture<'a, Result<Reply>>
-        + Send
-        + Sync
-        + 'static,
-{
-    Arc::new(run)
-}
-
-fn plain_run<F>(run: F) -> Arc<PlainRun>
-where
-    F: for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
-{
-    Arc::new(run)
-}
-
-fn raw_run<F>(run: F) -> Arc<RawRun>
-where
-    F: for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Response<Body>>>
-        + Send
-        + Sync
-        + 'static,
-{
-    Arc::new(run)
 }
 
 /// A row of the endpoint table, whole.
@@ -529,10 +359,10 @@ impl Endpoint {
         &self.row.success
     }
 
-    /// Tells whether the row takes a body as a stream.
+    /// Tells whether the row takes its body unread.
     #[must_use]
-    pub fn is_raw(&self) -> bool {
-        matches!(self.handler, Handler::Raw(_))
+    pub fn takes_uploads(&self) -> bool {
+        matches!(self.handler, Handler::Upload(_))
     }
 
     /// The first success status.

@@ -15,8 +15,6 @@ pub enum ErrorStyle {
     /// `{"error":{code,message,requestId,details}}`.
     #[default]
     Envelope,
-    /// The envelope without `details`.
-    NoDetails,
     /// The envelope, and `code` and `message` beside it, as better-auth's clients want.
     TopLevelCode,
     /// `{"error":code,"error_description":message}`, as RFC 6749 wants.
@@ -77,9 +75,7 @@ fn body(code: Code, message: &str, request_id: &str, details: &Value, style: Err
     error.insert("code".into(), code.as_str().into());
     error.insert("message".into(), message.into());
     error.insert("requestId".into(), request_id.into());
-    if style != ErrorStyle::NoDetails {
-        error.insert("details".into(), details.clone());
-    }
+    error.insert("details".into(), details.clone());
     let mut body = json!({ "error": error });
     if style == ErrorStyle::TopLevelCode {
         body["code"] = code.as_str().into();

@@ -1,4 +1,4 @@
-//! The list shapes P1 to P5 of the interface, and page sizes.
+//! The list shapes of the interface that have a route (P1, P2, P4), and page sizes.
 
 use core_domain::kernel::{Cursor, Page, PageRequest};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -29,32 +29,6 @@ impl<const DEFAULT: u32> JsonSchema for Limit<DEFAULT> {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "integer", "minimum": 1, "default": DEFAULT,
             "description": "How many records; more than 100 is taken as 100." })
-    }
-}
-
-/// A page size: 1 to 100, anything else is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StrictLimit<const DEFAULT: u32>(pub u32);
-
-impl<const DEFAULT: u32> Default for StrictLimit<DEFAULT> {
-    fn default() -> Self {
-        Self(DEFAULT)
-    }
-}
-
-impl<'de, const DEFAULT: u32> Deserialize<'de> for StrictLimit<DEFAULT> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        u32::deserialize(deserializer).map(Self)
-    }
-}
-
-impl<const DEFAULT: u32> JsonSchema for StrictLimit<DEFAULT> {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        format!("StrictLimit{DEFAULT}").into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "maximum": 100, "default": DEFAULT })
     }
 }
 
@@ -152,39 +126,6 @@ impl<T> ListP2<T> {
     }
 }
 
-/// P3: the dead-letter list.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "ListP3_{T}")]
-pub struct ListP3<T> {
-    /// The records.
-    pub data: Vec<T>,
-    /// Where they stand in the list.
-    pub pagination: PaginationP3,
-}
-
-/// The pagination of P3.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PaginationP3 {
-    /// The page size.
-    pub limit: u32,
-    /// The cursor of the next page.
-    pub cursor: Option<String>,
-}
-
-impl<T> ListP3<T> {
-    /// The answer to this request.
-    #[must_use]
-    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
-        Self {
-            pagination: PaginationP3 {
-                limit: asked.limit,
-                cursor: page.next.map(|c| c.0),
-            },
-            data: page.items,
-        }
-    }
-}
-
 /// P4: records and the cursor of the next page.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ListP4_{T}")]
@@ -198,29 +139,6 @@ pub struct ListP4<T> {
 impl<T> From<Page<T>> for ListP4<T> {
     fn from(page: Page<T>) -> Self {
         Self {
-            data: page.items,
-            cursor: page.next.map(|c| c.0),
-        }
-    }
-}
-
-/// P5: as P4, and whether another page follows.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ListP5_{T}")]
-pub struct ListP5<T> {
-    /// The records.
-    pub data: Vec<T>,
-    /// The cursor of the next page.
-    pub cursor: Option<String>,
-    /// Whether another page follows.
-    pub has_more: bool,
-}
-
-impl<T> From<Page<T>> for ListP5<T> {
-    fn from(page: Page<T>) -> Self {
-        Self {
-            has_more: page.next.is_some(),
             data: page.items,
             cursor: page.next.map(|c| c.0),
         }

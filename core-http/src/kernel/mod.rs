@@ -12,6 +12,7 @@ mod context;
 mod endpoint;
 mod envelope;
 mod format;
+mod handler;
 pub(crate) mod header_names;
 mod health;
 mod hold;
@@ -38,20 +39,16 @@ pub use body::{
     Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body, read_lively_body,
 };
 pub use context::{ClientIp, Cx, ForwardedPrefix, PeerAddr};
-pub use endpoint::{
-    Endpoint, PlainHandler, RawHandler, Row, UnitHandler, UploadHandler, delete, get, patch, post,
-    put,
-};
+pub use endpoint::{Endpoint, Row, delete, get, patch, post, put};
 pub use envelope::{ErrorStyle, error_response};
+pub use handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use hold::{HowLong, Wait, hold};
 pub use idempotency::{Claim, InFlight};
 pub use identify::{Identify, ServiceKeyOnly, known_caller, unknown_caller};
 pub(crate) use identify::{UNAUTHENTICATED, was_not_asked};
 pub use input::{Input, PathParams, RawInput};
 pub use json::parse_strict;
-pub use lists::{
-    Counted, Limit, ListP1, ListP2, ListP3, ListP4, ListP5, StrictLimit, page_request,
-};
+pub use lists::{Counted, Limit, ListP1, ListP2, ListP4, page_request};
 pub use output::{Output, Reply};
 pub use patch::Patch;
 pub use request_id::request_id;

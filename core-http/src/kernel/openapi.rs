@@ -73,7 +73,7 @@ fn operation(
         let schema = described(describe, inputs);
         operation["requestBody"] =
             json!({ "content": { "application/json": { "schema": schema } } });
-    } else if endpoint.is_raw() && endpoint.method() != http::Method::GET {
+    } else if endpoint.takes_uploads() {
         operation["requestBody"] = json!({ "required": true, "content": upload(&row.takes) });
     }
     operation
@@ -175,9 +175,6 @@ fn success(endpoint: &Endpoint, status: StatusCode, outputs: &mut SchemaGenerato
             let schema = described(describe, outputs);
             json!({ "description": description, "content": { "application/json": { "schema": schema } } })
         }
-        None if endpoint.is_raw() => {
-            json!({ "description": description, "content": { endpoint.row.gives: {} } })
-        }
         _ => json!({ "description": description }),
     }
 }
@@ -208,7 +205,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     }
     if row.method != http::Method::GET {
         codes.push(Code::IdempotencyKeyReused);
-        if !row.keeps_keys {
+        if !endpoint.takes_uploads() {
             codes.push(Code::IdempotencyInProgress);
         }
     }

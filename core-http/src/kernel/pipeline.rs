@@ -13,8 +13,8 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
-use super::endpoint::Handler;
 use super::envelope::kept_body;
+use super::handler::Handler;
 use super::identify::holds_service_key;
 use super::parse::{Parsed, form_object, is_form, json_body};
 use super::service::Inner;
@@ -100,12 +100,9 @@ async fn handle(
         ..Parsed::default()
     };
     let mut cx = context(service, endpoint, &parts, caller, id, &parsed.path);
-    if let Handler::Raw(run) = &endpoint.handler {
+    if let Handler::Upload(run) = &endpoint.handler {
         check_query(endpoint, &parts, &mut parsed).and_then(refuse)?;
-        if !endpoint.row.keeps_keys {
-            cx.claim = claim(&cx)?;
-        }
-        return run(&cx, &parsed, body).await;
+        return run(&cx, &parsed, body).await.map(Reply::into_response);
     }
     cx.accepts_json()?;
     check(endpoint, &parts, sends_form, body, &mut parsed).await?;
@@ -335,7 +332,9 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
             let outcome = handler(cx, parsed).await;
             settled(cx, outcome).await
         }
-        Handler::Raw(_) => Err(Error::Internal("a raw row has its own way".to_owned())),
+        Handler::Upload(_) => Err(Error::Internal(
+            "uploads have a way of their own".to_owned(),
+        )),
     }
 }
 

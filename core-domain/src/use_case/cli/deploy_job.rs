@@ -11,7 +11,9 @@ use crate::port::{Record, SiteArchives, Stored, UnitOfWork};
 use crate::provisioning::{FailureKind, Job, JobKind, JobStep};
 use crate::registry::{Deployment, DeploymentChange, DeploymentStatus, ResourceType};
 use crate::use_case::provisioning::{NewJob, enqueue};
-use crate::use_case::registry::{MakeResource, Target, as_asked_by, change_deployment, read_input};
+use crate::use_case::registry::{
+    MakeResource, Target, as_asked_by, change_deployment, look_up_deployment, read_input,
+};
 
 pub(super) const NAME: &str = "deploy";
 
@@ -128,8 +130,7 @@ fn deploys(job: &Job) -> bool {
 
 async fn deployment_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<Stored<Deployment>>> {
     let input: DeployInput = read_input(job)?;
-    let found = uow.deployments().get(input.deployment_id.as_str()).await?;
-    Ok(found)
+    look_up_deployment(uow, &input.deployment_id).await
 }
 
 /// Ends the deployment unless it has ended, and queues what forgets its upload.

@@ -13,7 +13,9 @@ use crate::kernel::{Context, Result, Timestamp};
 use crate::port::{Mode, SiteArchives, SiteDeployment, SiteState, SiteUpload, UnitOfWork};
 use crate::provisioning::{Job, JobStep, Observation, StepContext, StepError};
 use crate::registry::{DeploymentChange, DeploymentStatus};
-use crate::use_case::registry::{MakeResource, as_asked_by, change_deployment, read_input};
+use crate::use_case::registry::{
+    MakeResource, as_asked_by, change_deployment, look_up_deployment, read_input,
+};
 
 /// How often the provider is asked whether a deployment is served.
 const POLL: Duration = Duration::from_secs(2);
@@ -30,7 +32,7 @@ impl JobStep for Project {
     async fn observe(&self, cx: &StepContext<'_>) -> Result<Observation, StepError> {
         let input: DeployInput = read_input(cx.job)?;
         let mut uow = cx.store.begin(Mode::Auto).await?;
-        let found = uow.deployments().get(input.deployment_id.as_str()).await?;
+        let found = look_up_deployment(uow.as_mut(), &input.deployment_id).await?;
         drop(uow);
         if found.is_none_or(|d| d.status.is_terminal()) {
             let ended = "the deployment was called off".to_owned();
@@ -156,7 +158,7 @@ async fn wait(cx: &StepContext<'_>) -> Result<StepError, StepError> {
     let input: DeployInput = read_input(cx.job)?;
     let mut uow = cx.store.begin(Mode::Auto).await?;
     let now: Timestamp = uow.now().await?;
-    let found = uow.deployments().get(input.deployment_id.as_str()).await?;
+    let found = look_up_deployment(uow.as_mut(), &input.deployment_id).await?;
     let began = found.and_then(|d| d.started_at).unwrap_or(now);
     if now.since(began) > STUCK_AFTER {
         let message = "the provider did not serve the site within 15 minutes";

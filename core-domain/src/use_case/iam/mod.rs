@@ -10,6 +10,7 @@ mod sign_in;
 mod sign_out;
 mod sign_up;
 mod suspension;
+mod users;
 
 pub use authorize::{Authorized, authorize};
 pub use begin_session::SignedIn;
@@ -24,3 +25,4 @@ pub use sign_in::{PasswordOnFile, SignIn, password_on_file, sign_in, sign_in_fai
 pub use sign_out::sign_out;
 pub use sign_up::{SignUp, sign_up, sign_up_refused};
 pub use suspension::{flag_platform, platform_is_suspended, set_platform_suspension};
+pub use users::user_exists;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::users::user_exists;
 use crate::iam::{
     Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, Session, User,
 };
@@ -77,7 +78,7 @@ async fn add_owner(
     organization: &Organization,
     owner: &UserId,
 ) -> Result<()> {
-    if uow.users().get(owner.as_str()).await?.is_none() {
+    if !user_exists(uow, owner).await? {
         return Err(Error::NotFound(User::KIND));
     }
     let now = uow.now().await?;

@@ -165,6 +165,17 @@ pub async fn find_deployment(
         .ok_or(Error::NotFound(Deployment::KIND))
 }
 
+/// A deployment, whoever's it is. Asks nobody for permission.
+///
+/// # Errors
+/// When the store failed.
+pub async fn look_up_deployment(
+    uow: &mut dyn UnitOfWork,
+    deployment: &DeploymentId,
+) -> Result<Option<Stored<Deployment>>> {
+    Ok(uow.deployments().get(deployment.as_str()).await?)
+}
+
 /// What is known of a deployment that is about to be asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlierDeployments {

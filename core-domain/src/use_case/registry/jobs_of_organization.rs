@@ -24,9 +24,8 @@ async fn of_organization(
     job: &JobId,
 ) -> Result<Stored<Job>> {
     let missing = Error::NotFound(Job::KIND);
-    let Some(job) = uow.jobs().get(job.as_str()).await? else {
-        return Err(missing);
-    };
+    let system = Context::system(cx.entropy.clone());
+    let job = provisioning::get(&system, uow, job).await?;
     let Some(platform) = &job.platform_id else {
         return Err(missing);
     };

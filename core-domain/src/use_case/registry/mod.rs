@@ -22,7 +22,7 @@ pub use audit::{list_audit, list_platform_audit};
 pub(super) use deployments::key_reused;
 pub use deployments::{
     EarlierDeployments, NewDeployment, change_deployment, create_deployment, earlier_deployments,
-    find_deployment,
+    find_deployment, look_up_deployment,
 };
 pub use entities::{
     EntityChange, NewEntity, ancestors, create_entity, descendants, find_entity, list_entities,

@@ -17,7 +17,7 @@ use crate::registry::{
 };
 use crate::shared::{Happening, audited};
 use crate::use_case::iam::{
-    organization_slug_is_taken, resolve_session_of, set_active_organization,
+    organization_slug_is_taken, resolve_session_of, set_active_organization, user_exists,
 };
 use crate::use_case::provisioning::{self, NewJob, enqueue};
 
@@ -117,7 +117,7 @@ async fn may_start(cx: &Context, uow: &mut dyn UnitOfWork, owner: Option<&UserId
     }
     if foreign
         && let Some(user) = owner
-        && uow.users().get(user.as_str()).await?.is_none()
+        && !user_exists(uow, user).await?
     {
         return Err(Error::NotFound(User::KIND));
     }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use core_domain::gateway::TrustedProxies;
 use core_domain::iam::OrganizationType;
 use core_domain::kernel::{
     Context, ManualClock, Name, PlatformId, RequestInfo, SeededEntropy, Slug, Timestamp, UserId,
 };
-use core_domain::port::{BlobError, Blobs, Mode, NoWake, PasswordError, PasswordHasher, transact};
+use core_domain::port::{MemoryBlobs, Mode, NoWake, transact};
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::iam::{NewOrganization, create_organization_with_owner};
 use core_storage::memory::{MemoryConfig, open};
@@ -18,44 +17,12 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::super::{IamConfig, service};
+use crate::kernel::testing::WorthlessHasher;
 use crate::kernel::{App, Body, InFlight, Service, ServiceKey, bytes_body};
 
 pub(super) const KEY: &str = "key-of-the-services";
 pub(super) const ORIGIN: &str = "http://iam.test";
 pub(super) const PASSWORD: &str = "correct horse battery";
-
-/// Fast, and honest about what it hashed.
-#[derive(Debug)]
-struct PlainHasher;
-
-#[async_trait]
-impl PasswordHasher for PlainHasher {
-    async fn hash(&self, password: &str) -> Result<String, PasswordError> {
-        Ok(format!("plain:{password}"))
-    }
-
-    async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, PasswordError> {
-        Ok(hash == Some(&format!("plain:{password}")))
-    }
-}
-
-#[derive(Debug)]
-struct NoBlobs;
-
-#[async_trait]
-impl Blobs for NoBlobs {
-    async fn put(&self, _: &str, _: Vec<u8>) -> Result<(), BlobError> {
-        Ok(())
-    }
-
-    async fn get(&self, _: &str) -> Result<Vec<u8>, BlobError> {
-        Err(BlobError::Missing)
-    }
-
-    async fn remove(&self, _: &str) -> Result<(), BlobError> {
-        Ok(())
-    }
-}
 
 pub(super) struct World {
     pub(super) clock: Arc<ManualClock>,
@@ -117,8 +84,8 @@ impl World {
             clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(42)),
             wake: Arc::new(NoWake),
-            hasher: Arc::new(PlainHasher),
-            blobs: Arc::new(NoBlobs),
+            hasher: Arc::new(WorthlessHasher),
+            blobs: Arc::new(MemoryBlobs::default()),
             service_key: Some(ServiceKey::new(KEY)),
             public_url: ORIGIN.to_owned(),
             in_flight: InFlight::default(),
