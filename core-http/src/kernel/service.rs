@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 
-use super::pages::Pages;
+use super::cors::Pages;
 use super::router::{Mount, Router};
 use super::{App, Body, BoxError, Endpoint, Identify, ServiceKeyOnly, openapi, pipeline};
 
