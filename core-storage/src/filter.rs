@@ -155,15 +155,6 @@ impl Filter {
         }
     }
 
-    /// This, and that if it is given.
-    #[must_use]
-    pub fn and_if(self, other: Option<Self>) -> Self {
-        match other {
-            Some(other) => self.and(other),
-            None => self,
-        }
-    }
-
     /// Tells whether the row is meant.
     #[must_use]
     pub fn matches(&self, table: &Table, row: &[Value]) -> bool {

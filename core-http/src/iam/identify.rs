@@ -7,7 +7,7 @@ use core_domain::kernel::{Caller, Code, Error, Result};
 use core_domain::port::Mode;
 use core_domain::use_case::iam::authorize;
 use http::request::Parts;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 
 use super::AUTH_ROUTES;
 use super::config::{Iam, invalid_origin};
@@ -34,6 +34,14 @@ impl Identify for IdentifySessions {
         uow.rollback().await;
         Ok(found?.map_or(nobody, |authorized| authorized.caller))
     }
+}
+
+/// The `Authorization` header, unless it is in another scheme: what a proxy before us wants to know says nothing of
+/// sessions.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let value = headers.get(header::AUTHORIZATION)?;
+    let scheme = value.as_bytes().split(|byte| *byte == b' ').next()?;
+    scheme.eq_ignore_ascii_case(b"bearer").then_some(value)
 }
 
 /// Whether a browser says that a page of another site, or of another origin of this one, sent the request.
@@ -69,9 +77,9 @@ impl Iam {
         }
     }
 
-    /// The session token of a request: of its `Authorization` header, or else of its cookies.
+    /// The session token of a request: of its bearer, or else of its cookies.
     pub(super) fn presented_token(&self, headers: &HeaderMap) -> Option<String> {
-        match headers.get(header::AUTHORIZATION) {
+        match bearer(headers) {
             Some(value) => self.signer.token_in_bearer(value.to_str().ok()?),
             None => self.cookie_token(headers),
         }

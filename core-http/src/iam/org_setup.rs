@@ -8,11 +8,11 @@ use core_domain::kernel::{
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::resolve_session;
 use core_domain::use_case::registry::{OrganizationSetup, organization_setup};
-use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
+use super::identify::bearer;
 use crate::kernel::{Cx, Input, Output};
 
 /// The organization to be made.
@@ -57,7 +57,7 @@ pub(super) async fn org_setup(
 /// The session of the request's cookie; a bearer is not enough here.
 async fn by_cookie(cx: &Cx, iam: &Iam, uow: &mut dyn UnitOfWork) -> Result<(UserId, SessionId)> {
     let id = cx.caller.session_id().ok_or(Error::Unauthorized)?;
-    if cx.headers.contains_key(header::AUTHORIZATION) {
+    if bearer(&cx.headers).is_some() {
         return Err(Error::Unauthorized);
     }
     let token = iam.cookie_token(&cx.headers).ok_or(Error::Unauthorized)?;

@@ -1,6 +1,5 @@
 //! What a handler knows besides its input.
 
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -15,15 +14,6 @@ use super::{App, Claim, Output, Reply};
 /// The prefix a gateway in the same process took off the path; same as the header `X-Forwarded-Prefix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedPrefix(pub String);
-
-/// The client's address as a gateway in the same process knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientIp(pub String);
-
-/// The peer of the connection a request came over: an extension of the request, set by whoever accepts connections.
-/// Without it a gateway counts requests as coming from one client of no address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerAddr(pub SocketAddr);
 
 /// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, uow, ..)` just works.
 #[derive(Debug)]

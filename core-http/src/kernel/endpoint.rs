@@ -249,7 +249,7 @@ impl Row {
     }
 
     /// Ends the row with a handler that is given no unit, because it does slow work first (hashing, calls outside). It
-    /// opens its units with [`core_domain::port::transact`] on `cx.app.store` and calls [`Cx::keep`] in the last one.
+    /// opens its units with [`core_domain::port::transact`] on `cx.app.store` and calls [`Cx::keep`](super::Cx::keep) in the last one.
     #[must_use]
     pub fn plain<P, Q, B, T, H>(self, handler: H) -> Endpoint
     where
@@ -272,7 +272,7 @@ impl Row {
     }
 
     /// Ends the row with a handler of uploads: the body comes unread. The handler keeps idempotency keys itself, see
-    /// [`Cx::idempotency_key`], and wakes the workers.
+    /// [`Cx::idempotency_key`](super::Cx::idempotency_key), and wakes the workers.
     #[must_use]
     pub fn uploads<P, Q, T, H>(self, handler: H) -> Endpoint
     where

@@ -8,6 +8,7 @@ mod app;
 mod better_auth;
 mod body;
 mod check;
+mod client;
 mod context;
 mod endpoint;
 mod envelope;
@@ -38,7 +39,8 @@ pub use app::{App, ServiceKey};
 pub use body::{
     Body, BoxError, MAX_BODY_BYTES, bytes_body, empty_body, read_body, read_lively_body,
 };
-pub use context::{ClientIp, Cx, ForwardedPrefix, PeerAddr};
+pub use client::{ClientIp, PeerAddr};
+pub use context::{Cx, ForwardedPrefix};
 pub use endpoint::{Endpoint, Row, delete, get, patch, post, put};
 pub use envelope::{ErrorStyle, error_response};
 pub use handler::{PlainHandler, UnitHandler, UploadHandler};

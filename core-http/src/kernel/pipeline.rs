@@ -1,10 +1,8 @@
 //! The way of a request: route, identify, check, run, answer. The same for every endpoint of every service.
 
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use core_domain::gateway::client_address;
 use core_domain::kernel::{
     Caller, Code, Context, Error, Issue, RequestInfo, Result, canonical_json,
 };
@@ -13,16 +11,18 @@ use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
+use super::client::client_ip;
 use super::envelope::kept_body;
 use super::handler::Handler;
-use super::identify::holds_service_key;
 use super::parse::{Parsed, form_object, is_form, json_body};
 use super::service::Inner;
 use super::{
-    Body, Claim, ClientIp, Cx, Endpoint, ErrorStyle, ForwardedPrefix, MAX_BODY_BYTES, PeerAddr,
-    Reply, bytes_body, empty_body, error_response, header_names, health, read_body, request_id,
-    status_of,
+    Body, Claim, Cx, Endpoint, ErrorStyle, ForwardedPrefix, MAX_BODY_BYTES, Reply, bytes_body,
+    empty_body, error_response, header_names, health, read_body, request_id, status_of,
 };
+
+/// How much of a `User-Agent` is kept, in bytes.
+const MOST_OF_USER_AGENT: usize = 512;
 
 /// Answers a request, whatever happens.
 pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
@@ -173,7 +173,7 @@ fn context(
         request_id: id.to_owned(),
         trace_id: text(header_names::TRACE_ID),
         ip: client_ip(service, parts),
-        user_agent: text("user-agent"),
+        user_agent: text("user-agent").map(shortened),
     };
     Cx {
         domain: Context {
@@ -192,37 +192,11 @@ fn context(
     }
 }
 
-/// The client's address: as the gateway of this process knows it, as a holder of the service key tells it, or the peer
-/// of the connection unless that is a trusted proxy. What anybody else says about addresses is not believed.
-fn client_ip(service: &Inner, parts: &Parts) -> Option<String> {
-    if let Some(known) = parts.extensions.get::<ClientIp>() {
-        return Some(known.0.clone());
-    }
-    let told = told_client(parts).filter(|_| holds_service_key(&service.app, parts));
-    let known = told.or_else(|| forwarded_client(service, parts));
-    known.map(|ip| ip.to_canonical().to_string())
-}
-
-/// The peer of the connection, or whoever a proxy we trust vouches for.
-fn forwarded_client(service: &Inner, parts: &Parts) -> Option<IpAddr> {
-    let peer = parts.extensions.get::<PeerAddr>()?.0.ip();
-    let lines = parts.headers.get_all("x-forwarded-for").iter();
-    let lines = lines.map(|line| line.to_str().unwrap_or(""));
-    Some(client_address(peer, lines, &service.proxies))
-}
-
-/// The address in the header of our gateway, or what the caller itself wrote into `X-Forwarded-For`: the last entry. Those
-/// before it are what others told the caller, the client among them.
-fn told_client(parts: &Parts) -> Option<IpAddr> {
-    if let Some(told) = parts.headers.get(header_names::CLIENT_IP) {
-        return told.to_str().ok()?.parse().ok();
-    }
-    let told = parts
-        .headers
-        .get_all("x-forwarded-for")
-        .iter()
-        .next_back()?;
-    told.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+/// The beginning of a client's own text that is kept with every session and in the audit.
+fn shortened(mut text: String) -> String {
+    // A header that is text is ASCII.
+    text.truncate(MOST_OF_USER_AGENT);
+    text
 }
 
 /// The documented path with its parameters filled in.

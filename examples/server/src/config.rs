@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum as _};
 use figment::Figment;
 use figment::providers::{Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
@@ -221,7 +221,7 @@ impl Config {
             ));
         }
         let services: BTreeSet<_> = options.services.map_or_else(
-            || ServiceName::ALL.iter().copied().collect(),
+            || ServiceName::value_variants().iter().copied().collect(),
             |named| named.into_iter().collect(),
         );
         if services.is_empty() {
@@ -320,7 +320,7 @@ mod tests {
             Database::Sqlite(PathBuf::from("core-data/core.sqlite"))
         );
         assert!(config.bind.is_loopback());
-        assert_eq!(config.services.len(), ServiceName::ALL.len());
+        assert_eq!(config.services.len(), ServiceName::value_variants().len());
     }
 
     #[test]

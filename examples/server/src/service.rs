@@ -22,16 +22,6 @@ pub(crate) enum ServiceName {
 }
 
 impl ServiceName {
-    /// All services, in the order of their ports.
-    pub(crate) const ALL: &'static [Self] = &[
-        Self::Gateway,
-        Self::Iam,
-        Self::Registry,
-        Self::Provisioning,
-        Self::Cli,
-        Self::Stacks,
-    ];
-
     /// How far above the gateway's port the service listens.
     #[must_use]
     pub(crate) const fn port_offset(self) -> u16 {

@@ -172,3 +172,39 @@ async fn of_what_is_told_about_the_clients_address_only_a_trusted_callers_own_wo
         assert_eq!(found.body["session"]["ipAddress"], expected, "{headers:?}");
     }
 }
+
+#[tokio::test]
+async fn of_a_user_agent_however_long_only_its_beginning_is_kept() {
+    let world = World::new();
+    let body = json!({ "name": "Ada", "email": "ada@example.org", "password": PASSWORD });
+    let agent = "x".repeat(10_000);
+    let path = "/api/auth/sign-up/email";
+    let made = world
+        .post(path, &[("user-agent", &agent)], &body)
+        .await
+        .expect(200);
+    let found = world
+        .get("/api/auth/get-session", &[("cookie", &made.cookie())])
+        .await;
+    assert_eq!(found.body["session"]["userAgent"], "x".repeat(512));
+}
+
+#[tokio::test]
+async fn a_password_for_a_proxy_does_not_hide_the_cookie_but_a_bearer_decides() {
+    let world = World::new();
+    let cookie = world.sign_up("ada@example.org").await.expect(200).cookie();
+    for (authorization, expected) in [("Basic YTpi", 200), ("Bearer wrong", 401), ("bearer", 401)] {
+        let headers = [
+            ("cookie", cookie.as_str()),
+            ("authorization", authorization),
+        ];
+        let found = world.get("/api/core/session", &headers).await;
+        assert_eq!(found.status, expected, "{authorization}");
+    }
+    let body = json!({ "name": "Engines", "slug": "engines" });
+    let headers = [("cookie", cookie.as_str()), ("authorization", "Basic YTpi")];
+    world
+        .post("/api/core/org-setup", &headers, &body)
+        .await
+        .expect(201);
+}
