@@ -1,6 +1,7 @@
 //! Argon2id on threads of its own kind, at most one hash a core.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
@@ -16,8 +17,11 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const SALT_LENGTH: usize = 16;
 
+/// How long a password waits for its turn: who waits longer has most likely left.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Argon2id with 19 MiB, two passes and one lane. Hashes run off the async threads, at most as many at once as there
-/// are cores; who comes later waits.
+/// are cores; who comes later waits, at most ten seconds.
 #[derive(Clone, Debug)]
 pub struct Argon2Hasher {
     entropy: Arc<dyn Entropy>,
@@ -40,9 +44,10 @@ impl Argon2Hasher {
         &self,
         work: impl FnOnce() -> Result<T, PasswordError> + Send + 'static,
     ) -> Result<T, PasswordError> {
-        let turn = Arc::clone(&self.turns)
-            .acquire_owned()
+        let turn = Arc::clone(&self.turns).acquire_owned();
+        let turn = tokio::time::timeout(PATIENCE, turn)
             .await
+            .map_err(|_| PasswordError::Busy)?
             .map_err(failed)?;
         // The turn goes with the work: a request that is given up keeps it until its hash is done.
         tokio::task::spawn_blocking(move || {
@@ -102,7 +107,7 @@ fn is_hash_of(password: &str, hash: &str) -> Result<bool, PasswordError> {
 }
 
 fn failed(error: impl std::fmt::Display) -> PasswordError {
-    PasswordError(error.to_string())
+    PasswordError::Failed(error.to_string())
 }
 
 #[cfg(test)]
@@ -128,5 +133,16 @@ mod tests {
                 .await
                 .is_err()
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gets_no_turn_in_time_is_told_so() {
+        let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
+        let cores = u32::try_from(hasher.turns.available_permits()).unwrap();
+        let all = hasher.turns.acquire_many(cores).await.unwrap();
+        let late = hasher.hash("correct horse").await.unwrap_err();
+        assert!(matches!(late, PasswordError::Busy));
+        drop(all);
+        assert!(hasher.hash("correct horse").await.is_ok());
     }
 }

@@ -2,10 +2,17 @@
 
 use async_trait::async_trait;
 
-/// A hash could not be made or read.
+/// Why a hash could not be made or read.
 #[derive(Debug, thiserror::Error)]
-#[error("password hashing failed: {0}")]
-pub struct PasswordError(pub String);
+#[non_exhaustive]
+pub enum PasswordError {
+    /// Too many others are being hashed; worth another try.
+    #[error("too many passwords are being hashed")]
+    Busy,
+    /// The hash cannot be made or read.
+    #[error("password hashing failed: {0}")]
+    Failed(String),
+}
 
 /// Makes and checks password hashes. Slow on purpose: never call it inside a unit of work.
 #[async_trait]

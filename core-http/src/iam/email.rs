@@ -161,5 +161,8 @@ async fn check(cx: &Cx, email: &Email, password: &str) -> Result<use_case::Passw
 }
 
 fn broken(error: PasswordError) -> Error {
-    Error::Internal(error.to_string())
+    match error {
+        PasswordError::Busy => Error::Unavailable(error.to_string()),
+        _ => Error::Internal(error.to_string()),
+    }
 }

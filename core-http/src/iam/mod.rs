@@ -68,6 +68,7 @@ fn auth_endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::PasswordTooShort,
                 Code::PasswordTooLong,
                 Code::PasswordTooCommon,
+                Code::ServiceUnavailable,
                 Code::InvalidOrigin,
                 Code::InvalidCallbackUrl,
             ])
@@ -81,6 +82,7 @@ fn auth_endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::InvalidEmailOrPassword,
                 Code::InvalidEmail,
                 Code::RateLimited,
+                Code::ServiceUnavailable,
                 Code::InvalidOrigin,
                 Code::InvalidCallbackUrl,
             ])
