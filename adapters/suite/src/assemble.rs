@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use crate::after_commit::AfterCommit;
 use crate::relay::Relay;
 use crate::secret::InstallationSecret;
-use crate::uploads::UploadSweeper;
+use crate::sweeper::Sweeper;
 use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
 use crate::{
     Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock, UnpackArchives,
@@ -49,7 +49,7 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     after_commit.tell_gateway(gateway.invalidate());
     let kinds = Kinds::new(registry::kinds().into_iter().chain(cli::kinds(archives)));
     let worker = worker(&app, &provider, kinds, &wake, sole_user);
-    let sweeper = UploadSweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
+    let sweeper = Sweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
     let relay = Relay {
         store,
         outlet: builder.outlet,

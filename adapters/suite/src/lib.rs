@@ -34,6 +34,7 @@ mod password;
 mod relay;
 mod secret;
 mod suite;
+mod sweeper;
 mod uploads;
 mod worker;
 

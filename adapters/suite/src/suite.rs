@@ -7,7 +7,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 use crate::SuiteBuilder;
 use crate::assemble::Services;
 use crate::relay::RelayHandle;
-use crate::uploads::UploadSweeper;
+use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -29,7 +29,7 @@ pub struct Suite {
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: RelayHandle,
-    pub(crate) sweeper: UploadSweeper,
+    pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }

@@ -1,51 +1,16 @@
-//! Removes uploads that a process died with before their deployment was stored, at the start and once a day.
+//! Removes uploads that a process died with before their deployment was stored.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::{Error, Result};
 use core_domain::port::{BlobError, Blobs, Mode, Store};
 use core_domain::use_case::cli::uploads_nobody_needs;
-use tokio::task::JoinHandle;
 
-/// How old an upload must be before anybody asks whether it is needed; and how often that is asked.
+/// How old an upload must be before anybody asks whether it is needed.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Sweeps until it is dropped.
-#[derive(Debug)]
-pub(crate) struct UploadSweeper(JoinHandle<()>);
-
-impl UploadSweeper {
-    /// Starts sweeping on the current tokio runtime.
-    pub(crate) fn start(store: Arc<dyn Store>, blobs: Arc<dyn Blobs>) -> Self {
-        Self(tokio::spawn(async move {
-            loop {
-                match sweep(store.as_ref(), blobs.as_ref()).await {
-                    Ok(0) => {}
-                    Ok(removed) => tracing::info!(removed, "uploads nobody needed were removed"),
-                    Err(error) => tracing::warn!(?error, "old uploads could not be looked at"),
-                }
-                tokio::time::sleep(DAY).await;
-            }
-        }))
-    }
-
-    /// Ends it where it is; gives the store back before it returns.
-    pub(crate) async fn stop(mut self) {
-        self.0.abort();
-        // It ends by being cut off.
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl Drop for UploadSweeper {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// Removes what nobody needs; tells how many.
-async fn sweep(store: &dyn Store, blobs: &dyn Blobs) -> Result<usize> {
+pub(crate) async fn sweep(store: &dyn Store, blobs: &dyn Blobs) -> Result<usize> {
     let old = blobs.older_than(DAY).await.map_err(failed)?;
     if old.is_empty() {
         return Ok(0);
@@ -66,7 +31,7 @@ fn failed(error: BlobError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use async_trait::async_trait;
     use core_domain::kernel::{DeploymentId, ManualClock, PlatformId, Timestamp};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::kernel::Timestamp;
-use crate::port::Record;
+use crate::kernel::{Result, Timestamp};
+use crate::port::{Record, UnitOfWork};
 
 /// How long a stored answer counts.
 pub const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -39,4 +39,13 @@ impl Record for IdempotencyKey {
 pub enum IdempotencyQuery {
     /// Those that expired before this instant.
     ExpiredBefore(Timestamp),
+}
+
+/// Removes the answers whose time is over; tells how many.
+///
+/// # Errors
+/// When the store failed.
+pub async fn forget_expired_keys(uow: &mut dyn UnitOfWork) -> Result<u64> {
+    let expired = IdempotencyQuery::ExpiredBefore(uow.now().await?);
+    Ok(uow.idempotency_keys().remove_all(&expired).await?)
 }

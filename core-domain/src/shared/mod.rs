@@ -5,5 +5,5 @@ mod idempotency;
 mod outbox;
 
 pub use audit::{AuditEntry, AuditQuery, Happening, audited};
-pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
+pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR, forget_expired_keys};
 pub use outbox::{OutboxMessage, OutboxQuery, send};
