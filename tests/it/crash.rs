@@ -11,7 +11,7 @@ use crate::support::Call;
 const KEY: &str = "crash-service-key";
 
 /// Long enough to be caught in the middle of, on each side of a step's effect.
-const SLOW: &[&str] = &["--local-latency-ms", "150"];
+const SLOW: &[&str] = &["--local-latency-ms", "600"];
 
 struct Acknowledged {
     session: String,
