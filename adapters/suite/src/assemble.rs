@@ -20,9 +20,7 @@ use crate::relay::Relay;
 use crate::secret::InstallationSecret;
 use crate::sweeper::Sweeper;
 use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
-use crate::{
-    Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, SystemClock, UnpackArchives,
-};
+use crate::{Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, UnpackArchives};
 
 /// Builds what the builder describes.
 pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
@@ -44,8 +42,9 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
     let app = app(&builder, &store, &provider, &after_commit);
     let archives: Arc<dyn SiteArchives> = Arc::new(UnpackArchives::default());
-    let services = Services::over(&app, &archives, &iam_config(&builder, &secret)?)?;
-    let gateway = gateway(&builder, &store, &services, &secret)?;
+    let iam_config = iam_config(&builder, &secret)?;
+    let services = Services::over(&app, &archives, &iam_config)?;
+    let gateway = gateway(&builder, &app, &services, &iam_config)?;
     after_commit.tell_gateway(gateway.invalidate());
     let kinds = Kinds::new(registry::kinds().into_iter().chain(cli::kinds(archives)));
     let worker = worker(&app, &provider, kinds, &wake, sole_user);
@@ -114,9 +113,11 @@ impl Provider {
                 blobs,
             });
         }
-        let clock = builder.clock.clone();
-        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let config = LocalConfig::new(folder.join("infrastructure"), builder.site_port, clock);
+        let config = LocalConfig::new(
+            folder.join("infrastructure"),
+            builder.site_port,
+            builder.clock_or_system(),
+        );
         let local = LocalInfrastructure::open(config)
             .await
             .map_err(local_error)?;
@@ -139,11 +140,10 @@ fn app(
     provider: &Provider,
     after_commit: &Arc<AfterCommit>,
 ) -> Arc<App> {
-    let clock = builder.clock.clone();
     let hasher = builder.hasher.clone();
     Arc::new(App {
         store: Arc::clone(store),
-        clock: clock.unwrap_or_else(|| Arc::new(SystemClock)),
+        clock: builder.clock_or_system(),
         entropy: Arc::clone(&builder.entropy),
         wake: Arc::clone(after_commit) as _,
         hasher: hasher.unwrap_or_else(|| Arc::new(Argon2Hasher::new(Arc::clone(&builder.entropy)))),
@@ -152,7 +152,6 @@ fn app(
             .service_key
             .as_ref()
             .map(|key| ServiceKey::new(key.expose())),
-        public_url: builder.iam_url.clone(),
         in_flight: InFlight::default(),
     })
 }
@@ -201,13 +200,13 @@ impl Services {
 
 fn gateway(
     builder: &SuiteBuilder,
-    store: &Arc<dyn Store>,
+    app: &App,
     services: &Services,
-    secret: &InstallationSecret,
+    iam_config: &IamConfig,
 ) -> Result<Gateway, SuiteError> {
     let mut config = builder.gateway.clone();
     config.service_key.clone_from(&builder.service_key);
-    let authority = SessionAuthority::new(Arc::clone(store), &iam_config(builder, secret)?);
+    let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
     let upstreams = Upstreams::new()
         .with(ServiceName::Iam, InProcess::new(services.iam.clone()))
         .with(
@@ -220,13 +219,12 @@ fn gateway(
         )
         .with(ServiceName::Cli, InProcess::new(services.cli.clone()))
         .with(ServiceName::Stacks, InProcess::new(services.stacks.clone()));
-    let clock = builder.clock.clone();
     let ports = Ports {
         authority: Arc::new(authority),
         upstreams,
         limiter: Arc::new(MemoryLimiter::new()),
-        clock: clock.unwrap_or_else(|| Arc::new(SystemClock)),
-        entropy: Arc::clone(&builder.entropy),
+        clock: Arc::clone(&app.clock),
+        entropy: Arc::clone(&app.entropy),
     };
     Ok(Gateway::new(config, ports)?)
 }

@@ -12,7 +12,7 @@ use core_http::gateway::GatewayConfig;
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
 use crate::secret::InstallationSecret;
-use crate::{Suite, SuiteError, SystemEntropy, assemble};
+use crate::{Suite, SuiteError, SystemClock, SystemEntropy, assemble};
 
 /// What a suite is made of. Everything has a default that works on one machine.
 #[derive(Clone, Debug)]
@@ -197,6 +197,12 @@ impl SuiteBuilder {
     pub fn gateway(mut self, change: impl FnOnce(&mut GatewayConfig)) -> Self {
         change(&mut self.gateway);
         self
+    }
+
+    /// The clock outside of units of work.
+    pub(crate) fn clock_or_system(&self) -> Arc<dyn Clock> {
+        let clock = self.clock.clone();
+        clock.unwrap_or_else(|| Arc::new(SystemClock))
     }
 
     /// Opens the store, puts the services together and starts the worker.

@@ -26,8 +26,6 @@ pub struct App {
     pub blobs: Arc<dyn Blobs>,
     /// The key of trusted callers. `None`: every call is let in as `Caller::Service` (local development).
     pub service_key: Option<ServiceKey>,
-    /// The address people see, without a slash at the end: `https://api.example.org`.
-    pub public_url: String,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.
     pub in_flight: InFlight,
 }

@@ -11,8 +11,8 @@ use super::{Access, Endpoint, status_of};
 
 const FORM: &str = "multipart/form-data";
 
-/// The whole description.
-pub(super) fn document(service: &str, public_url: &str, endpoints: &[Endpoint]) -> Value {
+/// The whole description. It names no server: its paths are those of the address it was fetched from.
+pub(super) fn document(service: &str, endpoints: &[Endpoint]) -> Value {
     let settings = || {
         SchemaSettings::draft2020_12().with(|s| {
             s.definitions_path = "/components/schemas".into();
@@ -37,7 +37,6 @@ pub(super) fn document(service: &str, public_url: &str, endpoints: &[Endpoint]) 
     json!({
         "openapi": "3.1.0",
         "info": { "title": format!("Platform Control API: {service}"), "version": env!("CARGO_PKG_VERSION") },
-        "servers": [{ "url": public_url }],
         "paths": paths,
         "components": {
             "schemas": schemas,

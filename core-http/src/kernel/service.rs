@@ -128,8 +128,7 @@ impl ServiceBuilder {
             }
         }
         let router = Router::of(&self.endpoints, &self.mounts)?;
-        let openapi =
-            openapi::document(self.name, &self.app.public_url, &self.endpoints).to_string();
+        let openapi = openapi::document(self.name, &self.endpoints).to_string();
         Ok(Service(Arc::new(Inner {
             name: self.name,
             app: self.app,

@@ -33,7 +33,6 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<App> {
         hasher: Arc::new(WorthlessHasher),
         blobs: Arc::new(MemoryBlobs::default()),
         service_key: Some(ServiceKey::new(SERVICE_KEY)),
-        public_url: "http://127.0.0.1:8080".to_owned(),
         in_flight: InFlight::default(),
     })
 }

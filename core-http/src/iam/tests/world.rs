@@ -87,7 +87,6 @@ impl World {
             hasher: Arc::new(WorthlessHasher),
             blobs: Arc::new(MemoryBlobs::default()),
             service_key: Some(ServiceKey::new(KEY)),
-            public_url: ORIGIN.to_owned(),
             in_flight: InFlight::default(),
         });
         let config = IamConfig {
