@@ -8,6 +8,7 @@ mod deploys;
 mod dying_store;
 mod jobs;
 mod matrix;
+mod nodes;
 mod people;
 mod process;
 mod registry_jobs;

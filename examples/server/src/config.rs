@@ -62,6 +62,15 @@ pub(crate) struct Options {
     #[arg(long, env = "AUTH_API_KEY_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auth_api_key_file: Option<PathBuf>,
+    /// What sessions and cursors are sealed with: 64 hexadecimal digits, the same on every node
+    /// [default: drawn once and kept in the data folder].
+    #[arg(long, env = "CORE_SECRET", global = true, hide_env_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+    /// A file that holds that secret.
+    #[arg(long, env = "CORE_SECRET_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// The address to listen on [default: 127.0.0.1].
     #[arg(long, env = "CORE_BIND", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,6 +139,8 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     /// The service key; `None` lets everybody pass.
     pub(crate) auth_api_key: Option<String>,
+    /// The installation's secret; `None` for the one in the data folder.
+    pub(crate) secret: Option<[u8; 32]>,
     /// The address to listen on.
     pub(crate) bind: IpAddr,
     /// The gateway's port, 0 for any free ports.
@@ -198,6 +209,7 @@ impl Config {
             options.database_url,
             options.database_url_file.as_deref(),
         )?;
+        let installation = secret("secret", options.secret, options.secret_file.as_deref())?;
         let auth_api_key = secret(
             "auth_api_key",
             options.auth_api_key,
@@ -231,6 +243,7 @@ impl Config {
             database: database(url.as_deref(), &data)?,
             data,
             auth_api_key,
+            secret: installation.as_deref().map(thirty_two_bytes).transpose()?,
             bind,
             base_port,
             services,
@@ -241,6 +254,25 @@ impl Config {
             local_latency: options.local_latency_ms.map(Duration::from_millis),
         })
     }
+}
+
+/// What 64 hexadecimal digits say.
+fn thirty_two_bytes(digits: &str) -> Result<[u8; 32], ConfigError> {
+    let refused = || {
+        wrong(
+            "secret",
+            "is not of 64 hexadecimal digits (openssl rand -hex 32)",
+        )
+    };
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(refused());
+    }
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let pair = &digits[2 * at..2 * at + 2];
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| refused())?;
+    }
+    Ok(bytes)
 }
 
 /// An address such as `https://iam.example.org`, without a path.
@@ -383,6 +415,20 @@ mod tests {
             Some("sesame")
         );
         assert!(load(&["--auth-api-key-file", path, "--auth-api-key", "k"]).is_err());
+    }
+
+    #[test]
+    fn the_secret_of_the_installation_is_of_64_hexadecimal_digits() {
+        let secret = |text: &str| load(&["--secret", text]).map(|config| config.secret);
+        let mut expected = [0; 32];
+        expected[0] = 0x0f;
+        expected[31] = 0xa1;
+        let text = format!("0F{}a1", "00".repeat(30));
+        assert_eq!(secret(&text).unwrap(), Some(expected));
+        for wrong in ["", "abc", &"g".repeat(64), &"0".repeat(66), &"é".repeat(32)] {
+            assert!(secret(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(load(&[]).unwrap().secret, None);
     }
 
     #[test]

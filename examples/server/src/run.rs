@@ -105,6 +105,9 @@ fn builder(config: &Config, listeners: &Listeners) -> std::io::Result<SuiteBuild
         Database::Sqlite(path) => builder.sqlite(path),
         Database::Postgres(url) => builder.postgres(url),
     };
+    if let Some(secret) = config.secret {
+        builder = builder.secret(secret);
+    }
     if let Some(key) = &config.auth_api_key {
         builder = builder.service_key(key);
     }
