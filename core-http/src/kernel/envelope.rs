@@ -17,8 +17,6 @@ pub enum ErrorStyle {
     Envelope,
     /// The envelope, and `code` and `message` beside it, as better-auth's clients want.
     TopLevelCode,
-    /// `{"error":code,"error_description":message}`, as RFC 6749 wants.
-    OAuth,
 }
 
 /// The answer to a request that failed. What broke on our side goes to the log alone.
@@ -36,7 +34,7 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
     };
     let (code, message) = match style {
         ErrorStyle::TopLevelCode => better_auth::spoken(error, code, message),
-        _ => (code, message),
+        ErrorStyle::Envelope => (code, message),
     };
     let details = error.details();
     let mut response = Response::new(bytes_body(
@@ -68,9 +66,6 @@ pub(super) fn kept_body(error: &Error, request_id: &str) -> String {
 }
 
 fn body(code: Code, message: &str, request_id: &str, details: &Value, style: ErrorStyle) -> Value {
-    if style == ErrorStyle::OAuth {
-        return json!({ "error": code.as_str(), "error_description": message });
-    }
     let mut error = Map::new();
     error.insert("code".into(), code.as_str().into());
     error.insert("message".into(), message.into());

@@ -98,9 +98,6 @@ async fn handle(
         .get(header::CONTENT_TYPE)
         .and_then(|v| v.to_str().ok());
     let sends_form = endpoint.row.takes_forms && is_form(content_type);
-    if sends_form && *style == ErrorStyle::Envelope {
-        *style = ErrorStyle::OAuth;
-    }
     let caller = service.identify.identify(&service.app, &parts).await?;
     endpoint.row.access.check(&caller)?;
     let segments = route.params.ok_or(Error::NotFound("resource"))?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::service::ServiceName;
 
 /// The command line; every option also stands in the environment under the name shown.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(
     name = "core-server",
     version,
@@ -39,7 +39,7 @@ pub(crate) enum Command {
 }
 
 /// Every option, unset where nothing was said.
-#[derive(Clone, Debug, Default, Deserialize, Parser, Serialize)]
+#[derive(Clone, Default, Deserialize, Parser, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
     /// Where everything is kept [default: ./core-data].
@@ -131,7 +131,7 @@ pub(crate) enum Database {
 }
 
 /// The whole configuration, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Config {
     /// Where files are kept.
     pub(crate) data: PathBuf,
@@ -157,6 +157,18 @@ pub(crate) struct Config {
     pub(crate) iam_public_url: Option<String>,
     /// How long the local provider waits around each change.
     pub(crate) local_latency: Option<Duration>,
+}
+
+// Keys, the secret and the database's address stay out of logs.
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("data", &self.data)
+            .field("bind", &self.bind)
+            .field("base_port", &self.base_port)
+            .field("services", &self.services)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a configuration is refused. Never shows a secret.
