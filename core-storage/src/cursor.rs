@@ -1,12 +1,11 @@
-//! Cursors: sealed places in a list.
+//! Cursors: signed keyset positions.
 //!
-//! A cursor holds the order values of the last row seen and the list's total. Its tag also covers the question it
-//! belongs to, so it works for that question alone and cannot be made up.
+//! A cursor holds the values of the last row's order columns and the list's total. Its MAC also covers the query it
+//! belongs to, so it is valid for that query alone and cannot be forged.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use core_domain::kernel::Cursor;
-use core_domain::port::StoreError;
+use core_domain::kernel::{Cursor, StoreError};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
@@ -14,13 +13,14 @@ use sha2::Sha256;
 use crate::query::Select;
 use crate::value::Value;
 
-/// Part of the tag: a cursor of another format is none of ours.
+/// Part of the MAC: a cursor of another format is not valid.
 const FORMAT: &str = "cursor 1";
-const TAG_BYTES: usize = 16;
-/// The longest cursor that is looked at, in characters.
+/// The MAC is truncated to so many bytes.
+const MAC_BYTES: usize = 16;
+/// The longest cursor that is verified, in characters.
 const MAX_LENGTH: usize = 4_096;
 
-/// The secret cursors are sealed with. Servers on one database share it; a change of it only ends open lists.
+/// The secret cursors are signed with. Servers on one database share it; a change of it only ends open lists.
 #[derive(Clone)]
 pub struct CursorKey([u8; 32]);
 
@@ -36,50 +36,58 @@ impl From<[u8; 32]> for CursorKey {
     }
 }
 
-/// An opened cursor.
+/// Where a page ended: what a cursor holds.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct KeysetPosition {
     pub(crate) after: Vec<Value>,
     pub(crate) total: u64,
 }
 
 impl CursorKey {
-    fn tag(&self, select: &Select, payload: &[u8]) -> Option<Hmac<Sha256>> {
-        let question = format!(
+    fn mac(&self, select: &Select, payload: &[u8]) -> Option<Hmac<Sha256>> {
+        let query = format!(
             "{FORMAT}\0{}\0{:?}\0{:?}\0",
             select.table.name, select.filter, select.order
         );
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
-        mac.update(question.as_bytes());
+        mac.update(query.as_bytes());
         mac.update(payload);
         Some(mac)
     }
 
-    pub(crate) fn seal(&self, select: &Select, place: &Place) -> Result<Cursor, StoreError> {
-        let after: Vec<serde_json::Value> = place.after.iter().map(to_json).collect();
-        let payload = json!([place.total, after]).to_string();
+    pub(crate) fn sign(
+        &self,
+        select: &Select,
+        position: &KeysetPosition,
+    ) -> Result<Cursor, StoreError> {
+        let after: Vec<serde_json::Value> = position.after.iter().map(to_json).collect();
+        let payload = json!([position.total, after]).to_string();
         let mac = self
-            .tag(select, payload.as_bytes())
-            .ok_or_else(|| StoreError::Backend("the cursor key cannot be used".into()))?;
-        let mut sealed = mac.finalize().into_bytes()[..TAG_BYTES].to_vec();
-        sealed.extend_from_slice(payload.as_bytes());
-        Ok(Cursor(URL_SAFE_NO_PAD.encode(sealed)))
+            .mac(select, payload.as_bytes())
+            .ok_or_else(|| StoreError::backend("the cursor key cannot be used"))?;
+        let mut signed = mac.finalize().into_bytes()[..MAC_BYTES].to_vec();
+        signed.extend_from_slice(payload.as_bytes());
+        Ok(Cursor(URL_SAFE_NO_PAD.encode(signed)))
     }
 
-    pub(crate) fn open(&self, select: &Select, cursor: &Cursor) -> Result<Place, StoreError> {
-        self.read(select, cursor).ok_or(StoreError::InvalidCursor)
+    pub(crate) fn verify(
+        &self,
+        select: &Select,
+        cursor: &Cursor,
+    ) -> Result<KeysetPosition, StoreError> {
+        self.decode(select, cursor).ok_or(StoreError::InvalidCursor)
     }
 
-    fn read(&self, select: &Select, cursor: &Cursor) -> Option<Place> {
+    fn decode(&self, select: &Select, cursor: &Cursor) -> Option<KeysetPosition> {
         if cursor.0.len() > MAX_LENGTH {
             return None;
         }
-        let sealed = URL_SAFE_NO_PAD.decode(&cursor.0).ok()?;
-        let (tag, payload) = sealed.split_at_checked(TAG_BYTES)?;
-        self.tag(select, payload)?.verify_truncated_left(tag).ok()?;
+        let signed = URL_SAFE_NO_PAD.decode(&cursor.0).ok()?;
+        let (mac, payload) = signed.split_at_checked(MAC_BYTES)?;
+        self.mac(select, payload)?.verify_truncated_left(mac).ok()?;
         let (total, after): (u64, Vec<serde_json::Value>) = serde_json::from_slice(payload).ok()?;
         let after = after.iter().map(from_json).collect::<Option<Vec<_>>>()?;
-        (after.len() == select.full_order().len()).then_some(Place { after, total })
+        (after.len() == select.full_order().len()).then_some(KeysetPosition { after, total })
     }
 }
 

@@ -1,37 +1,37 @@
-//! An engine that fails when told to, to see what others make of it.
+//! Fault injection: a wrapper that makes calls of an engine fail.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use core_domain::kernel::Timestamp;
-use core_domain::port::{Direction, Mode, StoreError};
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::{Direction, Mode};
 
+use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
-use crate::guarded::Guarded;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::table::Table;
 use crate::value::{Row, Value};
 
-/// Wraps an engine and fails one call, counted over all its units: `begin`, every call of a unit, `commit`. Or, while
-/// it is disturbed, calls at random; a commit then fails before it happens or after, and does not say which.
+/// Wraps an engine and makes one call fail, counted over all its units: `begin`, every call of a unit, `commit`. Or calls
+/// at random; a commit then fails before it happens or after it, and does not say which.
 #[derive(Clone, Debug)]
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
     calls_left: Arc<AtomicI64>,
-    dice: Arc<Mutex<Dice>>,
+    rng: Arc<Mutex<FaultRng>>,
 }
 
-/// One call in `one_in` fails; none when it is 0.
+/// Draws which calls fail: one in `one_in`, none when it is 0.
 #[derive(Debug, Default)]
-struct Dice {
+struct FaultRng {
     state: u64,
     one_in: u64,
 }
 
-impl Dice {
-    /// The next number below `below`; the same for the same seed. Not evenly drawn, and good enough for faults.
+impl FaultRng {
+    /// The next number below `below` (SplitMix64); the same for the same seed. The modulo bias does not matter here.
     fn next(&mut self, below: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -45,26 +45,26 @@ impl Dice {
 }
 
 impl FaultStore {
-    /// Wraps the engine; nothing fails yet.
+    /// Wraps the engine; no call fails yet.
     #[must_use]
     pub fn new(inner: Arc<dyn RowStore>) -> Self {
         Self {
             inner,
             calls_left: Arc::new(AtomicI64::new(i64::MAX)),
-            dice: Arc::default(),
+            rng: Arc::default(),
         }
     }
 
     /// Makes one call in `one_in` fail from now on, the same ones for the same seed and calls; none with 0.
-    pub fn disturb(&self, seed: u64, one_in: u64) {
-        *self.dice() = Dice {
+    pub fn inject_random(&self, seed: u64, one_in: u64) {
+        *self.rng() = FaultRng {
             state: seed,
             one_in,
         };
     }
 
-    fn dice(&self) -> MutexGuard<'_, Dice> {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rng(&self) -> MutexGuard<'_, FaultRng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the `n`-th call from now fail, the next one being the first.
@@ -72,7 +72,7 @@ impl FaultStore {
         self.calls_left.store(i64::from(n), Ordering::SeqCst);
     }
 
-    /// Tells whether the call that was to fail has failed.
+    /// Tells whether the call chosen with [`FaultStore::fail_call`] has failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.calls_left.load(Ordering::SeqCst) <= 0
@@ -81,7 +81,7 @@ impl FaultStore {
     fn call(&self) -> Result<(), StoreError> {
         match self.calls_left.fetch_sub(1, Ordering::SeqCst) {
             1 => Err(injected()),
-            _ if self.dice().fails() => Err(injected()),
+            _ if self.rng().fails() => Err(injected()),
             _ => Ok(()),
         }
     }
@@ -95,12 +95,14 @@ impl RowStore for FaultStore {
             inner: self.inner.begin(mode).await?,
             store: self.clone(),
         };
-        Ok(Guarded::wrap(Box::new(tx), mode))
+        Ok(CheckedTx::wrap(Box::new(tx), mode))
     }
 }
 
+const INJECTED: &str = "a fault was injected";
+
 fn injected() -> StoreError {
-    StoreError::Unavailable("a fault was injected".into())
+    StoreError::unavailable(INJECTED)
 }
 
 struct FaultTx {
@@ -162,9 +164,10 @@ impl RowTx for FaultTx {
         key: &str,
         direction: Direction,
         depth: u32,
+        filter: &Filter,
     ) -> Result<Vec<Row>, StoreError> {
         self.store.call()?;
-        self.inner.walk(table, key, direction, depth).await
+        self.inner.walk(table, key, direction, depth, filter).await
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
@@ -173,16 +176,16 @@ impl RowTx for FaultTx {
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        if let Err(error) = self.store.call() {
-            let lost_reply = self.store.dice().one_in > 0 && self.store.dice().next(2) == 0;
-            if lost_reply {
-                self.inner.commit().await?;
-            } else {
-                self.inner.rollback().await;
-            }
-            return Err(error);
+        if self.store.call().is_ok() {
+            return self.inner.commit().await;
         }
-        self.inner.commit().await
+        let lost_reply = self.store.rng().one_in > 0 && self.store.rng().next(2) == 0;
+        if lost_reply {
+            self.inner.commit().await?;
+        } else {
+            self.inner.rollback().await;
+        }
+        Err(StoreError::commit_unknown(INJECTED))
     }
 
     async fn rollback(self: Box<Self>) {

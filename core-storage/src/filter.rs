@@ -1,9 +1,8 @@
-//! Predicates on rows: data that SQL engines render and the memory engine evaluates, with SQL's logic of nothing.
+//! Predicates on rows: data that SQL engines render and the memory engine evaluates, with SQL's three-valued logic.
 
-use core_domain::kernel::{TextValue, Timestamp};
-use core_domain::port::StoreError;
+use core_domain::kernel::{StoreError, TextValue, Timestamp};
 
-use crate::table::Table;
+use crate::table::{IndexPredicate, Table, Unique};
 use crate::value::Value;
 
 /// How two values are compared.
@@ -36,8 +35,8 @@ impl Op {
     }
 }
 
-/// A predicate on the rows of a table. As in SQL a comparison with nothing is neither true nor false, and only rows for
-/// which the whole predicate is true are meant.
+/// A predicate on the rows of a table. As in SQL a comparison with NULL is unknown, and only rows for which the whole
+/// predicate is true match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// All of these; the empty list is every row.
@@ -48,9 +47,9 @@ pub enum Filter {
     Compare(&'static str, Op, Value),
     /// The column is one of these values; no row when there are none.
     In(&'static str, Vec<Value>),
-    /// The column holds nothing.
+    /// The column is NULL.
     IsNull(&'static str),
-    /// The column holds something.
+    /// The column is not NULL.
     NotNull(&'static str),
     /// The text of the column begins with this.
     Prefix(&'static str, String),
@@ -110,7 +109,7 @@ impl Filter {
         Self::Compare(column, Op::Eq, value.into_value())
     }
 
-    /// The column holds something else.
+    /// The column does not equal the value.
     pub fn ne(column: &'static str, value: impl IntoValue) -> Self {
         Self::Compare(column, Op::Ne, value.into_value())
     }
@@ -143,7 +142,21 @@ impl Filter {
         )
     }
 
-    /// This and that.
+    /// The rows that a unique index covers; the empty conjunction when all.
+    #[must_use]
+    pub fn covered_by(unique: &Unique) -> Self {
+        Self::And(unique.predicates.iter().map(Self::of_index).collect())
+    }
+
+    fn of_index(predicate: &IndexPredicate) -> Self {
+        match *predicate {
+            IndexPredicate::IsNull(column) => Self::IsNull(column),
+            IndexPredicate::Is(column, text) => Self::eq(column, text),
+            IndexPredicate::OneOf(column, texts) => Self::one_of(column, texts.iter().copied()),
+        }
+    }
+
+    /// The conjunction of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
@@ -155,13 +168,13 @@ impl Filter {
         }
     }
 
-    /// Tells whether the row is meant.
+    /// Tells whether the row matches.
     #[must_use]
     pub fn matches(&self, table: &Table, row: &[Value]) -> bool {
         self.evaluate(table, row) == Some(true)
     }
 
-    /// SQL's three-valued logic: `None` is neither true nor false.
+    /// SQL's three-valued logic: `None` is unknown.
     fn evaluate(&self, table: &Table, row: &[Value]) -> Option<bool> {
         match self {
             Self::And(all) => {
@@ -187,16 +200,16 @@ impl Filter {
                 result
             }
             Self::Compare(column, op, value) => {
-                let held = table.value(row, column);
-                (!held.is_null() && !value.is_null()).then(|| op.holds(held, value))
+                let stored = table.value(row, column);
+                (!stored.is_null() && !value.is_null()).then(|| op.holds(stored, value))
             }
             Self::In(_, values) if values.is_empty() => Some(false),
             Self::In(column, values) => {
-                let held = table.value(row, column);
-                if held.is_null() {
+                let stored = table.value(row, column);
+                if stored.is_null() {
                     return None;
                 }
-                if values.contains(held) {
+                if values.contains(stored) {
                     return Some(true);
                 }
                 (!values.iter().any(Value::is_null)).then_some(false)
@@ -217,11 +230,11 @@ impl Filter {
     pub fn check(&self, table: &Table) -> Result<(), StoreError> {
         let of_type = |column: &'static str, value: &Value| {
             let kind = table.column(column)?.kind;
-            if kind.holds(value) {
+            if kind.accepts(value) {
                 return Ok(());
             }
-            Err(StoreError::Backend(format!(
-                "{}.{column} is compared with what it cannot hold",
+            Err(StoreError::backend(format!(
+                "{}.{column} is compared with a value of another type",
                 table.name
             )))
         };
@@ -251,7 +264,7 @@ impl Filter {
 pub fn prefix_end(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
-        // UTF-8 sorts as its code points do; the surrogates between U+D7FF and U+E000 are no characters.
+        // UTF-8 sorts as its code points do; the surrogates between U+D7FF and U+E000 are not characters.
         let next = match last {
             '\u{D7FF}' => Some('\u{E000}'),
             other => char::from_u32(u32::from(other) + 1),

@@ -11,56 +11,59 @@
 //! | Postgres (feature `postgres`) | `postgres::open` | yes | many | the database's, or the clock given |
 //!
 //! # How to add a record
-//! 1. The record and its line in `core_domain::port::for_each_record`.
+//! 1. The record and its line in `core_domain::kernel::for_each_record`.
 //! 2. Its table in `tables/<service>.rs`, about 25 lines:
 //!
 //! ```ignore
 //! table! {
 //!     Entity in "entities" {            // fields of the record, in the order of the columns; the first is `key()`
-//!         id: Text,                     // anything that is a TextValue: ids, validated text, closed sets of words
+//!         id: Text,                     // a TextValue: ids, validated text, enumerations
 //!         platform_id: Text,
 //!         parent_id: Opt<Text>,         // Option<_>
 //!         slug: Text,
-//!         metadata: Json,               // anything serde can write and read
+//!         metadata: Json,               // anything serde can serialize and deserialize
 //!         archived_at: Opt<Time>,       // Timestamp
 //!         seats: Int,                   // i64, u64, i32, u32, u16, u8
 //!         hidden: Bool,
 //!     }
 //!     computed { rank: Int = |entity| entity.rank() }       // columns to filter and sort by that are no fields
-//!     unique { slug: [platform_id, slug] only [Only::IsNull("archived_at")] }   // the name is that of the conflict
+//!     unique { slug: [platform_id, slug] where [IndexPredicate::IsNull("archived_at")] }   // the name is that of the conflict
 //!     index { [platform_id, archived_at], [created_at] }    // the key is added to each
 //!     parent parent_id                                      // for `walk`
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }
 //! ```
 //!
-//!    All parts between the columns and `select` may be left out, but keep their order. A query is sorted by columns
-//!    that are never empty; the key is added. An index whose first columns a query fixes with `eq` and whose other
-//!    columns are its order lets every engine stop at the limit.
-//! 3. A migration per dialect in `migrations/{sqlite,postgres}/NNNN_<service>.sql`, its name added to the list in
-//!    `sql/migrations.rs`. A table that was never released goes into its service's file; one that was is changed by a
-//!    new file with the next number. The text for a new table is printed by
-//!    `cargo run -p core-storage --features sqlite --example ddl -- postgres entities`.
-//!    `tests/schema.rs` fails until migrations and descriptions agree.
+//!    All parts between the columns and `select` are optional, but keep their order. A query is sorted by columns that
+//!    are not nullable; the key is added. An index whose first columns a query fixes with `eq` and whose other columns
+//!    are its order lets every engine stop at the limit.
+//! 3. Its migration, written by a command from the difference between the migrated and the described schema:
+//!    `cargo run -p core-storage --features sqlite --bin write-migration -- <name>` adds the next file to
+//!    `migrations/sqlite` and `migrations/postgres`. Read them, and commit them with the table. `tests/it/schema.rs` fails
+//!    until migrations and descriptions agree; the build fails when a dialect lacks a file.
+//!
+//! A change of a table is written by the same command: `--default table.column=value` gives existing rows a value in a
+//! column that must not be NULL. A file never changes once it is released.
 //!
 //! # How to add an engine
-//! Implement [`RowStore`] and [`RowTx`], return units wrapped in [`Guarded`], open it with `conformance::TABLES`
+//! Implement [`RowStore`] and [`RowTx`], return units wrapped in [`CheckedTx`], open it with `conformance::TABLES`
 //! (feature `conformance`) and call `conformance::run`. Put it behind [`RecordStore`] to use it.
 //!
 //! # Rules that hold in every engine
-//! - Write units behave as if they ran one after the other. On Postgres one may end with `Retry`; `transact` runs it again.
-//! - Any error but `Conflict`, `Stale` and `InvalidCursor` ends a unit; what follows is refused, commit too.
-//! - Text is compared by its bytes. A comparison with nothing is never true.
-//! - Lists are walked by key, never by offset; `total` is counted for the first page and travels in the cursor.
+//! - Write units are serializable. On Postgres one may end with `Retry`; `transact` runs it again after a pause.
+//! - Any error but `Conflict`, `Stale` and `InvalidCursor` aborts a unit; what follows is refused, commit too.
+//! - Text is compared by its bytes. A comparison with NULL is never true.
+//! - Lists are paged by keyset, never by offset; `total` is counted for the first page and carried in the cursor.
 
+mod back_off;
+mod checked_tx;
+pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod cursor;
 #[cfg(feature = "conformance")]
 pub mod fault;
 mod filter;
-mod guarded;
-pub mod kind;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -78,12 +81,12 @@ pub mod testing;
 mod unit;
 mod value;
 
+pub use checked_tx::CheckedTx;
 pub use cursor::CursorKey;
 pub use filter::{Filter, IntoValue, Op, prefix_end};
-pub use guarded::Guarded;
 pub use query::{Order, Select};
 pub use row_store::{RowStore, RowTx};
-pub use table::{Column, Only, Table, Type, Unique, VERSION};
+pub use table::{Column, IndexPredicate, Table, Type, Unique, VERSION};
 pub use tabular::{Reader, Tabular};
 pub use unit::RecordStore;
 pub use value::{Row, Value};

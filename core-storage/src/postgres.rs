@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::kernel::{Clock, Timestamp};
-use core_domain::port::{Direction, Mode, Store, StoreError};
+use core_domain::kernel::{Clock, StoreError, Timestamp};
+use core_domain::port::{Direction, Mode, Store};
+use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Postgres, Row as _};
 
+use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
-use crate::guarded::Guarded;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::sql::ddl::{self, Dialect};
@@ -29,7 +30,7 @@ pub struct PostgresConfig {
     pub url: String,
     /// Where `now` comes from; the database itself unless given. Several processes should leave it to the database.
     pub clock: Option<Arc<dyn Clock>>,
-    /// What cursors are sealed with; the same in every process on the database.
+    /// What cursors are signed with; the same in every process on the database.
     pub cursor_key: CursorKey,
     /// How many connections at the most.
     pub connections: u32,
@@ -60,15 +61,15 @@ impl PostgresConfig {
 /// Opens the store and brings its schema up to date; processes that start together wait for each other.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] when the database cannot be reached; [`StoreError::Backend`] when the address makes no
-/// sense or the database was made by a newer version.
+/// [`StoreError::Unavailable`] when the database cannot be reached; [`StoreError::Backend`] when the address is not
+/// valid or the database was made by a newer version.
 pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
     let cursor_key = config.cursor_key.clone();
     let rows = rows(config, &[]).await?;
     Ok(Arc::new(RecordStore::new(rows, cursor_key)))
 }
 
-/// Opens the row engine; tables of your own are made if missing.
+/// Opens the row engine; the `extra` tables are created if missing.
 ///
 /// # Errors
 /// As [`open`].
@@ -76,8 +77,9 @@ pub async fn rows(
     config: PostgresConfig,
     extra: &[&'static Table],
 ) -> Result<Arc<dyn RowStore>, StoreError> {
+    // The cause is left out: it may quote the address, which may hold a password.
     let options = PgConnectOptions::from_str(&config.url)
-        .map_err(|_| StoreError::Backend("the database address makes no sense".into()))?
+        .map_err(|_| StoreError::backend("the database address is not valid"))?
         .statement_cache_capacity(512);
     let pool = PgPoolOptions::new()
         .max_connections(config.connections.max(2))
@@ -86,7 +88,7 @@ pub async fn rows(
         .await
         .map_err(failure)?;
     let mut transaction = pool.begin().await.map_err(failure)?;
-    // Held until the transaction ends; the number is ours alone by being arbitrary.
+    // Held until the transaction ends; an arbitrary number that nothing else on the database is likely to use.
     sqlx::query("SELECT pg_advisory_xact_lock(7305401991423)")
         .execute(&mut *transaction)
         .await
@@ -128,30 +130,38 @@ impl RowStore for PostgresRows {
             connection: connection.map_err(failure)?,
             clock: self.clock.clone(),
         };
-        Ok(Guarded::wrap(Box::new(tx), mode))
+        Ok(CheckedTx::wrap(Box::new(tx), mode))
     }
 }
 
 fn failure(error: sqlx::Error) -> StoreError {
-    let said = error.to_string();
     match &error {
-        sqlx::Error::Database(database) => {
-            let code = database.code();
-            match code.as_deref().unwrap_or_default() {
-                // Serialization failure; deadlock; and a unique set that was free when this unit looked.
-                "40001" | "40P01" | "23505" => StoreError::Retry(said),
-                // Connection exceptions, shutdown, too many connections.
-                code if code.starts_with("08") || code.starts_with("57P") || code == "53300" => {
-                    StoreError::Unavailable(said)
-                }
-                _ => StoreError::Backend(said),
-            }
-        }
+        sqlx::Error::Database(database) => match database.code().as_deref().unwrap_or_default() {
+            // Serialization failure; deadlock; and a unique violation the unit's snapshot did not show.
+            "40001" | "40P01" | "23505" => StoreError::retry(error),
+            code if is_connection_error(code) => StoreError::unavailable(error),
+            _ => StoreError::backend(error),
+        },
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed => StoreError::Unavailable(said),
-        _ => StoreError::Backend(said),
+        | sqlx::Error::PoolClosed => StoreError::unavailable(error),
+        _ => StoreError::backend(error),
+    }
+}
+
+/// Connection exceptions, shutdown, too many connections.
+fn is_connection_error(code: &str) -> bool {
+    code.starts_with("08") || code.starts_with("57P") || code == "53300"
+}
+
+/// A commit that the server refused did not happen; any other failed commit may have.
+fn commit_failure(error: sqlx::Error) -> StoreError {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    match code.as_deref() {
+        // "Statement completion unknown".
+        Some(code) if code != "40003" && !is_connection_error(code) => failure(error),
+        _ => StoreError::commit_unknown(error),
     }
 }
 

@@ -1,8 +1,8 @@
-//! A question: which rows, in which order, from where on, how many.
+//! A query: filter, order, keyset position, limit.
 
 use std::cmp::Ordering;
 
-use core_domain::port::StoreError;
+use core_domain::kernel::StoreError;
 
 use crate::filter::Filter;
 use crate::table::{Table, Type};
@@ -11,24 +11,24 @@ use crate::value::{Row, Value};
 /// A column to sort by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The column; one that always holds something.
+    /// The column; one that is not nullable.
     pub column: &'static str,
-    /// Greatest first.
+    /// In descending order.
     pub descending: bool,
 }
 
-/// A question to a table. The order always ends with the key, so that it tells any two rows apart.
+/// A query on a table. The order always ends with the key, so that it is total.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
-    /// Which table.
+    /// The table.
     pub table: &'static Table,
-    /// Which rows.
+    /// The rows.
     pub filter: Filter,
-    /// In which order; the key is added by [`Select::full_order`].
+    /// The order; the key is added by [`Select::full_order`].
     pub order: Vec<Order>,
-    /// Only rows after this place: one value for each part of the full order.
+    /// Only rows after this keyset position: one value for each column of the full order.
     pub after: Option<Vec<Value>>,
-    /// At most so many.
+    /// The greatest number of rows.
     pub limit: Option<u32>,
 }
 
@@ -45,25 +45,25 @@ impl Select {
         }
     }
 
-    /// Only rows that meet this as well.
+    /// Only rows for which this is true as well.
     #[must_use]
-    pub fn only(mut self, filter: Filter) -> Self {
+    pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = self.filter.and(filter);
         self
     }
 
-    /// Only rows that meet this as well, if it is given.
+    /// As [`Select::filter`], if there is a filter.
     #[must_use]
-    pub fn only_if(self, filter: Option<Filter>) -> Self {
+    pub fn filter_if(self, filter: Option<Filter>) -> Self {
         match filter {
-            Some(filter) => self.only(filter),
+            Some(filter) => self.filter(filter),
             None => self,
         }
     }
 
-    /// Least first.
+    /// Sorts by the column next, ascending.
     #[must_use]
-    pub fn by(mut self, column: &'static str) -> Self {
+    pub fn order_by(mut self, column: &'static str) -> Self {
         self.order.push(Order {
             column,
             descending: false,
@@ -71,9 +71,9 @@ impl Select {
         self
     }
 
-    /// Greatest first.
+    /// Sorts by the column next, descending.
     #[must_use]
-    pub fn by_desc(mut self, column: &'static str) -> Self {
+    pub fn order_by_desc(mut self, column: &'static str) -> Self {
         self.order.push(Order {
             column,
             descending: true,
@@ -103,13 +103,13 @@ impl Select {
         order
     }
 
-    /// The row's place in the order.
+    /// The row's keyset position in the order.
     #[must_use]
-    pub fn place_of(&self, row: &Row) -> Vec<Value> {
-        place(&self.full_order(), self.table, row)
+    pub fn position_of(&self, row: &Row) -> Vec<Value> {
+        keyset_position(&self.full_order(), self.table, row)
     }
 
-    /// Checks columns, types, and that nothing is sorted by a column that may be empty.
+    /// Checks columns, types, and that no column of the order is nullable.
     ///
     /// # Errors
     /// [`StoreError::Backend`]: a mistake in a query.
@@ -118,7 +118,7 @@ impl Select {
         for part in &self.order {
             let column = self.table.column(part.column)?;
             if column.nullable || column.kind == Type::Json {
-                return Err(StoreError::Backend(format!(
+                return Err(StoreError::backend(format!(
                     "{} cannot be sorted by {}",
                     self.table.name, part.column
                 )));
@@ -129,7 +129,9 @@ impl Select {
         };
         let order = self.full_order();
         if after.len() != order.len() {
-            return Err(StoreError::Backend("a place does not fit its order".into()));
+            return Err(StoreError::backend(
+                "a keyset position does not fit its order",
+            ));
         }
         order.iter().zip(after).try_for_each(|(part, value)| {
             self.table
@@ -138,15 +140,15 @@ impl Select {
     }
 }
 
-/// The row's place in an order.
-pub(crate) fn place(order: &[Order], table: &Table, row: &Row) -> Vec<Value> {
+/// The row's keyset position in an order.
+pub(crate) fn keyset_position(order: &[Order], table: &Table, row: &Row) -> Vec<Value> {
     let value = |part: &Order| table.value(row, part.column).clone();
     order.iter().map(value).collect()
 }
 
-/// Compares two places of an order.
+/// Compares two keyset positions of an order.
 #[must_use]
-pub(crate) fn compare_places(order: &[Order], left: &[Value], right: &[Value]) -> Ordering {
+pub(crate) fn compare_positions(order: &[Order], left: &[Value], right: &[Value]) -> Ordering {
     for ((part, left), right) in order.iter().zip(left).zip(right) {
         let ordering = left.cmp(right);
         if ordering.is_ne() {

@@ -1,38 +1,38 @@
-//! The engine contract: rows, no records. What a new engine implements.
+//! The engine contract, on rows: what a new engine implements.
 
 use async_trait::async_trait;
-use core_domain::kernel::Timestamp;
-use core_domain::port::{Direction, Mode, StoreError};
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::{Direction, Mode};
 
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::table::Table;
 use crate::value::{Row, Value};
 
-/// An engine. `conformance` tells whether one keeps the contract.
+/// An engine. `conformance` checks the contract.
 #[async_trait]
 pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// Opens a unit of work. Dropping it undoes what it did.
     ///
     /// Write units behave as if they ran one after the other; a read unit sees one state of the store throughout;
-    /// `Auto` opens no transaction. Engines wrap what they return in [`crate::Guarded`].
+    /// `Auto` opens no transaction. Engines wrap what they return in [`crate::CheckedTx`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
 }
 
-/// One unit of work on rows. Every error but [`StoreError::Conflict`] ends it.
+/// One unit of work on rows. Every error but [`StoreError::Conflict`] aborts it.
 #[async_trait]
 pub trait RowTx: Send {
-    /// Adds a row.
+    /// Inserts a row.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] names the unique set that is taken, `key` for the key itself; nothing was changed and the
-    /// unit goes on.
+    /// [`StoreError::Conflict`] names the unique index that is taken, `key` for the key itself; nothing was changed and
+    /// the unit goes on.
     async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError>;
 
-    /// Sets columns of the rows that are meant; tells how many rows those were. The key is never set.
+    /// Updates columns of the matching rows; answers how many rows matched. The key is never set.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] as for [`RowTx::insert`].
@@ -43,32 +43,32 @@ pub trait RowTx: Send {
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError>;
 
-    /// Removes the rows that are meant; tells how many.
+    /// Deletes the matching rows; answers how many.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
-    /// The rows that are meant, in order.
+    /// The matching rows, in order.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
     async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError>;
 
-    /// As [`RowTx::select`]; an engine with row locks locks the rows and leaves out those another unit holds.
+    /// As [`RowTx::select`]; an engine with row locks locks the rows and skips those another unit has locked.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
     async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError>;
 
-    /// How many rows are meant.
+    /// How many rows match.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
-    /// The sum of a number column over the rows that are meant, for each value of the group column, in its order.
-    /// Rows in which the number is nothing add nothing.
+    /// The sum of an integer column over the matching rows, for each value of the group column, in its order. As in SQL,
+    /// NULLs are ignored; a group of NULLs alone sums to 0.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
@@ -81,7 +81,8 @@ pub trait RowTx: Send {
     ) -> Result<Vec<(Value, i64)>, StoreError>;
 
     /// The rows reached from the one with this key by the table's parent column, itself left out, at most `depth` steps
-    /// away. Ancestors come root first, descendants nearest first; the key settles ties. Ends on a cycle.
+    /// away; those of them that match. Ancestors come root first, descendants nearest first; the key settles ties. Ends on
+    /// a cycle.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
@@ -91,9 +92,10 @@ pub trait RowTx: Send {
         key: &str,
         direction: Direction,
         depth: u32,
+        filter: &Filter,
     ) -> Result<Vec<Row>, StoreError>;
 
-    /// The current instant. [`crate::Guarded`] asks once and keeps the answer.
+    /// The current instant. [`crate::CheckedTx`] asks once per unit.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
@@ -102,7 +104,8 @@ pub trait RowTx: Send {
     /// Makes everything permanent.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when the unit lost a race; nothing was changed.
+    /// [`StoreError::Retry`] when the unit conflicts with a concurrent one; nothing was changed.
+    /// [`StoreError::CommitUnknown`] when the answer was lost: it may have been committed.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 
     /// Undoes everything.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::kernel::{Clock, Timestamp};
-use core_domain::port::{Direction, Mode, Store, StoreError};
+use core_domain::kernel::{Clock, StoreError, Timestamp};
+use core_domain::port::{Direction, Mode, Store};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{Row as _, Sqlite};
 
+use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
-use crate::guarded::Guarded;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::sql::ddl::{self, Dialect};
@@ -25,17 +25,27 @@ use crate::table::{Table, Type};
 use crate::unit::RecordStore;
 use crate::value::{Row, Value};
 
+/// `PRAGMA synchronous`: when a commit is flushed to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synchronous {
+    /// At once: a commit survives a loss of power.
+    Full,
+    /// At a checkpoint: a commit survives a crash of the process, but a loss of power may undo the last ones.
+    Normal,
+}
+
 /// What the SQLite store needs.
 #[derive(Clone, Debug)]
 pub struct SqliteConfig {
-    /// The database file; made if missing. Beside it lie its log and a lock file that keeps other processes out.
+    /// The database file; created if missing, for its owner alone (0600). Beside it are its write-ahead log, the log's
+    /// index and a lock file that keeps other processes out, with the same permissions. What exists keeps its own.
     pub path: PathBuf,
     /// Where `now` comes from.
     pub clock: Arc<dyn Clock>,
-    /// What cursors are sealed with.
+    /// What cursors are signed with.
     pub cursor_key: CursorKey,
-    /// Whether a commit survives a power cut (`synchronous=FULL`). Without it one survives a crash of the process only.
-    pub survive_power_cut: bool,
+    /// What a commit survives.
+    pub synchronous: Synchronous,
     /// How many units can read at once.
     pub readers: u32,
 }
@@ -51,7 +61,7 @@ impl SqliteConfig {
             path: path.into(),
             clock,
             cursor_key: cursor_key.into(),
-            survive_power_cut: true,
+            synchronous: Synchronous::Full,
             readers: 4,
         }
     }
@@ -68,7 +78,7 @@ pub async fn open(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
     Ok(Arc::new(RecordStore::new(rows, cursor_key)))
 }
 
-/// Opens the row engine; tables of your own are made if missing.
+/// Opens the row engine; the `extra` tables are created if missing.
 ///
 /// # Errors
 /// As [`open`].
@@ -76,30 +86,30 @@ pub async fn rows(
     config: SqliteConfig,
     extra: &[&'static Table],
 ) -> Result<Arc<dyn RowStore>, StoreError> {
-    let owner = own(&config.path)?;
+    let lock = acquire_lock(&config.path)?;
+    create_private(&config.path)?;
     let options = SqliteConnectOptions::new()
         .filename(&config.path)
         .busy_timeout(Duration::from_secs(5))
         .foreign_keys(true)
         .statement_cache_capacity(512)
         .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(if config.survive_power_cut {
-            SqliteSynchronous::Full
-        } else {
-            SqliteSynchronous::Normal
+        .synchronous(match config.synchronous {
+            Synchronous::Full => SqliteSynchronous::Full,
+            Synchronous::Normal => SqliteSynchronous::Normal,
         });
     let writer = SqlitePoolOptions::new()
-        // The database is in this process: there is no connection that could have broken meanwhile.
+        // The database is in this process: a connection cannot be lost.
         .test_before_acquire(false)
         .max_connections(1)
-        .connect_with(options.clone().create_if_missing(true))
+        .connect_with(options.clone())
         .await
         .map_err(failure)?;
     let mut transaction = writer.begin_with(WRITE).await.map_err(failure)?;
     migrate(&mut transaction, Dialect::Sqlite, extra).await?;
     transaction.commit().await.map_err(failure)?;
     let readers = SqlitePoolOptions::new()
-        // The database is in this process: there is no connection that could have broken meanwhile.
+        // As above.
         .test_before_acquire(false)
         .max_connections(config.readers.max(1))
         .connect_with(options.read_only(true))
@@ -109,34 +119,47 @@ pub async fn rows(
         writer,
         readers,
         clock: config.clock,
-        _owner: owner,
+        _lock: lock,
     }))
 }
 
-/// Takes the write lock at once, so that no unit finds out at its end that another one was first.
+/// Takes the write lock at the start, so that no unit fails at its end because another one was first.
 const WRITE: &str = "BEGIN IMMEDIATE";
 
 /// Keeps other processes out for as long as the file handle lives, however this process ends.
-fn own(path: &Path) -> Result<File, StoreError> {
-    let mut lock = path.as_os_str().to_owned();
-    lock.push(".lock");
-    let said = |error: std::io::Error| {
-        StoreError::Unavailable(format!("{}: {error}", Path::new(&lock).display()))
-    };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock)
-        .map_err(said)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
+fn acquire_lock(path: &Path) -> Result<File, StoreError> {
+    let mut lock_path = path.as_os_str().to_owned();
+    lock_path.push(".lock");
+    let lock = create_private(Path::new(&lock_path))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StoreError::unavailable(format!(
             "{} is in use by another process",
             path.display()
         ))),
-        Err(TryLockError::Error(error)) => Err(said(error)),
+        Err(TryLockError::Error(error)) => Err(StoreError::unavailable(error)),
     }
+}
+
+/// Opens the file; creates it for its owner alone, whatever the umask. SQLite gives the files beside a database the
+/// permissions of the database itself.
+fn create_private(path: &Path) -> Result<File, StoreError> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|source| {
+        let path = path.to_owned();
+        StoreError::unavailable(FileError { path, source })
+    })
+}
+
+/// A file that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+struct FileError {
+    path: PathBuf,
+    source: std::io::Error,
 }
 
 #[derive(Debug)]
@@ -144,7 +167,7 @@ struct SqliteRows {
     writer: SqlitePool,
     readers: SqlitePool,
     clock: Arc<dyn Clock>,
-    _owner: File,
+    _lock: File,
 }
 
 #[async_trait]
@@ -162,7 +185,7 @@ impl RowStore for SqliteRows {
             connection: connection.map_err(failure)?,
             clock: Some(self.clock.clone()),
         };
-        Ok(Guarded::wrap(Box::new(tx), mode))
+        Ok(CheckedTx::wrap(Box::new(tx), mode))
     }
 }
 
@@ -170,20 +193,30 @@ const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 
 fn failure(error: sqlx::Error) -> StoreError {
-    let said = error.to_string();
     match &error {
         sqlx::Error::Database(database) => {
             let code = database.code().and_then(|code| code.parse::<i32>().ok());
             // The low byte is the primary code, the rest says more.
             match code.map(|code| code & 0xff) {
-                Some(BUSY | LOCKED) => StoreError::Retry(said),
-                _ => StoreError::Backend(said),
+                Some(BUSY | LOCKED) => StoreError::retry(error),
+                _ => StoreError::backend(error),
             }
         }
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
-            StoreError::Unavailable(said)
+            StoreError::unavailable(error)
         }
-        _ => StoreError::Backend(said),
+        _ => StoreError::backend(error),
+    }
+}
+
+/// A commit that met a lock did not happen. One that met an error of the disk may have reached the write-ahead log all
+/// the same.
+fn commit_failure(error: sqlx::Error) -> StoreError {
+    match failure(error) {
+        StoreError::Unavailable(cause) | StoreError::Backend(cause) => {
+            StoreError::CommitUnknown(cause)
+        }
+        not_committed => not_committed,
     }
 }
 

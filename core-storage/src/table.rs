@@ -1,16 +1,15 @@
-//! The description of a table: the one source of SQL, index maps and checks.
+//! The description of a table, from which SQL, in-memory indexes and checks are derived.
 
-use core_domain::port::StoreError;
+use core_domain::kernel::StoreError;
 
-use crate::filter::Filter;
 use crate::value::{Row, Value};
 
-/// What a column may hold. `Json` is text that says it is JSON.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Yes or no.
+    /// A boolean.
     Bool,
-    /// A signed 64-bit number.
+    /// A signed 64-bit integer.
     Int,
     /// Text, sorted by its bytes.
     Text,
@@ -19,10 +18,10 @@ pub enum Type {
 }
 
 impl Type {
-    /// Tells whether the value is of this type; nothing is of every type. Text with the character NUL is of none,
-    /// because Postgres cannot hold it.
+    /// Tells whether the value is of this type; NULL is of every type. Text with the character NUL is of none, because
+    /// Postgres cannot store it.
     #[must_use]
-    pub fn holds(self, value: &Value) -> bool {
+    pub fn accepts(self, value: &Value) -> bool {
         match (self, value) {
             (_, Value::Null) | (Self::Bool, Value::Bool(_)) | (Self::Int, Value::Int(_)) => true,
             (Self::Text | Self::Json, Value::Text(text)) => !text.contains('\0'),
@@ -36,32 +35,24 @@ impl Type {
 pub struct Column {
     /// Its name; quoted wherever it is used, so any word will do.
     pub name: &'static str,
-    /// What it may hold.
+    /// Its type.
     pub kind: Type,
-    /// Whether it may hold nothing.
+    /// Whether it may be NULL.
     pub nullable: bool,
 }
 
-/// A condition on the rows that a unique set covers.
+/// The predicate of a partial unique index, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Only {
-    /// The column holds nothing.
+pub enum IndexPredicate {
+    /// The column is NULL.
     IsNull(&'static str),
-    /// The column holds this text.
+    /// The column equals this text.
     Is(&'static str, &'static str),
-    /// The column holds one of these texts.
+    /// The column is one of these texts.
     OneOf(&'static str, &'static [&'static str]),
 }
 
-impl Only {
-    fn filter(self) -> Filter {
-        match self {
-            Self::IsNull(column) => Filter::IsNull(column),
-            Self::Is(column, text) => Filter::eq(column, text),
-            Self::OneOf(column, texts) => Filter::one_of(column, texts.iter().copied()),
-        }
-    }
-
+impl IndexPredicate {
     pub(crate) const fn column(self) -> &'static str {
         match self {
             Self::IsNull(column) | Self::Is(column, _) | Self::OneOf(column, _) => column,
@@ -69,41 +60,36 @@ impl Only {
     }
 }
 
-/// Columns whose values no two rows share. A row with nothing in one of them is not covered.
+/// A unique index: columns whose values no two rows share. As in SQL, a row with a NULL in one of them is not covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unique {
     /// The name a conflict is reported under.
     pub name: &'static str,
     /// The columns.
     pub columns: &'static [&'static str],
-    /// Covers only rows that meet all of these.
-    pub only: &'static [Only],
+    /// Covers only rows for which all of these are true; a partial index unless empty.
+    pub predicates: &'static [IndexPredicate],
 }
 
 impl Unique {
-    /// Which rows it covers; the empty conjunction when all.
-    #[must_use]
-    pub fn filter(&self) -> Filter {
-        Filter::And(self.only.iter().map(|only| only.filter()).collect())
-    }
-
-    /// Tells whether a change of the column can break it.
+    /// Tells whether a change of the column can violate it.
     #[must_use]
     pub fn depends_on(&self, column: &str) -> bool {
-        self.columns.contains(&column) || self.only.iter().any(|only| only.column() == column)
+        let in_predicate = |predicate: &IndexPredicate| predicate.column() == column;
+        self.columns.contains(&column) || self.predicates.iter().any(in_predicate)
     }
 }
 
-/// A table. The first column is the key (text), the last is [`VERSION`] (number).
+/// A table. The first column is the key (text), the last is [`VERSION`] (integer).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
     /// Its name.
     pub name: &'static str,
     /// Its columns, in order.
     pub columns: &'static [Column],
-    /// Its unique sets, besides the key.
+    /// Its unique indexes, besides the key.
     pub uniques: &'static [Unique],
-    /// Columns by which rows are looked for, each list followed by the key.
+    /// The columns of its other indexes; the key is added to each.
     pub indexes: &'static [&'static [&'static str]],
     /// The column with the key of the row's parent, for tree walks.
     pub parent: Option<&'static str>,
@@ -119,9 +105,9 @@ impl Table {
         self.columns.first().map_or("", |column| column.name)
     }
 
-    /// Where the column is in a row.
+    /// The index of the column in a row.
     #[must_use]
-    pub fn position(&self, column: &str) -> Option<usize> {
+    pub fn column_index(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == column)
     }
 
@@ -133,13 +119,13 @@ impl Table {
         self.columns
             .iter()
             .find(|c| c.name == name)
-            .ok_or_else(|| StoreError::Backend(format!("table {} has no column {name}", self.name)))
+            .ok_or_else(|| StoreError::backend(format!("table {} has no column {name}", self.name)))
     }
 
-    /// The row's value in the column; nothing when there is no such column.
+    /// The row's value in the column; NULL when there is no such column.
     #[must_use]
     pub fn value<'r>(&self, row: &'r [Value], column: &str) -> &'r Value {
-        self.position(column)
+        self.column_index(column)
             .and_then(|at| row.get(at))
             .unwrap_or(&Value::Null)
     }
@@ -147,10 +133,10 @@ impl Table {
     /// Checks that the row has a value of the right type for every column.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] names the first column that is wrong.
+    /// [`StoreError::Backend`] names the first column with a value of the wrong type.
     pub fn check_row(&self, row: &Row) -> Result<(), StoreError> {
         if row.len() != self.columns.len() {
-            return Err(StoreError::Backend(format!(
+            return Err(StoreError::backend(format!(
                 "a row of {} has {} values, the table {} columns",
                 self.name,
                 row.len(),
@@ -163,16 +149,16 @@ impl Table {
             .try_for_each(|(column, value)| self.check_value(column, value))
     }
 
-    /// Checks that the value may stand in the column.
+    /// Checks that the value can be stored in the column.
     ///
     /// # Errors
-    /// [`StoreError::Backend`] when it is of another type, or nothing where something must be.
+    /// [`StoreError::Backend`] when it is of another type, or NULL in a column that is not nullable.
     pub fn check_value(&self, column: &Column, value: &Value) -> Result<(), StoreError> {
-        if column.kind.holds(value) && (column.nullable || !value.is_null()) {
+        if column.kind.accepts(value) && (column.nullable || !value.is_null()) {
             return Ok(());
         }
-        Err(StoreError::Backend(format!(
-            "{}.{} cannot hold this value",
+        Err(StoreError::backend(format!(
+            "{}.{} cannot store this value",
             self.name, column.name
         )))
     }

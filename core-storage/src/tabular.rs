@@ -1,8 +1,8 @@
-//! What a record must say to be kept in a table, and the macro it says it with.
+//! How a record is mapped to the rows of a table, and the macro that describes the mapping.
 
-use core_domain::port::{Record, StoreError};
+use core_domain::kernel::{Record, StoreError};
 
-use crate::kind::Kind;
+use crate::codec::{ColumnCodec, DecodeError};
 use crate::query::Select;
 use crate::table::Table;
 use crate::value::{Row, Value};
@@ -18,14 +18,14 @@ pub trait Tabular: Record {
     /// The record of a row, and its version.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] names the column that makes no sense.
+    /// [`StoreError::Corrupt`] names the column that cannot be decoded.
     fn from_row(row: Row) -> Result<(Self, i64), StoreError>;
 
-    /// The question in terms of columns.
+    /// The query in terms of columns.
     fn select(query: &Self::Query) -> Select;
 }
 
-/// Reads the columns of a row one after the other.
+/// Decodes the columns of a row one after the other.
 #[derive(Debug)]
 pub struct Reader {
     table: &'static Table,
@@ -50,23 +50,25 @@ impl Reader {
         }
     }
 
-    /// Reads the next column.
+    /// Decodes the next column.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when its value makes no sense.
-    pub fn take<T, K: Kind<T>>(&mut self) -> Result<T, StoreError> {
+    /// [`StoreError::Corrupt`] when its value cannot be decoded.
+    pub fn decode<T, C: ColumnCodec<T>>(&mut self) -> Result<T, StoreError> {
         let at = self.at;
         self.at += 1;
-        let corrupt = || StoreError::Corrupt {
-            table: self.table.name,
-            column: self.table.columns.get(at).map_or("", |c| c.name),
-            key: self.key.clone(),
-        };
-        let value = self.values.next().ok_or_else(corrupt)?;
-        K::take(value).ok_or_else(corrupt)
+        let value = self.values.next().ok_or(DecodeError::Missing);
+        value
+            .and_then(C::decode)
+            .map_err(|error| StoreError::Corrupt {
+                table: self.table.name,
+                column: self.table.columns.get(at).map_or("", |c| c.name),
+                key: self.key.clone(),
+                source: error.into(),
+            })
     }
 
-    /// Passes over columns that are computed from others.
+    /// Skips columns that are computed from others.
     pub fn skip(&mut self, count: usize) {
         for _ in 0..count {
             self.at += 1;
@@ -83,7 +85,7 @@ macro_rules! table {
             $($field:ident: $kind:ty),+ $(,)?
         }
         $(computed { $($computed:ident: $computed_kind:ty = $compute:expr),+ $(,)? })?
-        $(unique { $($unique:ident: [$($unique_column:ident),+] $(only [$($only:expr),+])?),+ $(,)? })?
+        $(unique { $($unique:ident: [$($unique_column:ident),+] $(where [$($predicate:expr),+])?),+ $(,)? })?
         $(index { $([$($index_column:ident),+]),+ $(,)? })?
         $(parent $parent:ident)?
         select $select:path
@@ -91,14 +93,14 @@ macro_rules! table {
         impl $crate::Tabular for $record {
             const TABLE: &'static $crate::Table = {
                 // Ties each column's kind to the type of its field.
-                const fn column<T, K: $crate::kind::Kind<T>>(
+                const fn column<T, K: $crate::codec::ColumnCodec<T>>(
                     name: &'static str,
                     _: fn(&$record) -> &T,
                 ) -> $crate::Column {
                     $crate::Column { name, kind: K::TYPE, nullable: K::NULLABLE }
                 }
                 $(
-                    const fn computed<T, K: $crate::kind::Kind<T>>(
+                    const fn computed<T, K: $crate::codec::ColumnCodec<T>>(
                         name: &'static str,
                         _: fn(&$record) -> T,
                     ) -> $crate::Column {
@@ -116,7 +118,7 @@ macro_rules! table {
                     uniques: &[$($($crate::Unique {
                         name: stringify!($unique),
                         columns: &[$(stringify!($unique_column)),+],
-                        only: &[$($($only),+)?],
+                        predicates: &[$($($predicate),+)?],
                     }),+)?],
                     indexes: &[$($(&[$(stringify!($index_column)),+]),+)?],
                     parent: $crate::table!(@parent $($parent)?),
@@ -124,27 +126,27 @@ macro_rules! table {
             };
 
             fn to_row(&self) -> $crate::Row {
-                fn put<T, K: $crate::kind::Kind<T>>(field: &T) -> $crate::Value {
-                    K::put(field)
+                fn encode<T, K: $crate::codec::ColumnCodec<T>>(field: &T) -> $crate::Value {
+                    K::encode(field)
                 }
                 vec![
-                    $(put::<_, $kind>(&self.$field),)+
+                    $(encode::<_, $kind>(&self.$field),)+
                     $($({
                         let compute: fn(&$record) -> _ = $compute;
-                        put::<_, $computed_kind>(&compute(self))
+                        encode::<_, $computed_kind>(&compute(self))
                     },)+)?
                 ]
             }
 
-            fn from_row(row: $crate::Row) -> Result<(Self, i64), core_domain::port::StoreError> {
+            fn from_row(row: $crate::Row) -> Result<(Self, i64), core_domain::kernel::StoreError> {
                 let mut reader = $crate::Reader::new(<Self as $crate::Tabular>::TABLE, row);
-                let record = $record { $($field: reader.take::<_, $kind>()?),+ };
+                let record = $record { $($field: reader.decode::<_, $kind>()?),+ };
                 $(reader.skip([$(stringify!($computed)),+].len());)?
-                let version = reader.take::<i64, $crate::kind::Int>()?;
+                let version = reader.decode::<i64, $crate::codec::Int>()?;
                 Ok((record, version))
             }
 
-            fn select(query: &<$record as core_domain::port::Record>::Query) -> $crate::Select {
+            fn select(query: &<$record as core_domain::kernel::Record>::Query) -> $crate::Select {
                 $select(query)
             }
         }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::kernel::{Page, PageRequest, Timestamp};
-use core_domain::port::{
-    Direction, Mode, Repository, Store, StoreError, Stored, UnitOfWork, for_each_record,
-};
 
-use crate::cursor::{CursorKey, Place};
+use core_domain::access::RecordKey;
+use core_domain::kernel::{
+    Effects, Page, PageRequest, PlatformId, StoreError, Stored, Timestamp, for_each_record,
+};
+use core_domain::port::{Direction, Mode, Repositories, Repository, Store, UnitOfWork, Within};
+
+use crate::back_off::BackOff;
+use crate::checked_tx::{aborted_error, is_recoverable};
+use crate::cursor::{CursorKey, KeysetPosition};
 use crate::filter::Filter;
-use crate::guarded::{ended, leaves_unit_alive};
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::table::VERSION;
@@ -22,15 +25,17 @@ use crate::value::{Row, Value};
 pub struct RecordStore {
     rows: Arc<dyn RowStore>,
     cursor_key: CursorKey,
+    back_off: BackOff,
 }
 
 impl RecordStore {
-    /// Keeps records in the engine and seals cursors with the key.
+    /// Keeps records in the engine and signs cursors with the key.
     #[must_use]
     pub fn new(rows: Arc<dyn RowStore>, cursor_key: impl Into<CursorKey>) -> Self {
         Self {
             rows,
             cursor_key: cursor_key.into(),
+            back_off: BackOff::default(),
         }
     }
 }
@@ -41,18 +46,27 @@ impl Store for RecordStore {
         let tx = self.rows.begin(mode).await?;
         Ok(Box::new(RowUnit {
             tx,
-            dead: false,
+            aborted: false,
             cursor_key: self.cursor_key.clone(),
+            effects: Effects::default(),
         }))
     }
+
+    async fn back_off(&self, run: u32) {
+        self.back_off.pause(run).await;
+    }
 }
+
+/// The column of the platform a record belongs to.
+const PLATFORM: &str = "platform_id";
 
 /// A unit of work of the domain on top of one on rows.
 struct RowUnit {
     tx: Box<dyn RowTx>,
-    /// Set by rows that make no sense; the engine keeps its own flag.
-    dead: bool,
+    /// Set by rows that cannot be decoded; the engine keeps its own flag.
+    aborted: bool,
     cursor_key: CursorKey,
+    effects: Effects,
 }
 
 fn key_filter<R: Tabular>(key: &str) -> Filter {
@@ -63,14 +77,30 @@ fn seen_filter<R: Tabular>(seen: &Stored<R>) -> Filter {
     key_filter::<R>(seen.key()).and(Filter::eq(VERSION, seen.version()))
 }
 
+/// What keeps a statement to the records of one platform.
+fn platform_filter(within: Within<'_>) -> Option<Filter> {
+    match within {
+        Within::Installation => None,
+        Within::Platform(platform) => Some(Filter::eq(PLATFORM, platform)),
+    }
+}
+
+fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
+    R::select(query).filter_if(platform_filter(within))
+}
+
 impl RowUnit {
-    fn alive(&self) -> Result<(), StoreError> {
-        if self.dead { Err(ended()) } else { Ok(()) }
+    fn ensure_active(&self) -> Result<(), StoreError> {
+        if self.aborted {
+            Err(aborted_error())
+        } else {
+            Ok(())
+        }
     }
 
-    /// Ends the unit unless it may go on after the error.
+    /// Aborts the unit unless the error is recoverable.
     fn fail(&mut self, error: StoreError) -> StoreError {
-        self.dead |= !leaves_unit_alive(&error);
+        self.aborted |= !is_recoverable(&error);
         error
     }
 
@@ -81,7 +111,7 @@ impl RowUnit {
     }
 
     async fn read<R: Tabular>(&mut self, select: &Select) -> Result<Vec<Stored<R>>, StoreError> {
-        self.alive()?;
+        self.ensure_active()?;
         let rows = self.tx.select(select).await?;
         rows.into_iter().map(|row| self.decode(row)).collect()
     }
@@ -90,26 +120,36 @@ impl RowUnit {
 #[async_trait]
 impl<R: Tabular> Repository<R> for RowUnit {
     async fn insert(&mut self, record: R) -> Result<Stored<R>, StoreError> {
-        self.alive()?;
+        self.ensure_active()?;
         let mut row = record.to_row();
         row.push(Value::Int(1));
         self.tx.insert(R::TABLE, row).await?;
         Ok(Stored::new(record, 1))
     }
 
-    async fn get(&mut self, key: &str) -> Result<Option<Stored<R>>, StoreError> {
-        let select = Select::of(R::TABLE).only(key_filter::<R>(key)).limit(1);
+    async fn get(
+        &mut self,
+        within: Within<'_>,
+        key: &str,
+    ) -> Result<Option<Stored<R>>, StoreError> {
+        let select = Select::of(R::TABLE).filter(key_filter::<R>(key));
+        let select = select.filter_if(platform_filter(within)).limit(1);
         Ok(self.read(&select).await?.pop())
     }
 
-    async fn first(&mut self, query: &R::Query) -> Result<Option<Stored<R>>, StoreError> {
-        Ok(self.read(&R::select(query).limit(1)).await?.pop())
+    async fn first(
+        &mut self,
+        within: Within<'_>,
+        query: &R::Query,
+    ) -> Result<Option<Stored<R>>, StoreError> {
+        let select = select_within::<R>(within, query).limit(1);
+        Ok(self.read(&select).await?.pop())
     }
 
     async fn replace(&mut self, seen: &Stored<R>, next: R) -> Result<Stored<R>, StoreError> {
-        self.alive()?;
+        self.ensure_active()?;
         if seen.key() != next.key() {
-            return Err(self.fail(StoreError::Backend(format!(
+            return Err(self.fail(StoreError::backend(format!(
                 "{}: a key never changes",
                 R::TABLE.name
             ))));
@@ -131,7 +171,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
     }
 
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError> {
-        self.alive()?;
+        self.ensure_active()?;
         match self.tx.delete(R::TABLE, &seen_filter(seen)).await? {
             0 => Err(StoreError::Stale {
                 table: R::TABLE.name,
@@ -140,33 +180,51 @@ impl<R: Tabular> Repository<R> for RowUnit {
         }
     }
 
-    async fn remove_all(&mut self, query: &R::Query) -> Result<u64, StoreError> {
-        self.alive()?;
-        self.tx.delete(R::TABLE, &R::select(query).filter).await
+    async fn remove_all(
+        &mut self,
+        within: Within<'_>,
+        query: &R::Query,
+    ) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        let filter = select_within::<R>(within, query).filter;
+        self.tx.delete(R::TABLE, &filter).await
     }
 
-    async fn list(&mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
-        self.read(&R::select(query).limit(limit)).await
+    async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        let filter = Filter::eq(PLATFORM, platform);
+        self.tx.delete(R::TABLE, &filter).await
+    }
+
+    async fn list(
+        &mut self,
+        within: Within<'_>,
+        query: &R::Query,
+        limit: u32,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        let select = select_within::<R>(within, query).limit(limit);
+        self.read(&select).await
     }
 
     async fn claim(&mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
-        self.alive()?;
+        self.ensure_active()?;
         let rows = self.tx.claim(&R::select(query).limit(limit)).await?;
         rows.into_iter().map(|row| self.decode(row)).collect()
     }
 
     async fn page(
         &mut self,
+        within: Within<'_>,
         query: &R::Query,
         page: &PageRequest,
     ) -> Result<Page<Stored<R>>, StoreError> {
-        self.alive()?;
-        let mut select = R::select(query);
+        self.ensure_active()?;
+        let mut select = select_within::<R>(within, query);
         let total = match &page.cursor {
             Some(cursor) => {
-                let place = self.cursor_key.open(&select, cursor)?;
-                select.after = Some(place.after);
-                place.total
+                let position = self.cursor_key.verify(&select, cursor)?;
+                select.after = Some(position.after);
+                position.total
             }
             None => self.tx.count(R::TABLE, &select.filter).await?,
         };
@@ -179,8 +237,9 @@ impl<R: Tabular> Repository<R> for RowUnit {
         rows.truncate(size);
         let next = match rows.last().filter(|_| more) {
             Some(last) => {
-                let after = select.place_of(last);
-                Some(self.cursor_key.seal(&select, &Place { after, total })?)
+                let after = select.position_of(last);
+                let position = KeysetPosition { after, total };
+                Some(self.cursor_key.sign(&select, &position)?)
             }
             None => None,
         };
@@ -191,44 +250,59 @@ impl<R: Tabular> Repository<R> for RowUnit {
         Ok(Page { items, next, total })
     }
 
-    async fn count(&mut self, query: &R::Query) -> Result<u64, StoreError> {
-        self.alive()?;
-        self.tx.count(R::TABLE, &R::select(query).filter).await
+    async fn count(&mut self, within: Within<'_>, query: &R::Query) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        let filter = select_within::<R>(within, query).filter;
+        self.tx.count(R::TABLE, &filter).await
     }
 
     async fn walk(
         &mut self,
+        within: Within<'_>,
         key: &str,
         direction: Direction,
         depth: u32,
     ) -> Result<Vec<Stored<R>>, StoreError> {
-        self.alive()?;
-        let rows = self.tx.walk(R::TABLE, key, direction, depth).await?;
+        self.ensure_active()?;
+        let filter = platform_filter(within).unwrap_or_else(Filter::all);
+        let walk = self.tx.walk(R::TABLE, key, direction, depth, &filter);
+        let rows = walk.await?;
         rows.into_iter().map(|row| self.decode(row)).collect()
     }
 }
 
-macro_rules! row_unit {
-    ($($accessor:ident: $record:ty),+ $(,)?) => {
-        #[async_trait]
-        impl UnitOfWork for RowUnit {
-            async fn now(&mut self) -> Result<Timestamp, StoreError> {
-                self.alive()?;
-                self.tx.now().await
-            }
+#[async_trait]
+impl UnitOfWork for RowUnit {
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        self.ensure_active()?;
+        self.tx.now().await
+    }
 
-            async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-                if self.dead {
-                    self.tx.rollback().await;
-                    return Err(ended());
-                }
-                self.tx.commit().await
-            }
+    fn effects(&mut self) -> &mut Effects {
+        &mut self.effects
+    }
 
-            async fn rollback(self: Box<Self>) {
-                self.tx.rollback().await;
-            }
+    fn repositories(&mut self, _key: RecordKey) -> &mut dyn Repositories {
+        self
+    }
 
+    async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {
+        if self.aborted {
+            self.tx.rollback().await;
+            return Err(aborted_error());
+        }
+        self.tx.commit().await?;
+        Ok(self.effects)
+    }
+
+    async fn rollback(self: Box<Self>) {
+        self.tx.rollback().await;
+    }
+}
+
+macro_rules! repositories {
+    ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
+        impl Repositories for RowUnit {
             $(
                 fn $accessor(&mut self) -> &mut dyn Repository<$record> {
                     self
@@ -237,4 +311,4 @@ macro_rules! row_unit {
         }
     };
 }
-for_each_record!(row_unit);
+for_each_record!(repositories);

@@ -1,17 +1,17 @@
-//! What a column can hold.
+//! The values of columns.
 
 use std::sync::Arc;
 
-/// What a column holds. Deliberately few kinds: every engine must agree on each of them to the last bit.
+/// The value of a column. Deliberately few types: every engine must agree on each of them to the last bit.
 ///
 /// The order is the one every engine sorts by: text by its bytes, `false` before `true`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// Nothing.
+    /// SQL's NULL.
     Null,
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A number; instants are milliseconds since the epoch.
+    /// An integer; instants are milliseconds since the epoch.
     Int(i64),
     /// Text; JSON is kept as text.
     Text(Arc<str>),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// The integer, if it is one.
     #[must_use]
     pub const fn as_int(&self) -> Option<i64> {
         match self {
@@ -42,7 +42,7 @@ impl Value {
         }
     }
 
-    /// Tells whether it is nothing.
+    /// Tells whether it is NULL.
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use core_domain::gateway::Policy;
-use core_suite::{Suite, SuiteBuilder, bytes_body};
+use core_domain::gateway::RateKind;
+use core_suite::{IncomingBody, ServeOptions, Suite, SuiteBuilder, bytes_body};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::client::conn::http1::SendRequest;
@@ -64,7 +64,7 @@ async fn main() {
     let same_bytes = ask_in_process(&memory, &in_memory).await;
 
     let (stop, stopped) = watch::channel(false);
-    let bare = service_fn(move |_: Request<hyper::body::Incoming>| {
+    let bare = service_fn(move |_: Request<IncomingBody>| {
         let bytes = same_bytes.clone();
         async move { Ok::<_, Infallible>(Response::new(bytes_body(bytes))) }
     });
@@ -95,11 +95,16 @@ async fn main() {
 }
 
 async fn suite(builder: SuiteBuilder) -> Suite {
-    let unlimited = Policy::new("default", u32::MAX, Duration::from_secs(60)).unwrap();
     builder
         .iam_url(IAM)
         .service_key("bench-service-key")
-        .gateway(|gateway| gateway.rates.default = unlimited)
+        .settings(|settings| {
+            for kind in [RateKind::Default, RateKind::Client] {
+                let minute = Duration::from_secs(60);
+                let rates = &mut settings.gateway.rates;
+                rates.set(kind, u32::MAX, minute).unwrap();
+            }
+        })
         .build()
         .await
         .unwrap()
@@ -153,7 +158,7 @@ async fn ask_in_process(suite: &Suite, person: &Person) -> Bytes {
 
 async fn listen<S, B>(service: S, stopped: &watch::Receiver<bool>) -> SocketAddr
 where
-    S: tower::Service<Request<hyper::body::Incoming>, Response = Response<B>, Error = Infallible>
+    S: tower::Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -170,7 +175,7 @@ where
         listener,
         service,
         shutdown,
-        Duration::ZERO,
+        ServeOptions::default().with_drain(Duration::ZERO),
     ));
     address
 }

@@ -5,13 +5,10 @@
 mod architecture;
 mod crash;
 mod deploys;
-mod dying_store;
 mod jobs;
-mod matrix;
 mod nodes;
-mod people;
-mod process;
 mod registry_jobs;
 mod slice;
-mod stores;
-mod support;
+mod surface;
+mod uploads;
+mod world;

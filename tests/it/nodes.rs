@@ -1,32 +1,26 @@
 //! Several processes on one Postgres: each a suite of its own, with the same secret.
 
-use crate::people::{builder, signed_up};
-use crate::stores;
-use crate::support::Call;
+use crate::world::{Backend, Fresh, Installation, sign_up};
 
 #[tokio::test]
 async fn two_nodes_on_one_postgres_know_each_others_sessions_and_share_the_jobs() {
-    let store = stores::postgres().await;
-    let node = || builder(store.builder.clone().secret([7; 32])).build();
+    let fresh = Fresh::on(Backend::Postgres).await;
+    let node = || fresh.builder.clone().secret([7; 32]).build();
     let (first, second) = (node().await.unwrap(), node().await.unwrap());
-    let ada = signed_up(&first, "engines", "Engines").await;
+    let ada = sign_up(&first, "engines", "Engines").await;
 
-    let platform = format!("/api/v1/platforms/{}", ada.platform);
-    let asked = Call::get(&platform).bearer(&ada.token);
-    asked.to(&second.gateway()).await.expect(200);
-    let jobs = Call::get("/api/v1/provisioning/jobs").bearer(&ada.token);
-    let jobs = jobs.to(&second.gateway()).await.expect(200).json();
-    let job = jobs["data"][0]["jobId"].as_str().unwrap();
-    ada.job_done(&second, job).await;
-    let resources = Call::get(format!("{platform}/resources?limit=2")).bearer(&ada.token);
-    let page = resources.to(&first.gateway()).await.expect(200).json();
-    assert_eq!(page["pagination"]["total"], 6);
+    let _ = second.get(&ada.token, &ada.at("")).await.expect(200);
+    let job = ada.job(&second).await;
+    ada.job_done(&second, &job).await;
+    let resources = ada.at("/resources?limit=2");
+    let page = first.get(&ada.token, &resources).await.expect(200);
+    assert_eq!(page.total(), Some(6));
 
     // A cursor of one node is good at the other.
-    let cursor = page["pagination"]["nextCursor"].as_str().unwrap();
-    let next = Call::get(format!("{platform}/resources?limit=2&cursor={cursor}"));
-    let next = next.bearer(&ada.token).to(&second.gateway()).await;
-    assert_eq!(next.expect(200).json()["data"].as_array().unwrap().len(), 2);
+    let cursor = page.json["pagination"]["nextCursor"].as_str().unwrap();
+    let next = format!("{resources}&cursor={cursor}");
+    let next = second.get(&ada.token, &next).await.expect(200);
+    assert_eq!(next.each("id").len(), 2);
     first.shutdown().await;
     second.shutdown().await;
 }

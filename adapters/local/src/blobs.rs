@@ -1,72 +1,109 @@
-//! Bytes by key, in a folder.
+//! Blobs in a folder, a file a key.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::port::{BlobError, Blobs, is_blob_key};
+use core_domain::port::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 
+use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result, blocking};
-use crate::vault::Vault;
 
-/// Bytes in a folder, a file a key.
+/// Blobs in a folder. A staged one is a file of the same file system, so that committing it moves no bytes.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
-    vault: Arc<Vault>,
+    data: Arc<DataDir>,
 }
 
 impl FileBlobs {
-    /// Opens the folder, making it when needed. The folder must be used for nothing else.
+    /// Opens the folder, making it when needed, and removes what a killed process had staged there. The folder must be used
+    /// for nothing else.
     ///
     /// # Errors
     /// [`LocalError::Io`] when the folder cannot be made or read.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
-        let vault = blocking(move || Vault::open(&root)).await?;
+        let data = blocking(move || DataDir::open(&root)).await?;
         Ok(Self {
-            vault: Arc::new(vault),
+            data: Arc::new(data),
         })
     }
 }
 
 #[async_trait]
 impl Blobs for FileBlobs {
-    async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
-        let (vault, key) = (Arc::clone(&self.vault), checked(key)?);
-        blocking(move || vault.replace_file(&[&key], &[&bytes])).await?;
-        Ok(())
+    async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
+        let data = Arc::clone(&self.data);
+        let (staged, file) = blocking(move || data.stage_file()).await?;
+        Ok(Box::new(StagedFile {
+            data: Arc::clone(&self.data),
+            staged,
+            file: Arc::new(file),
+        }))
     }
 
-    async fn get(&self, key: &str) -> Result<Vec<u8>, BlobError> {
-        let (vault, key) = (Arc::clone(&self.vault), checked(key)?);
-        blocking(move || vault.read(&[&key]))
-            .await?
-            .ok_or(BlobError::Missing)
+    async fn open(&self, key: &str) -> Result<Box<dyn BlobReader>, BlobError> {
+        let (data, key) = (Arc::clone(&self.data), checked(key)?);
+        let file = blocking(move || data.open_file(&[&key])).await?;
+        Ok(Box::new(file.ok_or(BlobError::Missing)?))
     }
 
     async fn remove(&self, key: &str) -> Result<(), BlobError> {
-        let (vault, key) = (Arc::clone(&self.vault), checked(key)?);
-        blocking(move || vault.remove_file(&[&key])).await?;
+        let (data, key) = (Arc::clone(&self.data), checked(key)?);
+        blocking(move || data.remove_file(&[&key])).await?;
         Ok(())
     }
 
     async fn older_than(&self, age: Duration) -> Result<Vec<String>, BlobError> {
-        let vault = Arc::clone(&self.vault);
+        let data = Arc::clone(&self.data);
         let old = blocking(move || {
             let mut old = Vec::new();
-            for key in vault
+            for key in data
                 .list(&[])?
                 .into_iter()
                 .filter(|key| checked(key).is_ok())
             {
-                if vault.age(&[&key])?.is_some_and(|found| found > age) {
+                if data.age(&[&key])?.is_some_and(|found| found > age) {
                     old.push(key);
                 }
             }
             Ok(old)
         });
         Ok(old.await?)
+    }
+}
+
+/// A file in the staging folder.
+#[derive(Debug)]
+struct StagedFile {
+    data: Arc<DataDir>,
+    staged: Staged,
+    file: Arc<File>,
+}
+
+#[async_trait]
+impl StagedBlob for StagedFile {
+    async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError> {
+        let file = Arc::clone(&self.file);
+        blocking(move || Ok((&*file).write_all(&bytes)?)).await?;
+        Ok(())
+    }
+
+    async fn open(&self) -> Result<Box<dyn BlobReader>, BlobError> {
+        let path = self.staged.path().to_owned();
+        // A handle of its own: a copy of ours would share its position.
+        let file = blocking(move || Ok(File::open(path)?)).await?;
+        Ok(Box::new(file))
+    }
+
+    async fn commit(self: Box<Self>, key: &str) -> Result<(), BlobError> {
+        let key = checked(key)?;
+        let Self { data, staged, file } = *self;
+        blocking(move || data.commit_file(staged, &file, &[&key])).await?;
+        Ok(())
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
 
+use crate::data_dir::{DataDir, is_absence};
 use crate::error::{LocalError, Result, blocking};
 use crate::names::{content_digest, digest};
-use crate::vault::{Vault, is_absence};
 
 /// The folder of the objects inside the bucket.
 pub(crate) const FOLDER: &str = "objects";
@@ -22,7 +22,7 @@ const MAX_KEY: usize = 1024;
 /// An open bucket.
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    vault: Arc<Vault>,
+    data: Arc<DataDir>,
     name: String,
 }
 
@@ -50,8 +50,8 @@ pub struct Object {
 }
 
 impl Bucket {
-    pub(crate) const fn new(vault: Arc<Vault>, name: String) -> Self {
-        Self { vault, name }
+    pub(crate) const fn new(data: Arc<DataDir>, name: String) -> Self {
+        Self { data, name }
     }
 
     /// Stores an object, durable when this returns, replacing what the key held.
@@ -76,7 +76,7 @@ impl Bucket {
             head.push(b'\n');
             let file = file_name(&info.key);
             bucket
-                .vault
+                .data
                 .replace_file(&bucket.parts(&file), &[&head, &content])?;
             Ok(info)
         })
@@ -100,13 +100,13 @@ impl Bucket {
         .await
     }
 
-    /// Forgets a key; `false` when it held nothing.
+    /// Removes a key; `false` when it held nothing.
     ///
     /// # Errors
     /// [`LocalError::Missing`] when the bucket was removed.
     pub async fn delete(&self, key: &str) -> Result<bool> {
         let file = file_name(key);
-        self.run(move |bucket| bucket.vault.remove_file(&bucket.parts(&file)))
+        self.run(move |bucket| bucket.data.remove_file(&bucket.parts(&file)))
             .await
     }
 
@@ -119,7 +119,7 @@ impl Bucket {
         self.run(move |bucket| {
             let folder = [ResourceType::R2.as_str(), &bucket.name, FOLDER];
             let mut found = Vec::new();
-            for file in bucket.vault.list(&folder)? {
+            for file in bucket.data.list(&folder)? {
                 // Deleted since the folder was read: not in the list.
                 let head = bucket.read_head(&file)?;
                 found.extend(
@@ -142,7 +142,7 @@ impl Bucket {
         let bucket = self.clone();
         blocking(move || {
             let folder = [ResourceType::R2.as_str(), &bucket.name, FOLDER];
-            if bucket.vault.path(&folder)?.try_exists()? {
+            if bucket.data.path(&folder)?.try_exists()? {
                 work(&bucket)
             } else {
                 Err(LocalError::Missing(format!("r2 {}", bucket.name)))
@@ -156,7 +156,7 @@ impl Bucket {
     }
 
     fn read_head(&self, file: &str) -> Result<Option<(ObjectInfo, BufReader<File>)>> {
-        let path = self.vault.path(&self.parts(file))?;
+        let path = self.data.path(&self.parts(file))?;
         let opened = match File::open(&path) {
             Ok(opened) => opened,
             Err(error) if is_absence(&error) => return Ok(None),
@@ -175,8 +175,5 @@ fn file_name(key: &str) -> String {
 }
 
 fn damaged(path: &Path, error: &serde_json::Error) -> LocalError {
-    LocalError::Damaged {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    }
+    LocalError::damaged(path, error)
 }

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use core_domain::kernel::Clock;
+use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::{ProviderError, ResourceRef};
+use serde::{Deserialize, Serialize};
 
 /// How the local provider is set up.
 #[derive(Clone, Debug)]
@@ -16,12 +18,14 @@ pub struct LocalConfig {
     pub sites: SiteAddress,
     /// Expiry of key-value entries and of queue leases is measured with it.
     pub clock: Arc<dyn Clock>,
+    /// Which deployments are kept.
+    pub retention: Retention,
     /// Failures asked for by tests; none by default.
     pub faults: Faults,
 }
 
 impl LocalConfig {
-    /// The usual set-up: sites at `http://{project}.localhost:{port}/`, no faults.
+    /// The usual set-up: sites at `http://{project}.localhost:{port}/`, the usual retention, no faults.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, site_port: u16, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -31,7 +35,30 @@ impl LocalConfig {
                 port: site_port,
             },
             clock,
+            retention: Retention::default(),
             faults: Faults::default(),
+        }
+    }
+}
+
+/// Which deployments of a project are kept besides the one its address shows. The others are removed when the next
+/// deployment goes live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// How many deployments of a branch are kept after a later one has replaced them. 10 by default.
+    pub previous: usize,
+    /// How long a deployment of another branch than `production` is kept. When the one that its branch shows is older, the
+    /// branch's address ends too. 30 days by default.
+    #[serde(with = "duration_text")]
+    pub preview_age: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            previous: 10,
+            preview_age: Duration::from_secs(30 * 24 * 60 * 60),
         }
     }
 }
@@ -83,6 +110,10 @@ pub enum Moment {
     Staged,
     /// A deployment is in its place, and its address still leads to the one before.
     Published,
+    /// A deployment is shown at its address, and older ones are still there.
+    Live,
+    /// An older deployment is marked as replaced, its address if it had one is gone, and its files are still there.
+    Pruning,
     /// Everything is done, and the caller does not know.
     Done,
 }

@@ -1,27 +1,32 @@
 //! Deploying a site: made whole in the staging folder, renamed into place, then shown by switching a pointer file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::io::{self, Read, Write};
 
-use core_domain::cli::Limits;
-use core_domain::kernel::Timestamp;
-use core_domain::port::{ResourceRef, SiteFile, SiteUpload};
+use core_domain::cli::{Limits, SiteFile};
+use core_domain::kernel::{Timestamp, hex};
+use core_domain::port::{Cause, ResourceRef, SiteUpload};
 use core_domain::registry::ResourceType;
+use sha2::{Digest, Sha256};
 
-use crate::config::{Faults, Moment};
+use crate::config::{LocalConfig, Moment};
+use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, to_json};
-use crate::names::{branch_label, check_paths, content_digest, digest};
+use crate::names::{branch_label, check_paths, digest};
+use crate::prune::{self, Replaced};
 use crate::site::{
     BRANCHES, CONTENT, DEPLOYMENTS, Deployment, Entry, INDEX, Pointer, RECORD, SiteIndex,
     address_label, deployment, pointer,
 };
-use crate::vault::{Staged, Vault};
 
 const KIND: &str = ResourceType::Pages.as_str();
 
-/// A deployment that is served, or was until a later one took its place.
+/// How much of a file is in memory at a time, in bytes.
+const BUFFER: usize = 64 * 1024;
+
+/// A deployment that is served, or was until a later one replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Deployed {
     pub(crate) id: String,
@@ -29,91 +34,113 @@ pub(crate) struct Deployed {
     pub(crate) label: String,
 }
 
-/// Deploys the site unless the deployment exists; then finishes it if it was interrupted.
+impl Deployed {
+    fn of(project: &str, id: String, label: &str) -> Self {
+        Self {
+            id,
+            label: address_label(project, label),
+        }
+    }
+}
+
+/// Deploys the site unless the deployment exists; then finishes it if it was interrupted. Afterwards removes what need not
+/// be kept any longer.
 pub(crate) fn deploy(
-    vault: &Vault,
+    data: &DataDir,
     upload: &SiteUpload,
     now: Timestamp,
-    faults: &Faults,
+    config: &LocalConfig,
 ) -> Result<Deployed> {
     let project = project(&upload.project);
-    faults.at("deploy", &project, Moment::Before)?;
-    check(vault, upload)?;
+    config.faults.at("deploy", &project, Moment::Before)?;
+    check(data, upload)?;
     let id = deployment_id(&upload.deployment_key);
-    let known = deployment(vault, &upload.project, &id)?;
+    if let Some(replaced) = Replaced::read(data, &upload.project, &id)? {
+        return Ok(Deployed::of(&upload.project, id, &replaced.label));
+    }
+    let known = deployment(data, &upload.project, &id)?;
     let record = match known {
         Some(known) => known,
-        None => publish(vault, upload, &id, now, faults)?,
+        None => publish(data, upload, &id, now, config)?,
     };
-    faults.at("deploy", &project, Moment::Published)?;
-    show(vault, &upload.project, &id, &record)?;
-    faults.at("deploy", &project, Moment::Done)?;
-    Ok(Deployed {
-        id,
-        label: address_label(&upload.project, &record.label),
-    })
+    config.faults.at("deploy", &project, Moment::Published)?;
+    show(data, &upload.project, &id, &record)?;
+    config.faults.at("deploy", &project, Moment::Live)?;
+    match prune::prune(data, &project, now, config) {
+        Err(LocalError::Fault(fault)) => return Err(LocalError::Fault(fault)),
+        // The site is live, and the next deployment prunes again.
+        Err(error) => {
+            let cause = Cause::new(error);
+            tracing::warn!(%cause, project = upload.project, "old deployments could not be removed");
+        }
+        Ok(()) => {}
+    }
+    config.faults.at("deploy", &project, Moment::Done)?;
+    Ok(Deployed::of(&upload.project, id, &record.label))
 }
 
 /// Looks for a deployment that is finished.
-pub(crate) fn find(vault: &Vault, name: &str, key: &str) -> Result<Option<Deployed>> {
-    if Manifest::read(vault, &project(name))?.is_none() {
+pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Deployed>> {
+    if Manifest::read(data, &project(name))?.is_none() {
         return Ok(None);
     }
     let id = deployment_id(key);
-    let Some(record) = deployment(vault, name, &id)? else {
+    if let Some(replaced) = Replaced::read(data, name, &id)? {
+        return Ok(Some(Deployed::of(name, id, &replaced.label)));
+    }
+    let Some(record) = deployment(data, name, &id)? else {
         return Ok(None);
     };
-    let shown = pointer(vault, name, &record.label)?;
+    let shown = pointer(data, name, &record.label)?;
     // In place and never shown: it was interrupted, and asking for it again finishes it.
     if shown.is_none_or(|shown| shown.sequence < record.sequence) {
         return Ok(None);
     }
-    Ok(Some(Deployed {
-        id,
-        label: address_label(name, &record.label),
-    }))
+    Ok(Some(Deployed::of(name, id, &record.label)))
 }
 
-fn check(vault: &Vault, upload: &SiteUpload) -> Result<()> {
+fn check(data: &DataDir, upload: &SiteUpload) -> Result<()> {
     if upload.branch.is_empty() || upload.deployment_key.is_empty() {
         return invalid("a deployment needs a branch and a key");
     }
     let limits = Limits::default();
-    if upload.files.is_empty() || upload.files.len() > limits.files {
+    let files = upload.site.files();
+    if files.is_empty() || files.len() > limits.files {
         return invalid(&format!("a deployment has 1 to {} files", limits.files));
     }
-    let too_large = |file: &SiteFile| file.content.len() as u64 > limits.file_bytes;
-    if upload.files.iter().any(too_large) {
-        let most = limits.file_bytes;
-        return invalid(&format!("a file of a deployment has at most {most} bytes"));
+    if files.iter().any(|file| file.size > limits.file_bytes) {
+        let max = limits.file_bytes;
+        return invalid(&format!("a file of a deployment has at most {max} bytes"));
     }
-    check_paths(upload.files.iter().map(|file| file.path.as_str()))?;
-    if Manifest::read(vault, &project(&upload.project))?.is_none() {
+    check_paths(files.iter().map(|file| file.path.as_str()))?;
+    if Manifest::read(data, &project(&upload.project))?.is_none() {
         return Err(LocalError::Missing(format!("pages {}", upload.project)));
     }
     let label = branch_label(&upload.project, &upload.branch);
     let address = address_label(&upload.project, &label);
-    if address != upload.project && vault.path(&[KIND, &address])?.try_exists()? {
+    if address != upload.project && data.path(&[KIND, &address])?.try_exists()? {
         return invalid("another project has the address of this branch");
     }
     Ok(())
 }
 
 fn publish(
-    vault: &Vault,
+    data: &DataDir,
     upload: &SiteUpload,
     id: &str,
     now: Timestamp,
-    faults: &Faults,
+    config: &LocalConfig,
 ) -> Result<Deployment> {
     let label = branch_label(&upload.project, &upload.branch);
-    let before = pointer(vault, &upload.project, &label)?;
-    let staged = vault.stage_dir()?;
-    let index = write_site(vault, upload, before.as_ref(), &staged)?;
-    faults.at("deploy", &project(&upload.project), Moment::Staged)?;
+    let previous = pointer(data, &upload.project, &label)?;
+    let staged = data.stage_dir()?;
+    let index = write_site(data, upload, previous.as_ref(), &staged)?;
+    config
+        .faults
+        .at("deploy", &project(&upload.project), Moment::Staged)?;
 
-    let lock = vault.exclusive()?;
-    let shown = pointer(vault, &upload.project, &label)?;
+    let lock = data.exclusive()?;
+    let shown = pointer(data, &upload.project, &label)?;
     let record = Deployment {
         deployment_key: upload.deployment_key.clone(),
         label,
@@ -122,65 +149,150 @@ fn publish(
         created_at: now,
     };
     staged.write(RECORD, &to_json(&record)?)?;
-    if vault.publish(staged, &[KIND, &upload.project, DEPLOYMENTS, id], &lock)? {
+    if data.publish(staged, &[KIND, &upload.project, DEPLOYMENTS, id], &lock)? {
         return Ok(record);
     }
     // The same request came in twice at once: what is there stays.
-    deployment(vault, &upload.project, id)?
+    deployment(data, &upload.project, id)?
         .ok_or_else(|| LocalError::Missing(format!("deployment {id}")))
 }
 
 /// Writes index and content; answers the digest of the index.
 fn write_site(
-    vault: &Vault,
+    data: &DataDir,
     upload: &SiteUpload,
-    before: Option<&Pointer>,
+    previous: Option<&Pointer>,
     staged: &Staged,
 ) -> Result<String> {
+    staged.create_dir(CONTENT)?;
     let mut entries = BTreeMap::new();
-    fs::create_dir(staged.path().join(CONTENT))?;
-    for file in &upload.files {
+    let mut seen = BTreeSet::new();
+    let mut missing = BTreeSet::new();
+    for file in upload.site.files() {
         let entry = entry(file);
-        let relative = format!("{CONTENT}/{}", entry.digest);
-        let target = staged.path().join(&relative);
-        if !target.try_exists()? && !share(vault, &upload.project, before, &entry, &target)? {
-            staged.write(&relative, &file.content)?;
+        if seen.insert(file.digest) && !share(data, &upload.project, previous, &entry, staged)? {
+            missing.insert(file.digest);
         }
-        entries.insert(file.path.clone(), entry);
+        entries.insert(file.path.as_str(), entry);
     }
-    let index = to_json(&SiteIndex(entries))?;
-    staged.write(INDEX, &index)?;
-    Ok(content_digest(&index))
+    drop(seen);
+    if !missing.is_empty() {
+        write_contents(upload, missing, staged)?;
+    }
+    let mut index = Hashed {
+        file: io::BufWriter::with_capacity(BUFFER, staged.create_file(INDEX)?),
+        hash: Sha256::new(),
+    };
+    serde_json::to_writer(&mut index, &SiteIndex(entries)).map_err(io::Error::from)?;
+    index.finish()
 }
 
-/// Takes the content from the deployment before, if that has it whole: content never changes, so both share one file.
+fn write_contents(
+    upload: &SiteUpload,
+    mut missing: BTreeSet<[u8; 32]>,
+    staged: &Staged,
+) -> Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    upload.site.read(&mut |file, content| {
+        if missing.remove(&file.digest) {
+            write_content(file, content, staged, &mut buffer)
+        } else {
+            Ok(())
+        }
+    })?;
+    Ok(())
+}
+
+fn write_content(
+    file: &SiteFile,
+    content: &mut dyn Read,
+    staged: &Staged,
+    buffer: &mut [u8],
+) -> io::Result<()> {
+    let mut target = staged.create_file(&content_path(&hex(&file.digest)))?;
+    let mut hash = Sha256::new();
+    loop {
+        match content.read(buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                hash.update(&buffer[..read]);
+                target.write_all(&buffer[..read])?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    if digest != file.digest {
+        let what = "a file of the site is not what it was when it was checked";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    target.sync_all()
+}
+
+/// Takes the content from the previous deployment, if that has it whole: content never changes, so both share one file.
 fn share(
-    vault: &Vault,
+    data: &DataDir,
     project: &str,
-    before: Option<&Pointer>,
+    previous: Option<&Pointer>,
     entry: &Entry,
-    target: &Path,
+    staged: &Staged,
 ) -> Result<bool> {
-    let Some(before) = before else {
+    let Some(previous) = previous else {
         return Ok(false);
     };
-    let from = vault.path(&[
+    let from = data.path(&[
         KIND,
         project,
         DEPLOYMENTS,
-        &before.deployment,
+        &previous.deployment,
         CONTENT,
         &entry.digest,
     ])?;
     let whole = fs::metadata(&from).is_ok_and(|found| found.len() == entry.size);
+    let target = staged.path().join(content_path(&entry.digest));
     // Some file systems have no links: then the content is written once more.
     Ok(whole && fs::hard_link(&from, target).is_ok())
 }
 
+fn content_path(digest: &str) -> String {
+    format!("{CONTENT}/{digest}")
+}
+
+/// A file that is hashed while it is written, so that it need not be in memory.
+struct Hashed {
+    file: io::BufWriter<fs::File>,
+    hash: Sha256,
+}
+
+impl Hashed {
+    /// Makes it durable and answers its SHA-256 in hexadecimal.
+    fn finish(self) -> Result<String> {
+        let file = self
+            .file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(hex(&self.hash.finalize()))
+    }
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 fn entry(file: &SiteFile) -> Entry {
     Entry {
-        digest: content_digest(&file.content),
-        size: file.content.len() as u64,
+        digest: hex(&file.digest),
+        size: file.size,
         content_type: content_type(&file.path),
     }
 }
@@ -196,9 +308,9 @@ fn content_type(path: &str) -> String {
 }
 
 /// Lets the branch show the deployment unless it shows a later one.
-fn show(vault: &Vault, project: &str, id: &str, record: &Deployment) -> Result<()> {
-    let _lock = vault.exclusive()?;
-    let shown = pointer(vault, project, &record.label)?;
+fn show(data: &DataDir, project: &str, id: &str, record: &Deployment) -> Result<()> {
+    let _lock = data.exclusive()?;
+    let shown = pointer(data, project, &record.label)?;
     if shown.is_some_and(|shown| shown.sequence >= record.sequence) {
         return Ok(());
     }
@@ -207,7 +319,7 @@ fn show(vault: &Vault, project: &str, id: &str, record: &Deployment) -> Result<(
         sequence: record.sequence,
         index: record.index.clone(),
     })?;
-    vault.replace_file(&[KIND, project, BRANCHES, &record.label], &[&next])
+    data.replace_file(&[KIND, project, BRANCHES, &record.label], &[&next])
 }
 
 fn deployment_id(key: &str) -> String {

@@ -12,6 +12,7 @@ use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};
 use crate::config::{LocalConfig, Moment};
+use crate::data_dir::{DataDir, Staged};
 use crate::deploy::{self, Deployed};
 use crate::error::{LocalError, Result, blocking};
 use crate::host::SiteHost;
@@ -21,7 +22,6 @@ use crate::names::{check_name, title};
 use crate::queue::{self, Queue};
 use crate::site;
 use crate::sqlite;
-use crate::vault::{Staged, Vault};
 use crate::worker::{self, WorkerScript, WorkerVersion};
 
 /// The file of a database.
@@ -30,7 +30,7 @@ const DATABASE: &str = "database.sqlite";
 /// Infrastructure in one folder of this machine. Cheap to clone; clones are the same provider.
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
-    vault: Arc<Vault>,
+    data: Arc<DataDir>,
     config: Arc<LocalConfig>,
 }
 
@@ -42,16 +42,16 @@ impl LocalInfrastructure {
     /// folder of ours.
     pub async fn open(config: LocalConfig) -> Result<Self> {
         let root = config.root.clone();
-        let vault = blocking(move || {
-            let vault = Vault::open(&root)?;
+        let data = blocking(move || {
+            let data = DataDir::open(&root)?;
             for kind in ResourceType::ALL {
-                vault.ensure_dir(&[kind.as_str()])?;
+                data.ensure_dir(&[kind.as_str()])?;
             }
-            Ok(vault)
+            Ok(data)
         })
         .await?;
         Ok(Self {
-            vault: Arc::new(vault),
+            data: Arc::new(data),
             config: Arc::new(config),
         })
     }
@@ -60,7 +60,7 @@ impl LocalInfrastructure {
     #[must_use]
     pub fn site_host(&self) -> SiteHost {
         SiteHost::new(
-            Arc::clone(&self.vault),
+            Arc::clone(&self.data),
             self.config.sites.domain().to_owned(),
         )
     }
@@ -70,10 +70,10 @@ impl LocalInfrastructure {
     /// # Errors
     /// [`LocalError::Io`] when the folder cannot be read.
     pub async fn inventory(&self) -> Result<Vec<(ResourceRef, String)>> {
-        self.run(|vault| {
+        self.run(|data| {
             let mut found = Vec::new();
             for &resource_type in ResourceType::ALL {
-                let mut names = vault.list(&[resource_type.as_str()])?;
+                let mut names = data.list(&[resource_type.as_str()])?;
                 names.retain(|name| check_name(name).is_ok());
                 names.sort_unstable();
                 for name in names {
@@ -81,7 +81,7 @@ impl LocalInfrastructure {
                         resource_type,
                         name,
                     };
-                    let manifest = Manifest::read(vault, &resource)?;
+                    let manifest = Manifest::read(data, &resource)?;
                     found.extend(manifest.map(|manifest| (resource, manifest.owner)));
                 }
             }
@@ -122,7 +122,7 @@ impl LocalInfrastructure {
     /// [`LocalError::Missing`] when there is no such bucket.
     pub async fn bucket(&self, name: &str) -> Result<Bucket> {
         self.file_of(ResourceType::R2, name, bucket::FOLDER).await?;
-        Ok(Bucket::new(Arc::clone(&self.vault), name.to_owned()))
+        Ok(Bucket::new(Arc::clone(&self.data), name.to_owned()))
     }
 
     /// The current version of a worker; `None` when there is no such worker.
@@ -131,7 +131,7 @@ impl LocalInfrastructure {
     /// [`LocalError::Damaged`] when what is stored makes no sense.
     pub async fn worker(&self, name: &str) -> Result<Option<WorkerVersion>> {
         let name = name.to_owned();
-        self.run(move |vault| worker::current(vault, &name)).await
+        self.run(move |data| worker::current(data, &name)).await
     }
 
     async fn file_of(
@@ -144,8 +144,8 @@ impl LocalInfrastructure {
             resource_type,
             name: name.to_owned(),
         };
-        self.run(move |vault| match Manifest::read(vault, &resource)? {
-            Some(_) => vault.path(&[resource_type.as_str(), &resource.name, file]),
+        self.run(move |data| match Manifest::read(data, &resource)? {
+            Some(_) => data.path(&[resource_type.as_str(), &resource.name, file]),
             None => Err(LocalError::Missing(title(&resource))),
         })
         .await
@@ -154,10 +154,10 @@ impl LocalInfrastructure {
     async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Vault) -> Result<T> + Send + 'static,
+        F: FnOnce(&DataDir) -> Result<T> + Send + 'static,
     {
-        let vault = Arc::clone(&self.vault);
-        blocking(move || work(&vault)).await
+        let data = Arc::clone(&self.data);
+        blocking(move || work(&data)).await
     }
 
     async fn create_object(&self, request: &CreateResource) -> Result<Provisioned> {
@@ -183,8 +183,8 @@ impl LocalInfrastructure {
         }
         let script = WorkerScript::parse(&request.config)?;
         let owner = request.owner.clone();
-        self.run(move |vault| {
-            script.check_bindings(vault, &owner)?;
+        self.run(move |data| {
+            script.check_bindings(data, &owner)?;
             Ok(Some(script))
         })
         .await
@@ -192,7 +192,7 @@ impl LocalInfrastructure {
 
     async fn owned(&self, resource: &ResourceRef, owner: &str) -> Result<Option<Manifest>> {
         let (resource, owner) = (resource.clone(), owner.to_owned());
-        self.run(move |vault| Manifest::read_owned(vault, &resource, &owner))
+        self.run(move |data| Manifest::read_owned(data, &resource, &owner))
             .await
     }
 
@@ -205,9 +205,9 @@ impl LocalInfrastructure {
             return Ok(());
         };
         let request = request.clone();
-        self.run(move |vault| {
+        self.run(move |data| {
             let name = &request.resource.name;
-            script.switch_to(vault, name, &request.owner, &request.effect_key)
+            script.switch_to(data, name, &request.owner, &request.effect_key)
         })
         .await
     }
@@ -224,14 +224,14 @@ impl LocalInfrastructure {
         let faults = self.config.faults.clone();
         let (target, owner) = (resource.clone(), request.owner.clone());
         let (won, manifest) = self
-            .run(move |vault| {
+            .run(move |data| {
                 faults.at("create", &target, Moment::Staged)?;
-                let lock = vault.exclusive()?;
-                if let Some(other) = Manifest::read_owned(vault, &target, &owner)? {
+                let lock = data.exclusive()?;
+                if let Some(other) = Manifest::read_owned(data, &target, &owner)? {
                     return Ok((false, other));
                 }
                 let parts = [target.resource_type.as_str(), &target.name];
-                Ok((vault.publish(staged, &parts, &lock)?, manifest))
+                Ok((data.publish(staged, &parts, &lock)?, manifest))
             })
             .await?;
         if !won {
@@ -249,10 +249,10 @@ impl LocalInfrastructure {
         let (manifest, effect_key) = (manifest.clone(), request.effect_key.clone());
         let resource_type = request.resource.resource_type;
         let staged = self
-            .run(move |vault| {
-                let staged = vault.stage_dir()?;
+            .run(move |data| {
+                let staged = data.stage_dir()?;
                 for folder in folders_of(resource_type) {
-                    std::fs::create_dir(staged.path().join(folder))?;
+                    staged.create_dir(folder)?;
                 }
                 if let Some(script) = script {
                     script.write_first(&staged, &effect_key)?;
@@ -270,12 +270,12 @@ impl LocalInfrastructure {
     async fn remove_object(&self, resource: &ResourceRef, owner: &str) -> Result<()> {
         self.config.faults.at("remove", resource, Moment::Before)?;
         let (target, owner) = (resource.clone(), owner.to_owned());
-        self.run(move |vault| {
-            let lock = vault.exclusive()?;
-            if Manifest::read_owned(vault, &target, &owner)?.is_none() {
+        self.run(move |data| {
+            let lock = data.exclusive()?;
+            if Manifest::read_owned(data, &target, &owner)?.is_none() {
                 return Ok(());
             }
-            let gone = vault.take_out(&[target.resource_type.as_str(), &target.name], &lock)?;
+            let gone = data.detach(&[target.resource_type.as_str(), &target.name], &lock)?;
             // Others need not wait until the content is gone too.
             drop(lock);
             drop(gone);
@@ -326,9 +326,7 @@ const fn database_of(resource_type: ResourceType) -> Option<(&'static str, &'sta
 impl Infrastructure for LocalInfrastructure {
     async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
         let target = resource.clone();
-        let found = self
-            .run(move |vault| Manifest::read(vault, &target))
-            .await?;
+        let found = self.run(move |data| Manifest::read(data, &target)).await?;
         Ok(found.map(|manifest| self.provisioned(resource, manifest)))
     }
 
@@ -341,9 +339,9 @@ impl Infrastructure for LocalInfrastructure {
     }
 
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        let (now, faults) = (self.config.clock.now(), self.config.faults.clone());
+        let (now, config) = (self.config.clock.now(), Arc::clone(&self.config));
         let deployed = self
-            .run(move |vault| deploy::deploy(vault, &upload, now, &faults))
+            .run(move |data| deploy::deploy(data, &upload, now, &config))
             .await?;
         Ok(self.site_deployment_of(deployed))
     }
@@ -355,7 +353,7 @@ impl Infrastructure for LocalInfrastructure {
     ) -> Result<Option<SiteDeployment>, ProviderError> {
         let (project, key) = (project.to_owned(), deployment_key.to_owned());
         let found = self
-            .run(move |vault| deploy::find(vault, &project, &key))
+            .run(move |data| deploy::find(data, &project, &key))
             .await?;
         Ok(found.map(|deployed| self.site_deployment_of(deployed)))
     }

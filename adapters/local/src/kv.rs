@@ -75,7 +75,7 @@ impl KvNamespace {
         Ok(())
     }
 
-    /// Forgets a key; `false` when it had no value.
+    /// Removes a key; `false` when it had no value.
     ///
     /// # Errors
     /// [`LocalError`] when the file cannot be written.

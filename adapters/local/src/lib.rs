@@ -10,6 +10,7 @@
 //! r2/{name}/      manifest.json  objects/{digest of the key}
 //! worker/{name}/  manifest.json  current.json  versions/{digest}/bundle.json, modules/..
 //! pages/{name}/   manifest.json  branches/{label}  deployments/{id}/index.json, deployment.json, content/{digest}
+//!                 replaced/{id}
 //! .staging/       what is being made
 //! ```
 //!
@@ -20,6 +21,7 @@
 mod blobs;
 mod bucket;
 mod config;
+mod data_dir;
 mod deploy;
 mod error;
 mod host;
@@ -27,16 +29,16 @@ mod infrastructure;
 mod kv;
 mod manifest;
 mod names;
+mod prune;
 mod queue;
 mod site;
 mod sqlite;
-mod vault;
 mod worker;
 
 pub use blobs::FileBlobs;
 pub use bucket::{Bucket, Object, ObjectInfo};
-pub use config::{FaultPoint, Faults, LocalConfig, Moment, SiteAddress};
-pub use error::{LocalError, Result};
+pub use config::{FaultPoint, Faults, LocalConfig, Moment, Retention, SiteAddress};
+pub use error::{LocalError, PathError, Result};
 pub use host::{SiteBody, SiteHost};
 pub use infrastructure::LocalInfrastructure;
 pub use kv::KvNamespace;

@@ -1,13 +1,15 @@
 //! What every object says about itself: a small file written with it.
 
+use std::path::PathBuf;
+
 use core_domain::kernel::Timestamp;
 use core_domain::port::{CreateResource, ResourceRef};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result};
 use crate::names::{check_name, digest};
-use crate::vault::{Staged, Vault};
 
 /// The name of the file.
 const FILE: &str = "manifest.json";
@@ -44,11 +46,11 @@ impl Manifest {
     }
 
     /// The manifest of the object; `None` when the object does not exist.
-    pub(crate) fn read(vault: &Vault, resource: &ResourceRef) -> Result<Option<Self>> {
+    pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<Option<Self>> {
         check_name(&resource.name)?;
         let folder = [resource.resource_type.as_str(), resource.name.as_str()];
-        let found = read_json(vault, &[folder[0], folder[1], FILE])?;
-        if found.is_none() && vault.path(&folder)?.try_exists()? {
+        let found = read_json(data, &[folder[0], folder[1], FILE])?;
+        if found.is_none() && data.path(&folder)?.try_exists()? {
             // Somebody else's folder: every object of ours has a manifest from the first moment.
             return Err(LocalError::Taken(resource.name.clone()));
         }
@@ -57,11 +59,11 @@ impl Manifest {
 
     /// As [`Manifest::read`], but another owner's object is [`LocalError::Taken`].
     pub(crate) fn read_owned(
-        vault: &Vault,
+        data: &DataDir,
         resource: &ResourceRef,
         owner: &str,
     ) -> Result<Option<Self>> {
-        match Self::read(vault, resource)? {
+        match Self::read(data, resource)? {
             Some(found) if found.owner != owner => Err(LocalError::Taken(resource.name.clone())),
             found => Ok(found),
         }
@@ -74,16 +76,14 @@ impl Manifest {
 }
 
 /// Reads a file of ours; `None` when it does not exist.
-pub(crate) fn read_json<T: DeserializeOwned>(vault: &Vault, parts: &[&str]) -> Result<Option<T>> {
-    let Some(content) = vault.read(parts)? else {
+pub(crate) fn read_json<T: DeserializeOwned>(data: &DataDir, parts: &[&str]) -> Result<Option<T>> {
+    let Some(content) = data.read(parts)? else {
         return Ok(None);
     };
-    serde_json::from_slice(&content)
-        .map(Some)
-        .map_err(|error| LocalError::Damaged {
-            path: parts.iter().collect(),
-            reason: error.to_string(),
-        })
+    serde_json::from_slice(&content).map(Some).map_err(|error| {
+        let path: PathBuf = parts.iter().collect();
+        LocalError::damaged(path, error)
+    })
 }
 
 /// The content of a file of ours.

@@ -4,20 +4,22 @@
 //! pages/{project}/branches/{label}              which deployment the branch shows
 //! pages/{project}/deployments/{id}/index.json   path -> digest, length, content type
 //! pages/{project}/deployments/{id}/content/{digest}
+//! pages/{project}/replaced/{id}                 that this deployment was replaced by a later one and removed
 //! ```
 //! A request never names a file: it is looked up in the index, and the index names files by digest.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use core_domain::cli::PRODUCTION;
 use core_domain::kernel::Timestamp;
 use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
 
+use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
 use crate::manifest::read_json;
 use crate::names::{check_name, content_digest, is_label_byte};
-use crate::vault::Vault;
 
 pub(crate) const BRANCHES: &str = "branches";
 pub(crate) const DEPLOYMENTS: &str = "deployments";
@@ -29,7 +31,7 @@ const KIND: &str = ResourceType::Pages.as_str();
 
 /// The files of a deployment by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SiteIndex(pub(crate) BTreeMap<String, Entry>);
+pub(crate) struct SiteIndex<P: Ord = String>(pub(crate) BTreeMap<P, Entry>);
 
 /// One file of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,38 +86,38 @@ pub(crate) fn address_label(project: &str, label: &str) -> String {
 }
 
 /// The site of an address label; `None` when there is none. A project of exactly this name wins over a branch.
-pub(crate) fn resolve(vault: &Vault, label: &str) -> Result<Option<Live>> {
-    if let Some(live) = live(vault, label, PRODUCTION)? {
+pub(crate) fn resolve(data: &DataDir, label: &str) -> Result<Option<Live>> {
+    if let Some(live) = live(data, label, PRODUCTION)? {
         return Ok(Some(live));
     }
     match label.split_once("--") {
-        Some((branch, project)) => live(vault, project, branch),
+        Some((branch, project)) => live(data, project, branch),
         None => Ok(None),
     }
 }
 
-fn live(vault: &Vault, project: &str, label: &str) -> Result<Option<Live>> {
+fn live(data: &DataDir, project: &str, label: &str) -> Result<Option<Live>> {
     let label_good = !label.is_empty() && label.bytes().all(is_label_byte);
     if check_name(project).is_err() || !label_good {
         return Ok(None);
     }
-    Ok(pointer(vault, project, label)?.map(|pointer| Live {
+    Ok(pointer(data, project, label)?.map(|pointer| Live {
         project: project.to_owned(),
         pointer,
     }))
 }
 
-pub(crate) fn pointer(vault: &Vault, project: &str, label: &str) -> Result<Option<Pointer>> {
-    read_json(vault, &[KIND, project, BRANCHES, label])
+pub(crate) fn pointer(data: &DataDir, project: &str, label: &str) -> Result<Option<Pointer>> {
+    read_json(data, &[KIND, project, BRANCHES, label])
 }
 
-pub(crate) fn deployment(vault: &Vault, project: &str, id: &str) -> Result<Option<Deployment>> {
-    read_json(vault, &[KIND, project, DEPLOYMENTS, id, RECORD])
+pub(crate) fn deployment(data: &DataDir, project: &str, id: &str) -> Result<Option<Deployment>> {
+    read_json(data, &[KIND, project, DEPLOYMENTS, id, RECORD])
 }
 
 impl Live {
     /// The index of the deployment; `None` when the project was removed in the meantime.
-    pub(crate) fn index(&self, vault: &Vault) -> Result<Option<SiteIndex>> {
+    pub(crate) fn index(&self, data: &DataDir) -> Result<Option<SiteIndex>> {
         let parts = [
             KIND,
             &self.project,
@@ -123,19 +125,17 @@ impl Live {
             &self.pointer.deployment,
             INDEX,
         ];
-        let Some(content) = vault.read(&parts)? else {
+        let Some(content) = data.read(&parts)? else {
             return Ok(None);
         };
-        let damaged = |reason: String| LocalError::Damaged {
-            path: parts.iter().collect(),
-            reason,
-        };
+        let path: PathBuf = parts.iter().collect();
         if content_digest(&content) != self.pointer.index {
-            return Err(damaged("it is not the index that was deployed".to_owned()));
+            let reason = "it is not the index that was deployed";
+            return Err(LocalError::damaged(path, reason));
         }
         serde_json::from_slice(&content)
             .map(Some)
-            .map_err(|error| damaged(error.to_string()))
+            .map_err(|error| LocalError::damaged(path, error))
     }
 
     /// Where the content of a file lies.

@@ -8,6 +8,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection};
 
+use crate::data_dir::create_file;
 use crate::error::{LocalError, Result, blocking};
 
 /// Marks a file as ours; shown by `file(1)` and `PRAGMA application_id`. The letters `core`.
@@ -15,9 +16,12 @@ const APPLICATION_ID: &str = "1668248165";
 
 /// Makes a SQLite file with these tables and makes it durable.
 pub(crate) async fn make(path: &Path, schema: &'static str) -> Result<()> {
+    // SQLite would make a file that everybody can read. The files it puts beside it take over the mode of this one.
+    let file = path.to_owned();
+    blocking(move || Ok(create_file(&file)?)).await?;
     let mut connection = SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(true)
+        .create_if_missing(false)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("application_id", APPLICATION_ID)

@@ -2,16 +2,17 @@
 //! file says which one is current.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use core_domain::port::ResourceRef;
 use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, read_json, to_json};
 use crate::names::{check_paths, digest};
-use crate::vault::{Staged, Vault};
 
 const POINTER: &str = "current.json";
 const BUNDLE: &str = "bundle.json";
@@ -108,14 +109,14 @@ impl WorkerScript {
     }
 
     /// Checks that everything the script is bound to exists and has the same owner.
-    pub(crate) fn check_bindings(&self, vault: &Vault, owner: &str) -> Result<()> {
+    pub(crate) fn check_bindings(&self, data: &DataDir, owner: &str) -> Result<()> {
         for binding in &self.bindings {
             let target = ResourceRef {
                 resource_type: binding.resource_type,
                 name: binding.resource.clone(),
             };
             // Another owner's object is not told from one that does not exist.
-            let exists = match Manifest::read_owned(vault, &target, owner) {
+            let exists = match Manifest::read_owned(data, &target, owner) {
                 Err(LocalError::Taken(_)) => false,
                 found => found?.is_some(),
             };
@@ -163,43 +164,43 @@ impl WorkerScript {
     /// Makes this script the current version of a worker that exists.
     pub(crate) fn switch_to(
         &self,
-        vault: &Vault,
+        data: &DataDir,
         name: &str,
         owner: &str,
         effect_key: &str,
     ) -> Result<()> {
         let version = self.version()?;
-        let staged = vault.stage_dir()?;
+        let staged = data.stage_dir()?;
         self.write(&staged, "")?;
-        let lock = vault.exclusive()?;
+        let lock = data.exclusive()?;
         let worker = worker(name);
-        if Manifest::read_owned(vault, &worker, owner)?.is_none() {
+        if Manifest::read_owned(data, &worker, owner)?.is_none() {
             return Err(LocalError::Missing(format!("worker {name}")));
         }
         let kind = ResourceType::Worker.as_str();
         // An equal version from before is as good.
-        vault.publish(staged, &[kind, name, VERSIONS, &version], &lock)?;
+        data.publish(staged, &[kind, name, VERSIONS, &version], &lock)?;
         let effect_key = effect_key.to_owned();
         let pointer = to_json(&Pointer {
             version,
             effect_key,
         })?;
-        vault.replace_file(&[kind, name, POINTER], &[&pointer])
+        data.replace_file(&[kind, name, POINTER], &[&pointer])
     }
 }
 
 /// The current version of a worker; `None` when the worker does not exist.
-pub(crate) fn current(vault: &Vault, name: &str) -> Result<Option<WorkerVersion>> {
-    if Manifest::read(vault, &worker(name))?.is_none() {
+pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion>> {
+    if Manifest::read(data, &worker(name))?.is_none() {
         return Ok(None);
     }
     let kind = ResourceType::Worker.as_str();
-    let Some(pointer) = read_json::<Pointer>(vault, &[kind, name, POINTER])? else {
+    let Some(pointer) = read_json::<Pointer>(data, &[kind, name, POINTER])? else {
         return Ok(None);
     };
     let folder = [kind, name, VERSIONS, &pointer.version];
     let bundle_path = [&folder[..], &[BUNDLE]].concat();
-    let Some(bundle) = read_json::<Bundle>(vault, &bundle_path)? else {
+    let Some(bundle) = read_json::<Bundle>(data, &bundle_path)? else {
         return Ok(None);
     };
     let mut modules = BTreeMap::new();
@@ -209,12 +210,12 @@ pub(crate) fn current(vault: &Vault, name: &str) -> Result<Option<WorkerVersion>
             .chain([MODULES])
             .chain(path.split('/'))
             .collect();
-        let text = vault
+        let text = data
             .read(&parts)?
             .and_then(|text| String::from_utf8(text).ok());
-        let text = text.ok_or_else(|| LocalError::Damaged {
-            path: parts.iter().collect(),
-            reason: "the module is missing or no text".to_owned(),
+        let text = text.ok_or_else(|| {
+            let path: PathBuf = parts.iter().collect();
+            LocalError::damaged(path, "the module is missing or no text")
         })?;
         modules.insert(path, text);
     }

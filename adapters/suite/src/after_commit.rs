@@ -1,15 +1,16 @@
-//! What happens in this process after every commit.
+//! What happens in this process after a commit: exactly what follows from it.
 
 use std::sync::{Arc, OnceLock};
 
-use core_domain::port::Wake;
+use core_domain::kernel::{Effect, Effects};
+use core_domain::port::CommitListener;
 use core_http::gateway::Invalidate;
 use tokio::sync::Notify;
 
 use crate::worker::WorkerWake;
 
-/// Wakes the worker and the relay of the outbox, and voids what the gateway remembers about sessions and suspensions: sign-out and suspension count
-/// from the next request on.
+/// Wakes the worker when a job is ready and the relay when a message waits, and voids what the gateway remembers about
+/// the sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     worker: WorkerWake,
@@ -30,15 +31,169 @@ impl AfterCommit {
     pub(crate) fn tell_gateway(&self, invalidate: Invalidate) {
         self.gateway.get_or_init(|| invalidate);
     }
+
+    fn invalidate(&self, void: impl FnOnce(&Invalidate)) {
+        if let Some(gateway) = self.gateway.get() {
+            void(gateway);
+        }
+    }
 }
 
-impl Wake for AfterCommit {
-    fn wake(&self) {
-        // Before anybody can be answered out of what was true before the commit.
-        if let Some(gateway) = self.gateway.get() {
-            gateway.all();
+impl CommitListener for AfterCommit {
+    fn committed(&self, effects: &Effects) {
+        for effect in effects.iter() {
+            match effect {
+                Effect::JobReady => self.worker.wake(),
+                Effect::MessageQueued => self.relay.notify_one(),
+                Effect::SessionChanged(id) => self.invalidate(|gateway| gateway.session(id)),
+                Effect::ApiKeyChanged(id) => self.invalidate(|gateway| gateway.api_key(id)),
+                Effect::PlatformAccessChanged(id) => {
+                    self.invalidate(|gateway| gateway.platform(id));
+                }
+                // One that is not known here may concern anybody.
+                _ => self.invalidate(Invalidate::all),
+            }
         }
-        self.worker.wake();
-        self.relay.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use core_domain::gateway::{Credential, ServiceName};
+    use core_domain::kernel::{ApiKeyId, Caller, PlatformId, Role, SessionId, Timestamp};
+    use core_domain::testing::{ManualClock, SeededEntropy};
+    use core_http::gateway::{
+        Authority, AuthorityError, Gateway, GatewayConfig, Ports, Resolved, Upstream,
+        UpstreamError, Upstreams,
+    };
+    use core_http::kernel::testing::{PEER, member};
+    use core_http::kernel::{Body, MemoryRateLimiter, PeerAddr, empty_body};
+    use futures_util::FutureExt;
+    use http::{Request, Response};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// Session tokens of three people, and the API key of a program.
+    const TOKENS: [&str; 4] = ["ada", "bob", "eve", "program"];
+
+    /// IAM as the gateway knows it: keeps whom it was asked about.
+    #[derive(Debug, Default)]
+    struct Iam(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl Authority for Iam {
+        async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
+            let (Credential::Bearer(token) | Credential::ApiKey(token)) = credential;
+            let token = token.expose();
+            self.0.lock().unwrap().push(token.to_owned());
+            let platform = if token == "ada" || token == "bob" {
+                "p-1"
+            } else {
+                "p-2"
+            };
+            let person = member(token, platform, Role::OWNER).unwrap();
+            let caller = match person.membership() {
+                Some(membership) if token == "program" => Caller::ApiKey {
+                    key_id: ApiKeyId::parse("key-1").unwrap(),
+                    user_id: None,
+                    membership: membership.clone(),
+                },
+                _ => person,
+            };
+            Ok(Resolved {
+                caller,
+                suspended: false,
+                expires_at: None,
+            })
+        }
+    }
+
+    /// A service with nothing to say.
+    #[derive(Debug)]
+    struct Silent;
+
+    #[async_trait]
+    impl Upstream for Silent {
+        async fn send(&self, _: Request<Body>) -> Result<Response<Body>, UpstreamError> {
+            Ok(Response::new(empty_body()))
+        }
+    }
+
+    fn gateway(iam: &Arc<Iam>) -> Gateway {
+        let ports = Ports {
+            authority: iam.clone(),
+            upstreams: Upstreams::new().with(ServiceName::Registry, Silent),
+            limiter: Arc::new(MemoryRateLimiter::new()),
+            clock: Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000))),
+            entropy: Arc::new(SeededEntropy::new(1)),
+        };
+        let config = GatewayConfig {
+            service_key: Some(core_domain::gateway::Secret::new("a-key-of-the-service")),
+            ..GatewayConfig::default()
+        };
+        Gateway::new(config, ports).unwrap()
+    }
+
+    /// Everybody calls; tells about whom IAM was asked.
+    async fn asked_about(gateway: &Gateway, iam: &Iam) -> Vec<String> {
+        for token in TOKENS {
+            let request = Request::get("/api/v1/platforms")
+                .header("host", "api.test")
+                .header("authorization", format!("Bearer {token}"))
+                .extension(PeerAddr(PEER))
+                .body(empty_body());
+            let answer = gateway.clone().oneshot(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), 200);
+        }
+        std::mem::take(&mut *iam.0.lock().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_commit_is_told_to_those_it_concerns_and_to_nobody_else() {
+        let session = |id| Effect::SessionChanged(SessionId::parse(id).unwrap());
+        let key = Effect::ApiKeyChanged(ApiKeyId::parse("key-1").unwrap());
+        let platform = Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap());
+        let (ada, eve) = (session("session-of-ada"), session("session-of-eve"));
+        let nobody: &[&str] = &[];
+        let table = [
+            (vec![], false, false, nobody),
+            (vec![Effect::JobReady], true, false, nobody),
+            (vec![Effect::MessageQueued], false, true, nobody),
+            (vec![ada.clone()], false, false, &["ada"]),
+            (vec![key], false, false, &["program"]),
+            (vec![platform], false, false, &["ada", "bob"]),
+            (
+                vec![Effect::JobReady, ada, eve],
+                true,
+                false,
+                &["ada", "eve"],
+            ),
+        ];
+        for (effects, wakes_worker, wakes_relay, voided) in table {
+            let (worker, relay) = (WorkerWake::default(), Arc::new(Notify::new()));
+            let listener = AfterCommit::new(worker.clone(), Arc::clone(&relay));
+            let iam = Arc::new(Iam::default());
+            let gateway = gateway(&iam);
+            listener.tell_gateway(gateway.invalidate());
+            assert_eq!(asked_about(&gateway, &iam).await, TOKENS);
+            assert!(asked_about(&gateway, &iam).await.is_empty(), "remembered");
+
+            let mut committed = Effects::default();
+            effects
+                .iter()
+                .cloned()
+                .for_each(|effect| committed.add(effect));
+            listener.committed(&committed);
+            let woken = (
+                worker.woken().now_or_never().is_some(),
+                relay.notified().now_or_never().is_some(),
+            );
+            assert_eq!(woken, (wakes_worker, wakes_relay), "{effects:?}");
+            assert_eq!(asked_about(&gateway, &iam).await, voided, "{effects:?}");
+        }
     }
 }

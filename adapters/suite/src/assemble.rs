@@ -3,51 +3,78 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_domain::gateway::{ServiceName, TrustedProxies};
-use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
-use core_domain::provisioning::Kinds;
-use core_domain::use_case::provisioning::Worker;
-use core_domain::use_case::{cli, registry};
-use core_http::gateway::{ConfigError, Gateway, InProcess, MemoryLimiter, Ports, Upstreams};
+use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
+use core_domain::port::{
+    AnnouncingStore, Blobs, CommitListener, Infrastructure, SiteArchives, Store,
+};
+use core_domain::use_case::cli;
+use core_domain::use_case::provisioning::{Kinds, Worker};
+use core_domain::use_case::registry::register_kinds;
+use core_http::cli::CliConfig;
+use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
-use core_http::kernel::{App, InFlight, ServiceKey};
-use core_http::{cli as cli_http, iam, provisioning, registry as registry_http, stacks};
+use core_http::kernel::{
+    AnswerCipher, App, InFlight, MemoryRateLimiter, ServiceKey, ServiceOptions,
+};
+use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
+use crate::open::OpenOptions;
 use crate::relay::Relay;
 use crate::secret::InstallationSecret;
+use crate::suite::Services;
 use crate::sweeper::Sweeper;
-use crate::worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
+use crate::worker::{WorkerOptions, WorkerWake, start_worker};
 use crate::{Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, UnpackArchives};
 
+impl SuiteBuilder {
+    /// Tells whether what was set is valid, without opening anything.
+    ///
+    /// # Errors
+    /// [`SuiteError::Setting`] names the setting that is not.
+    pub fn check(&self) -> Result<(), SuiteError> {
+        self.settings.check()?;
+        check(self)?;
+        Ok(())
+    }
+
+    /// Opens the store, puts the services together and starts the worker.
+    ///
+    /// # Errors
+    /// [`SuiteError`] says which part could not be made.
+    pub async fn build(self) -> Result<Suite, SuiteError> {
+        suite(self).await
+    }
+}
+
 /// Builds what the builder describes.
-pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
+async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
+    builder.check()?;
     let folder = Folder::of(&builder)?;
     let secret = match builder.secret.clone() {
         Some(secret) => secret,
         None => InstallationSecret::keep_in(&folder.path, builder.entropy.as_ref())?,
     };
     let sole_user = builder.store.is_ours_alone();
-    let cursor_key = secret.key("cursors").into();
-    let store = builder
-        .store
-        .clone()
-        .open(builder.clock.clone(), cursor_key)
-        .await?;
     let provider = Provider::of(&builder, &folder.path).await?;
     let wake = WorkerWake::default();
     let relay_wake = Arc::new(Notify::new());
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
-    let app = app(&builder, &store, &provider, &after_commit);
-    let archives: Arc<dyn SiteArchives> = Arc::new(UnpackArchives::default());
+    let store = open_store(&builder, &secret, &after_commit).await?;
+    let archives: Arc<dyn SiteArchives> = Arc::new(UnpackArchives::new(builder.settings.cli.sites));
+    let kinds = cli::register_kinds(register_kinds(Kinds::new())?, Arc::clone(&archives))?;
+    let app = app(&builder, &secret, &store, &provider, kinds)?;
     let iam_config = iam_config(&builder, &secret)?;
-    let services = Services::over(&app, &archives, &iam_config)?;
+    let services = Services::over(&app, &archives, &builder.settings.cli, &iam_config)?;
     let gateway = gateway(&builder, &app, &services, &iam_config)?;
     after_commit.tell_gateway(gateway.invalidate());
-    let kinds = Kinds::new(registry::kinds().into_iter().chain(cli::kinds(archives)));
-    let worker = worker(&app, &provider, kinds, &wake, sole_user);
+    let worker_options = WorkerOptions {
+        sole_user,
+        ..builder.settings.worker
+    };
+    let worker = start_worker(worker(&app, &provider), &wake, worker_options);
     let sweeper = Sweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
     let relay = Relay {
         store,
@@ -66,6 +93,21 @@ pub(crate) async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     })
 }
 
+/// Opens the store that was chosen; its commits are announced.
+async fn open_store(
+    builder: &SuiteBuilder,
+    secret: &InstallationSecret,
+    after_commit: &Arc<AfterCommit>,
+) -> Result<Arc<dyn Store>, SuiteError> {
+    let opened = builder.store.clone().open(OpenOptions {
+        clock: builder.clock.clone(),
+        cursor_key: secret.key("cursors").into(),
+        pool: builder.settings.pool,
+    });
+    let listener: Arc<dyn CommitListener> = after_commit.clone();
+    Ok(Arc::new(AnnouncingStore::new(opened.await?, listener)))
+}
+
 /// Where the suite keeps files.
 struct Folder {
     path: PathBuf,
@@ -75,7 +117,7 @@ struct Folder {
 impl Folder {
     fn of(builder: &SuiteBuilder) -> Result<Self, SuiteError> {
         if let Some(path) = &builder.data_folder {
-            std::fs::create_dir_all(path)?;
+            create_private(path)?;
             return Ok(Self {
                 path: path.clone(),
                 temporary: None,
@@ -89,6 +131,26 @@ impl Folder {
     }
 }
 
+/// Creates the data folder for its owner alone. One that is there keeps its permissions.
+#[cfg(unix)]
+fn create_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path)?;
+    let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let mode = format!("{mode:o}");
+        tracing::warn!(path = %path.display(), mode, "others can look into the data folder");
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn create_private(path: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
 /// What jobs work with.
 struct Provider {
     infrastructure: Arc<dyn Infrastructure>,
@@ -98,13 +160,9 @@ struct Provider {
 
 impl Provider {
     async fn of(builder: &SuiteBuilder, folder: &Path) -> Result<Self, SuiteError> {
-        let local_error = |error: core_local::LocalError| SuiteError::Local(error.to_string());
         let blobs: Arc<dyn Blobs> = match &builder.blobs {
             Some(blobs) => Arc::clone(blobs),
-            None => {
-                let blobs = FileBlobs::open(folder.join("uploads")).await;
-                Arc::new(blobs.map_err(local_error)?)
-            }
+            None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
         };
         if let Some(infrastructure) = &builder.infrastructure {
             return Ok(Self {
@@ -113,14 +171,13 @@ impl Provider {
                 blobs,
             });
         }
-        let config = LocalConfig::new(
+        let mut config = LocalConfig::new(
             folder.join("infrastructure"),
             builder.site_port,
             builder.clock_or_system(),
         );
-        let local = LocalInfrastructure::open(config)
-            .await
-            .map_err(local_error)?;
+        config.retention = builder.settings.retention;
+        let local = LocalInfrastructure::open(config).await?;
         let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
         if !builder.local_latency.is_zero() {
             let slow = SlowInfrastructure::new(infrastructure, builder.local_latency);
@@ -136,63 +193,90 @@ impl Provider {
 
 fn app(
     builder: &SuiteBuilder,
+    secret: &InstallationSecret,
     store: &Arc<dyn Store>,
     provider: &Provider,
-    after_commit: &Arc<AfterCommit>,
-) -> Arc<App> {
+    kinds: Kinds,
+) -> Result<Arc<App>, ConfigError> {
+    let entropy = &builder.entropy;
     let hasher = builder.hasher.clone();
-    Arc::new(App {
+    Ok(Arc::new(App {
         store: Arc::clone(store),
         clock: builder.clock_or_system(),
-        entropy: Arc::clone(&builder.entropy),
-        wake: Arc::clone(after_commit) as _,
-        hasher: hasher.unwrap_or_else(|| Arc::new(Argon2Hasher::new(Arc::clone(&builder.entropy)))),
+        entropy: Arc::clone(entropy),
+        kinds: Arc::new(kinds),
+        hasher: hasher.unwrap_or_else(|| Arc::new(Argon2Hasher::new(Arc::clone(entropy)))),
         blobs: Arc::clone(&provider.blobs),
-        service_key: builder
-            .service_key
-            .as_ref()
-            .map(|key| ServiceKey::new(key.expose())),
+        limiter: Arc::new(MemoryRateLimiter::new()),
+        service_key: service_key(builder)?,
+        answer_cipher: AnswerCipher::new(secret.key("answers"), Arc::clone(entropy)),
+        options: service_options(builder)?,
         in_flight: InFlight::default(),
+    }))
+}
+
+fn refused(setting: &'static str, problem: impl ToString) -> ConfigError {
+    ConfigError {
+        setting,
+        problem: problem.to_string(),
+    }
+}
+
+fn service_key(builder: &SuiteBuilder) -> Result<Option<ServiceKey>, ConfigError> {
+    let key = builder.service_key.as_ref();
+    key.map(|key| ServiceKey::new(key.expose()))
+        .transpose()
+        .map_err(|problem| refused("service_key", problem))
+}
+
+fn trusted_proxies(builder: &SuiteBuilder) -> Result<TrustedProxies, ConfigError> {
+    TrustedProxies::parse(&builder.settings.gateway.trusted_proxies)
+        .map_err(|problem| refused("trusted_proxies", problem))
+}
+
+/// Services that are reached directly obey what the gateway obeys.
+fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError> {
+    let gateway = &builder.settings.gateway;
+    let origins = Origins::parse(&gateway.allowed_origins);
+    Ok(ServiceOptions {
+        rates: gateway.rates.clone(),
+        limiter_timeout: gateway.limiter_timeout,
+        trusted_proxies: trusted_proxies(builder)?,
+        allowed_origins: origins.map_err(|problem| refused("allowed_origins", problem))?,
+        ..builder.settings.services.clone()
     })
+}
+
+/// Tells whether what is read from text is valid.
+fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
+    service_key(builder)?;
+    service_options(builder).map(drop)
 }
 
 fn iam_config(
     builder: &SuiteBuilder,
     secret: &InstallationSecret,
 ) -> Result<IamConfig, ConfigError> {
-    let proxies = TrustedProxies::parse(&builder.gateway.trusted_proxies);
     Ok(IamConfig {
         secret: secret.key("cookies").to_vec(),
         base_url: builder.iam_url.clone(),
-        trusted_origins: builder.gateway.allowed_origins.clone(),
-        trusted_proxies: proxies.map_err(|problem| ConfigError {
-            setting: "trusted_proxies",
-            problem,
-        })?,
+        trusted_origins: builder.settings.gateway.allowed_origins.clone(),
+        trusted_proxies: trusted_proxies(builder)?,
     })
-}
-
-/// The services behind the gateway.
-#[derive(Debug)]
-pub(crate) struct Services {
-    pub(crate) iam: core_http::kernel::Service,
-    pub(crate) registry: core_http::kernel::Service,
-    pub(crate) provisioning: core_http::kernel::Service,
-    pub(crate) cli: core_http::kernel::Service,
-    pub(crate) stacks: core_http::kernel::Service,
 }
 
 impl Services {
     fn over(
         app: &Arc<App>,
         archives: &Arc<dyn SiteArchives>,
+        cli: &CliConfig,
         iam_config: &IamConfig,
     ) -> Result<Self, SuiteError> {
         Ok(Self {
             iam: iam::service(Arc::clone(app), iam_config)?,
-            registry: registry_http::service(Arc::clone(app))?,
+            registry: registry::service(Arc::clone(app))?,
             provisioning: provisioning::service(Arc::clone(app))?,
-            cli: cli_http::service(Arc::clone(app), Arc::clone(archives))?,
+            cli: cli_http::service(Arc::clone(app), Arc::clone(archives), *cli)?,
             stacks: stacks::service(Arc::clone(app))?,
         })
     }
@@ -204,48 +288,40 @@ fn gateway(
     services: &Services,
     iam_config: &IamConfig,
 ) -> Result<Gateway, SuiteError> {
-    let mut config = builder.gateway.clone();
+    let mut config = builder.settings.gateway.clone();
     config.service_key.clone_from(&builder.service_key);
     let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
     let upstreams = Upstreams::new()
-        .with(ServiceName::Iam, InProcess::new(services.iam.clone()))
+        .with(ServiceName::Iam, InProcess::service(services.iam.clone()))
         .with(
             ServiceName::Registry,
-            InProcess::new(services.registry.clone()),
+            InProcess::service(services.registry.clone()),
         )
         .with(
             ServiceName::Provisioning,
-            InProcess::new(services.provisioning.clone()),
+            InProcess::service(services.provisioning.clone()),
         )
-        .with(ServiceName::Cli, InProcess::new(services.cli.clone()))
-        .with(ServiceName::Stacks, InProcess::new(services.stacks.clone()));
+        .with(ServiceName::Cli, InProcess::service(services.cli.clone()))
+        .with(
+            ServiceName::Stacks,
+            InProcess::service(services.stacks.clone()),
+        );
     let ports = Ports {
         authority: Arc::new(authority),
         upstreams,
-        limiter: Arc::new(MemoryLimiter::new()),
+        limiter: Arc::clone(&app.limiter),
         clock: Arc::clone(&app.clock),
         entropy: Arc::clone(&app.entropy),
     };
     Ok(Gateway::new(config, ports)?)
 }
 
-fn worker(
-    app: &App,
-    provider: &Provider,
-    kinds: Kinds,
-    wake: &WorkerWake,
-    sole_user: bool,
-) -> WorkerHandle {
-    let worker = Worker::new(
+fn worker(app: &App, provider: &Provider) -> Worker {
+    Worker::new(
         Arc::clone(&app.store),
         Arc::clone(&provider.infrastructure),
         Arc::clone(&app.blobs),
-        Arc::new(kinds),
+        Arc::clone(&app.kinds),
         Arc::clone(&app.entropy),
-    );
-    let options = WorkerOptions {
-        sole_user,
-        ..WorkerOptions::default()
-    };
-    start_worker(worker, wake, options)
+    )
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
 use core_domain::port::{Blobs, Infrastructure, Outlet, PasswordHasher, Store};
-use core_http::gateway::GatewayConfig;
 
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
 use crate::secret::InstallationSecret;
-use crate::{Suite, SuiteError, SystemClock, SystemEntropy, assemble};
+use crate::settings::Settings;
+use crate::{Suite, SystemClock, SystemEntropy};
 
 /// What a suite is made of. Everything has a default that works on one machine.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct SuiteBuilder {
     pub(crate) iam_url: String,
     pub(crate) site_port: u16,
     pub(crate) local_latency: Duration,
-    pub(crate) gateway: GatewayConfig,
+    pub(crate) settings: Settings,
 }
 
 impl Default for SuiteBuilder {
@@ -50,8 +50,16 @@ impl Default for SuiteBuilder {
             iam_url: "http://127.0.0.1:8081".to_owned(),
             site_port: 8090,
             local_latency: Duration::ZERO,
-            gateway: GatewayConfig::default(),
+            settings: Settings::default(),
         }
+    }
+}
+
+impl Suite {
+    /// Begins a suite with defaults that work on one machine.
+    #[must_use]
+    pub fn builder() -> SuiteBuilder {
+        SuiteBuilder::default()
     }
 }
 
@@ -142,7 +150,8 @@ impl SuiteBuilder {
         self
     }
 
-    /// The key of operators and of other services. Without it **every request passes** unauthenticated.
+    /// The key of operators and of other services, of 16 characters at least. Without it **every request passes**
+    /// unauthenticated.
     #[must_use]
     pub fn service_key(mut self, key: impl Into<String>) -> Self {
         self.service_key = Some(Secret::new(key));
@@ -173,14 +182,14 @@ impl SuiteBuilder {
     /// API paths of the gateway that need no credential. None by default.
     #[must_use]
     pub fn public_routes(mut self, routes: Vec<String>) -> Self {
-        self.gateway.public_routes = routes;
+        self.settings.gateway.public_routes = routes;
         self
     }
 
     /// Web origins that may call the gateway, and that IAM trusts with its cookies.
     #[must_use]
     pub fn allowed_origins(mut self, origins: Vec<String>) -> Self {
-        self.gateway.allowed_origins = origins;
+        self.settings.gateway.allowed_origins = origins;
         self
     }
 
@@ -188,14 +197,14 @@ impl SuiteBuilder {
     /// Nobody by default.
     #[must_use]
     pub fn trusted_proxies(mut self, proxies: Vec<String>) -> Self {
-        self.gateway.trusted_proxies = proxies;
+        self.settings.gateway.trusted_proxies = proxies;
         self
     }
 
-    /// Every other setting of the gateway; its service key is set by [`Self::service_key`].
+    /// Every other limit and time-out: `.settings(|settings| settings.worker.slots = 8)`.
     #[must_use]
-    pub fn gateway(mut self, change: impl FnOnce(&mut GatewayConfig)) -> Self {
-        change(&mut self.gateway);
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
         self
     }
 
@@ -203,13 +212,5 @@ impl SuiteBuilder {
     pub(crate) fn clock_or_system(&self) -> Arc<dyn Clock> {
         let clock = self.clock.clone();
         clock.unwrap_or_else(|| Arc::new(SystemClock))
-    }
-
-    /// Opens the store, puts the services together and starts the worker.
-    ///
-    /// # Errors
-    /// [`SuiteError`] says which part could not be made.
-    pub async fn build(self) -> Result<Suite, SuiteError> {
-        assemble::suite(self).await
     }
 }

@@ -1,6 +1,6 @@
 //! Why a suite could not be built.
 
-use core_domain::port::StoreError;
+use core_domain::kernel::StoreError;
 use core_http::gateway::ConfigError;
 use core_http::kernel::ServiceError;
 
@@ -9,23 +9,26 @@ use core_http::kernel::ServiceError;
 #[non_exhaustive]
 pub enum SuiteError {
     /// The store cannot be opened.
-    #[error("the store cannot be opened: {0}")]
+    #[error("the store cannot be opened")]
     Store(#[from] StoreError),
     /// The store that was asked for is behind a feature of this crate that is not on.
     #[error("built without the feature {0}")]
     FeatureMissing(&'static str),
     /// The data folder cannot be used.
-    #[error("the data folder: {0}")]
+    #[error("the data folder cannot be used")]
     Folder(#[from] std::io::Error),
     /// The local provider cannot be opened.
-    #[error("the local provider: {0}")]
-    Local(String),
-    /// The gateway's configuration makes no sense.
-    #[error("the gateway: {0}")]
-    Gateway(#[from] ConfigError),
+    #[error("the local provider cannot be opened")]
+    Local(#[from] core_local::LocalError),
+    /// A setting is not valid.
+    #[error("a setting is not valid")]
+    Setting(#[from] ConfigError),
     /// A service's table of endpoints makes no sense; a mistake in the suite itself.
-    #[error("{0}")]
+    #[error(transparent)]
     Service(#[from] ServiceError),
+    /// Two kinds of jobs cannot be used together.
+    #[error(transparent)]
+    Kinds(#[from] core_domain::use_case::provisioning::KindError),
     /// The secret file in the data folder is not one of ours.
     #[error("the secret file {0} is damaged; restore it, or remove it and with it every session")]
     Secret(String),

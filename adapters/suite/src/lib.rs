@@ -33,6 +33,7 @@ mod open;
 mod password;
 mod relay;
 mod secret;
+mod settings;
 mod suite;
 mod sweeper;
 mod uploads;
@@ -41,12 +42,23 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
-pub use core_http::kernel::{Body, BoxError, bytes_body, empty_body};
-pub use core_http::serve;
+pub use core_domain::gateway::{
+    Origins, RateClass, RateKind, RatePlan, RatePolicy, Secret, ServiceName, TrustedProxies,
+};
+pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
+pub use core_http::gateway::{ConfigError, GatewayConfig};
+pub use core_http::kernel::{
+    Body, BodyTimes, BoxError, PeerAddr, ServiceKey, ServiceKeyError, ServiceOptions, bytes_body,
+    empty_body,
+};
+pub use core_http::{IncomingBody, ServeOptions, serve};
+pub use core_local::Retention;
 pub use entropy::SystemEntropy;
 pub use error::SuiteError;
 pub use latency::SlowInfrastructure;
+pub use open::PoolOptions;
 pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
+pub use settings::Settings;
 pub use suite::Suite;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

@@ -17,15 +17,15 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const SALT_LENGTH: usize = 16;
 
-/// How long a password waits for its turn: who waits longer has most likely left.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a password waits for a permit: who waits longer has most likely left.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Argon2id with 19 MiB, two passes and one lane. Hashes run off the async threads, at most as many at once as there
 /// are cores; who comes later waits, at most ten seconds.
 #[derive(Clone, Debug)]
 pub struct Argon2Hasher {
     entropy: Arc<dyn Entropy>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Argon2Hasher {
@@ -35,24 +35,24 @@ impl Argon2Hasher {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             entropy,
-            turns: Arc::new(Semaphore::new(cores)),
+            permits: Arc::new(Semaphore::new(cores)),
         }
     }
 
-    /// Does slow work when it is its turn.
+    /// Does slow work with a permit.
     async fn slowly<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, PasswordError> + Send + 'static,
     ) -> Result<T, PasswordError> {
-        let turn = Arc::clone(&self.turns).acquire_owned();
-        let turn = tokio::time::timeout(PATIENCE, turn)
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        let permit = tokio::time::timeout(PERMIT_TIMEOUT, permit)
             .await
             .map_err(|_| PasswordError::Busy)?
             .map_err(failed)?;
-        // The turn goes with the work: a request that is given up keeps it until its hash is done.
+        // The permit goes with the work: a request that is given up keeps it until its hash is done.
         tokio::task::spawn_blocking(move || {
             let outcome = work();
-            drop(turn);
+            drop(permit);
             outcome
         })
         .await
@@ -73,7 +73,11 @@ impl PasswordHasher for Argon2Hasher {
         self.slowly(move || hashed(&password, &salt)).await
     }
 
-    async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, PasswordError> {
+    async fn verify<'a>(
+        &self,
+        password: &str,
+        hash: Option<&'a str>,
+    ) -> Result<bool, PasswordError> {
         let password = password.to_owned();
         let Some(hash) = hash.map(str::to_owned) else {
             let salt = self.salt();
@@ -136,10 +140,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_gets_no_turn_in_time_is_told_so() {
+    async fn a_hash_without_a_permit_in_time_is_busy() {
         let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
-        let cores = u32::try_from(hasher.turns.available_permits()).unwrap();
-        let all = hasher.turns.acquire_many(cores).await.unwrap();
+        let cores = u32::try_from(hasher.permits.available_permits()).unwrap();
+        let all = hasher.permits.acquire_many(cores).await.unwrap();
         let late = hasher.hash("correct horse").await.unwrap_err();
         assert!(matches!(late, PasswordError::Busy));
         drop(all);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use core_domain::kernel::Entropy;
 use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
-use core_domain::use_case::outbox::relay;
+use core_domain::use_case::shared::relay;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -86,42 +86,21 @@ impl Relay {
 mod tests {
     use std::sync::Mutex;
 
-    use core_domain::kernel::{Context, ManualClock, SeededEntropy, Timestamp};
+    use core_domain::kernel::{Clock, OutboxId, Timestamp};
     use core_domain::port::transact;
-    use core_domain::shared::send;
-    use core_domain::use_case::outbox::Relayed;
+    use core_domain::testing::{ManualClock, MockOutlet, RecordKey, SeededEntropy};
+    use core_domain::use_case::shared::Relayed;
     use core_storage::memory::{MemoryConfig, open};
     use futures_util::FutureExt;
     use serde_json::json;
 
     use super::*;
 
-    /// Takes messages, refuses those of one topic, or dies with them.
-    #[derive(Debug, Default)]
-    struct Listener {
-        heard: Mutex<Vec<String>>,
-        refuses: Option<&'static str>,
-        dies: bool,
-    }
-
-    #[async_trait]
-    impl Outlet for Listener {
-        async fn deliver(&self, message: &OutboxMessage) -> Result<(), OutletError> {
-            if self.dies {
-                std::future::pending::<()>().await;
-            }
-            if self.refuses == Some(&message.topic) {
-                return Err(OutletError("not now".to_owned()));
-            }
-            self.heard.lock().unwrap().push(message.topic.clone());
-            Ok(())
-        }
-    }
-
     struct World {
         clock: Arc<ManualClock>,
         store: Arc<dyn Store>,
-        entropy: SeededEntropy,
+        entropy: Arc<SeededEntropy>,
+        heard: Arc<Mutex<Vec<String>>>,
     }
 
     impl World {
@@ -131,72 +110,121 @@ mod tests {
                 clock: clock.clone(),
                 cursor_key: [1; 32].into(),
             });
-            let cx = Context::system(Arc::new(SeededEntropy::new(1)));
-            for topic in topics {
-                let cx = &cx;
-                transact(store.as_ref(), |uow, _| {
-                    Box::pin(async move { send(cx, uow, topic, json!({})).await })
-                })
-                .await
-                .unwrap();
-            }
-            let entropy = SeededEntropy::new(2);
-            Self {
+            let world = Self {
                 clock,
                 store,
-                entropy,
+                entropy: Arc::new(SeededEntropy::new(1)),
+                heard: Arc::default(),
+            };
+            for topic in topics {
+                world.send(topic).await;
             }
+            world
         }
 
-        async fn relay(&self, listener: &Listener) -> Relayed {
-            let relayed = relay(self.store.as_ref(), listener, &self.entropy).await;
+        async fn send(&self, topic: &str) {
+            let now = self.clock.now();
+            let message = &OutboxMessage {
+                id: OutboxId::generate(now, self.entropy.as_ref()),
+                topic: topic.to_owned(),
+                payload: json!({}),
+                attempts: 0,
+                run_at: now,
+                created_at: now,
+            };
+            let sent = transact(self.store.as_ref(), |uow, _| {
+                Box::pin(async move {
+                    let repositories = uow.repositories(RecordKey::for_tests());
+                    let messages = repositories.outbox_messages();
+                    messages.insert(message.clone()).await?;
+                    Ok(())
+                })
+            });
+            sent.await.unwrap();
+        }
+
+        /// Takes every message but those of one topic.
+        fn outlet(&self, refused: &'static str) -> MockOutlet {
+            let heard = Arc::clone(&self.heard);
+            let mut outlet = MockOutlet::new();
+            outlet.expect_deliver().returning(move |message| {
+                if message.topic == refused {
+                    return Err(OutletError("not now".to_owned()));
+                }
+                heard.lock().unwrap().push(message.topic.clone());
+                Ok(())
+            });
+            outlet
+        }
+
+        async fn relay(&self, outlet: &dyn Outlet) -> Relayed {
+            let relayed = relay(self.store.as_ref(), outlet, self.entropy.as_ref()).await;
             relayed.unwrap()
+        }
+
+        fn heard(&self) -> Vec<String> {
+            std::mem::take(&mut *self.heard.lock().unwrap())
         }
     }
 
     #[tokio::test]
     async fn a_message_is_delivered_once_and_forgotten() {
         let world = World::with(&["first", "second"]).await;
-        let listener = Listener::default();
-        assert_eq!(world.relay(&listener).await.delivered, 2);
-        assert!(world.relay(&listener).await.is_idle());
-        assert_eq!(*listener.heard.lock().unwrap(), ["first", "second"]);
+        let outlet = world.outlet("none");
+        assert_eq!(world.relay(&outlet).await.delivered, 2);
+        assert!(world.relay(&outlet).await.is_idle());
+        assert_eq!(world.heard(), ["first", "second"]);
     }
 
     #[tokio::test]
     async fn a_message_that_is_not_taken_holds_up_nobody_and_comes_again_after_a_pause() {
         let world = World::with(&["bad", "good"]).await;
-        let listener = Listener {
-            refuses: Some("bad"),
-            ..Listener::default()
-        };
-        let both = Relayed {
-            delivered: 1,
-            kept: 1,
-        };
-        assert_eq!(world.relay(&listener).await, both);
-        assert!(world.relay(&listener).await.is_idle());
+        let (delivered, kept) = (1, 1);
+        let unwilling = world.outlet("bad");
+        assert_eq!(world.relay(&unwilling).await, Relayed { delivered, kept });
+        assert!(world.relay(&unwilling).await.is_idle());
         world.clock.advance(Duration::from_secs(2));
-        let willing = Listener::default();
-        assert_eq!(world.relay(&willing).await.delivered, 1);
-        assert_eq!(*willing.heard.lock().unwrap(), ["bad"]);
+        assert_eq!(world.relay(&world.outlet("none")).await.delivered, 1);
+        assert_eq!(world.heard(), ["good", "bad"]);
+    }
+
+    /// Dies with every message it is given.
+    #[derive(Debug)]
+    struct Dying;
+
+    #[async_trait]
+    impl Outlet for Dying {
+        async fn deliver(&self, _: &OutboxMessage) -> Result<(), OutletError> {
+            std::future::pending().await
+        }
     }
 
     #[tokio::test]
-    async fn what_somebody_took_and_died_with_comes_again() {
+    async fn what_somebody_claimed_and_died_with_comes_again() {
         let world = World::with(&["lost"]).await;
-        let dying = Listener {
-            dies: true,
-            ..Listener::default()
-        };
-        assert!(
-            relay(world.store.as_ref(), &dying, &world.entropy)
-                .now_or_never()
-                .is_none()
-        );
-        let next = Listener::default();
-        assert!(world.relay(&next).await.is_idle());
+        assert!(world.relay(&Dying).now_or_never().is_none());
+        let outlet = world.outlet("none");
+        assert!(world.relay(&outlet).await.is_idle());
         world.clock.advance(Duration::from_secs(60));
-        assert_eq!(world.relay(&next).await.delivered, 1);
+        assert_eq!(world.relay(&outlet).await.delivered, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_relay_looks_by_itself_and_ends_when_it_is_stopped() {
+        let world = World::with(&["first"]).await;
+        let relay = Relay {
+            store: world.store.clone(),
+            outlet: Arc::new(world.outlet("none")),
+            entropy: world.entropy.clone(),
+            wake: Arc::default(),
+        };
+        let relay = relay.start();
+        tokio::time::sleep(POLL / 2).await;
+        assert_eq!(world.heard(), ["first"]);
+        world.send("second").await;
+        assert!(world.heard().is_empty());
+        tokio::time::sleep(POLL).await;
+        assert_eq!(world.heard(), ["second"]);
+        relay.stop().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The installation's secret: drawn once, kept in the data folder, so that sessions and cursors outlive a restart.
+//! The installation's secret: generated once, kept in the data folder, so that sessions and cursors outlive a restart.
 
 use std::fs;
 use std::io::Write;
@@ -22,13 +22,13 @@ impl InstallationSecret {
         Self(bytes)
     }
 
-    pub(crate) fn draw(entropy: &dyn Entropy) -> Self {
+    pub(crate) fn generate(entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; LENGTH];
         entropy.fill(&mut bytes);
         Self(bytes)
     }
 
-    /// The one kept in the folder, drawn and kept when there is none.
+    /// The one kept in the folder, generated and kept when there is none.
     pub(crate) fn keep_in(folder: &Path, entropy: &dyn Entropy) -> Result<Self, SuiteError> {
         let file = folder.join("secret");
         match fs::read(&file) {
@@ -37,7 +37,7 @@ impl InstallationSecret {
                 bytes.try_into().map(Self).map_err(damaged)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let secret = Self::draw(entropy);
+                let secret = Self::generate(entropy);
                 secret.write(folder, &file)?;
                 Ok(secret)
             }
@@ -71,7 +71,7 @@ impl std::fmt::Debug for InstallationSecret {
 
 #[cfg(test)]
 mod tests {
-    use core_domain::kernel::SeededEntropy;
+    use core_domain::testing::SeededEntropy;
 
     use super::*;
 
@@ -83,6 +83,8 @@ mod tests {
         let second = InstallationSecret::keep_in(folder.path(), &entropy).unwrap();
         assert_eq!(first.key("cookies"), second.key("cookies"));
         assert_ne!(first.key("cookies"), first.key("cursors"));
+        let other = InstallationSecret::generate(&SeededEntropy::new(2));
+        assert_ne!(first.key("cookies"), other.key("cookies"));
     }
 
     #[test]

@@ -4,8 +4,6 @@ use core_http::gateway::Gateway;
 use core_http::kernel::Service;
 use core_local::{LocalInfrastructure, SiteHost};
 
-use crate::SuiteBuilder;
-use crate::assemble::Services;
 use crate::relay::RelayHandle;
 use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
@@ -35,12 +33,6 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Begins a suite with defaults that work on one machine.
-    #[must_use]
-    pub fn builder() -> SuiteBuilder {
-        SuiteBuilder::default()
-    }
-
     /// The public entry point.
     #[must_use]
     pub fn gateway(&self) -> Gateway {
@@ -95,4 +87,14 @@ impl Suite {
         self.relay.stop().await;
         self.sweeper.stop().await;
     }
+}
+
+/// The services behind the gateway.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub(crate) iam: core_http::kernel::Service,
+    pub(crate) registry: core_http::kernel::Service,
+    pub(crate) provisioning: core_http::kernel::Service,
+    pub(crate) cli: core_http::kernel::Service,
+    pub(crate) stacks: core_http::kernel::Service,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use core_domain::kernel::Result;
 use core_domain::port::{Blobs, Store, transact};
-use core_domain::shared::forget_expired_keys;
+use core_domain::use_case::shared::remove_expired_answers;
 use tokio::task::JoinHandle;
 
 use crate::uploads;
@@ -21,9 +21,9 @@ impl Sweeper {
     pub(crate) fn start(store: Arc<dyn Store>, blobs: Arc<dyn Blobs>) -> Self {
         Self(tokio::spawn(async move {
             loop {
-                match uploads::sweep(store.as_ref(), blobs.as_ref()).await {
+                match uploads::remove_orphaned(store.as_ref(), blobs.as_ref()).await {
                     Ok(0) => {}
-                    Ok(removed) => tracing::info!(removed, "uploads nobody needed were removed"),
+                    Ok(removed) => tracing::info!(removed, "orphaned uploads were removed"),
                     Err(error) => tracing::warn!(?error, "old uploads could not be looked at"),
                 }
                 if let Err(error) = expired_keys(store.as_ref()).await {
@@ -49,13 +49,14 @@ impl Drop for Sweeper {
 }
 
 async fn expired_keys(store: &dyn Store) -> Result<u64> {
-    transact(store, |uow, _| Box::pin(forget_expired_keys(uow))).await
+    transact(store, |uow, _| Box::pin(remove_expired_answers(uow))).await
 }
 
 #[cfg(test)]
 mod tests {
-    use core_domain::kernel::{ManualClock, Timestamp};
+    use core_domain::kernel::Timestamp;
     use core_domain::shared::IdempotencyKey;
+    use core_domain::testing::{ManualClock, RecordKey};
     use core_storage::memory::{MemoryConfig, open};
 
     use super::*;
@@ -74,11 +75,13 @@ mod tests {
                     id: "key".to_owned(),
                     request_hash: String::new(),
                     status: 201,
+                    headers: Vec::new(),
                     body: String::new(),
                     created_at: now,
                     expires_at: now.plus(Duration::from_secs(60)),
                 };
-                uow.idempotency_keys().insert(key).await?;
+                let repositories = uow.repositories(RecordKey::for_tests());
+                repositories.idempotency_keys().insert(key).await?;
                 Ok(())
             })
         })

@@ -1,32 +1,32 @@
-//! Removes uploads that a process died with before their deployment was stored.
+//! Removes uploads without a deployment: a process died between storing the upload and the commit of its deployment.
 
 use std::time::Duration;
 
 use core_domain::kernel::{Error, Result};
-use core_domain::port::{BlobError, Blobs, Mode, Store};
-use core_domain::use_case::cli::uploads_nobody_needs;
+use core_domain::port::{BlobError, Blobs, Cause, Mode, Store};
+use core_domain::use_case::cli::orphaned_uploads;
 
-/// How old an upload must be before anybody asks whether it is needed.
+/// How old an upload must be before it can count as orphaned.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Removes what nobody needs; tells how many.
-pub(crate) async fn sweep(store: &dyn Store, blobs: &dyn Blobs) -> Result<usize> {
+/// Removes orphaned uploads; tells how many.
+pub(crate) async fn remove_orphaned(store: &dyn Store, blobs: &dyn Blobs) -> Result<usize> {
     let old = blobs.older_than(DAY).await.map_err(failed)?;
     if old.is_empty() {
         return Ok(0);
     }
     let mut uow = store.begin(Mode::Read).await?;
-    let unneeded = uploads_nobody_needs(uow.as_mut(), old).await;
+    let orphaned = orphaned_uploads(uow.as_mut(), old).await;
     uow.rollback().await;
-    let unneeded = unneeded?;
-    for key in &unneeded {
+    let orphaned = orphaned?;
+    for key in &orphaned {
         blobs.remove(key).await.map_err(failed)?;
     }
-    Ok(unneeded.len())
+    Ok(orphaned.len())
 }
 
 fn failed(error: BlobError) -> Error {
-    Error::Upstream(error.to_string())
+    Error::Upstream(Cause::new(error).to_string())
 }
 
 #[cfg(test)]
@@ -34,9 +34,10 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use async_trait::async_trait;
-    use core_domain::kernel::{DeploymentId, ManualClock, PlatformId, Timestamp};
-    use core_domain::port::{UnitOfWork, transact};
+    use core_domain::kernel::{DeploymentId, PlatformId, Timestamp};
+    use core_domain::port::{BlobReader, StagedBlob, UnitOfWork, transact};
     use core_domain::registry::{Deployment, DeploymentStatus};
+    use core_domain::testing::{ManualClock, RecordKey};
     use core_domain::use_case::cli::blob_key;
     use core_storage::memory::{MemoryConfig, open};
 
@@ -48,11 +49,11 @@ mod tests {
 
     #[async_trait]
     impl Blobs for Old {
-        async fn put(&self, _: &str, _: Vec<u8>) -> Result<(), BlobError> {
-            Err(BlobError::Failed("not here".to_owned()))
+        async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
+            Err(BlobError::Failed("not here".into()))
         }
 
-        async fn get(&self, _: &str) -> Result<Vec<u8>, BlobError> {
+        async fn open(&self, _: &str) -> Result<Box<dyn BlobReader>, BlobError> {
             Err(BlobError::Missing)
         }
 
@@ -67,8 +68,11 @@ mod tests {
         }
     }
 
-    fn deployment(id: &str, status: DeploymentStatus) -> Deployment {
-        let now = Timestamp::from_seconds(1_800_000_000);
+    const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
+    const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+    /// One that has stood like this since the instant given.
+    fn deployment(id: &str, status: DeploymentStatus, since: Timestamp) -> Deployment {
         Deployment {
             id: DeploymentId::parse(id).unwrap(),
             idempotency_key: id.to_owned(),
@@ -84,48 +88,52 @@ mod tests {
             total_bytes: None,
             started_at: None,
             completed_at: None,
-            created_at: now,
-            updated_at: now,
+            created_at: since,
+            updated_at: since,
             content_hash: None,
             job_id: None,
         }
     }
 
     async fn insert(uow: &mut dyn UnitOfWork, deployment: &Deployment) -> Result<()> {
-        uow.deployments().insert(deployment.clone()).await?;
+        let repositories = uow.repositories(RecordKey::for_tests());
+        repositories
+            .deployments()
+            .insert(deployment.clone())
+            .await?;
         Ok(())
     }
 
     #[tokio::test]
-    async fn an_upload_goes_when_its_deployment_has_ended_or_was_never_made_and_not_before() {
+    async fn an_upload_is_removed_when_no_job_will_ask_for_it_any_more() {
         let store = open(MemoryConfig {
-            clock: Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000))),
+            clock: Arc::new(ManualClock::at(NOW)),
             cursor_key: [1; 32].into(),
         });
         let key = |id: &str| blob_key(&DeploymentId::parse(id).unwrap());
         let mut keys = vec![key("never-made"), "of-somebody-else".to_owned()];
-        for (id, status) in [
-            ("queued", DeploymentStatus::Queued),
-            ("deploying", DeploymentStatus::Deploying),
-            ("active", DeploymentStatus::Active),
-            ("failed", DeploymentStatus::Failure),
+        let mut needed = vec!["of-somebody-else".to_owned()];
+        // An operator may retry a failed one for a week.
+        let since_a_week = NOW.minus(WEEK);
+        let nearly = since_a_week.plus(Duration::from_millis(1));
+        for (id, status, since, is_needed) in [
+            ("queued", DeploymentStatus::Queued, since_a_week, true),
+            ("deploying", DeploymentStatus::Deploying, since_a_week, true),
+            ("active", DeploymentStatus::Active, NOW, false),
+            ("failed", DeploymentStatus::Failure, nearly, true),
+            ("given-up", DeploymentStatus::Failure, since_a_week, false),
         ] {
-            let deployment = &deployment(id, status);
+            let deployment = &deployment(id, status, since);
             transact(store.as_ref(), |uow, _| Box::pin(insert(uow, deployment)))
                 .await
                 .unwrap();
             keys.push(key(id));
+            needed.extend(is_needed.then(|| key(id)));
         }
+        let removed = keys.len() - needed.len();
         let blobs = Old(Mutex::new(keys));
-        assert_eq!(sweep(store.as_ref(), &blobs).await.unwrap(), 3);
-        let kept = blobs.0.lock().unwrap().clone();
-        assert_eq!(
-            kept,
-            [
-                "of-somebody-else".to_owned(),
-                key("queued"),
-                key("deploying")
-            ]
-        );
+        let outcome = remove_orphaned(store.as_ref(), &blobs).await;
+        assert_eq!(outcome.unwrap(), removed);
+        assert_eq!(*blobs.0.lock().unwrap(), needed);
     }
 }

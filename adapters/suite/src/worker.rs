@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::port::Wake;
-use core_domain::use_case::provisioning::{Claimed, StepEnd, StepWork, Supervisor, Worker};
+use core_domain::kernel::duration_text;
+use core_domain::use_case::provisioning::{
+    Claimed, StepEnd, StepError, StepFuture, Supervisor, Worker,
+};
 use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
@@ -20,19 +24,22 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 const SELF_FENCE: Duration = Duration::from_secs(20);
 
 /// How often waits, leases and deadlines are looked at.
-const SWEEP: Duration = Duration::from_secs(1);
+const TIMERS: Duration = Duration::from_secs(1);
 
 /// How often the queue is looked at when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
 
 /// How the worker of a process runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct WorkerOptions {
     /// How many jobs at a time.
     pub slots: usize,
     /// How long steps may go on after a stop was asked for, before they are cut off.
+    #[serde(with = "duration_text")]
     pub drain: Duration,
     /// Whether no other process uses the store: jobs that a former process left running are taken back at once.
+    #[serde(skip)]
     pub sole_user: bool,
 }
 
@@ -50,9 +57,15 @@ impl Default for WorkerOptions {
 #[derive(Clone, Debug, Default)]
 pub struct WorkerWake(Arc<Notify>);
 
-impl Wake for WorkerWake {
-    fn wake(&self) {
+impl WorkerWake {
+    /// There may be a job to claim.
+    pub fn wake(&self) {
         self.0.notify_one();
+    }
+
+    /// Returns when somebody wakes the worker.
+    pub(crate) async fn woken(&self) {
+        self.0.notified().await;
     }
 }
 
@@ -137,7 +150,7 @@ impl Driver {
             let mut seen = self.seen.clone();
             tokio::select! {
                 _ = jobs.join_next(), if !jobs.is_empty() => {}
-                () = self.wake.0.notified(), if jobs.len() < self.options.slots => {}
+                () = self.wake.woken(), if jobs.len() < self.options.slots => {}
                 () = tokio::time::sleep(POLL) => {}
                 _ = seen.wait_for(|phase| *phase != Phase::Running) => {}
             }
@@ -197,11 +210,11 @@ impl Driver {
         });
     }
 
-    /// Heartbeats and sweeps go on until the last job has been handed back.
+    /// Heartbeats and timers go on until the last job has been handed back.
     fn background(&self) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(heartbeats(self.worker.clone(), Arc::clone(&self.held)));
-        tasks.spawn(sweeps(self.worker.clone(), self.wake.clone()));
+        tasks.spawn(timers(self.worker.clone()));
         tasks
     }
 
@@ -244,17 +257,13 @@ async fn heartbeats(worker: Worker, held: Arc<Held>) {
     }
 }
 
-async fn sweeps(worker: Worker, wake: WorkerWake) {
-    let mut ticks = interval(SWEEP);
+async fn timers(worker: Worker) {
+    let mut ticks = interval(TIMERS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        match worker.sweep().await {
-            Ok(swept) if swept.woken + swept.reaped > 0 => wake.wake(),
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!(?error, "waits, leases and deadlines could not be looked at")
-            }
+        if let Err(error) = worker.run_timers().await {
+            tracing::warn!(?error, "waits, leases and deadlines could not be looked at");
         }
     }
 }
@@ -267,7 +276,7 @@ struct TokioSupervisor {
 
 #[async_trait]
 impl Supervisor for TokioSupervisor {
-    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepWork<'_>) -> StepEnd {
+    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd {
         let Some(until) = self.held.lock().get(job).map(watch::Sender::subscribe) else {
             return StepEnd::LeaseLost;
         };
@@ -275,7 +284,10 @@ impl Supervisor for TokioSupervisor {
         tokio::select! {
             biased;
             ended = AssertUnwindSafe(work).catch_unwind() => match ended {
-                Ok(result) => StepEnd::Finished(result),
+                Ok(result) => {
+                    log_cause(job, &result);
+                    StepEnd::Finished(result)
+                }
                 Err(_) => StepEnd::Panicked,
             },
             () = lease_ends(until) => StepEnd::LeaseLost,
@@ -286,6 +298,14 @@ impl Supervisor for TokioSupervisor {
 
     fn is_stopping(&self) -> bool {
         *self.phase.borrow() != Phase::Running
+    }
+}
+
+/// Tells the log what the job's readers are not told.
+fn log_cause(job: &Claimed, result: &Result<Value, StepError>) {
+    let Err(error) = result else { return };
+    if let Some(cause) = error.cause() {
+        tracing::warn!(job = %job.job_id, %cause, "a step failed");
     }
 }
 

@@ -1,84 +1,37 @@
 //! What may be in an uploaded site. An archive's entries are told to a [`SiteBuilder`] one after the other, so that
 //! nothing is read that would be refused anyway.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::port::SiteFile;
+use super::Limits;
+use super::SiteError;
+use super::names::{Names, normalize};
 
 /// The page every site has.
 const FRONT_PAGE: &str = "index.html";
 
-/// Below this many bytes nobody asks how well an upload was packed.
+/// Below this many unpacked bytes the ratio does not count.
 const RATIO_COUNTS_FROM: u64 = 1024 * 1024;
 
-/// How many bytes the paths of all folders may have, so that deep ones cannot be a burden: names are cheap to pack.
-const MOST_FOLDER_BYTES: usize = 16 * 1024 * 1024;
-
-/// How large an upload and what is in it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of the upload.
-    pub upload_bytes: u64,
-    /// Uploads that are received at once; each is in memory until it is kept.
-    pub uploads_at_once: usize,
-    /// Bytes of all files together.
-    pub unpacked_bytes: u64,
-    /// Unpacked bytes for a byte of the upload, once there is more than 1 MiB of them.
-    pub ratio: u64,
-    /// Files.
-    pub files: usize,
-    /// Bytes of a file.
-    pub file_bytes: u64,
-    /// Bytes of a path.
-    pub path_bytes: usize,
+/// A file of a site, without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteFile {
+    /// Path inside the site, in Unicode normalisation form C, with forward slashes and no leading one: `css/site.css`.
+    pub path: String,
+    /// Length of the content in bytes.
+    pub size: u64,
+    /// SHA-256 of the content.
+    pub digest: [u8; 32],
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        const MIB: u64 = 1024 * 1024;
-        Self {
-            upload_bytes: 100 * MIB,
-            uploads_at_once: 4,
-            unpacked_bytes: 512 * MIB,
-            ratio: 100,
-            files: 20_000,
-            file_bytes: 25 * MIB,
-            path_bytes: 1_024,
-        }
-    }
-}
-
-/// Why an upload is no site.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SiteError {
-    /// It, or something in it, is larger than allowed.
-    #[error("{0}")]
-    TooLarge(String),
-    /// Something in it has no place in a site; the word tells what in snake case.
-    #[error("{1}")]
-    Unfit(&'static str, String),
-    /// It is in no format that is understood.
-    #[error("the upload is no tar, tar.gz or zip")]
-    UnknownFormat,
-}
-
-/// Puts a site together from the entries of an archive.
+/// Checks the entries of an archive, and puts the list of a site's files together. Keeps no content.
 #[derive(Debug)]
 pub struct SiteBuilder {
     limits: Limits,
-    most_bytes: u64,
+    max_bytes: u64,
     files: Vec<SiteFile>,
     bytes: u64,
-    /// Case-folded paths of files and of the folders they are in.
-    names: BTreeMap<String, Kind>,
-    folder_bytes: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    File,
-    Folder,
+    names: Names,
 }
 
 impl SiteBuilder {
@@ -90,11 +43,10 @@ impl SiteBuilder {
             .max(RATIO_COUNTS_FROM);
         Self {
             limits,
-            most_bytes: limits.unpacked_bytes.min(by_ratio),
+            max_bytes: limits.unpacked_bytes.min(by_ratio),
             files: Vec::new(),
             bytes: 0,
-            names: BTreeMap::new(),
-            folder_bytes: 0,
+            names: Names::default(),
         }
     }
 
@@ -107,13 +59,13 @@ impl SiteBuilder {
         if matches!(path, "" | ".") {
             return Ok(());
         }
-        self.cleaned(path).map(drop)
+        normalize(path, self.limits.path_bytes).map(drop)
     }
 
     /// Says how many bytes the next file may have; read one more to find out that it has too many.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.limits.file_bytes.min(self.most_bytes - self.bytes)
+        self.limits.file_bytes.min(self.max_bytes - self.bytes)
     }
 
     /// Checks a file before its content is read. `size` is what the archive says of it.
@@ -121,95 +73,46 @@ impl SiteBuilder {
     /// # Errors
     /// [`SiteError`] says what is wrong with it.
     pub fn check(&self, path: &str, size: u64) -> Result<(), SiteError> {
-        self.cleaned(path)?;
+        normalize(path, self.limits.path_bytes)?;
         if self.files.len() >= self.limits.files {
-            let most = self.limits.files;
-            return Err(SiteError::TooLarge(format!("more than {most} files")));
+            let max = self.limits.files;
+            return Err(SiteError::TooLarge(format!("more than {max} files")));
         }
         self.check_size(path, size)
     }
 
     fn check_size(&self, path: &str, size: u64) -> Result<(), SiteError> {
         if size > self.limits.file_bytes {
-            let most = self.limits.file_bytes;
+            let max = self.limits.file_bytes;
             return Err(SiteError::TooLarge(format!(
-                "{path:?} has more than {most} bytes"
+                "{path:?} has more than {max} bytes"
             )));
         }
-        if size > self.most_bytes - self.bytes {
-            let most = self.most_bytes;
+        if size > self.max_bytes - self.bytes {
+            let max = self.max_bytes;
             return Err(SiteError::TooLarge(format!(
-                "the unpacked site has more than {most} bytes"
+                "the unpacked site has more than {max} bytes"
             )));
         }
         Ok(())
     }
 
-    /// Adds a file.
+    /// Adds a file whose content was read: it has so many bytes, and this SHA-256.
     ///
     /// # Errors
-    /// As [`SiteBuilder::check`]; [`SiteError::Unfit`] for a name that is there already, in whatever case.
-    pub fn file(&mut self, path: &str, content: Vec<u8>) -> Result<(), SiteError> {
-        let size = content.len() as u64;
+    /// As [`SiteBuilder::check`]; [`SiteError::Unfit`] for a name that is there already, in whatever case or Unicode
+    /// spelling.
+    pub fn file(&mut self, path: &str, size: u64, digest: [u8; 32]) -> Result<(), SiteError> {
         self.check(path, size)?;
-        let path = self.cleaned(path)?;
-        self.take_name(&path)?;
+        let path = normalize(path, self.limits.path_bytes)?;
+        self.names.add_file(&path)?;
         self.bytes += size;
-        self.files.push(SiteFile { path, content });
+        self.files.push(SiteFile { path, size, digest });
         Ok(())
     }
 
-    fn take_name(&mut self, path: &str) -> Result<(), SiteError> {
-        let folded = path.to_lowercase();
-        let twice = || SiteError::Unfit("duplicate_name", format!("{path:?} is there twice"));
-        for (end, _) in folded.match_indices('/') {
-            match self.names.get(&folded[..end]) {
-                Some(Kind::File) => return Err(twice()),
-                Some(Kind::Folder) => {}
-                None => self.take_folder(&folded[..end])?,
-            }
-        }
-        match self.names.insert(folded, Kind::File) {
-            None => Ok(()),
-            Some(_) => Err(twice()),
-        }
-    }
-
-    fn take_folder(&mut self, folded: &str) -> Result<(), SiteError> {
-        self.folder_bytes += folded.len();
-        if self.folder_bytes > MOST_FOLDER_BYTES {
-            return Err(SiteError::TooLarge("too many deep folders".to_owned()));
-        }
-        self.names.insert(folded.to_owned(), Kind::Folder);
-        Ok(())
-    }
-
-    /// The path without `./` parts.
-    fn cleaned(&self, path: &str) -> Result<String, SiteError> {
-        let unfit = |code, what: &str| Err(SiteError::Unfit(code, format!("{path:?} {what}")));
-        if path.len() > self.limits.path_bytes {
-            return Err(SiteError::Unfit(
-                "path_too_long",
-                format!("a path has more than {} bytes", self.limits.path_bytes),
-            ));
-        }
-        if path.starts_with('/') {
-            return unfit("absolute_path", "is an absolute path");
-        }
-        if path.contains('\\') || path.chars().any(char::is_control) {
-            return unfit("bad_path", "has a character no path of a site has");
-        }
-        let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
-        if parts.contains(&"..") {
-            return unfit("path_leaves_site", "leaves the site");
-        }
-        if parts.is_empty() || parts.contains(&"") {
-            return unfit("bad_path", "has an empty part");
-        }
-        Ok(parts.join("/"))
-    }
-
-    /// The site. Without a front page at the root, the one folder that holds everything is taken off.
+    /// The site's files, in the order they were added. Without a front page at the root, the one folder that holds
+    /// everything is taken off.
     ///
     /// # Errors
     /// [`SiteError::Unfit`] for an empty upload and for a site without a front page.
@@ -226,7 +129,6 @@ impl SiteBuilder {
             let what = format!("there is no {FRONT_PAGE} at the root of the site");
             return Err(SiteError::Unfit("no_front_page", what));
         }
-        self.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(self.files)
     }
 }
@@ -240,8 +142,8 @@ fn unwrap_folder(files: &mut [SiteFile]) {
         return;
     }
     for file in files {
-        if let Some((_, rest)) = file.path.split_once('/') {
-            file.path = rest.to_owned();
+        if let Some(slash) = file.path.find('/') {
+            file.path.drain(..=slash);
         }
     }
 }
@@ -253,14 +155,16 @@ mod tests {
     use super::*;
 
     const UPLOAD: u64 = 1_000;
+    const DIGEST: [u8; 32] = [7; 32];
 
     fn built(paths: &[&str]) -> Result<Vec<String>, SiteError> {
         let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
         for path in paths {
-            builder.file(path, vec![1])?;
+            builder.file(path, 1, DIGEST)?;
         }
-        let files = builder.finish()?;
-        Ok(files.into_iter().map(|file| file.path).collect())
+        let mut paths: Vec<_> = builder.finish()?.into_iter().map(|f| f.path).collect();
+        paths.sort_unstable();
+        Ok(paths)
     }
 
     fn code(paths: &[&str]) -> &'static str {
@@ -290,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_in_a_site_is_refused_by_name() {
+    fn unsafe_paths_are_refused_with_a_specific_code() {
         for (path, expected) in [
             ("/index.html", "absolute_path"),
             ("../index.html", "path_leaves_site"),
@@ -315,7 +219,6 @@ mod tests {
     fn every_limit_is_kept_to_the_byte() {
         let limits = Limits {
             upload_bytes: 10,
-            uploads_at_once: 1,
             unpacked_bytes: 8,
             ratio: 100,
             files: 2,
@@ -325,10 +228,10 @@ mod tests {
         let mut builder = SiteBuilder::new(limits, 10);
         let too_large = |outcome| matches!(outcome, Err(SiteError::TooLarge(_)));
         assert!(too_large(builder.check("a", 6)));
-        builder.file("index.html", vec![0; 5]).unwrap();
+        builder.file("index.html", 5, DIGEST).unwrap();
         assert_eq!(builder.room(), 3);
-        assert!(too_large(builder.file("b", vec![0; 4])));
-        builder.file("b", vec![0; 3]).unwrap();
+        assert!(too_large(builder.file("b", 4, DIGEST)));
+        builder.file("b", 3, DIGEST).unwrap();
         assert!(too_large(builder.check("c", 0)));
         assert_eq!(builder.finish().unwrap().len(), 2);
     }
@@ -344,29 +247,47 @@ mod tests {
     }
 
     #[test]
-    fn folders_below_folders_below_folders_are_no_burden() {
+    fn the_bytes_of_all_names_together_are_bounded() {
         let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
         let deep = |n: usize| format!("{n}{}/x", "/a".repeat(500));
-        let refused = (0..1_000).find_map(|n| builder.file(&deep(n), Vec::new()).err());
+        let refused = (0..1_000).find_map(|n| builder.file(&deep(n), 0, DIGEST).err());
         assert!(matches!(refused, Some(SiteError::TooLarge(_))));
         let mut wide = SiteBuilder::new(Limits::default(), UPLOAD);
         for n in 0..20_000 {
             wide.file(
                 &format!("node/modules/{}/dist/assets/{n}.js", n / 4),
-                Vec::new(),
+                0,
+                DIGEST,
             )
             .unwrap();
         }
     }
 
+    #[test]
+    fn a_site_spelled_in_decomposed_letters_is_the_same_site() {
+        assert_eq!(
+            built(&["index.html", "cafe\u{301}.html"]).unwrap(),
+            ["café.html", "index.html"]
+        );
+        for twin in ["cafe\u{301}.html", "CAFÉ.html", "CAFE\u{301}.HTML"] {
+            let paths = ["index.html", "café.html", twin];
+            assert_eq!(code(&paths), "duplicate_name", "{twin}");
+        }
+        assert_eq!(code(&["e\u{301}", "é/index.html"]), "duplicate_name");
+        assert_eq!(
+            built(&["e\u{301}/index.html", "é/b"]).unwrap(),
+            ["b", "index.html"]
+        );
+    }
+
     proptest! {
         #[test]
-        fn whatever_the_paths_a_site_has_safe_ones_each_once(
+        fn a_site_has_only_safe_and_unique_paths(
             paths in prop::collection::vec("[aA./]{0,6}|index.html|\\PC{0,8}", 0..12),
         ) {
             let mut builder = SiteBuilder::new(Limits::default(), UPLOAD);
             for path in &paths {
-                let _ = builder.file(path, Vec::new());
+                let _ = builder.file(path, 0, DIGEST);
             }
             let Ok(files) = builder.finish() else { return Ok(()) };
             let mut folded = BTreeSet::new();

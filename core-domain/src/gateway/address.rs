@@ -1,4 +1,4 @@
-//! Who the client is: the peer of the connection, or the hop that a proxy we trust vouches for.
+//! The client's address: the peer of the connection, or the hop that a trusted proxy forwards for.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -54,7 +54,7 @@ impl FromStr for Network {
     }
 }
 
-/// The proxies whose word on the client's address we take. Nobody, unless configured.
+/// The proxies whose `X-Forwarded-For` is trusted. None, unless configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<Network>);
 
@@ -95,8 +95,8 @@ fn hop(entry: &str) -> Option<IpAddr> {
 /// The client's address.
 ///
 /// The peer, unless it is a trusted proxy; then the lines of `X-Forwarded-For`, given in the order they arrived, are
-/// walked from the right to the first address that is not a trusted proxy's. What stands left of it is the client's own
-/// text and says nothing. An entry that is no address ends the walk at the last good hop.
+/// walked from the right to the first address that is not a trusted proxy's. The entries left of it are the
+/// client's own text and are ignored. An entry that is no address ends the walk at the last good hop.
 #[must_use]
 pub fn client_address<'a>(
     peer: IpAddr,

@@ -1,6 +1,6 @@
-//! What a request brings to say who calls.
+//! The credentials of requests.
 
-/// The longest credential that is looked at, in bytes; a longer one is refused before anybody is asked.
+/// The longest credential that is looked up, in bytes; a longer one is malformed.
 const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
 
 /// What every programmatic API key begins with.
@@ -39,10 +39,10 @@ pub enum Credential {
     ApiKey(Secret),
 }
 
-/// Why the credential of a request is not even looked up.
+/// Why the credential of a request is not looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// More than one line says who calls; two readers could choose differently. A 400.
+    /// A credential header is there more than once, which is ambiguous. A 400.
     #[error("The request carries a credential header more than once.")]
     Repeated,
     /// It cannot be a credential of ours. A 401; nothing else is tried.
@@ -85,7 +85,7 @@ fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
     }
 }
 
-/// Reads who calls from the lines of `Authorization` and `x-api-key`. The first that is present decides, `Authorization`
+/// Reads the credential from the lines of `Authorization` and `x-api-key`. The first that is present decides, `Authorization`
 /// before `x-api-key`; a bad one never falls through to the other.
 ///
 /// # Errors

@@ -1,10 +1,11 @@
-//! The rules of the gateway: which service a path belongs to, who is counted, who is let through.
+//! The rules of the gateway: routing, client addresses, rate limits, credentials, CORS.
 //!
-//! All of it is pure: texts and instants in, decisions out. The layers that apply the decisions are in `core-http`.
+//! Pure functions; the layers that apply them are in `core-http`.
 
 mod address;
 mod cors;
 mod credential;
+mod page;
 mod path;
 mod rate;
 mod request_id;
@@ -14,8 +15,11 @@ mod trace;
 pub use address::{TrustedProxies, client_address};
 pub use cors::{Origin, OriginError, Origins, PREFLIGHT_METHODS};
 pub use credential::{Credential, CredentialError, Secret, read_credential};
+pub use page::PageRequest;
 pub use path::{PathError, check_path};
-pub use rate::{Policy, PolicyError, RateKey, RatePlan, Usage, Windows};
+pub use rate::{
+    PolicyError, RateClass, RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage, Windows,
+};
 pub use request_id::is_request_id;
 pub use route::{Destination, Route, ServiceName, find_route, within};
 pub use trace::TraceContext;

@@ -1,9 +1,9 @@
-//! Which request ids of a client are taken over.
+//! Which request ids of clients are kept.
 
-/// The longest request id taken over, in characters.
+/// The longest request id that is kept, in characters.
 const MAX_LENGTH: usize = 128;
 
-/// Tells whether a client's request id is taken over: 1 to 128 characters of `[A-Za-z0-9._:-]`. Any other is replaced,
+/// Tells whether a client's request id is kept: 1 to 128 characters of `[A-Za-z0-9._:-]`. Any other is replaced,
 /// because it ends up in headers, logs and the audit.
 #[must_use]
 pub fn is_request_id(text: &[u8]) -> bool {

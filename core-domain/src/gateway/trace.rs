@@ -37,12 +37,12 @@ fn parse(traceparent: &str) -> Option<&str> {
 
 fn random_id(bytes: usize, entropy: &dyn Entropy) -> String {
     let mut buffer = [0_u8; 16];
-    let drawn = &mut buffer[..bytes];
-    entropy.fill(drawn);
-    if drawn.iter().all(|b| *b == 0) {
-        drawn[0] = 1;
+    let id = &mut buffer[..bytes];
+    entropy.fill(id);
+    if id.iter().all(|b| *b == 0) {
+        id[0] = 1;
     }
-    hex(drawn)
+    hex(id)
 }
 
 impl TraceContext {
@@ -76,7 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::SeededEntropy;
+    use crate::testing::SeededEntropy;
 
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 

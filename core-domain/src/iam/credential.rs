@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::{TextValue, hex};
+use crate::kernel::{TextValue, arbitrary, hex};
 
 /// The SHA-256 of a session token in hexadecimal: all that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,8 @@ impl TextValue for TokenHash {
         good.then(|| Self(text.to_owned()))
     }
 }
+
+arbitrary!(TokenHash as "[0-9a-f]{64}");
 
 /// The names of the cookies; those of an https installation are bound to https by their prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,17 @@ mod credential;
 mod organization;
 mod password;
 mod session;
+mod sign_in_delay;
 mod suspension;
 mod user;
 
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use organization::{
-    Member, MemberQuery, Organization, OrganizationQuery, OrganizationType, membership,
+    Bootstrap, Member, MemberQuery, Organization, OrganizationQuery, OrganizationType,
+    SetUpOrganization, membership,
 };
-pub use password::{check_password, normal_password};
-pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, Standing};
+pub use password::{PasswordHash, check_password, normal_password};
+pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
+pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use user::{Account, AccountQuery, CREDENTIAL, User, UserQuery};

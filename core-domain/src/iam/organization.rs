@@ -1,10 +1,12 @@
 //! Organizations and who belongs to them.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::kernel::{
-    MemberId, Membership, Name, OrganizationId, PlatformId, Role, Slug, Timestamp, UserId,
-    text_enum,
+    Email, MemberId, Membership, Name, OrganizationId, PlatformId, Role, Slug, Timestamp, UserId,
+    record, text_enum,
 };
-use crate::port::Record;
 
 text_enum! {
     /// What an organization is for.
@@ -17,7 +19,9 @@ text_enum! {
 }
 
 /// An organization.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Organization {
     /// The organization's id.
     pub id: OrganizationId,
@@ -26,22 +30,19 @@ pub struct Organization {
     /// Its name in addresses; no two organizations share one.
     pub slug: Slug,
     /// What it is for.
+    #[serde(rename = "type")]
     pub kind: OrganizationType,
     /// The platform that belongs to it.
     pub platform_id: Option<PlatformId>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-impl Record for Organization {
-    type Query = OrganizationQuery;
-    const KIND: &'static str = "organization";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    Organization as "organization" by id, asked OrganizationQuery;
+    audited in |organization| organization.platform_id.as_ref(), touched updated_at;
 }
 
 /// Questions about organizations.
@@ -56,7 +57,9 @@ pub enum OrganizationQuery {
 }
 
 /// A user's membership in an organization.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Member {
     /// The membership's id.
     pub id: MemberId,
@@ -70,13 +73,9 @@ pub struct Member {
     pub created_at: Timestamp,
 }
 
-impl Record for Member {
-    type Query = MemberQuery;
-    const KIND: &'static str = "member";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    Member as "member" by id, asked MemberQuery;
+    audited;
 }
 
 /// Questions about memberships.
@@ -86,16 +85,42 @@ pub enum MemberQuery {
     Of(OrganizationId, UserId),
     /// All memberships of the user, oldest first.
     OfUser(UserId),
+    /// All members of the organization, oldest first.
+    OfOrganization(OrganizationId),
 }
 
 /// What a member of the organization is to the rest of the suite.
 #[must_use]
-pub fn membership(organization: &Organization, role: Role) -> Membership {
+pub fn membership(organization: &Organization, role: &Role) -> Membership {
     Membership {
         organization_id: organization.id.clone(),
         platform_id: organization.platform_id.clone(),
-        role,
         permissions: role.permissions(),
+        role: role.clone(),
         operates: organization.kind == OrganizationType::CoreOperator,
     }
+}
+
+/// Sets up an organization with its platform.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct SetUpOrganization {
+    /// What people call the organization and its platform.
+    pub name: Name,
+    /// The slug of both.
+    pub slug: Slug,
+}
+
+/// Creates the operator organization; every field may be left out. `ownerId` wins over `email`; without both, the
+/// organization has no members and the service key alone operates the installation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Bootstrap {
+    /// What people call it; `Core Operator` when not said.
+    pub name: Option<Name>,
+    /// Its name in addresses; `core-operator` when not said.
+    pub slug: Option<Slug>,
+    /// Who shall own it.
+    pub owner_id: Option<UserId>,
+    /// The address of who shall own it.
+    pub email: Option<Email>,
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::TokenHash;
-use crate::kernel::{OrganizationId, SessionId, Timestamp, UserId};
-use crate::port::Record;
+use crate::kernel::{OrganizationId, SessionId, Timestamp, UserId, record};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -24,17 +26,21 @@ const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
 pub const MAX_SESSIONS: u32 = 100;
 
 /// A signed-in session. The token itself is never stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Session {
     /// The session's id; safe to show.
     pub id: SessionId,
     /// Whose it is.
     pub user_id: UserId,
     /// What the token is recognised by.
+    #[serde(skip)]
     pub token_hash: TokenHash,
     /// The organization the user acts for.
     pub active_organization_id: Option<OrganizationId>,
     /// Whether the browser shall keep it beyond its own end.
+    #[serde(skip)]
     pub remembered: bool,
     /// The client's address at sign-in.
     pub ip_address: Option<String>,
@@ -45,18 +51,15 @@ pub struct Session {
     /// When the record was last changed.
     pub updated_at: Timestamp,
     /// When its life was last extended; the sign-in at first.
+    #[serde(skip)]
     pub extended_at: Timestamp,
     /// From when on it is over.
     pub expires_at: Timestamp,
 }
 
-impl Record for Session {
-    type Query = SessionQuery;
-    const KIND: &'static str = "session";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    Session as "session" by id, asked SessionQuery;
+    audited, touched updated_at;
 }
 
 /// Questions about sessions.
@@ -68,13 +71,13 @@ pub enum SessionQuery {
     ActiveOf(UserId, Timestamp),
     /// The user's sessions, oldest first.
     OldestOf(UserId),
-    /// The user's sessions that are over at this instant, oldest first.
+    /// The user's sessions that have expired at this instant, oldest first.
     ExpiredOf(UserId, Timestamp),
 }
 
-/// How a session stands at an instant.
+/// Whether a session is valid at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionValidity {
     /// It goes on.
     Valid,
     /// It goes on, and this look-up shall extend it to the instant given.
@@ -90,19 +93,19 @@ impl Session {
         now.plus(if remembered { LIFETIME } else { SHORT_LIFETIME })
     }
 
-    /// How the session stands at the instant.
+    /// Whether the session is valid at the instant.
     #[must_use]
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    pub fn validity(&self, now: Timestamp) -> SessionValidity {
         let last = self.created_at.plus(ABSOLUTE_LIFETIME);
         if now >= self.expires_at || now >= last {
-            return Standing::Expired;
+            return SessionValidity::Expired;
         }
         let until = now.plus(LIFETIME).min(last);
         let due = now.since(self.extended_at) >= EXTEND_AFTER;
         if self.remembered && due && until > self.expires_at {
-            Standing::ExtendTo(until)
+            SessionValidity::ExtendTo(until)
         } else {
-            Standing::Valid
+            SessionValidity::Valid
         }
     }
 
@@ -123,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::SeededEntropy;
+    use crate::testing::SeededEntropy;
 
     fn begun(now: Timestamp, remembered: bool) -> Session {
         let entropy = SeededEntropy::new(1);
@@ -154,22 +157,22 @@ mod tests {
             let mut over = false;
             for hours in hours {
                 now = now.plus(Duration::from_secs(hours * 3_600));
-                match session.standing(now) {
-                    Standing::Expired => over = true,
-                    Standing::Valid => prop_assert!(!over, "a session that was over came back"),
-                    Standing::ExtendTo(until) => {
+                match session.validity(now) {
+                    SessionValidity::Expired => over = true,
+                    SessionValidity::Valid => prop_assert!(!over, "a session that was over came back"),
+                    SessionValidity::ExtendTo(until) => {
                         prop_assert!(!over && remembered);
                         prop_assert!(until > session.expires_at);
                         prop_assert!(until <= start.plus(ABSOLUTE_LIFETIME));
                         prop_assert!(until <= now.plus(LIFETIME));
                         prop_assert!(now.since(session.extended_at) >= EXTEND_AFTER);
                         session = session.extended(now, until);
-                        prop_assert_eq!(session.standing(now), Standing::Valid);
+                        prop_assert_eq!(session.validity(now), SessionValidity::Valid);
                     }
                 }
             }
             let last = start.plus(ABSOLUTE_LIFETIME);
-            prop_assert_eq!(session.standing(last), Standing::Expired);
+            prop_assert_eq!(session.validity(last), SessionValidity::Expired);
         }
 
         #[test]
@@ -178,8 +181,8 @@ mod tests {
             let session = begun(start, true);
             let now = start.plus(Duration::from_secs(hours * 3_600));
             let back = now.minus(Duration::from_secs(3_600));
-            prop_assert_eq!(session.standing(back), Standing::Valid);
-            prop_assert_eq!(session.standing(start.minus(Duration::from_secs(3_600))), Standing::Valid);
+            prop_assert_eq!(session.validity(back), SessionValidity::Valid);
+            prop_assert_eq!(session.validity(start.minus(Duration::from_secs(3_600))), SessionValidity::Valid);
         }
     }
 
@@ -189,9 +192,9 @@ mod tests {
         let session = begun(start, false);
         let end = start.plus(SHORT_LIFETIME);
         assert_eq!(
-            session.standing(end.minus(Duration::from_millis(1))),
-            Standing::Valid
+            session.validity(end.minus(Duration::from_millis(1))),
+            SessionValidity::Valid
         );
-        assert_eq!(session.standing(end), Standing::Expired);
+        assert_eq!(session.validity(end), SessionValidity::Expired);
     }
 }

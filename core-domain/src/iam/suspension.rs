@@ -1,30 +1,28 @@
 //! The suspension flag the gateway obeys.
 
-use crate::kernel::{PlatformId, Reason, Timestamp};
-use crate::port::Record;
+use crate::kernel::{PlatformId, Reason, Timestamp, record};
 
 /// Says that a platform is suspended. It is there for as long as that is so.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct PlatformSuspension {
     /// The platform.
     pub platform_id: PlatformId,
     /// Why, if somebody said so.
     pub reason: Option<Reason>,
+    /// Whether an operator wants it: then only an operator lifts it.
+    pub by_operator: bool,
     /// Since when.
     pub created_at: Timestamp,
 }
 
-impl Record for PlatformSuspension {
-    type Query = PlatformSuspensionQuery;
-    const KIND: &'static str = "platform suspension";
-
-    fn key(&self) -> &str {
-        self.platform_id.as_str()
-    }
+record! {
+    PlatformSuspension as "platform suspension" by platform_id, asked PlatformSuspensionQuery;
 }
 
 /// Questions about suspensions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlatformSuspensionQuery {
     /// All, oldest first.
     All,

@@ -1,18 +1,23 @@
 //! People, and how they prove who they are.
 
-use crate::kernel::{AccountId, Email, Timestamp, UserId};
-use crate::port::Record;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::PasswordHash;
+use crate::kernel::{AccountId, Email, Line, Timestamp, UserId, record};
 
 /// The provider of accounts that are an e-mail address with a password.
 pub const CREDENTIAL: &str = "credential";
 
 /// A person.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct User {
     /// The user's id.
     pub id: UserId,
     /// What they call themselves; may be empty.
-    pub name: String,
+    pub name: Line<0, 255>,
     /// Their address; no two users share one.
     pub email: Email,
     /// Whether they proved that they read mail at the address.
@@ -25,13 +30,9 @@ pub struct User {
     pub updated_at: Timestamp,
 }
 
-impl Record for User {
-    type Query = UserQuery;
-    const KIND: &'static str = "user";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    User as "user" by id, asked UserQuery;
+    audited, touched updated_at;
 }
 
 /// Questions about users.
@@ -42,7 +43,9 @@ pub enum UserQuery {
 }
 
 /// A way a user proves who they are.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Account {
     /// The account's id.
     pub id: AccountId,
@@ -50,32 +53,18 @@ pub struct Account {
     pub user_id: UserId,
     /// Who vouches for it; [`CREDENTIAL`] for a password.
     pub provider: String,
-    /// The password's hash (PHC string), for a password account.
-    pub password_hash: Option<String>,
-    /// When it was made.
+    /// The password's hash, for a password account.
+    #[serde(skip)]
+    pub password_hash: Option<PasswordHash>,
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-// Hashes stay out of logs.
-impl std::fmt::Debug for Account {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Account")
-            .field("id", &self.id)
-            .field("user_id", &self.user_id)
-            .field("provider", &self.provider)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Record for Account {
-    type Query = AccountQuery;
-    const KIND: &'static str = "account";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    Account as "account" by id, asked AccountQuery;
+    audited, touched updated_at;
 }
 
 /// Questions about accounts.

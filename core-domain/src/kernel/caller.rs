@@ -1,43 +1,6 @@
-//! Who is calling and what they may do.
+//! Who is calling. What they may do is asked in `access`, and nowhere else.
 
-use super::text_value::text_enum;
-use super::{
-    Error, OrganizationId, Permission, PermissionSet, PlatformId, Result, SessionId, UserId,
-};
-
-text_enum! {
-    /// A member's role in an organization.
-    pub enum Role {
-        /// May do everything.
-        Owner = "owner",
-        /// May do everything but end the organization's platform.
-        Admin = "admin",
-        /// May look, and deploy.
-        Member = "member",
-    }
-}
-
-impl Role {
-    /// What the role allows when the organization has not remapped it.
-    #[must_use]
-    pub fn permissions(self) -> PermissionSet {
-        match self {
-            Self::Owner => PermissionSet::new(["*:*"]),
-            Self::Admin => PermissionSet::new([
-                "platform:read",
-                "platform:create",
-                "platform:update",
-                "entity:*",
-                "resource:*",
-                "audit:*",
-                "job:*",
-                "deployment:*",
-                "stack:read",
-            ]),
-            Self::Member => PermissionSet::new(["*:read", "deployment:create"]),
-        }
-    }
-}
+use super::{ApiKeyId, OrganizationId, PermissionSet, PlatformId, Role, SessionId, UserId};
 
 /// The organization a session or key acts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +34,32 @@ pub enum Caller {
         user_id: UserId,
         /// The session, when the caller is known by one.
         session_id: Option<SessionId>,
+        /// The service that vouches for the person, when the caller is known by its word.
+        service: Option<String>,
         /// The active organization, if any.
         membership: Option<Membership>,
     },
+    /// A program with an API key.
+    ApiKey {
+        /// The key; never its secret.
+        key_id: ApiKeyId,
+        /// The person the key belongs to, unless it belongs to an organization.
+        user_id: Option<UserId>,
+        /// What the key acts for, and its scopes.
+        membership: Membership,
+    },
     /// The suite itself: jobs and background work.
     System,
+}
+
+/// What a caller is known by, for the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Credential<'a> {
+    /// `session`, `api_key` or `service`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The id of the session or key, or the name of the service.
+    pub id: &'a str,
 }
 
 impl Caller {
@@ -84,6 +68,7 @@ impl Caller {
     pub fn user_id(&self) -> Option<&UserId> {
         match self {
             Self::User { user_id, .. } => Some(user_id),
+            Self::ApiKey { user_id, .. } => user_id.as_ref(),
             _ => None,
         }
     }
@@ -97,11 +82,21 @@ impl Caller {
         }
     }
 
+    /// The API key the caller is known by, if by one.
+    #[must_use]
+    pub const fn api_key_id(&self) -> Option<&ApiKeyId> {
+        match self {
+            Self::ApiKey { key_id, .. } => Some(key_id),
+            _ => None,
+        }
+    }
+
     /// The caller's place in the organization they act for, if they act for one.
     #[must_use]
     pub fn membership(&self) -> Option<&Membership> {
         match self {
             Self::User { membership, .. } => membership.as_ref(),
+            Self::ApiKey { membership, .. } => Some(membership),
             _ => None,
         }
     }
@@ -112,80 +107,72 @@ impl Caller {
         self.membership()?.platform_id.as_ref()
     }
 
+    /// Tells whether nobody is known to call.
+    #[must_use]
+    pub const fn is_anonymous(&self) -> bool {
+        matches!(self, Self::Anonymous)
+    }
+
+    /// Tells whether the caller is a service, or the suite itself.
+    #[must_use]
+    pub const fn is_service(&self) -> bool {
+        matches!(self, Self::Service { .. } | Self::System)
+    }
+
     /// Tells whether the caller operates the installation: the service key, the suite itself, or an owner or admin of
-    /// the `core-operator` organization.
+    /// the `core-operator` organization by a session.
     #[must_use]
     pub fn is_operator(&self) -> bool {
+        let operates =
+            |m: &Membership| m.operates && (m.role == Role::OWNER || m.role == Role::ADMIN);
         match self {
             Self::Service { .. } | Self::System => true,
-            Self::User { membership, .. } => membership
-                .as_ref()
-                .is_some_and(|m| m.operates && matches!(m.role, Role::Owner | Role::Admin)),
-            Self::Anonymous => false,
+            Self::User { membership, .. } => membership.as_ref().is_some_and(operates),
+            Self::Anonymous | Self::ApiKey { .. } => false,
         }
     }
 
-    /// Tells whether the caller is anybody at all.
-    ///
-    /// # Errors
-    /// `UNAUTHORIZED` for an anonymous caller.
-    pub fn signed_in(&self) -> Result<()> {
-        if matches!(self, Self::Anonymous) {
-            Err(Error::Unauthorized)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Demands an operator.
-    ///
-    /// # Errors
-    /// `UNAUTHORIZED` for an anonymous caller, `FORBIDDEN` for another one.
-    pub fn operator(&self) -> Result<()> {
-        self.signed_in()?;
-        if self.is_operator() {
-            Ok(())
-        } else {
-            Err(Error::Forbidden)
-        }
-    }
-
-    /// Demands a permission on a platform. A foreign platform is "not found", exactly as a missing one.
-    ///
-    /// # Errors
-    /// `UNAUTHORIZED` for an anonymous caller, `NOT_FOUND` for a foreign platform, `FORBIDDEN` without the permission.
-    pub fn may(&self, permission: Permission, platform: &PlatformId) -> Result<()> {
-        self.signed_in()?;
-        if self.is_operator() {
-            return Ok(());
-        }
-        let acts_for = |m: &&Membership| m.platform_id.as_ref() == Some(platform);
-        match self.membership().filter(acts_for) {
-            None => Err(Error::NotFound("platform")),
-            Some(membership) if membership.permissions.allows(permission) => Ok(()),
-            Some(_) => Err(Error::Forbidden),
-        }
-    }
-
-    /// What the audit calls the kind of caller: `user`, `service`, `system` or `anonymous`.
+    /// What the audit calls the kind of caller: `user`, `api_key`, `service`, `system` or `anonymous`.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub const fn kind(&self) -> &'static str {
         match self {
             Self::Anonymous => "anonymous",
             Self::Service { .. } => "service",
             Self::User { .. } => "user",
+            Self::ApiKey { .. } => "api_key",
             Self::System => "system",
         }
     }
 
-    /// What the audit calls the caller: the user's id, or the name of the service.
+    /// What the audit calls the caller: the id of the user or key, or the name of the service.
     #[must_use]
     pub fn actor_id(&self) -> &str {
         match self {
             Self::Anonymous => "anonymous",
             Self::Service { name } => name,
             Self::User { user_id, .. } => user_id.as_str(),
+            Self::ApiKey { key_id, .. } => key_id.as_str(),
             Self::System => "system",
+        }
+    }
+
+    /// What the caller is known by.
+    #[must_use]
+    pub fn credential(&self) -> Option<Credential<'_>> {
+        let of = |kind, id| Some(Credential { kind, id });
+        match self {
+            Self::Anonymous | Self::System => None,
+            Self::Service { name } => of("service", name),
+            Self::ApiKey { key_id, .. } => of("api_key", key_id.as_str()),
+            Self::User {
+                session_id,
+                service,
+                ..
+            } => match (session_id, service) {
+                (Some(session), _) => of("session", session.as_str()),
+                (None, Some(service)) => of("service", service),
+                (None, None) => None,
+            },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Caller, Entropy};
+use super::{Caller, Entropy, Error, Record, Result, Stored};
 
 /// What is known of the request behind a call, for the audit and for tracing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,26 @@ pub struct RequestInfo {
     pub user_agent: Option<String>,
 }
 
+/// The entity tags of an `If-Match` header: the change is wanted only while the record has one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IfMatch(Vec<String>);
+
+impl IfMatch {
+    /// Reads the value of the header: a list of tags, or `*` for any.
+    #[must_use]
+    pub fn parse(header: &str) -> Self {
+        let tags = header.split(',').map(str::trim);
+        let bare = tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"'));
+        Self(bare.map(str::to_owned).collect())
+    }
+
+    /// Tells whether a record with this tag is meant.
+    #[must_use]
+    pub fn includes(&self, etag: &str) -> bool {
+        self.0.iter().any(|tag| tag == "*" || tag == etag)
+    }
+}
+
 /// The first argument of every use case.
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -26,6 +46,9 @@ pub struct Context {
     pub request: RequestInfo,
     /// Where ids and secrets come from.
     pub entropy: Arc<dyn Entropy>,
+    /// What the caller believes of the record they change; compared with every record that is replaced or removed,
+    /// see [`Context::consequence`].
+    pub if_match: Option<IfMatch>,
 }
 
 impl Context {
@@ -36,6 +59,28 @@ impl Context {
             caller: Caller::System,
             request: RequestInfo::default(),
             entropy,
+            if_match: None,
+        }
+    }
+
+    /// The context in which a use case changes other records than the one the caller named: what the caller believes
+    /// says nothing of those.
+    #[must_use]
+    pub fn consequence(&self) -> Self {
+        Self {
+            if_match: None,
+            ..self.clone()
+        }
+    }
+
+    /// Compares what the caller believes of a record with the record.
+    ///
+    /// # Errors
+    /// `VERSION_CONFLICT` when the record has none of the tags of `If-Match`.
+    pub fn check_if_match<R: Record>(&self, seen: &Stored<R>) -> Result<()> {
+        match &self.if_match {
+            Some(wanted) if !wanted.includes(&seen.etag()) => Err(Error::VersionConflict),
+            _ => Ok(()),
         }
     }
 }

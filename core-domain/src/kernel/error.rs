@@ -126,9 +126,9 @@ pub enum Error {
     #[error("This cannot be done while the status is {status}.")]
     InvalidState {
         /// The status it has.
-        status: &'static str,
+        status: String,
         /// The statuses from which it can be done.
-        allowed_from: Vec<&'static str>,
+        allowed_from: Vec<String>,
     },
     /// The record is not at the version the caller named with `If-Match`.
     #[error("The record has changed since it was read.")]
@@ -191,7 +191,9 @@ impl Error {
             Self::Store(error) => match error {
                 StoreError::Conflict { .. } | StoreError::Stale { .. } => Code::Conflict,
                 StoreError::InvalidCursor => Code::InvalidCursor,
-                StoreError::Retry(_) | StoreError::Unavailable(_) => Code::ServiceUnavailable,
+                StoreError::Retry(_)
+                | StoreError::Unavailable(_)
+                | StoreError::CommitUnknown(_) => Code::ServiceUnavailable,
                 StoreError::Corrupt { .. } | StoreError::Backend(_) => Code::InternalError,
             },
         }

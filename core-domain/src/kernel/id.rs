@@ -1,9 +1,9 @@
-//! Typed ids, all in one list.
+//! Typed ids, all from the one list of records.
 //!
 //! Ids are opaque text. Those we make are UUIDv7, so that inserts are sorted; those read from a path are accepted
 //! when they could be an id at all, so that an unknown one is "not found" rather than "invalid".
 
-use super::{Entropy, TextValue, Timestamp};
+use super::{Entropy, TextValue, Timestamp, for_each_record};
 
 /// Path words of the interface that can never be an id.
 const RESERVED: &[&str] = &[
@@ -97,7 +97,6 @@ macro_rules! ids {
             }
         }
 
-        #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -106,60 +105,35 @@ macro_rules! ids {
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!({
                     "type": "string", "minLength": 1, "maxLength": MAX_LENGTH,
-                    "pattern": "^[A-Za-z0-9_.:-]*$",
+                    "pattern": "^[A-Za-z0-9_.:-]+$",
+                    "examples": ["019a5b1e-7c20-7d3e-9b4a-5f6c7d8e9f01"],
                 })
             }
         }
+
+        crate::kernel::arbitrary!($name);
     )+};
 }
 
+macro_rules! ids_of_records {
+    ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
+        ids! { $($(#[doc = $doc] $id,)?)+ }
+    };
+}
+for_each_record!(ids_of_records);
+
+// Ids of what is named already and kept by a later version.
 ids! {
-    /// An audit entry.
-    AuditId,
-    /// A message waiting to leave the process.
-    OutboxId,
-    /// A stack template.
-    TemplateId,
-    /// A version of a stack template.
-    VersionId,
-    /// A person.
-    UserId,
-    /// A signed-in session (never its token).
-    SessionId,
-    /// A way a user proves who they are (a password, say).
-    AccountId,
-    /// An organization.
-    OrganizationId,
-    /// A user's membership in an organization.
-    MemberId,
-    /// A platform: the tenant of the suite.
-    PlatformId,
-    /// A platform lifecycle record.
-    LifecycleId,
-    /// A tenant or sub-tenant of a platform.
-    EntityId,
-    /// An infrastructure resource.
-    ResourceId,
+    /// An API key.
+    ApiKeyId,
     /// A workspace stack.
     StackId,
-    /// A run of the onboarding flow.
-    OnboardingId,
-    /// A deployment of a built site.
-    DeploymentId,
-    /// A provisioning job.
-    JobId,
-    /// An entry of the job history.
-    JobEventId,
-    /// A hold on job claims.
-    HoldId,
-    /// An entry of the dead-letter queue.
-    DlqEntryId,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::SeededEntropy;
+    use crate::testing::SeededEntropy;
 
     #[test]
     fn ids_made_later_sort_later() {

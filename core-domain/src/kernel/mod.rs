@@ -1,29 +1,56 @@
-//! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, callers.
+//! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, records, callers.
 
+mod arbitrary;
 mod caller;
 mod canonical;
 mod context;
+mod effect;
 mod entropy;
 mod error;
 mod hex;
 mod id;
+mod machine;
 mod page;
+mod patch;
 mod permission;
-pub(crate) mod store_error;
+mod record;
+mod record_list;
+mod role;
+mod sample;
+mod store_error;
+#[cfg(any(test, feature = "proptest"))]
+pub(crate) mod strategy;
 mod text;
 mod text_value;
 mod time;
 
-pub use caller::{Caller, Membership, Role};
+pub(crate) use arbitrary::arbitrary;
+pub use caller::{Caller, Credential, Membership};
 pub use canonical::canonical_json;
-pub use context::{Context, RequestInfo};
-pub use entropy::{Entropy, SeededEntropy, secret_token};
+pub use context::{Context, IfMatch, RequestInfo};
+pub use effect::{Effect, Effects};
+pub use entropy::{Entropy, secret_token};
 pub use error::{Code, Error, Issue, Result};
 pub use hex::hex;
 pub use id::*;
-pub use page::{Cursor, Page, PageRequest};
-pub use permission::{Permission, PermissionSet};
-pub use text::{Email, Environment, Name, Reason, Slug, TextError};
+/// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
+pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
+#[cfg(test)]
+pub(crate) use machine::assert_only_table_moves;
+pub(crate) use machine::state_machine;
+pub use machine::{IllegalMove, Machine, Move};
+pub use page::{Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest};
+pub use patch::Patch;
+pub(crate) use patch::update_command;
+pub use permission::{Grant, Permission, PermissionSet, WriteGrant, grant};
+pub use record::{Audited, OfPlatform, Owner, PlatformOwned, Record, Stored, Unowned};
+pub(crate) use record::{record, snapshot};
+pub use record_list::for_each_record;
+pub use role::Role;
+pub use sample::{Fields, sample_of, samples};
+pub use store_error::StoreError;
+pub(crate) use text::text;
+pub use text::{Email, Environment, Line, Name, Reason, Slug, TextError};
 pub use text_value::TextValue;
 pub(crate) use text_value::text_enum;
-pub use time::{Clock, ManualClock, Timestamp, UnixSeconds};
+pub use time::{Clock, Timestamp, UnixSeconds};

@@ -1,5 +1,10 @@
 //! Pages of lists. Always keyset pages: a cursor names the last row seen, never an offset.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+
 /// An opaque place in a list, made and read by the store alone. Bound to the query it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub String);
@@ -52,6 +57,94 @@ impl<T> Page<T> {
             items: self.items.into_iter().map(f).collect(),
             next: self.next,
             total: self.total,
+        }
+    }
+}
+
+/// A page size: 1 to 100, more is clamped to 100, less is refused by the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(pub u32);
+
+impl Limit {
+    /// The page size when none is asked for.
+    pub const DEFAULT: Self = Self(50);
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wanted = u64::deserialize(deserializer)?;
+        Ok(Self(u32::try_from(wanted.clamp(1, 100)).unwrap_or(100)))
+    }
+}
+
+impl JsonSchema for Limit {
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "default": Self::DEFAULT.0,
+            "description": "How many records; more than 100 is taken as 100." })
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
+impl JsonSchema for Cursor {
+    fn schema_name() -> Cow<'static, str> {
+        "Cursor".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "maxLength": 4096, "pattern": "^[A-Za-z0-9_-]*$", "examples": ["b3BhcXVl"],
+            "description": "Where the last page ended, as its answer says." })
+    }
+}
+
+/// The query of every list: which page, and which records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct ListQuery<F = NoFilter> {
+    /// How many records a page has at the most.
+    #[serde(default)]
+    pub limit: Limit,
+    /// Where the page begins; the beginning of the list when not said.
+    #[serde(default)]
+    pub cursor: Option<Cursor>,
+    /// Which records.
+    #[serde(flatten)]
+    pub filter: F,
+}
+
+/// A list without filters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct NoFilter {}
+
+/// A list that leaves deleted records out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedFilter {
+    /// Deleted records too; for operators.
+    #[serde(default)]
+    pub include_deleted: bool,
+}
+
+impl<F> ListQuery<F> {
+    /// The page asked for.
+    #[must_use]
+    pub fn page(&self) -> PageRequest {
+        PageRequest {
+            limit: self.limit.0,
+            cursor: self.cursor.clone(),
         }
     }
 }

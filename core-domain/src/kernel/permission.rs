@@ -2,40 +2,97 @@
 
 use super::text_value::text_enum;
 
-text_enum! {
-    /// Something a use case demands of its caller.
-    pub enum Permission {
-        /// See platforms.
-        PlatformRead = "platform:read",
-        /// Make a platform.
-        PlatformCreate = "platform:create",
-        /// Change a platform.
-        PlatformUpdate = "platform:update",
-        /// Suspend, restore, cancel or delete a platform.
-        PlatformManage = "platform:manage",
-        /// See entities.
-        EntityRead = "entity:read",
-        /// Change entities.
-        EntityWrite = "entity:write",
-        /// See infrastructure resources.
-        ResourceRead = "resource:read",
-        /// Change infrastructure resources.
-        ResourceWrite = "resource:write",
-        /// Read the audit.
-        AuditRead = "audit:read",
-        /// See provisioning jobs.
-        JobRead = "job:read",
-        /// Queue provisioning jobs.
-        JobCreate = "job:create",
-        /// See deployments.
-        DeploymentRead = "deployment:read",
-        /// Deploy a site.
-        DeploymentCreate = "deployment:create",
-        /// See stack templates.
-        StackRead = "stack:read",
-        /// Publish stack templates.
-        StackWrite = "stack:write",
-    }
+/// What a scope was opened for: one type a permission. A use case says in its signature which one it takes, and the
+/// endpoint that calls it learns it from there.
+pub trait Grant: Send + Sync + 'static {
+    /// What the caller must be allowed.
+    const PERMISSION: Permission;
+
+    /// Whether the scope is there to change what belongs to the platform, which nobody does to a deleted one.
+    const WRITES: bool;
+
+    /// Whether the callers of a suspended platform get the scope nevertheless, unless an operator suspended it.
+    const LIFTS_SUSPENSION: bool = false;
+}
+
+/// A grant whose scopes write records of the platform. With another one it does not compile.
+pub trait WriteGrant: Grant {}
+
+/// Declares the permissions: the words, and a [`Grant`] for each that tells whether it changes what belongs to a
+/// platform (`writes`) or not (`reads`; also what moves the platform itself, which its state machine decides).
+macro_rules! permissions {
+    ($($(#[$meta:meta])* $name:ident = $text:literal $mode:ident),+ $(,)?) => {
+        text_enum! {
+            /// Something a use case demands of its caller.
+            pub enum Permission { $($(#[$meta])* $name = $text),+ }
+        }
+
+        /// The permissions as types.
+        pub mod grant {
+            use super::{Grant, Permission, WriteGrant};
+            $(
+                $(#[$meta])*
+                #[derive(Clone, Copy, Debug)]
+                pub struct $name;
+
+                impl Grant for $name {
+                    const PERMISSION: Permission = Permission::$name;
+                    const WRITES: bool = permissions!(@$mode);
+                }
+
+                permissions!(@$mode $name);
+            )+
+
+            /// Let a platform be used again: the one thing its suspended callers may do, when they suspended it themselves.
+            #[derive(Clone, Copy, Debug)]
+            pub struct PlatformRestore;
+
+            impl Grant for PlatformRestore {
+                const PERMISSION: Permission = Permission::PlatformManage;
+                const WRITES: bool = false;
+                const LIFTS_SUSPENSION: bool = true;
+            }
+        }
+    };
+    (@reads) => { false };
+    (@writes) => { true };
+    (@reads $name:ident) => {};
+    (@writes $name:ident) => {
+        impl WriteGrant for $name {}
+    };
+}
+
+permissions! {
+    /// See platforms.
+    PlatformRead = "platform:read" reads,
+    /// Create a platform.
+    PlatformCreate = "platform:create" reads,
+    /// Change a platform.
+    PlatformUpdate = "platform:update" reads,
+    /// Suspend, restore, cancel or delete a platform.
+    PlatformManage = "platform:manage" reads,
+    /// See entities.
+    EntityRead = "entity:read" reads,
+    /// Change entities.
+    EntityWrite = "entity:write" writes,
+    /// See infrastructure resources.
+    ResourceRead = "resource:read" reads,
+    /// Change infrastructure resources.
+    ResourceWrite = "resource:write" writes,
+    /// Read the audit.
+    AuditRead = "audit:read" reads,
+    /// See provisioning jobs.
+    JobRead = "job:read" reads,
+    /// Queue provisioning jobs.
+    JobCreate = "job:create" writes,
+    /// See deployments.
+    DeploymentRead = "deployment:read" reads,
+    /// Deploy a site.
+    DeploymentCreate = "deployment:create" writes,
+    /// See stack templates.
+    StackRead = "stack:read" reads,
+    /// Publish stack templates.
+    StackWrite = "stack:write" writes,
 }
 
 /// What a caller is allowed: patterns of `resource:action`, sorted and without duplicates.

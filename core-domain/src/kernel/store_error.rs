@@ -1,7 +1,14 @@
-//! What can go wrong in a store. Public as `port::StoreError`; it stands here because the kernel's errors hold it.
+//! What can go wrong in a store.
 
-/// What can go wrong in a store, by meaning.
-#[derive(Debug, thiserror::Error)]
+use std::error::Error;
+use std::fmt;
+
+/// The cause of a [`StoreError`]: the driver's error, or a text.
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// What can go wrong in a store, by meaning. `Display` and `Debug` name the cause as well, so that one log line is
+/// enough; neither is meant for a caller of the interface.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// Another row holds a value that must be unique. The unit of work goes on.
@@ -9,7 +16,7 @@ pub enum StoreError {
     Conflict {
         /// The table.
         table: &'static str,
-        /// The unique set, as named in the table's description.
+        /// The unique index, as named in the table's description.
         index: &'static str,
     },
     /// The record changed or vanished since it was read. The unit of work goes on.
@@ -21,14 +28,18 @@ pub enum StoreError {
     /// The cursor is not one of ours, or of another list. The unit of work goes on.
     #[error("the cursor does not belong to this list")]
     InvalidCursor,
-    /// The unit lost a race with another one; run it again from the start.
+    /// The unit conflicts with a concurrent one (serialization failure, deadlock, lock time-out); run it again from the
+    /// start.
     #[error("the unit of work must be run again: {0}")]
-    Retry(String),
+    Retry(#[source] Cause),
     /// The store cannot be reached.
     #[error("the store cannot be reached: {0}")]
-    Unavailable(String),
-    /// A row makes no sense.
-    #[error("{table}.{column} of {key} makes no sense")]
+    Unavailable(#[source] Cause),
+    /// The connection was lost, or the disk failed, while the commit was under way: it may have happened.
+    #[error("the outcome of the commit is unknown: {0}")]
+    CommitUnknown(#[source] Cause),
+    /// A row cannot be decoded.
+    #[error("{table}.{column} of {key} cannot be decoded: {source}")]
     Corrupt {
         /// The table.
         table: &'static str,
@@ -36,8 +47,136 @@ pub enum StoreError {
         column: &'static str,
         /// The key of the row.
         key: String,
+        /// What is wrong with the value.
+        source: Cause,
     },
-    /// Anything else; also every use of a unit of work after an error that ended it.
+    /// Anything else; also every use of a unit of work after an error that aborted it.
     #[error("the store failed: {0}")]
-    Backend(String),
+    Backend(#[source] Cause),
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The causes' `Debug` is left out: that of a driver's error may hold rows ("Failing row contains (..)").
+        f.debug_tuple("StoreError")
+            .field(&self.to_string())
+            .finish()
+    }
+}
+
+impl StoreError {
+    /// A [`StoreError::Retry`] with its cause: an error or a text.
+    pub fn retry(cause: impl Into<Cause>) -> Self {
+        Self::Retry(cause.into())
+    }
+
+    /// A [`StoreError::Unavailable`] with its cause: an error or a text.
+    pub fn unavailable(cause: impl Into<Cause>) -> Self {
+        Self::Unavailable(cause.into())
+    }
+
+    /// A [`StoreError::CommitUnknown`] with its cause: an error or a text.
+    pub fn commit_unknown(cause: impl Into<Cause>) -> Self {
+        Self::CommitUnknown(cause.into())
+    }
+
+    /// A [`StoreError::Backend`] with its cause: an error or a text.
+    pub fn backend(cause: impl Into<Cause>) -> Self {
+        Self::Backend(cause.into())
+    }
+
+    /// Tells whether nothing of the unit of work was stored, so that all of it can be run again without doing anything
+    /// twice. Only an error of a commit whose answer was lost leaves that open.
+    #[must_use]
+    pub const fn certainly_not_applied(&self) -> bool {
+        match self {
+            Self::CommitUnknown(_) => false,
+            Self::Conflict { .. }
+            | Self::Stale { .. }
+            | Self::InvalidCursor
+            | Self::Retry(_)
+            | Self::Unavailable(_)
+            | Self::Corrupt { .. }
+            | Self::Backend(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn lost_connection() -> io::Error {
+        io::Error::new(io::ErrorKind::ConnectionReset, "reset by the database")
+    }
+
+    fn corrupt() -> StoreError {
+        StoreError::Corrupt {
+            table: "jobs",
+            column: "steps",
+            key: "job-1".to_owned(),
+            source: "invalid JSON".into(),
+        }
+    }
+
+    #[test]
+    fn the_cause_can_be_downcast() {
+        let errors = [
+            StoreError::retry(lost_connection()),
+            StoreError::unavailable(lost_connection()),
+            StoreError::commit_unknown(lost_connection()),
+            StoreError::backend(lost_connection()),
+        ];
+        for error in errors {
+            let cause = error.source().and_then(|e| e.downcast_ref::<io::Error>());
+            let kind = cause.map(io::Error::kind);
+            assert_eq!(kind, Some(io::ErrorKind::ConnectionReset), "{error}");
+        }
+        let cause = corrupt().source().map(ToString::to_string);
+        assert_eq!(cause.as_deref(), Some("invalid JSON"));
+    }
+
+    #[test]
+    fn display_and_debug_name_meaning_and_cause() {
+        let error = StoreError::unavailable(lost_connection());
+        let text = "the store cannot be reached: reset by the database";
+        assert_eq!(error.to_string(), text);
+        assert_eq!(format!("{error:?}"), format!("StoreError({text:?})"));
+        let text = corrupt().to_string();
+        assert_eq!(text, "jobs.steps of job-1 cannot be decoded: invalid JSON");
+    }
+
+    #[test]
+    fn debug_does_not_show_the_rows_of_a_drivers_error() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("null value in column")]
+        struct Driver {
+            detail: &'static str,
+        }
+        let detail = "Failing row contains (secret)";
+        let error = StoreError::backend(Driver { detail });
+        assert!(!format!("{error:?}").contains("secret"));
+        let cause = error.source().and_then(|e| e.downcast_ref::<Driver>());
+        assert_eq!(cause.map(|driver| driver.detail), Some(detail));
+    }
+
+    #[test]
+    fn only_a_commit_of_unknown_outcome_may_have_been_applied() {
+        let (table, index) = ("jobs", "key");
+        let not_applied = [
+            StoreError::Conflict { table, index },
+            StoreError::Stale { table },
+            StoreError::InvalidCursor,
+            StoreError::retry("serialization failure"),
+            StoreError::unavailable(lost_connection()),
+            corrupt(),
+            StoreError::backend("syntax error"),
+        ];
+        for error in not_applied {
+            assert!(error.certainly_not_applied(), "{error}");
+        }
+        assert!(!StoreError::commit_unknown(lost_connection()).certainly_not_applied());
+    }
 }

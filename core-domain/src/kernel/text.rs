@@ -30,8 +30,8 @@ macro_rules! text {
             /// Checks the text and takes it.
             ///
             /// # Errors
-            /// [`TextError`] says what is wrong with it.
-            pub fn parse(text: &str) -> Result<Self, TextError> {
+            /// [`TextError`](crate::kernel::TextError) says what is wrong with it.
+            pub fn parse(text: &str) -> Result<Self, $crate::kernel::TextError> {
                 $check(text).map(Self)
             }
 
@@ -42,7 +42,7 @@ macro_rules! text {
             }
         }
 
-        impl TextValue for $name {
+        impl $crate::kernel::TextValue for $name {
             fn as_text(&self) -> &str {
                 &self.0
             }
@@ -71,7 +71,6 @@ macro_rules! text {
             }
         }
 
-        #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -81,8 +80,41 @@ macro_rules! text {
                 schemars::json_schema!($schema)
             }
         }
+
+        crate::kernel::arbitrary!($name);
     };
 }
+pub(crate) use text;
+
+/// Characters that no text for people holds: controls, and those that make text read in another order than it is written.
+fn is_forbidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What a pattern excludes for [`is_forbidden`].
+macro_rules! forbidden {
+    () => {
+        r"\u0000-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069"
+    };
+}
+
+/// The pattern of a line of text; may be empty.
+const LINE: &str = concat!("^[^", forbidden!(), "]*$");
+
+/// The pattern of a line of text with something to read in it.
+const READABLE_LINE: &str = concat!(
+    "^[^",
+    forbidden!(),
+    "]*[^\\s",
+    forbidden!(),
+    "][^",
+    forbidden!(),
+    "]*$"
+);
+
+/// The pattern of a text that may have several lines.
+const LINES: &str =
+    r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069]*$";
 
 fn bounded(text: &str, min: usize, max: usize) -> Result<(), TextError> {
     let length = text.chars().count();
@@ -93,6 +125,17 @@ fn bounded(text: &str, min: usize, max: usize) -> Result<(), TextError> {
         return Err(TextError::TooLong);
     }
     Ok(())
+}
+
+/// A line of text without blanks at its ends.
+fn line(text: &str, min: usize, max: usize) -> Result<String, TextError> {
+    let text = text.trim();
+    bounded(text, min, max)?;
+    if text.chars().any(is_forbidden) {
+        Err(TextError::Malformed)
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 fn slug(text: &str) -> Result<String, TextError> {
@@ -108,17 +151,13 @@ fn slug(text: &str) -> Result<String, TextError> {
 }
 
 fn name(text: &str) -> Result<String, TextError> {
-    bounded(text, 1, 100)?;
-    if text.contains('\0') {
-        Err(TextError::Malformed)
-    } else {
-        Ok(text.to_owned())
-    }
+    line(text, 1, 100)
 }
 
 fn reason(text: &str) -> Result<String, TextError> {
     bounded(text, 0, 500)?;
-    if text.contains('\0') {
+    let line_end = |c| matches!(c, '\n' | '\r' | '\t');
+    if text.chars().any(|c| is_forbidden(c) && !line_end(c)) {
         Err(TextError::Malformed)
     } else {
         Ok(text.to_owned())
@@ -154,20 +193,87 @@ fn email(text: &str) -> Result<String, TextError> {
 
 text! {
     /// The address part of a name: `^[a-z0-9-]+$`, 1 to 63 characters.
-    Slug, slug, { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9-]+$" }
+    Slug, slug, { "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9-]+$", "examples": ["acme"] }
 }
 text! {
-    /// What people call a thing: 1 to 100 characters.
-    Name, name, { "type": "string", "minLength": 1, "maxLength": 100 }
+    /// What people call a thing: 1 to 100 characters on one line, blanks at its ends taken off.
+    Name, name, { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_LINE, "examples": ["Acme"] }
 }
 text! {
     /// Why somebody did something, in their words: at most 500 characters.
-    Reason, reason, { "type": "string", "maxLength": 500 }
+    Reason, reason, { "type": "string", "maxLength": 500, "pattern": LINES, "examples": ["The trial is over."] }
 }
 text! {
     /// An e-mail address, trimmed and folded to lower case.
-    Email, email, { "type": "string", "minLength": 3, "maxLength": 254, "format": "email" }
+    Email, email, { "type": "string", "minLength": 3, "maxLength": 254, "format": "email", "examples": ["ada@example.org"] }
 }
+
+/// A line of `MIN` to `MAX` characters, blanks at its ends taken off: for what has no rules of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(transparent)]
+pub struct Line<const MIN: usize, const MAX: usize>(String);
+
+impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
+    /// Checks the text and takes it.
+    ///
+    /// # Errors
+    /// [`TextError`] says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, TextError> {
+        line(text, MIN, MAX).map(Self)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> TextValue for Line<MIN, MAX> {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::parse(text).ok()
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> AsRef<str> for Line<MIN, MAX> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> std::fmt::Display for Line<MIN, MAX> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de, const MIN: usize, const MAX: usize> serde::Deserialize<'de> for Line<MIN, MAX> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> schemars::JsonSchema for Line<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Line{MIN}To{MAX}").into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let pattern = if MIN == 0 { LINE } else { READABLE_LINE };
+        schemars::json_schema!({ "type": "string", "minLength": MIN, "maxLength": MAX, "pattern": pattern, "examples": ["main"] })
+    }
+}
+
+crate::kernel::arbitrary!(@schema [const MIN: usize, const MAX: usize] Line<MIN, MAX>);
 
 text_enum! {
     /// Where something runs.
@@ -178,6 +284,14 @@ text_enum! {
         Stg = "stg",
         /// Production.
         Prod = "prod",
+    }
+}
+
+impl Environment {
+    /// Where something runs when nothing is said.
+    #[must_use]
+    pub const fn prod() -> Self {
+        Self::Prod
     }
 }
 
@@ -193,6 +307,22 @@ mod tests {
         for bad in ["A", "a_b", "a b", "é"] {
             assert_eq!(Slug::parse(bad), Err(TextError::Malformed), "{bad}");
         }
+    }
+
+    #[test]
+    fn names_are_trimmed_and_hold_nothing_that_cannot_be_read() {
+        assert_eq!(
+            Name::parse("  Ada Lovelace ").unwrap().as_str(),
+            "Ada Lovelace"
+        );
+        assert_eq!(Name::parse(" \t "), Err(TextError::TooShort));
+        assert_eq!(Name::parse(&"a".repeat(101)), Err(TextError::TooLong));
+        for bad in ["a\0b", "a\nb", "evil\u{202E}txt", "\u{2066}a", "a\u{7f}"] {
+            assert_eq!(Name::parse(bad), Err(TextError::Malformed), "{bad:?}");
+        }
+        assert_eq!(Line::<0, 5>::parse(" ").unwrap().as_str(), "");
+        assert!(Reason::parse("first\nsecond").is_ok());
+        assert!(Reason::parse("a\u{202E}b").is_err());
     }
 
     #[test]

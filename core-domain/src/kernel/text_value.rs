@@ -69,7 +69,6 @@ macro_rules! text_enum {
             }
         }
 
-        #[cfg(feature = "schema")]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -79,6 +78,8 @@ macro_rules! text_enum {
                 schemars::json_schema!({ "type": "string", "enum": [$($text),+] })
             }
         }
+
+        $crate::kernel::arbitrary!($name);
     };
 }
 pub(crate) use text_enum;

@@ -1,6 +1,5 @@
 //! Instants and the clock port. Nothing in the domain reads a clock by itself.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// An instant: milliseconds since the Unix epoch, UTC.
@@ -107,20 +106,43 @@ impl<'de> serde::Deserialize<'de> for Timestamp {
     }
 }
 
-#[cfg(feature = "schema")]
 impl schemars::JsonSchema for Timestamp {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Timestamp".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "format": "date-time" })
+        schemars::json_schema!({ "type": "string", "format": "date-time", "examples": ["2026-01-15T09:30:00.000Z"] })
     }
 }
+
+crate::kernel::arbitrary!(Timestamp);
 
 /// An instant that JSON shows as whole Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixSeconds(pub Timestamp);
+
+impl UnixSeconds {
+    /// Shows an instant like this: `#[serde(serialize_with = "UnixSeconds::show")]`, together with
+    /// `#[schemars(with = "UnixSeconds")]`.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn show<S: serde::Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(at.seconds())
+    }
+
+    /// As [`UnixSeconds::show`], for an instant that may be missing.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn show_optional<S: serde::Serializer>(
+        at: &Option<Timestamp>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serde::Serialize::serialize(&at.map(Timestamp::seconds), serializer)
+    }
+}
 
 impl serde::Serialize for UnixSeconds {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -136,14 +158,17 @@ impl<'de> serde::Deserialize<'de> for UnixSeconds {
     }
 }
 
-#[cfg(feature = "schema")]
 impl schemars::JsonSchema for UnixSeconds {
+    fn inline_schema() -> bool {
+        true
+    }
+
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "UnixSeconds".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "integer", "minimum": 0 })
+        schemars::json_schema!({ "type": "integer", "minimum": 0, "examples": [1_768_469_400] })
     }
 }
 
@@ -151,34 +176,6 @@ impl schemars::JsonSchema for UnixSeconds {
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current instant.
     fn now(&self) -> Timestamp;
-}
-
-/// A clock that moves only when told to, for tests.
-#[derive(Debug)]
-pub struct ManualClock(AtomicI64);
-
-impl ManualClock {
-    /// A clock standing at the given instant.
-    #[must_use]
-    pub fn at(now: Timestamp) -> Self {
-        Self(AtomicI64::new(now.millis()))
-    }
-
-    /// Moves the clock forward.
-    pub fn advance(&self, duration: Duration) {
-        self.set(self.now().plus(duration));
-    }
-
-    /// Moves the clock anywhere, backwards too.
-    pub fn set(&self, now: Timestamp) {
-        self.0.store(now.millis(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for ManualClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
 }
 
 #[cfg(test)]

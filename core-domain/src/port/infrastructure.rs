@@ -1,17 +1,21 @@
 //! The infrastructure port: what really exists at the provider.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::{Cause, Site};
 use crate::registry::ResourceType;
 
-/// What a provider call can answer besides success.
+/// What a provider call can answer besides success. Tenants see the text of it, as a job's error and a deployment's: what
+/// they must not see belongs into the [`Cause`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
     /// Nothing happened, and it may work later.
-    #[error("the provider failed for now: {0}")]
-    Transient(String),
+    #[error("the provider failed for now")]
+    Transient(#[source] Cause),
     /// The provider asks to wait.
     #[error("the provider asks to wait {retry_after_seconds} s")]
     Throttled {
@@ -19,11 +23,14 @@ pub enum ProviderError {
         retry_after_seconds: u64,
     },
     /// No answer after the request was sent: it may or may not have happened. Look before trying again.
-    #[error("the provider did not answer: {0}")]
-    OutcomeUnknown(String),
-    /// It will never work like this.
+    #[error("the provider did not answer")]
+    OutcomeUnknown(#[source] Cause),
+    /// It will never work like this; the text says why, to the tenant.
     #[error("the provider refused: {0}")]
     Permanent(String),
+    /// What the provider holds is damaged: nothing works before an operator has mended it.
+    #[error("the provider is out of order; its operator has to mend it")]
+    Damaged(#[source] Cause),
     /// The name belongs to something that is not ours.
     #[error("the name {0} is taken by something else")]
     NameTaken(String),
@@ -63,17 +70,8 @@ pub struct Provisioned {
     pub owner: String,
 }
 
-/// A file of a built site.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteFile {
-    /// Path inside the site, with forward slashes and no leading one: `css/site.css`.
-    pub path: String,
-    /// The content.
-    pub content: Vec<u8>,
-}
-
 /// Asks for a deployment of a site.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SiteUpload {
     /// Name of the pages project.
     pub project: String,
@@ -81,8 +79,8 @@ pub struct SiteUpload {
     pub branch: String,
     /// Our id of the deployment: a second request with it is the same deployment.
     pub deployment_key: String,
-    /// Every file of the site.
-    pub files: Vec<SiteFile>,
+    /// The site. Providers that have a file with the same digest already need not read it.
+    pub site: Arc<dyn Site>,
 }
 
 /// Where a deployment stands at the provider.
@@ -93,7 +91,7 @@ pub enum SiteState {
     Deploying,
     /// Serving.
     Active,
-    /// Did not work; why.
+    /// Did not work; says why, to the tenant.
     Failed(String),
 }
 
@@ -109,6 +107,7 @@ pub struct SiteDeployment {
 }
 
 /// Makes, finds and removes real infrastructure. Every call may be repeated.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait Infrastructure: Send + Sync + std::fmt::Debug {
     /// Looks for the object by its name.

@@ -1,25 +1,39 @@
 //! The ports: what the domain asks of the world outside. Adapters implement them; use cases know nothing else.
 
+mod announce;
 mod archives;
 mod blobs;
+mod cause;
 mod infrastructure;
 mod outlet;
 mod password;
+mod rate_limiter;
 mod store;
-mod wake;
 
-pub use archives::SiteArchives;
-pub use blobs::{BlobError, Blobs, MemoryBlobs, is_blob_key};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod mocks {
+    //! The mocks that are made beside the traits.
+
+    pub use super::archives::MockSiteArchives;
+    pub use super::blobs::{MockBlobs, MockStagedBlob};
+    pub use super::infrastructure::MockInfrastructure;
+    pub use super::outlet::MockOutlet;
+    pub use super::password::MockPasswordHasher;
+    pub use super::rate_limiter::MockRateLimiter;
+}
+
+pub use announce::{AnnouncingStore, CommitListener};
+pub use archives::{ArchiveError, FileVisitor, Site, SiteArchives};
+pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
+pub use cause::Cause;
 pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
-    SiteFile, SiteState, SiteUpload,
+    SiteState, SiteUpload,
 };
 pub use outlet::{Outlet, OutletError};
 pub use password::{PasswordError, PasswordHasher};
+pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
-    Direction, Mode, Record, Repository, Scope, Store, Stored, UnitOfWork, Work, for_each_record,
+    Direction, Env, Mode, Persisted, Repositories, Repository, Store, UnitOfWork, Within, Work,
     transact,
 };
-pub use wake::{NoWake, Wake};
-
-pub use crate::kernel::store_error::StoreError;

@@ -10,6 +10,7 @@ use crate::shared::OutboxMessage;
 pub struct OutletError(pub String);
 
 /// Takes the messages that leave the process: a queue, a webhook, another service.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait Outlet: Send + Sync + std::fmt::Debug {
     /// Takes a message. It may come more than once, and after a later one: its id and `created_at` tell.

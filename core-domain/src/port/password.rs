@@ -15,6 +15,7 @@ pub enum PasswordError {
 }
 
 /// Makes and checks password hashes. Slow on purpose: never call it inside a unit of work.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync + std::fmt::Debug {
     /// A self-describing hash (PHC string) of the password with a new salt.
@@ -28,5 +29,9 @@ pub trait PasswordHasher: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`PasswordError`] when the stored hash cannot be read.
-    async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, PasswordError>;
+    async fn verify<'a>(
+        &self,
+        password: &str,
+        hash: Option<&'a str>,
+    ) -> Result<bool, PasswordError>;
 }

@@ -13,13 +13,13 @@ const LONGEST_MS: u64 = 300_000;
 /// The longest pause a provider can ask for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// The pause after the n-th failure before any luck of the draw: 2 s, doubled each time, at most 5 min.
+/// The pause after the n-th failure before any jitter: 2 s, doubled each time, at most 5 min.
 fn delay_ms(failures: i64) -> u64 {
     let doublings = failures.saturating_sub(1).clamp(0, 20);
     FIRST_MS.saturating_mul(1_u64 << doublings).min(LONGEST_MS)
 }
 
-/// The instant of the next try after the n-th failure: between half and all of the pause away, drawn evenly, and not
+/// The instant of the next try after the n-th failure: between half and all of the pause away, with jitter, and not
 /// before the provider allows.
 #[must_use]
 pub fn retry_at(
@@ -32,15 +32,15 @@ pub fn retry_at(
     let mut random = [0_u8; 8];
     entropy.fill(&mut random);
     // The bias of the remainder is below one in 10^13.
-    let drawn = u64::from_le_bytes(random) % (half + 1);
-    let ours = now.plus(Duration::from_millis(half + drawn));
+    let jitter = u64::from_le_bytes(random) % (half + 1);
+    let ours = now.plus(Duration::from_millis(half + jitter));
     ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::SeededEntropy;
+    use crate::testing::SeededEntropy;
     use proptest::prelude::*;
 
     proptest! {

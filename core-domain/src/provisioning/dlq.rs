@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::{FailureKind, Job, JobError, StepStatus};
-use crate::kernel::{DlqEntryId, Environment, JobId, PlatformId, Timestamp, text_enum};
-use crate::port::Record;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::{count, json};
+use crate::kernel::{DlqEntryId, Environment, JobId, PlatformId, Timestamp, record, text_enum};
 
 text_enum! {
     /// Where an entry stands.
@@ -30,6 +31,7 @@ impl DlqStatus {
 
 /// An entry of the dead-letter queue (interface: "DLQ entry").
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct DlqEntry {
     /// The entry's id.
     pub id: DlqEntryId,
@@ -50,14 +52,17 @@ pub struct DlqEntry {
     /// The error that stopped it.
     pub error: Option<JobError>,
     /// Failed attempts of that step.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
     /// What the job was asked to do.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub input: Value,
     /// The request that queued the job.
     pub request_id: String,
     /// The trace of that request.
     pub trace_id: Option<String>,
     /// How often it was replayed.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub replay_count: i64,
     /// When it was last replayed.
     pub replayed_at: Option<Timestamp>,
@@ -110,13 +115,8 @@ impl DlqEntry {
     }
 }
 
-impl Record for DlqEntry {
-    type Query = DlqQuery;
-    const KIND: &'static str = "DLQ entry";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    DlqEntry as "DLQ entry" by id, asked DlqQuery;
 }
 
 /// Questions about the dead-letter queue.

@@ -1,65 +1,20 @@
 //! The history of jobs: one entry a move, never changed, never removed.
 
-use super::JobStatus;
-use crate::kernel::{Context, JobEventId, JobId, Timestamp};
-use crate::port::Record;
-
-/// The kind of actor that carries jobs out.
-const WORKER: &str = "worker";
-
-/// Who did something to a job.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Actor {
-    /// `user`, `service`, `system`, `worker` or `anonymous`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Which one.
-    pub id: String,
-}
-
-impl Actor {
-    /// The caller of a use case.
-    #[must_use]
-    pub fn caller(cx: &Context) -> Self {
-        Self {
-            kind: cx.caller.kind().to_owned(),
-            id: cx.caller.actor_id().to_owned(),
-        }
-    }
-
-    /// A worker, by its owner id.
-    #[must_use]
-    pub fn worker(owner: &str) -> Self {
-        Self {
-            kind: WORKER.to_owned(),
-            id: owner.to_owned(),
-        }
-    }
-
-    /// Tells whether it is a worker.
-    #[must_use]
-    pub fn is_worker(&self) -> bool {
-        self.kind == WORKER
-    }
-
-    /// The suite itself.
-    #[must_use]
-    pub fn system() -> Self {
-        Self {
-            kind: "system".to_owned(),
-            id: "system".to_owned(),
-        }
-    }
-}
+use super::{Actor, JobStatus};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::count;
+use crate::kernel::{JobEventId, JobId, Timestamp, record};
 
 /// An entry of a job's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobEvent {
     /// The entry's id.
     pub id: JobEventId,
     /// The job.
     pub job_id: JobId,
     /// Its number in the job's history, from 1, without gaps.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub seq: i64,
     /// When.
     pub at: Timestamp,
@@ -72,6 +27,7 @@ pub struct JobEvent {
     /// The step it was about, if any.
     pub step: Option<String>,
     /// The fence after.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub fence: i64,
     /// Who did it.
     pub actor: Actor,
@@ -81,13 +37,8 @@ pub struct JobEvent {
     pub request_id: Option<String>,
 }
 
-impl Record for JobEvent {
-    type Query = JobEventQuery;
-    const KIND: &'static str = "job event";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    JobEvent as "job event" by id, asked JobEventQuery;
 }
 
 /// Questions about the history.

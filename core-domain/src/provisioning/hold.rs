@@ -1,12 +1,13 @@
 //! Holds: what keeps jobs from being claimed. Steps that run go on.
 
 use super::LaneKey;
-use crate::kernel::{HoldId, Timestamp, text_enum};
-use crate::port::Record;
+use crate::kernel::{HoldId, Timestamp, record, text_enum};
 
 /// What a hold is on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub enum HoldScope {
     /// Every job.
     All,
@@ -27,7 +28,9 @@ text_enum! {
 }
 
 /// A hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobHold {
     /// The hold's id.
     pub id: HoldId,
@@ -61,20 +64,16 @@ impl JobHold {
     }
 }
 
-impl Record for JobHold {
-    type Query = JobHoldQuery;
-    const KIND: &'static str = "job hold";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    JobHold as "job hold" by id, asked JobHoldQuery;
+    audited;
 }
 
 /// Questions about holds; oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobHoldQuery {
-    /// Those on this lane.
-    OnLane(LaneKey),
+    /// Those on one of these lanes.
+    OnLanes(Vec<LaneKey>),
     /// Those on everything or on a kind.
     Wide,
 }

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{Actor, JobError, LaneKey, Step, StepStatus};
-use crate::kernel::{DlqEntryId, EntityId, Environment, JobId, PlatformId, Timestamp, text_enum};
-use crate::port::Record;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::{count, few, json, opt_json};
+use crate::kernel::{
+    DlqEntryId, EntityId, Environment, JobId, PlatformId, Timestamp, record, text_enum,
+};
 
 /// How often a step is tried before the job fails.
 pub const MAX_ATTEMPTS: i64 = 8;
@@ -66,13 +71,17 @@ impl FailureKind {
 }
 
 /// A provisioning job (interface: "Provisioning job").
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Job {
     /// The job's id.
+    #[serde(rename = "jobId")]
     pub id: JobId,
-    /// What it does; names a [`super::JobKind`].
+    /// What it does: the name of its kind.
     pub kind: String,
     /// The version of the kind it was created with.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub definition_version: i64,
     /// The platform it works for; `None` while an onboarding has none yet.
     pub platform_id: Option<PlatformId>,
@@ -81,10 +90,14 @@ pub struct Job {
     /// The environment it works in, if it is about one.
     pub environment: Option<Environment>,
     /// The lane it runs in: one job of a lane at a time.
+    #[serde(skip)]
     pub lane: LaneKey,
-    /// Its place in the lane; lower goes first. Kept over a retry by itself, new at the tail after a wait.
+    /// Its position in the lane; lower goes first. Kept over a retry by itself, new at the tail after a wait.
+    #[serde(skip)]
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub lane_position: i64,
     /// Lower goes first among lanes that are ready.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub priority: i64,
     /// Where it stands.
     pub status: JobStatus,
@@ -95,16 +108,22 @@ pub struct Job {
     /// The last error.
     pub error: Option<JobError>,
     /// What it was asked to do; never a secret.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub input: Value,
     /// What it made: the outputs of its steps by name, set when it completes.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
     pub output: Option<Value>,
     /// Its steps, in order.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
     pub steps: Vec<Step>,
     /// Failed attempts of the current step.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
     /// How many of those there may be.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub max_attempts: i64,
     /// How often its worker vanished.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub lost_leases: i64,
     /// Not before this instant is it claimed (`QUEUED`) or woken (`WAITING`).
     pub run_at: Timestamp,
@@ -115,6 +134,7 @@ pub struct Job {
     /// Whether an operator declared it done.
     pub forced: bool,
     /// How often it was replayed from the dead-letter queue.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub replay_count: i64,
     /// Its latest entry in the dead-letter queue.
     pub dlq_entry_id: Option<DlqEntryId>,
@@ -129,8 +149,12 @@ pub struct Job {
     /// Who queued it.
     pub created_by: Actor,
     /// The only authority over the job: moves at every change of hands, so that a write of an earlier holder is refused.
+    #[serde(skip)]
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub fence: i64,
     /// How many entries its history has.
+    #[serde(skip)]
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub event_count: i64,
     /// When it was queued.
     pub created_at: Timestamp,
@@ -143,7 +167,8 @@ pub struct Job {
 }
 
 /// How far a job is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// Steps that are done or skipped.
     pub completed_steps: usize,
@@ -216,13 +241,8 @@ impl Job {
     }
 }
 
-impl Record for Job {
-    type Query = JobQuery;
-    const KIND: &'static str = "job";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    Job as "job" by id, asked JobQuery;
 }
 
 /// Questions about jobs.
@@ -239,6 +259,12 @@ pub enum JobQuery {
     QueuedInLane(LaneKey),
     /// The one that was created under this key.
     IdempotencyKey(String),
+    /// Those of a platform and kind, newest first.
+    OfKind(PlatformId, String),
+    /// Those of a platform that have not ended, oldest first.
+    Unfinished(PlatformId),
+    /// Those of a platform that one job queued, newest first.
+    QueuedBy(JobId),
     /// Those waiting that are to be woken at this instant, earliest first.
     WakeAt(Timestamp),
     /// Those that have not ended though their deadline lies before this instant, earliest first.

@@ -1,45 +1,13 @@
 //! Lanes: one running job each, first in, first out. The lane is what workers claim.
 
-use super::{Job, JobStatus};
-use crate::kernel::{JobId, OnboardingId, PlatformId, TextValue, Timestamp};
-use crate::port::Record;
-
-/// Names a lane: `platform:{id}`, or `onboarding:{id}` before there is a platform.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LaneKey(String);
-
-impl LaneKey {
-    /// The lane of a platform.
-    #[must_use]
-    pub fn platform(id: &PlatformId) -> Self {
-        Self(format!("platform:{id}"))
-    }
-
-    /// The lane of an onboarding.
-    #[must_use]
-    pub fn onboarding(id: &OnboardingId) -> Self {
-        Self(format!("onboarding:{id}"))
-    }
-
-    /// The text of the key.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TextValue for LaneKey {
-    fn as_text(&self) -> &str {
-        &self.0
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        (!text.is_empty()).then(|| Self(text.to_owned()))
-    }
-}
+use super::{Job, JobStatus, LaneKey};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::count;
+use crate::kernel::{JobId, Timestamp, record};
 
 /// A lane.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobLane {
     /// Its name.
     pub lane: LaneKey,
@@ -50,6 +18,7 @@ pub struct JobLane {
     /// What kind it is; a worker claims only kinds it knows.
     pub head_kind: Option<String>,
     /// Lower goes first among lanes.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub head_priority: i64,
     /// When the head may be claimed; `None` when it cannot: none queued, one running, or held.
     pub ready_at: Option<Timestamp>,
@@ -57,9 +26,11 @@ pub struct JobLane {
     pub not_before: Timestamp,
     /// When a job of it was last claimed; the longest unserved lane goes first.
     pub last_claimed_at: Timestamp,
-    /// The lowest place given to a job of it.
+    /// The lowest position given to a job of it.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub front: i64,
-    /// The highest place given to a job of it.
+    /// The highest position given to a job of it.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub tail: i64,
 }
 
@@ -81,14 +52,14 @@ impl JobLane {
         }
     }
 
-    /// A place behind all others.
-    pub const fn next_place(&mut self) -> i64 {
+    /// A position behind all others.
+    pub const fn tail_position(&mut self) -> i64 {
         self.tail += 1;
         self.tail
     }
 
-    /// A place before all others.
-    pub const fn first_place(&mut self) -> i64 {
+    /// A position before all others.
+    pub const fn front_position(&mut self) -> i64 {
         self.front -= 1;
         self.front
     }
@@ -117,13 +88,8 @@ impl JobLane {
     }
 }
 
-impl Record for JobLane {
-    type Query = JobLaneQuery;
-    const KIND: &'static str = "job lane";
-
-    fn key(&self) -> &str {
-        self.lane.as_str()
-    }
+record! {
+    JobLane as "job lane" by lane, asked JobLaneQuery;
 }
 
 /// Questions about lanes.

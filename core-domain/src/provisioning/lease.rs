@@ -3,18 +3,21 @@
 
 use std::time::Duration;
 
-use crate::kernel::{JobId, Timestamp};
-use crate::port::Record;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::count;
+use crate::kernel::{JobId, Timestamp, record};
 
 /// How long a lease lasts from a claim or a heartbeat.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// A worker's hold on a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobLease {
     /// The job.
     pub job_id: JobId,
     /// The fence the holder was given.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub fence: i64,
     /// The holder: random for each start of a process.
     pub owner: String,
@@ -22,13 +25,8 @@ pub struct JobLease {
     pub lease_until: Timestamp,
 }
 
-impl Record for JobLease {
-    type Query = JobLeaseQuery;
-    const KIND: &'static str = "job lease";
-
-    fn key(&self) -> &str {
-        self.job_id.as_str()
-    }
+record! {
+    JobLease as "job lease" by job_id, asked JobLeaseQuery;
 }
 
 /// Questions about leases; earliest end first.
@@ -38,4 +36,6 @@ pub enum JobLeaseQuery {
     ExpiredAt(Timestamp),
     /// All.
     All,
+    /// Those of these jobs.
+    OfJobs(Vec<JobId>),
 }

@@ -1,34 +1,34 @@
 //! Provisioning: jobs that make and remove infrastructure, their history, lanes, leases, holds and dead letters.
 //!
-//! A job is a row with its steps inside it; one guarded write a move. [`MOVES`] lists every move there is and [`apply`]
+//! A job is a row with its steps inside it; one guarded write a move. [`JobMove`] lists every move there is and [`apply`]
 //! is the one function that makes them. Everything else a move causes (lease, lane, history, dead letter) follows from
 //! the job before and after it and is written by `use_case::provisioning` in the same unit of work.
 
+mod actor;
 mod backoff;
 mod dlq;
 mod event;
 mod hold;
 mod job;
-mod kind;
 mod lane;
+mod lane_key;
 mod lease;
 mod moves;
 mod step;
-mod step_error;
 mod transition;
 
+pub use actor::Actor;
 pub use backoff::retry_at;
 pub use dlq::{DlqEntry, DlqQuery, DlqStatus};
-pub use event::{Actor, JobEvent, JobEventQuery};
+pub use event::{JobEvent, JobEventQuery};
 pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
     DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
 };
-pub use kind::{JobKind, JobStep, Kinds, Observation, StepContext};
-pub use lane::{JobLane, JobLaneQuery, LaneKey};
+pub use lane::{JobLane, JobLaneQuery};
+pub use lane_key::LaneKey;
 pub use lease::{JobLease, JobLeaseQuery, LEASE};
-pub use moves::{MOVES, Move, Name as MoveName};
+pub use moves::JobMove;
 use step::MAX_OUTPUT_BYTES;
 pub use step::{JobError, Step, StepStatus, effect_key};
-pub use step_error::{Failure, StepError};
-pub use transition::{Moved, Refusal, Report, Trigger, apply};
+pub use transition::{Failure, LanePlace, Moved, Refusal, Report, Trigger, apply};

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::{count, json, opt_json};
 use crate::kernel::{JobId, Timestamp, hex, text_enum};
 
 /// The largest output of a step, in bytes of JSON.
@@ -35,13 +37,15 @@ impl StepStatus {
 }
 
 /// What went wrong with a job or a step, for its readers: no secret, no upstream body.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobError {
     /// The kind of error in upper snake case.
     pub code: String,
     /// In words.
     pub message: String,
     /// More for programs; an object.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub details: Value,
 }
 
@@ -58,14 +62,16 @@ impl JobError {
 }
 
 /// A step of a job.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Step {
     /// Its name, unique in the job.
     pub name: String,
     /// Where it stands.
     pub status: StepStatus,
     /// Failed attempts.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
     /// When it first began.
     pub started_at: Option<Timestamp>,
@@ -74,6 +80,7 @@ pub struct Step {
     /// Its last error.
     pub error: Option<JobError>,
     /// What it made.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
     pub output: Option<Value>,
     /// What makes every attempt the same request; set before the first one.
     pub effect_key: Option<String>,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    DEADLINE, Failure, FailureKind, Job, JobError, JobStatus, MAX_LOST_LEASES, MAX_OUTPUT_BYTES,
-    Move, MoveName, StepStatus, effect_key, retry_at,
+    DEADLINE, FailureKind, Job, JobError, JobMove, JobStatus, MAX_LOST_LEASES, MAX_OUTPUT_BYTES,
+    StepStatus, effect_key, retry_at,
 };
-use crate::kernel::{Entropy, Error, Timestamp};
+use crate::kernel::{Entropy, Error, IllegalMove, Machine, Timestamp};
 
 /// What happens to a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +61,22 @@ pub enum Report {
     Release,
 }
 
+/// What a failed attempt means for the job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// To be tried again, while there are attempts left.
+    Transient {
+        /// What went wrong.
+        error: JobError,
+        /// The provider's wish for a pause; zero when it has none.
+        retry_after: Duration,
+        /// Whether the effect may have happened.
+        unknown: bool,
+    },
+    /// Not to be tried again.
+    Permanent(JobError),
+}
+
 /// Why something could not happen to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -71,24 +87,13 @@ pub enum Refusal {
     /// The report is about another step than the current one.
     OutOfOrder,
     /// It cannot be done in this status.
-    Status {
-        /// The status.
-        status: JobStatus,
-        /// Where it can be done.
-        allowed_from: Vec<JobStatus>,
-    },
+    Status(IllegalMove),
 }
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Status {
-                status,
-                allowed_from,
-            } => Self::InvalidState {
-                status: status.as_str(),
-                allowed_from: allowed_from.iter().map(|s| s.as_str()).collect(),
-            },
+            Refusal::Status(illegal) => illegal.into(),
             Refusal::LeaseLost | Refusal::NotDue | Refusal::OutOfOrder => {
                 Self::Internal(format!("a job was moved out of turn: {refusal:?}"))
             }
@@ -96,22 +101,33 @@ impl From<Refusal> for Error {
     }
 }
 
+/// Where in its lane a job goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LanePlace {
+    /// Before all others.
+    Front,
+    /// Behind all others.
+    Tail,
+    /// Where its kind puts a new job.
+    AsNew,
+}
+
 /// A job after a move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
-    /// The job after it. Its place in the lane is still the old one, see [`Moved::to_tail`].
+    /// The job after it. Its position in the lane is still the old one, see [`Moved::lane_place`].
     pub job: Job,
     /// The move that was made.
-    pub by: &'static Move,
+    pub by: JobMove,
     /// The step it was about.
     pub step: Option<String>,
     /// Why, for the history.
     pub reason: Option<String>,
-    /// Whether the job goes to the tail of its lane.
-    pub to_tail: bool,
+    /// Where in its lane the job goes, if it does not keep its position.
+    pub lane_place: Option<LanePlace>,
 }
 
-/// Makes the move that the trigger asks for. Pure: the instant and the luck of the draw are handed in.
+/// Makes the move that the trigger asks for. Pure: the instant and the source of jitter are handed in.
 ///
 /// # Errors
 /// [`Refusal`] when the job is not in a state in which this can happen.
@@ -132,43 +148,37 @@ pub fn apply(
         Trigger::Wake { signalled } => wake(job, *signalled, now),
         Trigger::Reap => reap(job, now, entropy),
         Trigger::Deadline => deadline(job, now),
-        Trigger::Retry if job.status == JobStatus::Failed => resume(job, MoveName::Retry, now),
-        Trigger::Retry => run_now(job, now),
+        Trigger::Retry if job.status == JobStatus::Failed => resume(job, JobMove::Retry, now),
+        Trigger::Retry => reschedule(job, now),
         Trigger::Cancel { reason } => cancel(job, reason, now),
         Trigger::ForceComplete => force_complete(job, now),
-        Trigger::Replay => resume(job, MoveName::Replay, now),
+        Trigger::Replay => resume(job, JobMove::Replay, now),
     }
 }
 
 /// The bare move: status, fence and time. The rest of a row is done by its own function.
-fn moved(job: &Job, name: MoveName, now: Timestamp) -> Result<Moved, Refusal> {
-    let row = name.row();
-    if !row.from.contains(&job.status) {
-        return Err(Refusal::Status {
-            status: job.status,
-            allowed_from: row.from.to_vec(),
-        });
-    }
+fn moved(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
+    let to = name.next(job.status).map_err(Refusal::Status)?;
     let mut next = job.clone();
-    next.status = row.to;
-    next.fence += i64::from(row.fences);
+    next.status = to;
+    next.fence += i64::from(name.fences());
     next.updated_at = now;
-    next.finished_at = row.to.is_terminal().then_some(now);
-    if row.to != JobStatus::Waiting {
+    next.finished_at = to.is_terminal().then_some(now);
+    if to != JobStatus::Waiting {
         next.waiting_for = None;
     }
     let step = job.current_step().map(|i| job.steps[i].name.clone());
     Ok(Moved {
         job: next,
-        by: row,
+        by: name,
         step,
         reason: None,
-        to_tail: false,
+        lane_place: None,
     })
 }
 
 fn claim(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, MoveName::Claim, now)?;
+    let mut moved = moved(job, JobMove::Claim, now)?;
     if job.run_at > now {
         return Err(Refusal::NotDue);
     }
@@ -190,13 +200,13 @@ fn work(
             if job.current_step().is_some() {
                 return Err(Refusal::OutOfOrder);
             }
-            let mut moved = moved(job, MoveName::Complete, now)?;
+            let mut moved = moved(job, JobMove::Complete, now)?;
             complete(&mut moved.job);
             Ok(moved)
         }
         Report::Fail(failure) => fail(job, failure, now, entropy),
         Report::Wait { until, reason } => {
-            let mut moved = moved(job, MoveName::Wait, now)?;
+            let mut moved = moved(job, JobMove::Wait, now)?;
             moved.job.run_at = *until;
             moved.job.waiting_for = Some(reason.clone());
             moved.reason = Some(reason.clone());
@@ -204,7 +214,7 @@ fn work(
             Ok(moved)
         }
         Report::Release => {
-            let mut moved = moved(job, MoveName::Release, now)?;
+            let mut moved = moved(job, JobMove::Release, now)?;
             moved.job.run_at = now;
             // A step that was cut off may have happened.
             set_running_step(&mut moved.job, StepStatus::Abandoned);
@@ -217,7 +227,7 @@ fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
     if job.current_step() != Some(step) {
         return Err(Refusal::OutOfOrder);
     }
-    let mut moved = moved(job, MoveName::Start, now)?;
+    let mut moved = moved(job, JobMove::Start, now)?;
     let key = effect_key(&job.id, &job.steps[step].name);
     let current = &mut moved.job.steps[step];
     current.status = StepStatus::Running;
@@ -235,19 +245,13 @@ fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Mov
             "OUTPUT_TOO_LARGE",
             format!("the output of a step may have {MAX_OUTPUT_BYTES} bytes"),
         );
-        return stop(
-            job,
-            MoveName::Refuse,
-            FailureKind::PermanentError,
-            error,
-            now,
-        );
+        return stop(job, JobMove::Fail, FailureKind::PermanentError, error, now);
     }
     let last = step + 1 == job.steps.len();
     let name = if last {
-        MoveName::Complete
+        JobMove::Complete
     } else {
-        MoveName::Advance
+        JobMove::Advance
     };
     let mut moved = moved(job, name, now)?;
     let done = &mut moved.job.steps[step];
@@ -288,7 +292,7 @@ fn fail(
             count_attempt(&mut job, Some(error));
             stop(
                 &job,
-                MoveName::Refuse,
+                JobMove::Fail,
                 FailureKind::PermanentError,
                 error.clone(),
                 now,
@@ -303,9 +307,9 @@ fn fail(
             count_attempt(&mut job, Some(error));
             if job.attempts >= job.max_attempts {
                 let kind = FailureKind::AttemptsExhausted;
-                return stop(&job, MoveName::Exhaust, kind, error.clone(), now);
+                return stop(&job, JobMove::Exhaust, kind, error.clone(), now);
             }
-            let mut moved = moved(&job, MoveName::BackOff, now)?;
+            let mut moved = moved(&job, JobMove::BackOff, now)?;
             moved.job.run_at = retry_at(now, job.attempts, *retry_after, entropy);
             moved.job.error = Some(error.clone());
             moved.reason = Some(error.code.clone());
@@ -344,7 +348,7 @@ fn set_running_step(job: &mut Job, status: StepStatus) {
 /// To `FAILED`, with the error and its kind.
 fn stop(
     job: &Job,
-    name: MoveName,
+    name: JobMove,
     kind: FailureKind,
     error: JobError,
     now: Timestamp,
@@ -353,7 +357,7 @@ fn stop(
     moved.job.failure_kind = Some(kind);
     moved.reason = Some(error.code.clone());
     let left = match name {
-        MoveName::Exhaust | MoveName::Refuse => StepStatus::Failed,
+        JobMove::Exhaust | JobMove::Fail => StepStatus::Failed,
         _ => StepStatus::Abandoned,
     };
     if let Some(step) = moved.job.current_step()
@@ -369,12 +373,12 @@ fn stop(
 }
 
 fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, MoveName::Wake, now)?;
+    let mut moved = moved(job, JobMove::Wake, now)?;
     if !signalled && job.run_at > now {
         return Err(Refusal::NotDue);
     }
     moved.job.run_at = now;
-    moved.to_tail = true;
+    moved.lane_place = Some(LanePlace::Tail);
     Ok(moved)
 }
 
@@ -386,13 +390,13 @@ fn reap(job: &Job, now: Timestamp, entropy: &dyn Entropy) -> Result<Moved, Refus
     if counted.lost_leases >= MAX_LOST_LEASES || counted.attempts >= counted.max_attempts {
         return stop(
             &counted,
-            MoveName::ReapLast,
+            JobMove::ReapLast,
             FailureKind::WorkerLost,
             error,
             now,
         );
     }
-    let mut moved = moved(&counted, MoveName::Reap, now)?;
+    let mut moved = moved(&counted, JobMove::Reap, now)?;
     moved.job.run_at = retry_at(now, counted.attempts, Duration::ZERO, entropy);
     moved.job.error = Some(error);
     set_running_step(&mut moved.job, StepStatus::Abandoned);
@@ -403,7 +407,7 @@ fn deadline(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     let error = JobError::new("DEADLINE_EXCEEDED", "the job was not done in time");
     let moved = stop(
         job,
-        MoveName::Deadline,
+        JobMove::Deadline,
         FailureKind::DeadlineExceeded,
         error,
         now,
@@ -415,7 +419,7 @@ fn deadline(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
 }
 
 /// Back to the queue with new attempts and a new deadline; goes on at the first step that is not done.
-fn resume(job: &Job, name: MoveName, now: Timestamp) -> Result<Moved, Refusal> {
+fn resume(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
     let mut moved = moved(job, name, now)?;
     let next = &mut moved.job;
     next.attempts = 0;
@@ -424,7 +428,7 @@ fn resume(job: &Job, name: MoveName, now: Timestamp) -> Result<Moved, Refusal> {
     next.reason = None;
     next.run_at = now;
     next.deadline_at = now.plus(DEADLINE);
-    next.replay_count += i64::from(name == MoveName::Replay);
+    next.replay_count += i64::from(name == JobMove::Replay);
     if let Some(step) = next.current_step() {
         let step = &mut next.steps[step];
         step.attempts = 0;
@@ -433,39 +437,38 @@ fn resume(job: &Job, name: MoveName, now: Timestamp) -> Result<Moved, Refusal> {
             step.status = StepStatus::Pending;
         }
     }
-    moved.to_tail = true;
+    moved.lane_place = Some(LanePlace::AsNew);
     Ok(moved)
 }
 
-fn run_now(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, MoveName::RunNow, now).map_err(|refusal| match refusal {
-        Refusal::Status {
-            status,
-            mut allowed_from,
-        } => {
-            allowed_from.push(JobStatus::Failed);
-            Refusal::Status {
-                status,
-                allowed_from,
-            }
+fn reschedule(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
+    let mut moved = moved(job, JobMove::Reschedule, now).map_err(|refusal| match refusal {
+        // Who asks for a retry is told where a retry goes on from as well.
+        Refusal::Status(mut illegal) => {
+            illegal
+                .allowed_from
+                .push(JobStatus::Failed.as_str().to_owned());
+            Refusal::Status(illegal)
         }
         other => other,
     })?;
     moved.job.run_at = now;
-    moved.to_tail = job.status == JobStatus::Waiting;
+    if job.status == JobStatus::Waiting {
+        moved.lane_place = Some(LanePlace::Tail);
+    }
     Ok(moved)
 }
 
 fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
     let error = JobError::new("CANCELLED", reason);
-    let mut moved = stop(job, MoveName::Cancel, FailureKind::Cancelled, error, now)?;
+    let mut moved = stop(job, JobMove::Cancel, FailureKind::Cancelled, error, now)?;
     moved.job.reason = Some(reason.to_owned());
     moved.reason = Some(reason.to_owned());
     Ok(moved)
 }
 
 fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
-    let mut moved = moved(job, MoveName::ForceComplete, now)?;
+    let mut moved = moved(job, JobMove::ForceComplete, now)?;
     for step in &mut moved.job.steps {
         step.status = match step.status {
             StepStatus::Running | StepStatus::Abandoned => StepStatus::Abandoned,

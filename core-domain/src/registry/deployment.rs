@@ -1,11 +1,17 @@
 //! Deployment records (interface: "Deployment record (registry)").
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::DeploymentStatus;
-use crate::kernel::{DeploymentId, JobId, PlatformId, Timestamp};
-use crate::port::Record;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::opt_count;
+use crate::kernel::{DeploymentId, JobId, PlatformId, Timestamp, UnixSeconds, record};
 
 /// A deployment of a built site.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Deployment {
     /// The deployment's id.
     pub id: DeploymentId,
@@ -28,53 +34,60 @@ pub struct Deployment {
     /// Where it stands.
     pub status: DeploymentStatus,
     /// How many files it has.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_count()"))]
     pub file_count: Option<i64>,
     /// How large they are in all.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_count()"))]
     pub total_bytes: Option<i64>,
     /// When work on it began.
+    #[serde(serialize_with = "UnixSeconds::show_optional")]
+    #[schemars(with = "Option<UnixSeconds>")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
+    #[serde(serialize_with = "UnixSeconds::show_optional")]
+    #[schemars(with = "Option<UnixSeconds>")]
     pub completed_at: Option<Timestamp>,
     /// When it was asked for.
+    #[serde(serialize_with = "UnixSeconds::show")]
+    #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
     /// When it was last changed.
+    #[serde(serialize_with = "UnixSeconds::show")]
+    #[schemars(with = "UnixSeconds")]
     pub updated_at: Timestamp,
-    /// SHA-256 of what was uploaded, in hex; not shown.
+    /// SHA-256 of what was uploaded, in hex.
+    #[serde(skip)]
     pub content_hash: Option<String>,
-    /// The job that works on it; not shown.
+    /// The job that works on it.
+    #[serde(skip)]
     pub job_id: Option<JobId>,
 }
 
-impl Record for Deployment {
-    type Query = DeploymentQuery;
-    const KIND: &'static str = "deployment";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    Deployment as "deployment" by id, asked DeploymentQuery;
+    of platform_id;
+    audited, touched updated_at;
 }
 
 /// Questions about deployments; newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentQuery {
-    /// Those of a platform.
-    OfPlatform {
-        /// The platform.
-        platform_id: PlatformId,
+    /// All, or only those that have not ended.
+    All {
         /// Only those that have not ended.
         in_flight: bool,
     },
-    /// The one of a platform with this key.
-    WithKey(PlatformId, String),
-    /// Those of a branch of a platform that have not ended.
-    InFlightOf(PlatformId, String),
-    /// Those of a branch of a platform with this content.
+    /// The one with this key.
+    WithKey(String),
+    /// Those of a branch that have not ended.
+    InFlightOf(String),
+    /// Those of a branch with this content.
     WithContent {
-        /// The platform.
-        platform_id: PlatformId,
         /// The branch.
         branch: String,
         /// SHA-256 of what was uploaded, in hex.
         content_hash: String,
     },
+    /// Those a job worked on.
+    OfJob(JobId),
 }

@@ -1,7 +1,6 @@
 //! The life of a deployment.
 
-use super::{Deployment, StatusMove, allowed};
-use crate::kernel::{Result, Timestamp, text_enum};
+use crate::kernel::{state_machine, text_enum};
 
 text_enum! {
     /// Where a deployment stands.
@@ -34,158 +33,18 @@ impl DeploymentStatus {
     }
 }
 
-/// All moves of a deployment: forward alone, and out of every status that has not ended. It is made `queued`.
-pub const DEPLOYMENT_MOVES: &[StatusMove<DeploymentStatus>] = &[
-    StatusMove {
-        from: &[Queued],
-        to: Uploading,
-    },
-    StatusMove {
-        from: &[Queued, Uploading],
-        to: Deploying,
-    },
-    StatusMove {
-        from: DeploymentStatus::IN_FLIGHT,
-        to: Active,
-    },
-    StatusMove {
-        from: DeploymentStatus::IN_FLIGHT,
-        to: Failure,
-    },
-    StatusMove {
-        from: DeploymentStatus::IN_FLIGHT,
-        to: Canceled,
-    },
-];
-
-/// What changes about a deployment; `None` stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeploymentChange {
-    /// Where it stands.
-    pub status: Option<DeploymentStatus>,
-    /// Its id at the provider.
-    pub cf_deployment_id: Option<String>,
-    /// Where it is served.
-    pub url: Option<String>,
-    /// Why it did not work.
-    pub error_message: Option<String>,
-    /// How many files it has.
-    pub file_count: Option<i64>,
-    /// How large they are in all.
-    pub total_bytes: Option<i64>,
-}
-
-impl Deployment {
-    /// The deployment after a change. When work begins and when it ends is noted by itself.
-    ///
-    /// # Errors
-    /// `INVALID_STATE` for a change of one that has ended, and for a move that is not in the table.
-    pub fn after(&self, change: &DeploymentChange, now: Timestamp) -> Result<Self> {
-        let status = change.status.unwrap_or(self.status);
-        allowed(
-            DEPLOYMENT_MOVES,
-            self.status,
-            status,
-            DeploymentStatus::as_str,
-        )?;
-        let mut next = self.clone();
-        next.status = status;
-        set(&mut next.cf_deployment_id, &change.cf_deployment_id);
-        set(&mut next.url, &change.url);
-        set(&mut next.error_message, &change.error_message);
-        set(&mut next.file_count, &change.file_count);
-        set(&mut next.total_bytes, &change.total_bytes);
-        if next == *self {
-            return Ok(next);
-        }
-        if self.status.is_terminal() {
-            return Err(crate::kernel::Error::InvalidState {
-                status: self.status.as_str(),
-                allowed_from: DeploymentStatus::IN_FLIGHT
-                    .iter()
-                    .map(|s| s.as_str())
-                    .collect(),
-            });
-        }
-        next.updated_at = now;
-        if status != Queued {
-            next.started_at = next.started_at.or(Some(now));
-        }
-        if status.is_terminal() {
-            next.completed_at = Some(now);
-        }
-        Ok(next)
-    }
-}
-
-fn set<T: Clone>(field: &mut Option<T>, wanted: &Option<T>) {
-    if wanted.is_some() {
-        field.clone_from(wanted);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::kernel::{DeploymentId, PlatformId};
-
-    fn asked_for() -> Deployment {
-        Deployment {
-            id: DeploymentId::parse("d1").unwrap(),
-            idempotency_key: "k".into(),
-            platform_id: PlatformId::parse("p1").unwrap(),
-            user_id: "ada".into(),
-            cf_deployment_id: None,
-            project_name: "engines-site".into(),
-            branch: "production".into(),
-            url: None,
-            error_message: None,
-            status: Queued,
-            file_count: None,
-            total_bytes: None,
-            started_at: None,
-            completed_at: None,
-            created_at: Timestamp::EPOCH,
-            updated_at: Timestamp::EPOCH,
-            content_hash: None,
-            job_id: None,
-        }
-    }
-
-    fn rank(status: DeploymentStatus) -> usize {
-        DeploymentStatus::ALL
-            .iter()
-            .position(|s| *s == status)
-            .unwrap()
-            .min(3)
-    }
-
-    proptest! {
-        #[test]
-        fn a_deployment_goes_forward_alone_and_never_changes_once_it_has_ended(
-            wishes in prop::collection::vec((prop::option::of(prop::sample::select(DeploymentStatus::ALL)), prop::option::of("[a-z]{3}")), 1..30),
-        ) {
-            let mut deployment = asked_for();
-            for (second, (status, url)) in wishes.into_iter().enumerate() {
-                let now = Timestamp::from_seconds(i64::try_from(second).unwrap() + 1);
-                let change = DeploymentChange { status, url, ..DeploymentChange::default() };
-                let outcome = deployment.after(&change, now);
-                if deployment.status.is_terminal() {
-                    prop_assert!(outcome.is_err() || outcome.unwrap() == deployment);
-                    continue;
-                }
-                let Ok(next) = outcome else {
-                    prop_assert!(status.is_some_and(|to| rank(to) < rank(deployment.status)));
-                    continue;
-                };
-                prop_assert!(rank(next.status) >= rank(deployment.status));
-                prop_assert_eq!(next.completed_at.is_some(), next.status.is_terminal());
-                prop_assert_eq!(next.started_at.is_some(), next.status != Queued);
-                prop_assert!(deployment.started_at.is_none() || next.started_at == deployment.started_at);
-                deployment = next;
-            }
-        }
+state_machine! {
+    /// What happens to a deployment: forward alone, and out of every status that has not ended. It is created `queued`.
+    pub enum DeploymentEvent moves DeploymentStatus {
+        /// Its files are sent.
+        Start = "start": [Queued] => Uploading, "deployment.started";
+        /// The provider has its files.
+        Upload = "upload": [Queued, Uploading] => Deploying, "deployment.uploaded";
+        /// It is served.
+        Activate = "activate": [Queued, Uploading, Deploying] => Active, "deployment.activated";
+        /// It did not work.
+        Fail = "fail": [Queued, Uploading, Deploying] => Failure, "deployment.failed";
+        /// It was called off.
+        Cancel = "cancel": [Queued, Uploading, Deploying] => Canceled, "deployment.canceled";
     }
 }

@@ -1,30 +1,14 @@
 //! The rules of the tree of entities.
 
-use super::{Entity, EntityStatus, EntityType, StatusMove};
-use crate::kernel::{Code, Error, PlatformId};
+use super::{CreateEntity, Entity, EntityEvent, EntityStatus, EntityType};
+use crate::kernel::{Code, EntityId, Error, IllegalMove, Machine, PlatformId, Timestamp};
 
 /// How many levels a tree has at most.
 pub const MAX_DEPTH: i64 = 16;
 
-/// All moves of an entity. It is made `active`.
-pub const ENTITY_MOVES: &[StatusMove<EntityStatus>] = &[
-    StatusMove {
-        from: &[EntityStatus::Active],
-        to: EntityStatus::Suspended,
-    },
-    StatusMove {
-        from: &[EntityStatus::Suspended],
-        to: EntityStatus::Active,
-    },
-    StatusMove {
-        from: &[EntityStatus::Active, EntityStatus::Suspended],
-        to: EntityStatus::Deleted,
-    },
-];
-
 /// Why an entity cannot be where it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misplaced {
+pub enum PlacementError {
     /// A tenant stands at the top.
     TenantWithParent,
     /// A sub-tenant stands below something.
@@ -35,17 +19,17 @@ pub enum Misplaced {
     TooDeep,
 }
 
-impl From<Misplaced> for Error {
-    fn from(misplaced: Misplaced) -> Self {
-        match misplaced {
-            Misplaced::TenantWithParent => {
+impl From<PlacementError> for Error {
+    fn from(error: PlacementError) -> Self {
+        match error {
+            PlacementError::TenantWithParent => {
                 Self::invalid("parentId", "not_allowed", "must be absent for a tenant")
             }
-            Misplaced::SubtenantWithoutParent => {
+            PlacementError::SubtenantWithoutParent => {
                 Self::invalid("parentId", "required", "is required for a subtenant")
             }
-            Misplaced::NoSuchParent => Self::NotFound("parent entity"),
-            Misplaced::TooDeep => Self::refused(
+            PlacementError::NoSuchParent => Self::NotFound("parent entity"),
+            PlacementError::TooDeep => Self::refused(
                 Code::Conflict,
                 format!("A tree of entities has at most {MAX_DEPTH} levels."),
             ),
@@ -56,25 +40,63 @@ impl From<Misplaced> for Error {
 /// The level of a new entity of this type below this parent.
 ///
 /// # Errors
-/// [`Misplaced`] says which rule is broken.
-pub fn place(
+/// [`PlacementError`] says which rule is broken.
+pub fn child_depth(
     platform: &PlatformId,
     entity_type: EntityType,
     parent: Option<&Entity>,
-) -> Result<i64, Misplaced> {
+) -> Result<i64, PlacementError> {
     let parent = match (entity_type, parent) {
         (EntityType::Tenant, None) => return Ok(1),
-        (EntityType::Tenant, Some(_)) => return Err(Misplaced::TenantWithParent),
-        (EntityType::Subtenant, None) => return Err(Misplaced::SubtenantWithoutParent),
+        (EntityType::Tenant, Some(_)) => return Err(PlacementError::TenantWithParent),
+        (EntityType::Subtenant, None) => return Err(PlacementError::SubtenantWithoutParent),
         (EntityType::Subtenant, Some(parent)) => parent,
     };
     if parent.platform_id != *platform || parent.status == EntityStatus::Deleted {
-        return Err(Misplaced::NoSuchParent);
+        return Err(PlacementError::NoSuchParent);
     }
     if parent.depth >= MAX_DEPTH {
-        return Err(Misplaced::TooDeep);
+        return Err(PlacementError::TooDeep);
     }
     Ok(parent.depth + 1)
+}
+
+impl Entity {
+    /// A new entity of the platform.
+    #[must_use]
+    pub fn create(
+        id: EntityId,
+        platform: &PlatformId,
+        depth: i64,
+        command: CreateEntity,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            platform_id: platform.clone(),
+            parent_id: command.parent_id,
+            depth,
+            entity_type: command.entity_type,
+            name: command.name,
+            slug: command.slug,
+            status: EntityStatus::Active,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        }
+    }
+
+    /// The entity after an event.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] when it cannot happen to it.
+    pub fn after(mut self, event: EntityEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+        self.status = event.next(self.status)?;
+        if self.status == EntityStatus::Deleted {
+            self.deleted_at = Some(now);
+        }
+        Ok(self)
+    }
 }
 
 #[cfg(test)]
@@ -82,27 +104,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::{EntityId, Name, Slug, Timestamp};
-    use crate::registry::allowed;
+    use crate::kernel::{Name, Slug, assert_only_table_moves};
 
     fn entity(number: usize, parent: Option<&Entity>, depth: i64) -> Entity {
-        Entity {
-            id: EntityId::parse(&format!("e{number}")).unwrap(),
-            platform_id: PlatformId::parse("p1").unwrap(),
-            parent_id: parent.map(|p| p.id.clone()),
-            depth,
+        let command = CreateEntity {
+            name: Name::parse("E").unwrap(),
+            slug: Slug::parse("e").unwrap(),
             entity_type: if depth == 1 {
                 EntityType::Tenant
             } else {
                 EntityType::Subtenant
             },
-            name: Name::parse("E").unwrap(),
-            slug: Slug::parse("e").unwrap(),
-            status: EntityStatus::Active,
-            created_at: Timestamp::EPOCH,
-            updated_at: Timestamp::EPOCH,
-            deleted_at: None,
-        }
+            parent_id: parent.map(|p| p.id.clone()),
+        };
+        let id = EntityId::parse(&format!("e{number}")).unwrap();
+        let platform = PlatformId::parse("p1").unwrap();
+        Entity::create(id, &platform, depth, command, Timestamp::EPOCH)
     }
 
     proptest! {
@@ -115,7 +132,7 @@ mod tests {
             for wanted in parents {
                 let parent = wanted.and_then(|at| tree.get(at)).cloned();
                 let kind = if parent.is_some() { EntityType::Subtenant } else { EntityType::Tenant };
-                let placed = place(&platform, kind, parent.as_ref());
+                let placed = child_depth(&platform, kind, parent.as_ref());
                 let full = parent.as_ref().is_some_and(|p| p.depth == MAX_DEPTH);
                 prop_assert_eq!(placed.is_err(), full);
                 let Ok(depth) = placed else { continue };
@@ -126,22 +143,20 @@ mod tests {
         }
 
         #[test]
-        fn a_deleted_entity_stays_deleted(
-            wanted in prop::collection::vec(prop::sample::select(EntityStatus::ALL), 1..20),
+        fn any_sequence_of_events_makes_only_the_moves_of_the_table(
+            events in prop::collection::vec(prop::sample::select(EntityEvent::ALL), 1..20),
         ) {
-            let mut status = EntityStatus::Active;
-            for to in wanted {
-                let goes = allowed(ENTITY_MOVES, status, to, EntityStatus::as_str).is_ok();
-                prop_assert_eq!(goes, status != EntityStatus::Deleted || to == EntityStatus::Deleted);
-                if goes {
-                    status = to;
-                }
+            assert_only_table_moves(EntityStatus::Active, &events);
+            let mut entity = entity(1, None, 1);
+            for event in events {
+                entity = entity.clone().after(event, Timestamp::EPOCH).unwrap_or(entity);
+                prop_assert_eq!(entity.deleted_at.is_some(), entity.status == EntityStatus::Deleted);
             }
         }
     }
 
     #[test]
-    fn only_a_living_entity_of_the_same_platform_is_a_parent() {
+    fn only_an_active_entity_of_the_same_platform_is_a_parent() {
         let (here, there) = (
             PlatformId::parse("p1").unwrap(),
             PlatformId::parse("p2").unwrap(),
@@ -151,12 +166,21 @@ mod tests {
             status: EntityStatus::Deleted,
             ..parent.clone()
         };
-        let below = |platform, parent| place(platform, EntityType::Subtenant, parent);
+        let below = |platform, parent| child_depth(platform, EntityType::Subtenant, parent);
         assert_eq!(below(&here, Some(&parent)), Ok(2));
-        assert_eq!(below(&there, Some(&parent)), Err(Misplaced::NoSuchParent));
-        assert_eq!(below(&here, Some(&deleted)), Err(Misplaced::NoSuchParent));
-        assert_eq!(below(&here, None), Err(Misplaced::SubtenantWithoutParent));
-        let tenant = place(&here, EntityType::Tenant, Some(&parent));
-        assert_eq!(tenant, Err(Misplaced::TenantWithParent));
+        assert_eq!(
+            below(&there, Some(&parent)),
+            Err(PlacementError::NoSuchParent)
+        );
+        assert_eq!(
+            below(&here, Some(&deleted)),
+            Err(PlacementError::NoSuchParent)
+        );
+        assert_eq!(
+            below(&here, None),
+            Err(PlacementError::SubtenantWithoutParent)
+        );
+        let tenant = child_depth(&here, EntityType::Tenant, Some(&parent));
+        assert_eq!(tenant, Err(PlacementError::TenantWithParent));
     }
 }

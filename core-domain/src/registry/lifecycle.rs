@@ -1,19 +1,24 @@
 //! Platform lifecycle records: one for every change of status, never changed.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::PlatformStatus;
-use crate::kernel::{LifecycleId, PlatformId, Reason, Timestamp};
-use crate::port::Record;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::json;
+use crate::kernel::{LifecycleId, PlatformId, Reason, Timestamp, record};
 
 /// A change of a platform's status (interface: "Platform lifecycle record").
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct LifecycleRecord {
     /// The record's id.
     pub id: LifecycleId,
     /// The platform.
     pub platform_id: PlatformId,
-    /// The status before; `None` when the platform was made.
+    /// The status before; `None` when the platform was created.
     pub from_status: Option<PlatformStatus>,
     /// The status after.
     pub to_status: PlatformStatus,
@@ -24,23 +29,20 @@ pub struct LifecycleRecord {
     /// Why, in their words.
     pub reason: Option<Reason>,
     /// The request behind it and the event.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub metadata: Value,
     /// When.
     pub created_at: Timestamp,
 }
 
-impl Record for LifecycleRecord {
-    type Query = LifecycleQuery;
-    const KIND: &'static str = "lifecycle record";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    LifecycleRecord as "lifecycle record" by id, asked LifecycleQuery;
+    of platform_id;
 }
 
-/// Questions about lifecycle records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Questions about the lifecycle records of a platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifecycleQuery {
-    /// Those of a platform, newest first.
-    OfPlatform(PlatformId),
+    /// All, newest first.
+    All,
 }

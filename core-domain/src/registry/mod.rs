@@ -1,32 +1,43 @@
 //! The registry: platforms, entities, infrastructure resources, deployment records, onboardings, lifecycle.
 //!
-//! Every status has a table of moves (`*_MOVES`) and one pure function that makes them; the property tests are
-//! generated from the tables.
+//! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
+//! which its transition function, its audit actions and its property test come.
 
 mod deployment;
+mod deployment_moves;
 mod deployment_status;
 mod entity;
 mod entity_rules;
 mod lifecycle;
 mod onboarding;
 mod platform;
+mod platform_moves;
 mod platform_status;
 mod resource;
+mod resource_moves;
 mod resource_name;
 mod resource_status;
-mod status_move;
 
 pub use deployment::{Deployment, DeploymentQuery};
-pub use deployment_status::{DEPLOYMENT_MOVES, DeploymentChange, DeploymentStatus};
-pub use entity::{Entity, EntityQuery, EntityStatus, EntityType};
-pub use entity_rules::{ENTITY_MOVES, MAX_DEPTH, Misplaced, place};
-pub use lifecycle::{LifecycleQuery, LifecycleRecord};
-pub use onboarding::{Onboarding, OnboardingQuery, OnboardingStatus, OnboardingTier};
-pub use platform::{Platform, PlatformQuery, Tier};
-pub use platform_status::{
-    PLATFORM_MOVES, PlatformEvent, PlatformMove, PlatformStatus, RESTORABLE_FOR, Refusal,
+pub use deployment_moves::DeploymentChange;
+pub use deployment_status::{DeploymentEvent, DeploymentStatus};
+pub use entity::{
+    CreateEntity, DeleteEntity, Entity, EntityEvent, EntityFilter, EntityQuery, EntityStatus,
+    EntityType, UpdateEntity,
 };
-pub use resource::{Resource, ResourceQuery, ResourceType};
-pub use resource_name::{PURPOSES, is_provider_name, purpose_of, resource_name};
-pub use resource_status::{RESOURCE_MOVES, ResourceStatus};
-pub use status_move::{StatusMove, allowed};
+pub use entity_rules::{MAX_DEPTH, PlacementError, child_depth};
+pub use lifecycle::{LifecycleQuery, LifecycleRecord};
+pub use onboarding::{
+    Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,
+};
+pub use platform::{
+    AccountName, CreatePlatform, Platform, PlatformOwner, PlatformQuery, SettableStatus, Tier,
+    UpdatePlatform,
+};
+pub use platform_moves::{PlatformRefusal, RESTORABLE_FOR};
+pub use platform_status::{PlatformEvent, PlatformStatus};
+pub use resource::{
+    CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
+};
+pub use resource_name::{DEFAULT_RESOURCES, is_provider_name, purpose_of, resource_name};
+pub use resource_status::{ResourceEvent, ResourceStatus};

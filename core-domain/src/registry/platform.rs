@@ -1,8 +1,13 @@
 //! Platforms (interface: "Platform (registry)").
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::PlatformStatus;
-use crate::kernel::{Name, OrganizationId, PlatformId, Reason, Slug, Timestamp, UserId, text_enum};
-use crate::port::Record;
+use crate::kernel::{
+    Line, Name, OrganizationId, PlatformId, Reason, Slug, Timestamp, UserId, record, text_enum,
+    update_command,
+};
 
 text_enum! {
     /// How much a platform may use.
@@ -16,8 +21,21 @@ text_enum! {
     }
 }
 
+impl Tier {
+    /// What a platform has until billing or an operator says otherwise.
+    #[must_use]
+    pub const fn starter() -> Self {
+        Self::Starter
+    }
+}
+
+/// The id of an account at the infrastructure provider.
+pub type AccountName = Line<1, 255>;
+
 /// A platform: the tenant of the suite.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Platform {
     /// The platform's id; never changes.
     pub id: PlatformId,
@@ -29,15 +47,16 @@ pub struct Platform {
     pub status: PlatformStatus,
     /// How much it may use.
     pub tier: Tier,
-    /// Its account at the infrastructure provider.
-    pub cf_account_id: Option<String>,
+    /// Its account at the infrastructure provider; the installation's own when there is none.
+    pub cf_account_id: Option<AccountName>,
     /// The repository its code is in.
-    pub repo_name: Option<String>,
+    pub repo_name: Option<Line<1, 255>>,
     /// Its customer at the payment provider.
     pub payment_customer_id: Option<String>,
     /// Who set it up.
     pub owner_user_id: Option<UserId>,
-    /// The organization it belongs to; decides which callers reach it, and is not shown.
+    /// The organization it belongs to; decides which callers reach it.
+    #[serde(skip)]
     pub organization_id: Option<OrganizationId>,
     /// Since when it is cancelled.
     pub cancelled_at: Option<Timestamp>,
@@ -49,14 +68,20 @@ pub struct Platform {
     pub suspension_reason: Option<Reason>,
     /// When its trial ends.
     pub trial_ends_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
     /// When it was deleted.
     pub deleted_at: Option<Timestamp>,
-    /// Whether everything of it is being removed for good; not shown. Nothing of it changes any more.
+    /// Whether everything of it is being removed for good. Nothing of it changes any more.
+    #[serde(skip)]
     pub purging: bool,
+}
+
+record! {
+    Platform as "platform" by id, asked PlatformQuery;
+    audited in |platform| Some(&platform.id), touched updated_at;
 }
 
 impl Platform {
@@ -65,15 +90,46 @@ impl Platform {
     pub const fn is_suspended(&self) -> bool {
         self.suspended_at.is_some()
     }
+
+    /// A new platform.
+    #[must_use]
+    pub fn create(
+        id: PlatformId,
+        owner: PlatformOwner,
+        command: CreatePlatform,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            name: command.name,
+            slug: command.slug,
+            status: PlatformStatus::Active,
+            tier: command.tier,
+            cf_account_id: command.cf_account_id,
+            repo_name: command.repo_name,
+            payment_customer_id: None,
+            owner_user_id: owner.user_id,
+            organization_id: owner.organization_id,
+            cancelled_at: None,
+            cancellation_reason: None,
+            suspended_at: None,
+            suspension_reason: None,
+            trial_ends_at: None,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+            purging: false,
+        }
+    }
 }
 
-impl Record for Platform {
-    type Query = PlatformQuery;
-    const KIND: &'static str = "platform";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+/// Whose a platform is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlatformOwner {
+    /// Who set it up.
+    pub user_id: Option<UserId>,
+    /// The organization it belongs to.
+    pub organization_id: Option<OrganizationId>,
 }
 
 /// Questions about platforms; newest first.
@@ -91,6 +147,59 @@ pub enum PlatformQuery {
         /// The platform it acts for.
         platform_id: Option<PlatformId>,
     },
+    /// Those that belong to an organization, deleted ones too.
+    BelongingTo(OrganizationId),
     /// The one with this slug that is not deleted.
     WithSlug(Slug),
+}
+
+/// Creates a platform.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreatePlatform {
+    /// What people call it.
+    pub name: Name,
+    /// Its name in addresses.
+    pub slug: Slug,
+    /// How much it may use; operators and billing give more than `starter`.
+    #[serde(default = "Tier::starter")]
+    pub tier: Tier,
+    /// Its account at the infrastructure provider.
+    pub cf_account_id: Option<AccountName>,
+    /// The repository its code is in.
+    pub repo_name: Option<Line<1, 255>>,
+}
+
+text_enum! {
+    /// The statuses a change sets by name.
+    pub enum SettableStatus {
+        /// To be used again.
+        Active = "active",
+        /// Its callers are to be refused.
+        Suspended = "suspended",
+        /// To be deleted.
+        Deleted = "deleted",
+    }
+}
+
+update_command! {
+    /// Changes a platform.
+    pub struct UpdatePlatform for Platform {
+        set {
+            /// What people call it.
+            name: Name,
+        }
+        also {
+            /// How much it may use; for operators.
+            tier: Option<Tier>,
+            /// Where it stands; needs `platform:manage`.
+            status: Option<SettableStatus>,
+        }
+        optional {
+            /// Its account at the infrastructure provider; `null` takes it away.
+            cf_account_id: AccountName,
+            /// The repository its code is in; `null` takes it away.
+            repo_name: Line<1, 255>,
+        }
+    }
 }

@@ -1,12 +1,16 @@
 //! Infrastructure resources (interface: "Infrastructure resource").
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ResourceStatus;
+use super::{AccountName, Platform, ResourceStatus};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::json;
 use crate::kernel::{
-    EntityId, Environment, JobId, PlatformId, ResourceId, StackId, Timestamp, text_enum,
+    EntityId, Environment, JobId, Line, Patch, PlatformId, ResourceId, StackId, Timestamp, record,
+    text_enum, update_command,
 };
-use crate::port::Record;
 
 text_enum! {
     /// What kind of object a resource is.
@@ -26,8 +30,13 @@ text_enum! {
     }
 }
 
+/// A name or an id at the infrastructure provider, or of a service.
+pub type ProviderName = Line<1, 255>;
+
 /// An object at the infrastructure provider, as the registry knows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct Resource {
     /// The resource's id.
     pub id: ResourceId,
@@ -35,25 +44,31 @@ pub struct Resource {
     pub platform_id: PlatformId,
     /// The entity it belongs to.
     pub entity_id: EntityId,
-    /// The workspace stack it was made for; for filters, not shown.
+    /// The workspace stack it was created for; for filters.
+    #[serde(skip)]
     pub stack_id: Option<StackId>,
     /// What it is there for: `db`, `cache`.
-    pub service_name: String,
+    pub service_name: ProviderName,
     /// What kind of object it is.
     pub resource_type: ResourceType,
     /// Where it runs.
     pub environment: Environment,
-    /// Its name at the provider; no two living resources of a platform, type and environment share one.
-    pub cf_name: String,
+    /// Its name at the provider; no two resources of a type in one provider account that are not deleted share one.
+    pub cf_name: ProviderName,
+    /// The provider account it lives in; the installation's own when there is none.
+    #[serde(skip)]
+    pub cf_account_id: Option<AccountName>,
     /// Its id at the provider.
-    pub cf_id: Option<String>,
+    pub cf_id: Option<Line<0, 255>>,
     /// Where it can be reached.
+    #[schemars(extend("format" = "uri"))]
     pub cf_url: Option<String>,
     /// Where it stands.
     pub status: ResourceStatus,
-    /// The job that made it.
+    /// The job that creates it.
     pub provision_job_id: Option<JobId>,
     /// Free-form settings; kept as they came.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub config: Value,
     /// When it was entered.
     pub created_at: Timestamp,
@@ -63,22 +78,50 @@ pub struct Resource {
     pub deleted_at: Option<Timestamp>,
 }
 
-impl Record for Resource {
-    type Query = ResourceQuery;
-    const KIND: &'static str = "resource";
+// Settings are free-form, and may hold what no audit should keep.
+record! {
+    Resource as "resource" by id, asked ResourceQuery;
+    of platform_id;
+    audited, touched updated_at, without "config";
+}
 
-    fn key(&self) -> &str {
-        self.id.as_str()
+impl Resource {
+    /// A new entry of the platform, in the provider account the platform has.
+    #[must_use]
+    pub fn create(
+        id: ResourceId,
+        platform: &Platform,
+        entity_id: EntityId,
+        command: CreateResource,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            platform_id: platform.id.clone(),
+            entity_id,
+            stack_id: command.stack_id,
+            service_name: command.service_name,
+            resource_type: command.resource_type,
+            environment: command.environment,
+            cf_name: command.cf_name,
+            cf_account_id: platform.cf_account_id.clone(),
+            cf_id: command.cf_id,
+            cf_url: command.cf_url,
+            status: ResourceStatus::Pending,
+            provision_job_id: command.provision_job_id,
+            config: command.config,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        }
     }
 }
 
 /// Questions about resources; newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceQuery {
-    /// Those of a platform.
-    OfPlatform {
-        /// The platform.
-        platform_id: PlatformId,
+    /// All.
+    All {
         /// Deleted ones too.
         deleted: bool,
     },
@@ -89,28 +132,19 @@ pub enum ResourceQuery {
         /// Deleted ones too.
         deleted: bool,
     },
-    /// The living ones with this name at the provider.
-    Named {
-        /// The name.
-        cf_name: String,
-        /// Of this platform alone.
-        platform_id: Option<PlatformId>,
-    },
-    /// The living one that this name, type and environment mean on a platform.
+    /// Those with this name at the provider that are not deleted.
+    Named(String),
+    /// The one that this name, type and environment mean and that is not deleted.
     Exactly {
-        /// The platform.
-        platform_id: PlatformId,
         /// The type.
         resource_type: ResourceType,
         /// The environment.
         environment: Environment,
         /// The name.
-        cf_name: String,
+        cf_name: ProviderName,
     },
-    /// The living ones of a type on a platform that were entered up to an instant.
-    LivingOfType {
-        /// The platform.
-        platform_id: PlatformId,
+    /// Those of a type that are not deleted and were entered up to an instant.
+    OfTypeUntil {
         /// The type.
         resource_type: ResourceType,
         /// In this environment alone.
@@ -118,4 +152,52 @@ pub enum ResourceQuery {
         /// Entered at this instant or before.
         until: Timestamp,
     },
+}
+
+/// Enters a resource into the catalogue.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateResource {
+    /// The workspace stack it is for; what a job creates for the platform itself has none.
+    #[schemars(required)]
+    pub stack_id: Option<StackId>,
+    /// What kind of object it is.
+    pub resource_type: ResourceType,
+    /// What it is there for.
+    pub service_name: ProviderName,
+    /// Where it runs.
+    pub environment: Environment,
+    /// Its name at the provider.
+    pub cf_name: ProviderName,
+    /// Its id at the provider.
+    pub cf_id: Option<Line<0, 255>>,
+    /// Where it can be reached.
+    #[schemars(length(max = 2048), extend("format" = "uri"))]
+    pub cf_url: Option<String>,
+    /// The job of the platform that creates it.
+    pub provision_job_id: Option<JobId>,
+    /// Free-form settings of at most 64 KiB.
+    #[serde(default)]
+    pub config: Value,
+}
+
+update_command! {
+    /// Changes a resource's entry.
+    pub struct UpdateResource for Resource {
+        also {
+            /// Where it stands.
+            status: Option<ResourceStatus>,
+            /// Free-form settings of at most 64 KiB; they replace the ones there are.
+            config: Patch<Value>,
+        }
+        optional {
+            /// Its id at the provider; `null` takes it away.
+            cf_id: Line<0, 255>,
+            /// Where it can be reached; `null` takes it away.
+            #[schemars(length(max = 2048), extend("format" = "uri"))]
+            cf_url: String,
+            /// The job of the platform that creates it; `null` takes it away.
+            provision_job_id: JobId,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::ResourceType;
 use crate::kernel::{Environment, PlatformId, Slug, hex};
 
 /// What a platform is given in an environment, in the order it is made: type and purpose.
-pub const PURPOSES: [(ResourceType, &str); 6] = [
+pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
     (ResourceType::D1, "db"),
     (ResourceType::Kv, "cache"),
     (ResourceType::R2, "assets"),
@@ -21,7 +21,7 @@ const SLUG_PART: usize = 24;
 /// What a resource of this type is there for on a platform.
 #[must_use]
 pub fn purpose_of(resource_type: ResourceType) -> &'static str {
-    PURPOSES
+    DEFAULT_RESOURCES
         .iter()
         .find(|(of, _)| *of == resource_type)
         .map_or("", |(_, purpose)| purpose)
@@ -92,7 +92,7 @@ mod tests {
         fn every_name_is_one_the_provider_takes(slug in "[a-z0-9-]{1,63}", platform in "[a-z0-9]{1,36}") {
             let (platform, slug) = (PlatformId::parse(&platform).unwrap_or_else(|| PlatformId::parse("p").unwrap()), Slug::parse(&slug).unwrap());
             for environment in Environment::ALL {
-                for (resource_type, _) in PURPOSES {
+                for (resource_type, _) in DEFAULT_RESOURCES {
                     let name = resource_name(&platform, &slug, *environment, resource_type);
                     prop_assert!(is_provider_name(&name), "{}", name);
                     prop_assert!(!name.contains("--"));

@@ -1,20 +1,40 @@
 //! The audit: who did what to which thing, written in the unit of work of the change itself.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kernel::{AuditId, Context, PlatformId, Result, Timestamp};
-use crate::port::{Record, UnitOfWork};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::{json, opt_json};
+use crate::kernel::{AuditId, Line, PlatformId, Timestamp, record, text_enum};
+
+text_enum! {
+    /// Which of two lists an entry belongs to.
+    #[derive(Default)]
+    pub enum AuditStream {
+        /// What was done.
+        #[default]
+        Changes = "changes",
+        /// Who read the audit. Kept apart, so that reading does not change what is read.
+        Reads = "reads",
+    }
+}
 
 /// An entry of the audit (interface: "Audit entry"). Never changed, never removed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct AuditEntry {
     /// The entry's id.
     pub id: AuditId,
+    /// The list it belongs to.
+    #[serde(skip)]
+    pub stream: AuditStream,
     /// The platform it belongs to; `None` for what concerns the installation or a person.
     pub platform_id: Option<PlatformId>,
     /// Who did it.
     pub actor_id: String,
-    /// `user`, `service`, `system` or `anonymous`.
+    /// `user`, `api_key`, `service`, `system` or `anonymous`.
     pub actor_type: String,
     /// What was done: `thing.verb_in_past`, `platform.suspended`.
     pub action: String,
@@ -23,27 +43,27 @@ pub struct AuditEntry {
     /// The id of the thing.
     pub entity_id: String,
     /// The thing before, without secrets.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
     pub before: Option<Value>,
     /// The thing after, without secrets.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
     pub after: Option<Value>,
-    /// The request behind it: `requestId`, `ip`, `userAgent`, and what the action adds.
+    /// The request behind it: `requestId`, `ip`, `userAgent`, and the `credential` its caller was known by: `{type, id}`.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub metadata: Value,
     /// When.
     pub created_at: Timestamp,
 }
 
-impl Record for AuditEntry {
-    type Query = AuditQuery;
-    const KIND: &'static str = "audit entry";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    AuditEntry as "audit entry" by id, asked AuditQuery;
 }
 
-/// Which entries; newest first. Every part that is given must match.
+/// Which entries of what was done; newest first. Every part that is given must match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditQuery {
+    /// Of this stream; of changes, unless said.
+    pub stream: AuditStream,
     /// Of this platform.
     pub platform_id: Option<PlatformId>,
     /// By this actor.
@@ -60,49 +80,50 @@ pub struct AuditQuery {
     pub to: Option<Timestamp>,
 }
 
-/// What happened, for [`audited`].
-#[derive(Clone, Debug, Default)]
-pub struct Happening {
-    /// The platform it belongs to, if any.
-    pub platform_id: Option<PlatformId>,
-    /// `thing.verb_in_past`.
-    pub action: &'static str,
-    /// The id of the thing; its kind is the first segment of the action.
-    pub entity_id: String,
-    /// The thing before.
-    pub before: Option<Value>,
-    /// The thing after.
-    pub after: Option<Value>,
+/// Which entries of a platform.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct PlatformAuditFilter {
+    /// Exactly this action.
+    pub action: Option<Line<0, 255>>,
+    /// With this kind of thing, or this very thing.
+    pub entity: Option<Line<0, 255>>,
 }
 
-/// Writes an audit entry into the unit of work. If that fails, so does the change.
-///
-/// # Errors
-/// When the store failed.
-pub async fn audited(cx: &Context, uow: &mut dyn UnitOfWork, what: Happening) -> Result<()> {
-    let now = uow.now().await?;
-    let entry = AuditEntry {
-        id: AuditId::generate(now, cx.entropy.as_ref()),
-        platform_id: what.platform_id,
-        actor_id: cx.caller.actor_id().to_owned(),
-        actor_type: cx.caller.kind().to_owned(),
-        action: what.action.to_owned(),
-        entity_type: what
-            .action
-            .split('.')
-            .next()
-            .unwrap_or(what.action)
-            .to_owned(),
-        entity_id: what.entity_id,
-        before: what.before,
-        after: what.after,
-        metadata: serde_json::json!({
-            "requestId": cx.request.request_id,
-            "ip": cx.request.ip,
-            "userAgent": cx.request.user_agent,
-        }),
-        created_at: now,
-    };
-    uow.audit_entries().insert(entry).await?;
-    Ok(())
+/// Which entries across platforms.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditFilter {
+    /// Of this platform.
+    pub platform_id: Option<PlatformId>,
+    /// By this actor.
+    pub actor_id: Option<Line<0, 255>>,
+    /// This action, or any action with this first segment.
+    pub event_type: Option<Line<0, 255>>,
+    /// Not before this instant.
+    pub from: Option<Timestamp>,
+    /// Before this instant.
+    pub to: Option<Timestamp>,
+}
+
+impl From<PlatformAuditFilter> for AuditQuery {
+    fn from(filter: PlatformAuditFilter) -> Self {
+        Self {
+            action: filter.action.map(|action| action.to_string()),
+            entity: filter.entity.map(|entity| entity.to_string()),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<AuditFilter> for AuditQuery {
+    fn from(filter: AuditFilter) -> Self {
+        Self {
+            platform_id: filter.platform_id,
+            actor_id: filter.actor_id.map(|actor| actor.to_string()),
+            event_type: filter.event_type.map(|event| event.to_string()),
+            from: filter.from,
+            to: filter.to,
+            ..Self::default()
+        }
+    }
 }

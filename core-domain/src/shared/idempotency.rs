@@ -2,22 +2,29 @@
 
 use std::time::Duration;
 
-use crate::kernel::{Result, Timestamp};
-use crate::port::{Record, UnitOfWork};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::{count, few};
+use crate::kernel::{Timestamp, record};
 
 /// How long a stored answer counts.
 pub const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The answer to a write that carried an `Idempotency-Key`.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct IdempotencyKey {
-    /// Hash of caller, method, path and the client's key: what the answer is stored under.
+    /// Hash of service, caller, organization, method, path and the client's key: what the answer is stored under.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[0-9a-f]{64}"))]
     pub id: String,
     /// Hash of the request's body: another body under the same key is refused.
     pub request_hash: String,
     /// Status of the stored answer.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub status: i64,
-    /// Body of the stored answer.
+    /// Headers of the stored answer, in order: name and value.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
+    pub headers: Vec<(String, String)>,
+    /// Body of the stored answer; encrypted when it holds a secret.
     pub body: String,
     /// When the answer was stored.
     pub created_at: Timestamp,
@@ -25,13 +32,8 @@ pub struct IdempotencyKey {
     pub expires_at: Timestamp,
 }
 
-impl Record for IdempotencyKey {
-    type Query = IdempotencyQuery;
-    const KIND: &'static str = "idempotency key";
-
-    fn key(&self) -> &str {
-        &self.id
-    }
+record! {
+    IdempotencyKey as "idempotency key" by id, asked IdempotencyQuery;
 }
 
 /// Questions about idempotency keys.
@@ -39,13 +41,4 @@ impl Record for IdempotencyKey {
 pub enum IdempotencyQuery {
     /// Those that expired before this instant.
     ExpiredBefore(Timestamp),
-}
-
-/// Removes the answers whose time is over; tells how many.
-///
-/// # Errors
-/// When the store failed.
-pub async fn forget_expired_keys(uow: &mut dyn UnitOfWork) -> Result<u64> {
-    let expired = IdempotencyQuery::ExpiredBefore(uow.now().await?);
-    Ok(uow.idempotency_keys().remove_all(&expired).await?)
 }

@@ -4,6 +4,6 @@ mod audit;
 mod idempotency;
 mod outbox;
 
-pub use audit::{AuditEntry, AuditQuery, Happening, audited};
-pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR, forget_expired_keys};
-pub use outbox::{OutboxMessage, OutboxQuery, send};
+pub use audit::{AuditEntry, AuditFilter, AuditQuery, AuditStream, PlatformAuditFilter};
+pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
+pub use outbox::{OutboxMessage, OutboxQuery};

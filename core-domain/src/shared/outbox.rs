@@ -2,19 +2,23 @@
 
 use serde_json::Value;
 
-use crate::kernel::{Context, OutboxId, Result, Timestamp};
-use crate::port::{Record, UnitOfWork};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::{count, json};
+use crate::kernel::{OutboxId, Timestamp, record};
 
 /// A message waiting to leave the process.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct OutboxMessage {
     /// The message's id; the receiver may see it twice and must not act twice.
     pub id: OutboxId,
     /// What it is: `platform.status`.
     pub topic: String,
     /// What it says.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub payload: Value,
     /// Failed deliveries so far.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub attempts: i64,
     /// Not to be tried before this instant.
     pub run_at: Timestamp,
@@ -22,13 +26,8 @@ pub struct OutboxMessage {
     pub created_at: Timestamp,
 }
 
-impl Record for OutboxMessage {
-    type Query = OutboxQuery;
-    const KIND: &'static str = "outbox message";
-
-    fn key(&self) -> &str {
-        self.id.as_str()
-    }
+record! {
+    OutboxMessage as "outbox message" by id, asked OutboxQuery;
 }
 
 /// Questions about outbox messages.
@@ -36,27 +35,4 @@ impl Record for OutboxMessage {
 pub enum OutboxQuery {
     /// Those that may be sent at this instant, oldest first.
     DueAt(Timestamp),
-}
-
-/// Writes a message into the unit of work.
-///
-/// # Errors
-/// When the store failed.
-pub async fn send(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    topic: &'static str,
-    payload: Value,
-) -> Result<()> {
-    let now = uow.now().await?;
-    let message = OutboxMessage {
-        id: OutboxId::generate(now, cx.entropy.as_ref()),
-        topic: topic.to_owned(),
-        payload,
-        attempts: 0,
-        run_at: now,
-        created_at: now,
-    };
-    uow.outbox_messages().insert(message).await?;
-    Ok(())
 }

@@ -5,5 +5,8 @@ mod template;
 mod version;
 
 pub use sem_ver::SemVer;
-pub use template::{StackTemplate, StackTemplateQuery, TemplateStatus};
-pub use version::{StackVersion, StackVersionQuery, VersionStatus};
+pub use template::{
+    CreateTemplate, StackTemplate, StackTemplateQuery, TemplateEvent, TemplateName, TemplateStatus,
+    UpdateTemplate,
+};
+pub use version::{PublishVersion, StackVersion, StackVersionQuery, VersionEvent, VersionStatus};

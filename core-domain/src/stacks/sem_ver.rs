@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::kernel::{TextError, TextValue};
+use crate::kernel::{TextError, TextValue, arbitrary};
 
 /// The longest version accepted, in characters.
 const MAX_LENGTH: usize = 64;
@@ -194,7 +194,6 @@ impl<'de> serde::Deserialize<'de> for SemVer {
     }
 }
 
-#[cfg(feature = "schema")]
 impl schemars::JsonSchema for SemVer {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "SemVer".into()
@@ -205,9 +204,12 @@ impl schemars::JsonSchema for SemVer {
             "type": "string",
             "pattern": "^\\d+\\.\\d+\\.\\d+(-[a-zA-Z0-9.]+)?$",
             "maxLength": MAX_LENGTH,
+            "examples": ["1.2.0"],
         })
     }
 }
+
+arbitrary!(SemVer);
 
 #[cfg(test)]
 mod tests {

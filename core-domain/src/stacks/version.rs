@@ -1,10 +1,16 @@
 //! Versions of stack templates: immutable once published, but for their deprecation.
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::SemVer;
-use crate::kernel::{TemplateId, Timestamp, VersionId, text_enum};
-use crate::port::Record;
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::json;
+use crate::kernel::{
+    Audited, PlatformId, Record, TemplateId, Timestamp, UnixSeconds, Unowned, VersionId, snapshot,
+    state_machine, text_enum,
+};
 
 text_enum! {
     /// Whether a version is offered.
@@ -16,8 +22,17 @@ text_enum! {
     }
 }
 
+state_machine! {
+    /// What happens to a version. It is published `active`.
+    pub enum VersionEvent moves VersionStatus {
+        /// It is no longer offered.
+        Deprecate = "deprecate": [Active] => Deprecated, "stack_version.deprecated";
+    }
+}
+
 /// A published version of a template (interface: "Stack template and version").
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct StackVersion {
     /// The version's id.
     pub id: VersionId,
@@ -25,27 +40,60 @@ pub struct StackVersion {
     pub template_id: TemplateId,
     /// Its number. Unique in the template by precedence.
     pub version: SemVer,
-    /// What it is made of; any object, kept as it was given.
+    /// What it is made of; any object, kept as it was given and shown as JSON text.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
     pub stack_definition: Value,
     /// SHA-256 of the definition's canonical JSON, in hex.
+    #[serde(skip)]
     pub digest: String,
     /// The SDK it is made for.
     pub core_sdk_version: SemVer,
     /// Whether it is offered.
     pub status: VersionStatus,
     /// When it was published.
+    #[serde(serialize_with = "UnixSeconds::show")]
+    #[schemars(with = "UnixSeconds")]
     pub published_at: Timestamp,
     /// When the record was made.
+    #[serde(serialize_with = "UnixSeconds::show")]
+    #[schemars(with = "UnixSeconds")]
     pub created_at: Timestamp,
 }
 
+fn as_text<S: Serializer>(definition: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&definition.to_string())
+}
+
+// Not by `record!`: its entity tag is the digest of its definition, and the audit keeps the digest instead of the
+// definition, which may have 256 KiB.
 impl Record for StackVersion {
     type Query = StackVersionQuery;
+    type Owner = Unowned;
     const KIND: &'static str = "stack version";
 
     fn key(&self) -> &str {
         self.id.as_str()
     }
+
+    fn etag(&self, _version: i64) -> String {
+        self.digest.clone()
+    }
+}
+
+impl Audited for StackVersion {
+    fn audit_snapshot(&self) -> Value {
+        let mut snapshot = snapshot(self, &["stack_definition"]);
+        snapshot["digest"] = self.digest.clone().into();
+        snapshot
+    }
+
+    fn audit_platform(&self) -> Option<&PlatformId> {
+        None
+    }
+
+    fn touch(&mut self, _now: Timestamp) {}
 }
 
 /// Questions about versions; always highest precedence first.
@@ -59,4 +107,16 @@ pub enum StackVersionQuery {
     Active(TemplateId),
     /// Those offered that are no pre-releases.
     ActiveReleases(TemplateId),
+}
+
+/// Publishes a version of a template.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PublishVersion {
+    /// Its number.
+    pub version: SemVer,
+    /// What it is made of: any object of at most 256 KiB.
+    pub stack_definition: Map<String, Value>,
+    /// The SDK it is made for.
+    pub core_sdk_version: SemVer,
 }

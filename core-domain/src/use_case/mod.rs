@@ -1,9 +1,10 @@
-//! What the services do. Every use case takes the caller's [`Context`](crate::kernel::Context) first, then an open
-//! unit of work, then its input; it never commits.
+//! What the services do. A use case takes the [`Context`](crate::kernel::Context), a scope that only a check can make
+//! (see [`crate::access`]), the open unit of work and its input; it touches the records of its own service alone and calls
+//! the use cases of others.
 
 pub mod cli;
 pub mod iam;
-pub mod outbox;
 pub mod provisioning;
 pub mod registry;
+pub mod shared;
 pub mod stacks;

@@ -1,90 +1,171 @@
 //! The handler that takes a site. The order matters: who may not deploy is refused before a byte is read, and the upload
-//! is kept before the record that needs it is made.
+//! is stored before the record that needs it is made.
 
 use std::sync::Arc;
 
-use core_domain::cli::{Limits, SiteError};
-use core_domain::kernel::{Code, Context, DeploymentId, Error, Issue, PlatformId, Result};
-use core_domain::port::{Mode, SiteArchives, Stored, transact};
-use core_domain::registry::Deployment;
+use core_domain::access::{PlatformScope, authorize};
+use core_domain::cli::{BRANCH_PATTERN, PRODUCTION, SiteError};
+use core_domain::kernel::{
+    Code, Context, DeploymentId, Error, Issue, PlatformId, Result, StoreError, Stored, grant,
+};
+use core_domain::port::{ArchiveError, Cause, Mode, SiteArchives, StagedBlob, transact};
+use core_domain::registry::{Deployment, DeploymentStatus};
 use core_domain::use_case::cli::{self, Deploy, Deployed, blob_key};
-use core_domain::use_case::registry::look_up_deployment;
-use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
-use super::request::Asked;
-use super::shape::DeployShape;
-use super::turns::Turns;
-use super::upload::Upload;
-use crate::kernel::{App, Cx, Output, RawInput, UploadHandler, header_names};
+use super::CliConfig;
+use super::fair_slots::Slot;
+use super::limiter::{UploadLimiter, UploadLimits, too_many};
+use super::media;
+use super::request::DeployRequest;
+use super::spool::{Source, Spooled, failed};
+use crate::kernel::header_names::{self, DEPLOY_BRANCH, USER_ID};
+use crate::kernel::{App, Body, Cx, Endpoint, KEY_PATTERN, Output, RawInput, post, with};
 
 const REPLAYED: HeaderName = HeaderName::from_static(header_names::REPLAYED);
 
-/// The handler and what it unpacks sites with.
-#[derive(Clone, Debug)]
-pub(super) struct Deploying {
-    archives: Arc<dyn SiteArchives>,
-    most_bytes: u64,
-    turns: Turns,
+pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
+    vec![
+        post("/api/v1/platforms/{platformId}/deploy", "deploy")
+            .summary("Deploys a built site: an archive with an index.html, in a body or in the field `file` of a form.")
+            .success(&[StatusCode::ACCEPTED, StatusCode::OK])
+            .takes(media::ACCEPTED)
+            .header(
+                DEPLOY_BRANCH,
+                json!({ "type": "string", "pattern": BRANCH_PATTERN, "default": PRODUCTION,
+                    "description": "The branch; `production` goes live." }),
+            )
+            .header(
+                USER_ID,
+                json!({ "type": "string", "minLength": 1, "maxLength": 128,
+                    "description": "For services: the person they deploy for." }),
+            )
+            .header(
+                "Idempotency-Key",
+                json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": KEY_PATTERN,
+                    "description": "The same key with the same site and branch is the same deployment." }),
+            )
+            .refuses(&[
+                Code::ValidationError,
+                Code::Conflict,
+                Code::InvalidState,
+                Code::IdempotencyKeyReused,
+                Code::PayloadTooLarge,
+                Code::UnsupportedMediaType,
+                Code::UpstreamError,
+            ])
+            .uploads(with(&Arc::new(service), deploy)),
+    ]
 }
 
-impl Deploying {
-    pub(super) fn new(archives: Arc<dyn SiteArchives>, limits: Limits) -> Self {
+type Creates = PlatformScope<grant::DeploymentCreate>;
+
+/// A deployment that was asked for.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeployView {
+    deployment_id: DeploymentId,
+    status: DeploymentStatus,
+    /// The pages project it is deployed to.
+    project_name: String,
+}
+
+/// What takes sites: what it reads them with, and how many at once.
+#[derive(Debug)]
+pub(super) struct DeployService {
+    archives: Arc<dyn SiteArchives>,
+    max_bytes: u64,
+    limits: UploadLimits,
+    limiter: UploadLimiter,
+}
+
+async fn deploy(
+    cx: &Cx,
+    service: Arc<DeployService>,
+    scope: Creates,
+    input: RawInput<(PlatformId,)>,
+) -> Result<Output<DeployView>> {
+    let (platform,) = input.path;
+    cli::ensure_ready_to_deploy(&scope)?;
+    let request = DeployRequest::parse(cx, service.max_bytes)?;
+    let mut slot = service
+        .limiter
+        .receive(&platform, request.max_bytes)
+        .await?;
+    let spooled = service.spool(cx, input.body, &request, &mut slot).await?;
+    let permit = service.limiter.check(&platform).await?;
+    let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
+    // A task of its own, so that a client that leaves now does not leave an upload without a deployment behind, and so
+    // that slot and permit last for as long as there is work.
+    let stored = tokio::spawn(async move {
+        let _held = (slot, permit);
+        let size = service.measure(spooled.blob.as_ref()).await?;
+        let deploy = Deploy {
+            branch: request.branch,
+            key: request.key,
+            user_id: request.user_id,
+            deployment_id: DeploymentId::generate(app.clock.now(), domain.entropy.as_ref()),
+            content_hash: spooled.hash,
+            file_count: size.files,
+            total_bytes: size.bytes,
+        };
+        store(&app, &domain, &platform, &deploy, spooled.blob).await
+    });
+    match stored.await {
+        Ok(deployed) => deployed.map(answer),
+        Err(_) => Err(Error::Internal("storing an upload panicked".to_owned())),
+    }
+}
+
+impl DeployService {
+    pub(super) fn new(archives: Arc<dyn SiteArchives>, config: CliConfig) -> Self {
         Self {
             archives,
-            most_bytes: limits.upload_bytes,
-            turns: Turns::new(limits.uploads_at_once),
+            max_bytes: config.sites.upload_bytes,
+            limits: config.uploads,
+            limiter: UploadLimiter::new(config.uploads),
         }
     }
 
-    async fn deploy(self, cx: &Cx, input: RawInput<(PlatformId,)>) -> Result<Output<DeployShape>> {
-        let (platform,) = input.path;
-        may_deploy(cx, &platform).await?;
-        let asked = Asked::of(cx, self.most_bytes)?;
-        let turn = self.turns.take().await?;
-        let upload = Upload::read(input.body, asked.media, self.most_bytes).await?;
-        let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
-        // A task of its own, so that a client that leaves now does not leave an upload behind that nobody needs, and so
-        // that its turn lasts for as long as the upload is in memory.
-        let kept = tokio::spawn(async move {
-            let size = self.measure(&upload).await?;
-            let wanted = Deploy {
-                platform_id: platform,
-                branch: asked.branch,
-                key: asked.key,
-                user_id: asked.user_id,
-                deployment_id: DeploymentId::generate(app.clock.now(), domain.entropy.as_ref()),
-                content_hash: upload.hash,
-                file_count: size.files,
-                total_bytes: size.bytes,
-            };
-            let kept = keep(&app, &domain, &wanted, upload.bytes).await;
-            drop(turn);
-            kept
-        });
-        match kept.await {
-            Ok(deployed) => deployed.map(answer),
-            Err(_) => Err(Error::Internal("keeping an upload panicked".to_owned())),
-        }
+    /// Receives the body. It is given up when the client takes too long, and when its slot is needed for a platform that has
+    /// fewer.
+    async fn spool(
+        &self,
+        cx: &Cx,
+        body: Body,
+        request: &DeployRequest,
+        slot: &mut Slot,
+    ) -> Result<Spooled> {
+        let source = Source {
+            body,
+            media: request.media.clone(),
+            max_bytes: request.max_bytes,
+            idle_timeout: self.limits.idle_timeout,
+        };
+        let spooled = tokio::select! {
+            biased;
+            spooled = source.spool(cx.app.blobs.as_ref()) => spooled?,
+            () = slot.revoked() => return Err(too_many()),
+            () = tokio::time::sleep(self.limits.upload_timeout) => {
+                return Err(Error::refused(Code::BadRequest, "The upload took too long."));
+            }
+        };
+        slot.settle();
+        Ok(spooled)
     }
 
-    /// Unpacks the upload for a look; the job will do it again.
-    async fn measure(&self, upload: &Upload) -> Result<Size> {
-        let files = self.archives.unpack(upload.bytes.clone()).await;
-        let files = files.map_err(unfit)?;
-        let bytes: usize = files.iter().map(|file| file.content.len()).sum();
+    /// Checks the upload; the job will do so again.
+    async fn measure(&self, upload: &dyn StagedBlob) -> Result<Size> {
+        let upload = upload.open().await.map_err(failed)?;
+        let site = self.archives.open(upload).await.map_err(not_a_site)?;
+        let bytes: u64 = site.files().iter().map(|file| file.size).sum();
         Ok(Size {
-            files: i64::try_from(files.len()).unwrap_or(i64::MAX),
+            files: i64::try_from(site.files().len()).unwrap_or(i64::MAX),
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
         })
-    }
-}
-
-impl<'a> UploadHandler<'a, (PlatformId,), (), DeployShape> for Deploying {
-    type Answer = BoxFuture<'a, Result<Output<DeployShape>>>;
-
-    fn call(&self, cx: &'a Cx, input: RawInput<(PlatformId,)>) -> Self::Answer {
-        Box::pin(self.clone().deploy(cx, input))
     }
 }
 
@@ -95,16 +176,13 @@ struct Size {
     bytes: i64,
 }
 
-async fn may_deploy(cx: &Cx, platform: &PlatformId) -> Result<()> {
-    let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let ready = cli::ready_to_deploy(cx, uow.as_mut(), platform).await;
-    uow.rollback().await;
-    ready.map(drop)
-}
-
-fn unfit(error: SiteError) -> Error {
-    let message = error.to_string();
-    let code = match error {
+fn not_a_site(error: ArchiveError) -> Error {
+    let refused = match error {
+        ArchiveError::Refused(refused) => refused,
+        other => return Error::Upstream(Cause::new(other).to_string()),
+    };
+    let message = refused.to_string();
+    let code = match refused {
         SiteError::TooLarge(_) => "too_large",
         SiteError::Unfit(code, _) => code,
         _ => "unknown_format",
@@ -112,54 +190,87 @@ fn unfit(error: SiteError) -> Error {
     Error::Invalid(vec![Issue::field("file", code, message)])
 }
 
-/// Keeps the upload and queues its deployment; an upload that no deployment needs does not stay.
-async fn keep(app: &App, cx: &Context, wanted: &Deploy, upload: Vec<u8>) -> Result<Deployed> {
-    let key = blob_key(&wanted.deployment_id);
-    let put = app.blobs.put(&key, upload).await;
-    put.map_err(|error| Error::Upstream(error.to_string()))?;
-    let outcome = match queue(app, cx, wanted).await {
-        // It may have been committed all the same.
-        Err(Error::Store(error)) => match find(app, &wanted.deployment_id).await? {
-            Some(deployment) => Ok(Deployed::New(deployment)),
-            None => Err(Error::Store(error)),
-        },
+/// Stores the upload and queues its deployment; an upload that no deployment needs does not stay.
+async fn store(
+    app: &App,
+    cx: &Context,
+    platform: &PlatformId,
+    deploy: &Deploy,
+    upload: Box<dyn StagedBlob>,
+) -> Result<Deployed> {
+    let key = blob_key(&deploy.deployment_id);
+    upload.commit(&key).await.map_err(failed)?;
+    let outcome = match queue(app, cx, platform, deploy).await {
+        Err(Error::Store(error)) if !error.certainly_not_applied() => {
+            // When that cannot be told either, the upload stays.
+            find_created(app, cx, platform, deploy, error).await?
+        }
         outcome => outcome,
     };
-    if let Ok(Deployed::New(_)) = outcome {
-        app.wake.wake();
-    } else if let Err(error) = app.blobs.remove(&key).await {
-        tracing::warn!(key, %error, "an upload nobody needs was left behind");
+    if !matches!(outcome, Ok(Deployed::New(_)))
+        && let Err(error) = app.blobs.remove(&key).await
+    {
+        tracing::warn!(key, ?error, "an orphaned upload was left behind");
     }
     outcome
 }
 
 /// Who was slower by a moment is refused for what could not be seen yet, so a refusal is looked at twice.
-async fn queue(app: &App, cx: &Context, wanted: &Deploy) -> Result<Deployed> {
-    match queue_once(app, cx, wanted).await {
+async fn queue(
+    app: &App,
+    cx: &Context,
+    platform: &PlatformId,
+    deploy: &Deploy,
+) -> Result<Deployed> {
+    match queue_once(app, cx, platform, deploy).await {
         Err(error) if matches!(error.code(), Code::IdempotencyKeyReused | Code::Conflict) => {
-            queue_once(app, cx, wanted).await
+            queue_once(app, cx, platform, deploy).await
         }
         outcome => outcome,
     }
 }
 
-async fn queue_once(app: &App, cx: &Context, wanted: &Deploy) -> Result<Deployed> {
+async fn queue_once(
+    app: &App,
+    cx: &Context,
+    platform: &PlatformId,
+    deploy: &Deploy,
+) -> Result<Deployed> {
     transact(app.store.as_ref(), |uow, _| {
-        Box::pin(cli::deploy(cx, uow, wanted.clone()))
+        Box::pin(async move {
+            let scope: Creates = authorize(cx, uow, platform).await?;
+            cli::deploy(cx, &scope, uow, deploy.clone()).await
+        })
     })
     .await
 }
 
-/// The deployment, if it is stored. When that cannot be told the upload stays.
-async fn find(app: &App, id: &DeploymentId) -> Result<Option<Stored<Deployment>>> {
-    let mut uow = app.store.begin(Mode::Auto).await?;
-    look_up_deployment(uow.as_mut(), id).await
+/// The deployment, if it was committed although the answer of the commit was lost.
+async fn find_created(
+    app: &App,
+    cx: &Context,
+    platform: &PlatformId,
+    deploy: &Deploy,
+    lost: StoreError,
+) -> Result<Result<Deployed>> {
+    let mut uow = app.store.begin(Mode::Read).await?;
+    let scope: Creates = authorize(cx, uow.as_mut(), platform).await?;
+    let found = cli::find_created(&scope, uow.as_mut(), &deploy.deployment_id).await?;
+    Ok(found.map_or(Err(Error::Store(lost)), |found| Ok(Deployed::New(found))))
 }
 
-fn answer(deployed: Deployed) -> Output<DeployShape> {
+fn answer(deployed: Deployed) -> Output<DeployView> {
+    let view = |deployment: Stored<Deployment>| {
+        let deployment = deployment.into_inner();
+        Output::new(DeployView {
+            deployment_id: deployment.id,
+            status: deployment.status,
+            project_name: deployment.project_name,
+        })
+    };
     match deployed {
-        Deployed::New(deployment) => Output::new(deployment.into()),
-        Deployed::Before(deployment) => Output::new(deployment.into())
+        Deployed::New(deployment) => view(deployment),
+        Deployed::Replayed(deployment) => view(deployment)
             .status(StatusCode::OK)
             .header(REPLAYED, HeaderValue::from_static("true")),
     }

@@ -4,7 +4,7 @@ use core_domain::kernel::{Code, Error, Result};
 use http::{HeaderMap, header};
 
 /// The content types a site may come in.
-pub(super) const TAKEN: &[&str] = &[
+pub(super) const ACCEPTED: &[&str] = &[
     "application/gzip",
     "application/x-tar",
     "application/zip",
@@ -52,7 +52,7 @@ impl Media {
             },
             _ => Err(Error::refused(
                 Code::UnsupportedMediaType,
-                format!("A site comes as one of {}.", TAKEN.join(", ")),
+                format!("A site comes as one of {}.", ACCEPTED.join(", ")),
             )),
         }
     }
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn every_content_type_that_is_shown_is_taken_and_no_other() {
-        for taken in TAKEN {
-            assert!(of(&format!("{taken}; boundary=x")).is_ok(), "{taken}");
-            assert!(of(&format!("{}; boundary=\"x\"", taken.to_uppercase())).is_ok());
+    fn every_documented_content_type_is_accepted_and_no_other() {
+        for accepted in ACCEPTED {
+            assert!(of(&format!("{accepted}; boundary=x")).is_ok(), "{accepted}");
+            assert!(of(&format!("{}; boundary=\"x\"", accepted.to_uppercase())).is_ok());
         }
         for other in [
             "application/json",

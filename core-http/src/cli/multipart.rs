@@ -1,4 +1,4 @@
-//! The field `file` of a form (RFC 7578), in a body that was read already.
+//! The field `file` of a form (RFC 7578), taken out of a body while that comes in.
 
 use core_domain::kernel::{Code, Error, Result};
 
@@ -6,75 +6,176 @@ use super::media::parameter;
 
 const FIELD: &str = "file";
 const LINE_END: &[u8] = b"\r\n";
+const HEADERS_END: &[u8] = b"\r\n\r\n";
 
-/// The bytes of the field `file`.
-///
-/// # Errors
-/// `BAD_REQUEST` for what is no form; `VALIDATION_ERROR` for one without the field or with two of them.
-pub(super) fn file<'b>(body: &'b [u8], boundary: &str) -> Result<&'b [u8]> {
-    let delimiter = format!("\r\n--{boundary}");
-    let delimiter = delimiter.as_bytes();
-    let mut found = None;
-    let mut rest = match body.strip_prefix(&delimiter[LINE_END.len()..]) {
-        Some(rest) => rest,
-        None => split(body, delimiter)?.1,
-    };
-    // Two dashes after a delimiter end the form.
-    while !rest.starts_with(b"--") {
-        let (part, after) = split(after_padding(rest)?, delimiter)?;
-        let (name, content) = field(part)?;
-        if name.as_deref() == Some(FIELD) && found.replace(content).is_some() {
+/// How many bytes the headers of a part may have.
+const MAX_HEADERS: usize = 16 * 1024;
+
+/// Takes the bytes of the field `file` out of a form, piece by piece.
+#[derive(Debug)]
+pub(super) struct FormFile {
+    /// What stands before every part but the first, and after the last.
+    delimiter: Vec<u8>,
+    state: State,
+    /// What was fed and is not understood yet.
+    rest: Vec<u8>,
+    found: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before the first delimiter.
+    Preamble,
+    /// Behind a delimiter: two dashes end the form.
+    AfterDelimiter,
+    /// The rest of that line may be filled up with blanks.
+    Padding,
+    Headers,
+    Content {
+        is_file: bool,
+    },
+    End,
+}
+
+impl FormFile {
+    pub(super) fn new(boundary: &str) -> Self {
+        Self {
+            delimiter: format!("\r\n--{boundary}").into_bytes(),
+            state: State::Preamble,
+            // The first delimiter may do without a line end before it.
+            rest: LINE_END.to_vec(),
+            found: false,
+        }
+    }
+
+    /// Reads on, and adds what belongs to the file to `file`.
+    ///
+    /// # Errors
+    /// `BAD_REQUEST` for what is no form; `VALIDATION_ERROR` for a second file.
+    pub(super) fn feed(&mut self, bytes: &[u8], file: &mut Vec<u8>) -> Result<()> {
+        self.rest.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Some(step) = self.step(used, file)? {
+            used += step;
+        }
+        self.rest.drain(..used);
+        Ok(())
+    }
+
+    /// The body has ended.
+    ///
+    /// # Errors
+    /// `BAD_REQUEST` for what is no form; `VALIDATION_ERROR` for one without the field.
+    pub(super) fn finish(self) -> Result<()> {
+        if self.state != State::End {
+            return Err(not_a_form());
+        }
+        if self.found {
+            Ok(())
+        } else {
+            Err(wrong("required", "is required"))
+        }
+    }
+
+    /// Makes one step from there; answers how many bytes it used, and `None` when it needs more of them.
+    fn step(&mut self, from: usize, file: &mut Vec<u8>) -> Result<Option<usize>> {
+        let rest = &self.rest[from..];
+        match self.state {
+            State::Preamble => Ok(self.skip_content(from, None)),
+            State::AfterDelimiter => match rest {
+                [] | [_] => Ok(None),
+                [b'-', b'-', ..] => Ok(self.go(State::End, 2)),
+                _ => Ok(self.go(State::Padding, 0)),
+            },
+            State::Padding => match rest {
+                [b' ' | b'\t', ..] => Ok(Some(1)),
+                // The line end belongs to the headers: a part without any begins with an empty line.
+                [b'\r', b'\n', ..] => Ok(self.go(State::Headers, 0)),
+                [] | [b'\r'] => Ok(None),
+                _ => Err(not_a_form()),
+            },
+            State::Headers => self.headers(from),
+            State::Content { is_file } => Ok(self.skip_content(from, is_file.then_some(file))),
+            State::End if rest.is_empty() => Ok(None),
+            State::End => Ok(Some(rest.len())),
+        }
+    }
+
+    fn go(&mut self, state: State, used: usize) -> Option<usize> {
+        self.state = state;
+        Some(used)
+    }
+
+    fn headers(&mut self, from: usize) -> Result<Option<usize>> {
+        let rest = &self.rest[from..];
+        let Some(end) = find(rest, HEADERS_END) else {
+            let too_long = rest.len() > MAX_HEADERS || find(rest, &self.delimiter).is_some();
+            return if too_long {
+                Err(not_a_form())
+            } else {
+                Ok(None)
+            };
+        };
+        let headers = std::str::from_utf8(&rest[..end]).map_err(|_| not_a_form())?;
+        let is_file = name(headers).as_deref() == Some(FIELD);
+        if end > MAX_HEADERS || find(&rest[..end], &self.delimiter).is_some() {
+            return Err(not_a_form());
+        }
+        if is_file && std::mem::replace(&mut self.found, true) {
             return Err(wrong("not_unique", "must be there once"));
         }
-        rest = after;
+        Ok(self.go(State::Content { is_file }, end + HEADERS_END.len()))
     }
-    found.ok_or_else(|| wrong("required", "is required"))
+
+    /// Hands over all that comes before the next delimiter.
+    fn skip_content(&mut self, from: usize, file: Option<&mut Vec<u8>>) -> Option<usize> {
+        let rest = &self.rest[from..];
+        let end = find(rest, &self.delimiter);
+        // The last bytes may be the beginning of a delimiter.
+        let whole = rest.len().saturating_sub(self.delimiter.len() - 1);
+        let content = &rest[..end.unwrap_or(whole)];
+        if let Some(file) = file {
+            file.extend_from_slice(content);
+        }
+        let used = content.len();
+        match end {
+            Some(_) => self.go(State::AfterDelimiter, used + self.delimiter.len()),
+            None => (used > 0).then_some(used),
+        }
+    }
+}
+
+/// The name of a part.
+fn name(headers: &str) -> Option<String> {
+    headers.split("\r\n").find_map(|line| {
+        let (header, value) = line.split_once(':')?;
+        let tells = header.trim().eq_ignore_ascii_case("content-disposition");
+        tells.then(|| parameter(value, "name")).flatten()
+    })
+}
+
+/// Where a mark that begins with a carriage return first occurs.
+fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(next) = bytes[from..].iter().position(|byte| *byte == b'\r') {
+        let at = from + next;
+        if bytes[at..].starts_with(mark) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+    None
 }
 
 fn wrong(code: &'static str, message: &str) -> Error {
     Error::invalid(FIELD, code, message)
 }
 
-fn no_form() -> Error {
+fn not_a_form() -> Error {
     Error::refused(
         Code::BadRequest,
         "The body is no form, or it is not complete.",
     )
-}
-
-/// The line after a delimiter may be filled up with blanks.
-fn after_padding(rest: &[u8]) -> Result<&[u8]> {
-    let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t'));
-    let rest = &rest[blanks.count()..];
-    rest.strip_prefix(LINE_END).ok_or_else(no_form)
-}
-
-/// The name and the content of a part.
-fn field(part: &[u8]) -> Result<(Option<String>, &[u8])> {
-    if let Some(content) = part.strip_prefix(LINE_END) {
-        return Ok((None, content));
-    }
-    let (headers, content) = split(part, b"\r\n\r\n")?;
-    let headers = std::str::from_utf8(headers).map_err(|_| no_form())?;
-    let name = headers.split("\r\n").find_map(|line| {
-        let (header, value) = line.split_once(':')?;
-        let tells = header.trim().eq_ignore_ascii_case("content-disposition");
-        tells.then(|| parameter(value, "name")).flatten()
-    });
-    Ok((name, content))
-}
-
-/// What stands before and after the first occurrence of a mark.
-fn split<'b>(bytes: &'b [u8], mark: &[u8]) -> Result<(&'b [u8], &'b [u8])> {
-    let mut from = 0;
-    while let Some(next) = bytes[from..].iter().position(|byte| *byte == b'\r') {
-        let at = from + next;
-        if bytes[at..].starts_with(mark) {
-            return Ok((&bytes[..at], &bytes[at + mark.len()..]));
-        }
-        from = at + 1;
-    }
-    Err(no_form())
 }
 
 #[cfg(test)]
@@ -82,6 +183,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The file of a body that comes in pieces of this size.
+    fn file_in(pieces: usize, body: &[u8], boundary: &str) -> Result<Vec<u8>> {
+        let (mut form, mut file) = (FormFile::new(boundary), Vec::new());
+        for piece in body.chunks(pieces) {
+            form.feed(piece, &mut file)?;
+        }
+        form.finish().map(|()| file)
+    }
+
+    fn file(body: &[u8], boundary: &str) -> Result<Vec<u8>> {
+        file_in(usize::MAX, body, boundary)
+    }
 
     fn form(fields: &[(&str, &[u8])]) -> Vec<u8> {
         let mut body = Vec::new();
@@ -96,6 +210,27 @@ mod tests {
         }
         body.extend_from_slice(b"--xyz--\r\n");
         body
+    }
+
+    #[test]
+    fn part_headers_are_bounded() {
+        let mut form = FormFile::new("xyz");
+        let mut file = Vec::new();
+        form.feed(b"--xyz\r\n", &mut file).unwrap();
+        let refused = (0..100).find_map(|_| form.feed(&[b'a'; 1_024], &mut file).err());
+        assert_eq!(refused.unwrap().code(), Code::BadRequest);
+        assert!(form.rest.len() <= MAX_HEADERS + 2_048);
+    }
+
+    #[test]
+    fn nothing_but_the_beginning_of_a_delimiter_is_held_back() {
+        let mut form = FormFile::new("xyz");
+        let mut file = Vec::new();
+        let head = b"--xyz\r\nContent-Disposition: form-data; name=file\r\n\r\n";
+        form.feed(head, &mut file).unwrap();
+        form.feed(&[b'a'; 10_000], &mut file).unwrap();
+        assert!(form.rest.len() < form.delimiter.len());
+        assert_eq!(file.len() + form.rest.len(), 10_000);
     }
 
     #[test]
@@ -128,22 +263,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_content_it_comes_out_as_it_went_in(content in prop::collection::vec(
+        fn file_content_is_extracted_unchanged(content in prop::collection::vec(
             prop::sample::select(&b"\r\n-xy\0a"[..]), 0..60,
         )) {
             let body = form(&[("file", &content)]);
             match file(&body, "xyz") {
-                Ok(found) => prop_assert_eq!(found, &content[..]),
+                Ok(found) => {
+                    for pieces in 1..=9 {
+                        let same = file_in(pieces, &body, "xyz");
+                        prop_assert_eq!(&same.unwrap(), &found, "pieces of {}", pieces);
+                    }
+                    prop_assert_eq!(found, content);
+                }
                 // No client picks a boundary that is in the content.
                 Err(_) => prop_assert!(content.windows(3).any(|w| w == b"--x")),
             }
         }
 
         #[test]
-        fn no_bytes_whatever_make_it_panic(bytes in prop::collection::vec(
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(
             prop::sample::select(&b"\r\n-xyz: ;="[..]), 0..80,
         )) {
-            let _ = file(&bytes, "xyz");
+            let whole = file(&bytes, "xyz").map_err(|error| error.code());
+            let pieces = file_in(1, &bytes, "xyz").map_err(|error| error.code());
+            prop_assert_eq!(whole, pieces);
         }
     }
 }

@@ -10,24 +10,25 @@ use crate::kernel::header_names::{DEPLOY_BRANCH, USER_ID};
 
 /// A deploy request but for its body.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct DeployRequest {
     pub(super) key: Option<String>,
     pub(super) branch: String,
     pub(super) user_id: String,
     pub(super) media: Media,
+    /// The most bytes its body may have: as many as it says, if it does.
+    pub(super) max_bytes: u64,
 }
 
-impl Asked {
-    /// Reads the headers; refuses what is too large already by its own word.
-    pub(super) fn of(cx: &Cx, most_bytes: u64) -> Result<Self> {
-        let asked = Self {
+impl DeployRequest {
+    /// Reads the headers; refuses what is too large by its own word.
+    pub(super) fn parse(cx: &Cx, max_bytes: u64) -> Result<Self> {
+        Ok(Self {
             key: cx.idempotency_key()?.map(str::to_owned),
             branch: branch(cx)?,
             user_id: user(cx)?,
             media: Media::of(&cx.headers)?,
-        };
-        check_length(cx, most_bytes)?;
-        Ok(asked)
+            max_bytes: length(cx, max_bytes)?,
+        })
     }
 }
 
@@ -69,9 +70,10 @@ fn user(cx: &Cx) -> Result<String> {
     }
 }
 
-fn check_length(cx: &Cx, most_bytes: u64) -> Result<()> {
+/// How many bytes the body has; as many as it may when that is not said.
+fn length(cx: &Cx, max_bytes: u64) -> Result<u64> {
     let Some(length) = cx.headers.get(header::CONTENT_LENGTH) else {
-        return Ok(());
+        return Ok(max_bytes);
     };
     let length: Option<u64> = length.to_str().ok().and_then(|text| text.parse().ok());
     match length {
@@ -80,10 +82,10 @@ fn check_length(cx: &Cx, most_bytes: u64) -> Result<()> {
             "invalid_type",
             "must be a whole number",
         )),
-        Some(length) if length > most_bytes => Err(Error::refused(
+        Some(length) if length > max_bytes => Err(Error::refused(
             Code::PayloadTooLarge,
-            format!("The upload is larger than {most_bytes} bytes."),
+            format!("The upload is larger than {max_bytes} bytes."),
         )),
-        Some(_) => Ok(()),
+        Some(length) => Ok(length),
     }
 }

@@ -1,4 +1,4 @@
-//! What can be set about a gateway, checked once when it is made.
+//! The settings of a gateway, checked once when it is made.
 
 use std::time::Duration;
 
@@ -6,15 +6,17 @@ use core_domain::cli::Limits;
 use core_domain::gateway::{
     Origins, RatePlan, Secret, ServiceName, TrustedProxies, check_path, within,
 };
+use core_domain::kernel::duration_text;
 use http::{HeaderName, HeaderValue, Method};
+use serde::{Deserialize, Serialize};
 
-use super::identity::read_service_key;
+use crate::kernel::cors::ALLOWED_HEADERS;
 use crate::kernel::{MAX_BODY_BYTES, ServiceKey};
 
-/// The longest time an answer about a session may be remembered.
+/// The longest time-to-live of the session cache.
 const MAX_SESSION_CACHE: Duration = Duration::from_secs(5);
 
-/// A setting that makes no sense. Names the setting, never a secret.
+/// A setting that is not valid. Names the setting, never a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {problem}")]
 pub struct ConfigError {
@@ -25,37 +27,56 @@ pub struct ConfigError {
 }
 
 /// The settings of a gateway.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
-    /// The static service key (`AUTH_API_KEY`). Without one **every request passes** as the service `unauthenticated`,
-    /// for development on one machine; whoever listens must then keep to loopback addresses.
+    /// The static service key (`AUTH_API_KEY`), of at least [`ServiceKey::MIN_LENGTH`] characters. Without one **every
+    /// request passes** as the service `unauthenticated`, for development on one machine; whoever listens must then keep to
+    /// loopback addresses. Requests that pages of other origins than [`Self::allowed_origins`] make a browser send are refused
+    /// all the same.
+    #[serde(skip)]
     pub service_key: Option<Secret>,
     /// Routes that need no credential, such as `POST /api/v1/iam/api/auth/sign-up` or, for every method, the path alone;
-    /// each covers what is below it. Callers there are anonymous, whatever they bring; IAM, which is shown sessions, knows
-    /// them by their session all the same. Empty unless set.
+    /// each covers the paths below it. Callers there are anonymous, whatever credential they send; a service that validates
+    /// sessions itself, as IAM does, still gets theirs. Empty unless set.
+    #[serde(skip)]
     pub public_routes: Vec<String>,
-    /// Proxies whose `X-Forwarded-For` is believed: addresses or ranges. Nobody unless set.
+    /// Proxies whose `X-Forwarded-For` is believed: addresses or ranges. None unless set.
+    #[serde(skip)]
     pub trusted_proxies: Vec<String>,
     /// Origins whose pages may call, exactly as browsers write them. None unless set.
+    #[serde(skip)]
     pub allowed_origins: Vec<String>,
     /// Request headers a page may send besides `Content-Type`, `Authorization` and `X-Request-Id`.
     pub extra_cors_headers: Vec<String>,
     /// Whether a page may send cookies along.
     pub cors_credentials: bool,
-    /// How many requests a client may make.
+    /// How many requests a client may make: to a path or strict endpoint, over all paths, and with credentials that are
+    /// refused. See [`RatePlan`] for the numbers unless set.
     pub rates: RatePlan,
+    /// How long the rate limiter may take before the in-memory limiter is used instead. 100 milliseconds unless set.
+    #[serde(with = "duration_text")]
+    pub limiter_timeout: Duration,
     /// Whether the headers `RateLimit-Limit`, `-Remaining` and `-Reset` of the older draft are sent as well.
     pub older_rate_headers: bool,
-    /// How long an answer about a credential is remembered: at most 5 seconds; zero asks every time. Sign-out and
-    /// suspension void what is remembered at once when they are announced, and take at most this long when they are not.
+    /// Time-to-live of the session cache: at most 5 seconds; zero disables it. Sign-out and suspension take effect at once
+    /// when the cache is invalidated for them, and within this time otherwise. 1 second unless set.
+    #[serde(with = "duration_text")]
     pub session_cache: Duration,
-    /// How long IAM may take to answer about a credential.
+    /// How long IAM may take to resolve a credential. 2 seconds unless set.
+    #[serde(with = "duration_text")]
     pub authority_timeout: Duration,
-    /// How long an upstream may take from the end of the upload to its answer's head. A request that asks to be held
-    /// with `wait=<seconds>` is given that long on top.
+    /// How long an upstream may take from the end of the upload to its answer's head. A long poll (`wait=<seconds>`) is given
+    /// its wait on top. 30 seconds unless set.
+    #[serde(with = "duration_text")]
     pub response_timeout: Duration,
-    /// How long a client may pause in the middle of an upload.
+    /// How long a client may pause in the middle of an upload. 60 seconds unless set.
+    #[serde(with = "duration_text")]
     pub upload_idle_timeout: Duration,
+    /// How long an upstream may pause in the middle of its answer before the connection to the client is closed. 60 seconds
+    /// unless set; keep it above the heartbeat interval of event streams.
+    #[serde(with = "duration_text")]
+    pub response_idle_timeout: Duration,
     /// The largest request body, in bytes.
     pub body_limit: u64,
     /// The largest request body for the command line's service, which takes deployments, in bytes.
@@ -66,7 +87,7 @@ pub struct GatewayConfig {
     pub frame_options: String,
     /// The value of `Referrer-Policy`.
     pub referrer_policy: String,
-    /// Whether answers tell with `Server-Timing` how long the gateway and the upstream took.
+    /// Whether answers have `Server-Timing` with the time the gateway and the upstream took.
     pub server_timing: bool,
 }
 
@@ -81,11 +102,13 @@ impl Default for GatewayConfig {
             extra_cors_headers: Vec::new(),
             cors_credentials: false,
             rates: RatePlan::default(),
+            limiter_timeout: Duration::from_millis(100),
             older_rate_headers: false,
             session_cache: Duration::from_secs(1),
             authority_timeout: Duration::from_secs(2),
             response_timeout: Duration::from_secs(30),
             upload_idle_timeout: Duration::from_secs(60),
+            response_idle_timeout: Duration::from_secs(60),
             body_limit: MAX_BODY_BYTES as u64,
             upload_limit: Limits::default().upload_bytes,
             sessions_to: vec![ServiceName::Iam],
@@ -93,6 +116,16 @@ impl Default for GatewayConfig {
             referrer_policy: "no-referrer".to_owned(),
             server_timing: false,
         }
+    }
+}
+
+impl GatewayConfig {
+    /// Tells whether a gateway can be made with these settings.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first one that is not valid.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        Settings::try_from(self.clone()).map(drop)
     }
 }
 
@@ -106,11 +139,13 @@ pub(crate) struct Settings {
     pub(crate) cors_headers: HeaderValue,
     pub(crate) cors_credentials: bool,
     pub(crate) rates: RatePlan,
+    pub(crate) limiter_timeout: Duration,
     pub(crate) older_rate_headers: bool,
     pub(crate) session_cache: Duration,
     pub(crate) authority_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) upload_idle_timeout: Duration,
+    pub(crate) response_idle_timeout: Duration,
     body_limit: u64,
     upload_limit: u64,
     sessions_to: Vec<ServiceName>,
@@ -152,7 +187,7 @@ impl PublicRoute {
     }
 
     fn covers(&self, method: &Method, path: &str) -> bool {
-        // What may be got may be asked for with HEAD.
+        // A route of GET also covers HEAD.
         let asked = if method == Method::HEAD {
             &Method::GET
         } else {
@@ -174,7 +209,7 @@ fn public_routes(routes: &[String]) -> Result<Vec<PublicRoute>, ConfigError> {
 }
 
 fn cors_headers(extra: &[String]) -> Result<HeaderValue, ConfigError> {
-    let mut names = vec!["Content-Type", "Authorization", "X-Request-Id"];
+    let mut names = vec![ALLOWED_HEADERS];
     for name in extra {
         HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
             error(
@@ -188,7 +223,7 @@ fn cors_headers(extra: &[String]) -> Result<HeaderValue, ConfigError> {
 }
 
 fn service_key(key: Option<Secret>) -> Result<Option<ServiceKey>, ConfigError> {
-    key.map(|key| read_service_key(&key).map_err(|problem| error("service_key", problem)))
+    key.map(|key| ServiceKey::new(key.expose()).map_err(|problem| error("service_key", problem)))
         .transpose()
 }
 
@@ -239,11 +274,13 @@ impl TryFrom<GatewayConfig> for Settings {
             cors_headers: cors_headers(&config.extra_cors_headers)?,
             cors_credentials: config.cors_credentials,
             rates: config.rates,
+            limiter_timeout: not_zero("limiter_timeout", config.limiter_timeout)?,
             older_rate_headers: config.older_rate_headers,
             session_cache: config.session_cache,
             authority_timeout: not_zero("authority_timeout", config.authority_timeout)?,
             response_timeout: not_zero("response_timeout", config.response_timeout)?,
             upload_idle_timeout: not_zero("upload_idle_timeout", config.upload_idle_timeout)?,
+            response_idle_timeout: not_zero("response_idle_timeout", config.response_idle_timeout)?,
             body_limit: config.body_limit,
             upload_limit: config.upload_limit,
             sessions_to: config.sessions_to,

@@ -1,4 +1,4 @@
-//! A request on its way through the layers, and what they find out about it.
+//! A request inside the gateway, and the state that its layers share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use crate::kernel::{Body, BoxError};
 /// The header of W3C trace context that names the trace.
 const TRACEPARENT: &str = "traceparent";
 
-/// Any body as ours.
+/// Boxes any body.
 pub(crate) fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -29,7 +29,7 @@ where
     Body::new(body.map_err(Into::into))
 }
 
-/// How a request ends.
+/// The result of handling a request.
 pub(crate) type Outcome = Result<Response<Body>, Refusal>;
 
 /// A request inside the gateway.
@@ -41,7 +41,7 @@ pub(crate) struct Inbound {
     pub(crate) identity: Option<Identity>,
 }
 
-/// What is known of one request and its answer. Shared, so that the outer layers see what the inner ones found out.
+/// The state of one request and its answer. Shared, so that the outer layers see what the inner ones set.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) arrived: Instant,
@@ -72,18 +72,19 @@ pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]>
     }
 }
 
-fn single_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+/// The same as text.
+pub(crate) fn single_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     single(headers, name).and_then(|line| std::str::from_utf8(line).ok())
 }
 
 fn client(headers: &HeaderMap, peer: IpAddr, trusted: &TrustedProxies) -> IpAddr {
     let lines = headers.get_all("x-forwarded-for").iter();
-    // A line that is no text is no address either: it ends the walk.
+    // A line that is not text is not an address either: it ends the search.
     client_address(peer, lines.map(|line| line.to_str().unwrap_or("")), trusted)
 }
 
 impl Exchange {
-    /// Looks at a request that has just arrived.
+    /// Reads what the layers need from a request that has just arrived.
     pub(crate) fn begin(
         request: &Request<Body>,
         peer: Option<SocketAddr>,
@@ -122,7 +123,7 @@ impl Exchange {
         matches!(self.destination, Ok(Destination::Health))
     }
 
-    /// The prefix of the route, for the log: a word of ours, never the client's text.
+    /// The prefix of the route, for the log: never the client's text.
     pub(crate) fn route_name(&self) -> &'static str {
         match &self.destination {
             Ok(Destination::Service(route)) if route.prefix.is_empty() => route.service.as_str(),

@@ -1,4 +1,4 @@
-//! Messages that two readers could cut into different requests are refused, and their connection closed.
+//! Ambiguously framed requests (request smuggling) are refused, and their connection closed.
 
 use core_domain::gateway::Destination;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
@@ -14,7 +14,7 @@ const MAX_TARGET: usize = 8 * 1024;
 /// The methods any service may have.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Checks a request as a message, before anybody asks who sent it.
+/// Checks the framing of a request, before authentication.
 pub(crate) fn check(request: &Request<Body>, exchange: &Exchange) -> Result<(), Refusal> {
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         return Err(Refusal::method_not_allowed(METHODS).closing());

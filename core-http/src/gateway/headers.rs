@@ -1,4 +1,4 @@
-//! Which headers get through, in both directions.
+//! Header filtering, of requests and of answers.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
@@ -9,13 +9,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::refusal::Refusal;
 use crate::kernel::header_names;
 
-/// What every header of ours begins with. A client's are dropped.
+/// The prefix of the headers that the gateway alone sets. A client's are removed.
 const OURS: &str = "x-core-";
 
-/// The one header of that form that is a client's to send: the branch a deployment was built from.
+/// The one header with that prefix that a client may send: the branch a deployment was built from.
 pub(crate) const DEPLOY_BRANCH: HeaderName = HeaderName::from_static(header_names::DEPLOY_BRANCH);
 
-/// What belongs to one connection and ends with it. `Transfer-Encoding` is the connection's as well: hyper has decoded it.
+/// The hop-by-hop headers. `Transfer-Encoding` is one as well: hyper has decoded it.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     PROXY_AUTHENTICATE,
@@ -28,7 +28,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// What a forwarding proxy says about the client.
+/// The headers in which proxies describe the client.
 pub(crate) const FORWARDING: &[&str] = &[
     "forwarded",
     "x-real-ip",
@@ -51,7 +51,7 @@ fn connection_names(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// Tells whether a request means nothing without this header, so that no `Connection` may take it away.
+/// Tells whether this is an end-to-end header that authentication or framing relies on, which `Connection` must not remove.
 fn is_end_to_end(name: &str) -> bool {
     let relied_on = [
         http::header::AUTHORIZATION,
@@ -72,30 +72,27 @@ fn remove_hop_by_hop(headers: &mut HeaderMap, named: &[String]) {
     }
 }
 
-/// Removes from a request what a client has no say in: our own names, names with an underscore (which many read as a
-/// dash), and what belongs to the connection.
+/// Removes the headers that a client must not set: those with our prefix, those with an underscore (which many servers read
+/// as a dash), and the hop-by-hop headers.
 ///
 /// # Errors
-/// A 400 when `Connection` names a header that the request means nothing without.
+/// A 400 when `Connection` names an end-to-end header.
 pub(crate) fn clean_request(headers: &mut HeaderMap) -> Result<(), Refusal> {
     let named = connection_names(headers);
     if named.iter().any(|name| is_end_to_end(name)) {
-        return Err(Refusal::bad_request(
-            "Connection names a header that is not the connection's.",
-        )
-        .closing());
+        return Err(Refusal::bad_request("Connection names an end-to-end header.").closing());
     }
     let trailers = headers
         .get_all(TE)
         .iter()
         .flat_map(|line| line.as_bytes().split(|b| *b == b','))
         .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"));
-    let foreign: Vec<HeaderName> = headers
+    let forbidden: Vec<HeaderName> = headers
         .keys()
-        .filter(|name| is_foreign(name))
+        .filter(|name| is_forbidden(name))
         .cloned()
         .collect();
-    for name in foreign {
+    for name in forbidden {
         headers.remove(name);
     }
     remove_hop_by_hop(headers, &named);
@@ -107,12 +104,12 @@ pub(crate) fn clean_request(headers: &mut HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn is_foreign(name: &HeaderName) -> bool {
+fn is_forbidden(name: &HeaderName) -> bool {
     let text = name.as_str();
     text.contains('_') || (text.starts_with(OURS) && *name != DEPLOY_BRANCH)
 }
 
-/// Removes from an upstream's answer what is the gateway's to say, and what belongs to the upstream's connection.
+/// Removes from an upstream's answer the headers that the gateway sets itself, and the hop-by-hop headers.
 pub(crate) fn clean_response(headers: &mut HeaderMap) {
     let named = connection_names(headers);
     let named: Vec<String> = named
@@ -124,7 +121,9 @@ pub(crate) fn clean_response(headers: &mut HeaderMap) {
     let ours: Vec<HeaderName> = headers
         .keys()
         .filter(|name| {
-            name.as_str().starts_with(OURS) || name.as_str().starts_with("access-control-")
+            [OURS, "access-control-", "ratelimit"]
+                .iter()
+                .any(|ours| name.as_str().starts_with(ours))
         })
         .cloned()
         .collect();
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_names_are_dropped_in_every_case_and_with_underscores() {
+    fn core_headers_are_removed_in_every_case_and_with_underscores() {
         let headers = cleaned(&[
             ("x-core-user-id", "forged"),
             ("x_core_user_id", "forged"),
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_connection_ends_with_it() {
+    fn hop_by_hop_headers_are_removed() {
         let headers = cleaned(&[
             ("connection", "keep-alive, X-Private"),
             ("x-private", "1"),
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_cannot_take_away_what_a_request_relies_on() {
+    fn connection_cannot_remove_end_to_end_headers() {
         for name in [
             "Authorization",
             "X-Core-User-Id",
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_keep_every_cookie_and_lose_what_is_ours_to_say() {
+    fn answers_keep_every_cookie_and_lose_the_headers_the_gateway_sets() {
         let mut headers = map(&[
             ("set-cookie", "a=1"),
             ("set-cookie", "b=2"),
@@ -215,6 +214,8 @@ mod tests {
             ("x-core-user-id", "u"),
             ("x-core-role", "r"),
             ("access-control-allow-origin", "*"),
+            ("ratelimit", "x"),
+            ("ratelimit-policy", "x"),
             ("connection", "x-hop, content-length"),
             ("x-hop", "1"),
             ("content-length", "3"),

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,26 +17,53 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::config::ConfigError;
 use super::exchange::boxed;
+use super::routes::RouteClasses;
 use super::upstream::{Upstream, UpstreamError};
-use crate::kernel::{Body, ClientIp, header_names};
+use crate::kernel::{Body, ClientIp, ServiceKey, header_names};
 
-/// How long a connection may take to come about.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a connection is kept without use. Below what servers keep theirs (5 seconds is the shortest in wide use), or
-/// now and then a request would meet a connection that is just being closed.
+/// How long an idle connection is kept. Below the keep-alive timeout of servers (5 seconds is the shortest in wide use), or
+/// now and then a request would be sent on a connection that is just being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// A service at an address of its own, over HTTP/1.1.
 ///
-/// The caller goes along as `X-Core-User-Id`, `X-Core-Role`, `X-Core-Platform-Id`, `X-Core-Organization-Id` and
-/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key, which is what makes the service
-/// believe them. A request that still carries the client's own session goes without: the service asks
-/// IAM itself.
+/// The caller is sent as `X-Core-User-Id`, `X-Core-Role`, `X-Core-Platform-Id`, `X-Core-Organization-Id` and
+/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key, without which the
+/// service ignores them. A request with the client's own session is sent without the caller, which the service resolves
+/// itself; the key is then sent in `X-Core-Service-Key`, for the client's address and the prefix.
 pub struct HttpUpstream {
     authority: Authority,
-    service_key: Option<HeaderValue>,
+    service_key: Option<KeyHeaders>,
+    routes: Option<Arc<dyn RouteClasses>>,
     client: Client<HttpConnector, Body>,
+}
+
+/// The service key as it is sent.
+struct KeyHeaders {
+    /// In `Authorization`.
+    authorization: HeaderValue,
+    /// In `X-Core-Service-Key`.
+    plain: HeaderValue,
+}
+
+impl KeyHeaders {
+    fn new(key: &Secret) -> Result<Self, ConfigError> {
+        ServiceKey::new(key.expose())
+            .map_err(|problem| error(format!("the service key {problem}")))?;
+        let header = |text: &str| {
+            let mut value = HeaderValue::from_str(text)
+                .map_err(|_| error("the service key is not a header value"))?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        Ok(Self {
+            authorization: header(&format!("Bearer {}", key.expose()))?,
+            plain: header(key.expose())?,
+        })
+    }
 }
 
 fn error(problem: impl Into<String>) -> ConfigError {
@@ -49,7 +77,7 @@ impl HttpUpstream {
     /// The service at an address such as `http://127.0.0.1:8082`.
     ///
     /// # Errors
-    /// [`ConfigError`] when that is no `http` address without a path, or the key is no header value.
+    /// [`ConfigError`] when that is no `http` address without a path, or the key is no service key.
     pub fn new(address: &str, service_key: Option<&Secret>) -> Result<Self, ConfigError> {
         let uri: Uri = address
             .parse()
@@ -61,7 +89,7 @@ impl HttpUpstream {
             .filter(|_| bare)
             .cloned()
             .ok_or_else(|| error(format!("{address:?} is not of the form http://host:port")))?;
-        let service_key = service_key.map(bearer).transpose()?;
+        let service_key = service_key.map(KeyHeaders::new).transpose()?;
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
@@ -72,8 +100,17 @@ impl HttpUpstream {
         Ok(Self {
             authority,
             service_key,
+            routes: None,
             client,
         })
+    }
+
+    /// Sets the routes of the service: a [`RouteTable`](super::RouteTable), or the same service as it would run in this
+    /// process.
+    #[must_use]
+    pub fn with_routes(mut self, routes: Arc<dyn RouteClasses>) -> Self {
+        self.routes = Some(routes);
+        self
     }
 
     fn address(&self, request: &Request<Body>) -> Result<Uri, UpstreamError> {
@@ -90,8 +127,8 @@ impl HttpUpstream {
             .map_err(|error| UpstreamError::Broken(error.to_string()))
     }
 
-    /// Says who calls, when somebody does and the service will believe it.
-    fn introduce(
+    /// Sends the identity of the caller, if there is one and a service key to vouch for it.
+    fn set_identity_headers(
         &self,
         caller: &Caller,
         client: Option<&ClientIp>,
@@ -100,10 +137,14 @@ impl HttpUpstream {
         let Some(key) = &self.service_key else {
             return Ok(());
         };
+        if let Some(ClientIp(address)) = client {
+            set(headers, header_names::CLIENT_IP, address)?;
+        }
         if matches!(caller, Caller::Anonymous) || headers.contains_key(AUTHORIZATION) {
+            headers.insert(header_names::SERVICE_KEY, key.plain.clone());
             return Ok(());
         }
-        headers.insert(AUTHORIZATION, key.clone());
+        headers.insert(AUTHORIZATION, key.authorization.clone());
         let membership = caller.membership();
         let operates = membership.filter(|m| m.operates);
         let lines = [
@@ -121,27 +162,21 @@ impl HttpUpstream {
                 membership.map(|m| m.organization_id.as_str()),
             ),
             (header_names::OPERATOR, operates.map(|_| "true")),
-            (
-                header_names::CLIENT_IP,
-                client.map(|client| client.0.as_str()),
-            ),
         ];
         for (name, text) in lines {
             if let Some(text) = text {
-                let value = HeaderValue::from_str(text)
-                    .map_err(|_| UpstreamError::Broken(format!("{name} is not a header value")))?;
-                headers.insert(name, value);
+                set(headers, name, text)?;
             }
         }
         Ok(())
     }
 }
 
-fn bearer(key: &Secret) -> Result<HeaderValue, ConfigError> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
-        .map_err(|_| error("the service key is not a header value"))?;
-    value.set_sensitive(true);
-    Ok(value)
+fn set(headers: &mut HeaderMap, name: &'static str, text: &str) -> Result<(), UpstreamError> {
+    let value = HeaderValue::from_str(text)
+        .map_err(|_| UpstreamError::Broken(format!("{name} is not a header value")))?;
+    headers.insert(name, value);
+    Ok(())
 }
 
 impl std::fmt::Debug for HttpUpstream {
@@ -162,9 +197,13 @@ impl Upstream for HttpUpstream {
         let headers = request.headers_mut();
         headers.remove(HOST);
         let caller = caller.unwrap_or(Caller::Anonymous);
-        self.introduce(&caller, client.as_ref(), headers)?;
+        self.set_identity_headers(&caller, client.as_ref(), headers)?;
         let response = self.client.request(request).await.map_err(failure)?;
         Ok(response.map(boxed))
+    }
+
+    fn routes(&self) -> Option<&dyn RouteClasses> {
+        self.routes.as_deref()
     }
 }
 

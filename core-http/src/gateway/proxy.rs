@@ -1,4 +1,4 @@
-//! The end of the way through the layers: health, "not found", or a service's answer.
+//! The innermost service: health, "not found", or a service's answer.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,9 +18,12 @@ use super::headers::{DEPLOY_BRANCH, FORWARDING, clean_response};
 use super::identity::Identity;
 use super::layer::errors::caught;
 use super::refusal::Refusal;
-use super::upload::{Late, Progress, Upload};
+use super::upload::{Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
-use crate::kernel::{Body, ClientIp, ForwardedPrefix, Wait, bytes_body, header_names};
+use crate::kernel::{
+    Body, BodyTimes, ClientIp, ForwardedPrefix, TimedBody, ViaGateway, Wait, bytes_body,
+    header_names,
+};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
@@ -68,13 +71,16 @@ impl Proxy {
             return Err(too_large());
         }
         let exchange = Arc::clone(&inbound.exchange);
-        let extra = requested_wait(inbound.request.uri());
+        let wait = requested_wait(inbound.request.uri());
         let (request, progress) = self.upstream_request(inbound, route, limit)?;
         let began = tokio::time::Instant::now();
-        let answer = self.send(upstream, request, &progress, extra).await;
+        let answer = self.send(upstream, request, &progress, wait).await;
         let _ = exchange.upstream_time.set(began.elapsed());
         if progress.is_too_large() {
             return Err(too_large());
+        }
+        if answer.is_err() && progress.is_broken() {
+            return Err(Refusal::bad_request("The request body did not arrive whole.").closing());
         }
         let mut response = answer?;
         if response.status().is_informational() {
@@ -82,7 +88,11 @@ impl Proxy {
             return Err(Error::Upstream(cause).into());
         }
         clean_response(response.headers_mut());
-        Ok(response)
+        let times = BodyTimes {
+            idle: self.settings.response_idle_timeout,
+            total: Duration::MAX,
+        };
+        Ok(response.map(|body| boxed(TimedBody::new(body, times))))
     }
 
     async fn send(
@@ -90,20 +100,20 @@ impl Proxy {
         upstream: &Arc<dyn Upstream>,
         request: Request<Body>,
         progress: &Progress,
-        extra: Duration,
+        wait: Duration,
     ) -> Outcome {
         let settings = &self.settings;
-        let patience = settings.response_timeout + extra;
+        let response_timeout = settings.response_timeout + wait;
         let answered = caught(async { upstream.send(request).await.map_err(refusal) });
         tokio::select! {
             biased;
             outcome = answered => outcome,
-            late = progress.late(settings.upload_idle_timeout, patience) => Err(match late {
-                Late::Upstream => Refusal::new(
+            timed_out = progress.timed_out(settings.upload_idle_timeout, response_timeout) => Err(match timed_out {
+                TimedOut::Upstream => Refusal::new(
                     Code::UpstreamTimeout,
                     "The service behind the gateway did not answer in time.",
                 ),
-                Late::Client => {
+                TimedOut::Client => {
                     Refusal::bad_request("The request body did not arrive in time.").closing()
                 }
             }),
@@ -131,6 +141,7 @@ impl Proxy {
             parts.headers.remove(DEPLOY_BRANCH);
         }
         parts.uri = upstream_uri(&parts.uri, route)?;
+        parts.extensions.insert(ViaGateway);
         parts.extensions.insert(identity.caller);
         if let Some(client) = exchange.client {
             parts.extensions.insert(ClientIp(client.to_string()));
@@ -171,7 +182,7 @@ fn announced_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// How long the request asks to be held before it is answered.
+/// How long a long poll (`wait=<seconds>`) may take on top of the response timeout.
 fn requested_wait(uri: &Uri) -> Duration {
     let query = uri.query().unwrap_or("");
     let wait = query.split('&').find_map(|pair| pair.strip_prefix("wait="));
@@ -190,15 +201,15 @@ fn upstream_uri(uri: &Uri, route: &Route) -> Result<Uri, Refusal> {
         .map_err(|_| Refusal::bad_request("The request target cannot be forwarded."))
 }
 
-/// Says which way the request came. What the client says of it is believed only from a trusted proxy.
+/// Writes the forwarding headers. Those of the client are believed only from a trusted proxy.
 fn forwarding_headers(headers: &mut HeaderMap, uri: &Uri, exchange: &Exchange, route: &Route) {
     let before: Vec<String> = headers
         .get_all("x-forwarded-for")
         .iter()
         .filter_map(|line| line.to_str().ok().map(str::to_owned))
         .collect();
-    let told = |name: &str| headers.get(name).cloned().filter(|_| exchange.from_proxy);
-    let proto = told("x-forwarded-proto")
+    let forwarded = |name: &str| headers.get(name).cloned().filter(|_| exchange.from_proxy);
+    let proto = forwarded("x-forwarded-proto")
         .filter(|proto| proto == "http" || proto == "https")
         .unwrap_or_else(|| {
             HeaderValue::from_static(if uri.scheme_str() == Some("https") {
@@ -207,7 +218,7 @@ fn forwarding_headers(headers: &mut HeaderMap, uri: &Uri, exchange: &Exchange, r
                 "http"
             })
         });
-    let host = told("x-forwarded-host").or_else(|| headers.get(HOST).cloned());
+    let host = forwarded("x-forwarded-host").or_else(|| headers.get(HOST).cloned());
     for name in FORWARDING {
         headers.remove(*name);
     }

@@ -1,16 +1,16 @@
-//! An error of the gateway on its way out: what went wrong, and the headers that go with it.
+//! An error of the gateway, with the headers of its answer.
 
 use core_domain::gateway::{CredentialError, PathError};
 use core_domain::kernel::{Code, Error};
 use http::header::{ALLOW, CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// A request that is refused. Becomes an envelope in the errors step; until then the layers add headers to it as they
+/// A request that is refused. The errors step turns it into an envelope; until then the layers add headers to it as they
 /// would to an answer.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: Error,
-    // Boxed, because every result in the gateway has room for a refusal.
+    // Boxed to keep every result of the gateway small.
     pub(crate) headers: Box<HeaderMap>,
 }
 
@@ -24,7 +24,7 @@ impl Refusal {
         self
     }
 
-    /// The connection cannot be used any further: where the next request begins is not certain.
+    /// Closes the connection as well: where its next request begins is not certain.
     pub(crate) fn closing(self) -> Self {
         self.with(CONNECTION, HeaderValue::from_static("close"))
     }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use core_domain::kernel::{Clock, Entropy};
+use core_domain::port::RateLimiter;
 use http::{Request, Response};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
@@ -15,26 +16,27 @@ use tower::{Service, ServiceExt};
 use super::authority::Authority;
 use super::config::{ConfigError, GatewayConfig, Settings};
 use super::exchange::{Exchange, Inbound, boxed};
+use super::invalidate::Invalidate;
 use super::layer::{self, Parts};
-use super::limiter::Limiter;
 use super::proxy::Proxy;
 use super::refusal::Refusal;
-use super::session_cache::{Invalidate, SessionCache};
+use super::session_cache::SessionCache;
 use super::upstream::Upstreams;
+use crate::kernel::rate_limit::RateLimits;
 use crate::kernel::{Body, BoxError, PeerAddr};
 
-/// What a gateway needs from outside.
+/// The ports of a gateway.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    /// Says who a credential belongs to.
+    /// Resolves credentials.
     pub authority: Arc<dyn Authority>,
     /// The services behind the gateway.
     pub upstreams: Upstreams,
-    /// Counts requests.
-    pub limiter: Arc<dyn Limiter>,
-    /// Tells the time.
+    /// Counts requests; share it with the services of the process.
+    pub limiter: Arc<dyn RateLimiter>,
+    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Gives request ids and spans.
+    /// Makes request ids and span ids.
     pub entropy: Arc<dyn Entropy>,
 }
 
@@ -51,7 +53,7 @@ impl Gateway {
     /// A gateway with these settings.
     ///
     /// # Errors
-    /// [`ConfigError`] names the setting that makes no sense.
+    /// [`ConfigError`] names the setting that is not valid.
     pub fn new(config: GatewayConfig, ports: Ports) -> Result<Self, ConfigError> {
         let settings = Arc::new(Settings::try_from(config)?);
         if settings.service_key.is_none() {
@@ -67,13 +69,21 @@ impl Gateway {
             settings.authority_timeout,
         ));
         let invalidate = sessions.invalidate();
+        let upstreams = Arc::new(ports.upstreams);
         let proxy = Proxy {
             settings: Arc::clone(&settings),
-            upstreams: Arc::new(ports.upstreams),
+            upstreams: Arc::clone(&upstreams),
         };
+        let rates = RateLimits::new(
+            settings.rates.clone(),
+            ports.limiter,
+            settings.limiter_timeout,
+            Arc::clone(&ports.clock),
+        );
         let parts = Parts {
             settings: Arc::clone(&settings),
-            limiter: ports.limiter,
+            rates: Arc::new(rates),
+            upstreams,
             clock: ports.clock,
             entropy: Arc::clone(&ports.entropy),
             sessions,
@@ -86,14 +96,14 @@ impl Gateway {
         })
     }
 
-    /// Voids what this gateway remembers about sessions and suspensions.
+    /// Invalidates this gateway's session cache.
     #[must_use]
     pub fn invalidate(&self) -> Invalidate {
         self.invalidate.clone()
     }
 
-    /// Tells whether requests pass without authentication because no service key is configured. Whoever listens for
-    /// such a gateway should keep to loopback addresses.
+    /// Tells whether requests pass without authentication because no service key is configured. Such a
+    /// gateway should only listen on loopback addresses.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.settings.service_key.is_none()
@@ -104,7 +114,7 @@ impl Gateway {
         let trusted = &self.settings.trusted_proxies;
         let exchange = Exchange::begin(&request, peer, trusted, &*self.entropy);
         let (mut parts, body) = request.into_parts();
-        // What a service believes about its caller comes from us alone.
+        // Services trust the extensions of a request, so the caller of the gateway must not set any.
         parts.extensions = http::Extensions::new();
         Inbound {
             request: Request::from_parts(parts, body),
@@ -132,14 +142,14 @@ where
         let exchange = Arc::clone(&inbound.exchange);
         let steps = self.steps.clone();
         GatewayFuture(Box::pin(async move {
-            // The errors step leaves no refusal over; this is for the type.
+            // The errors step has turned every refusal into an answer; this is for the type.
             let answer = steps.oneshot(inbound).await;
             answer.unwrap_or_else(|refusal| layer::errors::envelope(refusal, &exchange))
         }))
     }
 }
 
-/// The answer that [`Gateway`] is working on.
+/// The future of [`Gateway`]'s answer.
 #[must_use = "futures do nothing unless polled"]
 pub struct GatewayFuture(Pin<Box<dyn Future<Output = Response<Body>> + Send>>);
 

@@ -1,52 +1,40 @@
-//! Remembering for a moment what IAM said about a credential.
+//! A cache of resolved credentials with a short time-to-live.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use core_domain::gateway::Credential;
 use core_domain::kernel::{Clock, Timestamp};
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::authority::{Authority, AuthorityError, Resolved};
+use super::invalidate::{Invalidate, InvalidationLog};
 
-/// How many answers are remembered at the most.
+/// The capacity, in entries.
 const CAPACITY: u64 = 10_000;
 
-/// How long "not valid" is remembered, at the most.
-const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// The longest time-to-live of a rejected credential.
+const NEGATIVE_TTL: Duration = Duration::from_secs(1);
 
-/// Voids what a gateway remembers about credentials. For whoever learns first that a session ended or a platform was
-/// suspended or restored.
-///
-/// One number counts the voidings and is part of every key: an answer that was asked for before is never used after,
-/// even when it arrives later.
-#[derive(Clone, Debug, Default)]
-pub struct Invalidate(Arc<AtomicU64>);
+/// How often a request resolves its credential again because the answer was invalidated before it could be used.
+const MAX_ATTEMPTS: u32 = 8;
 
-impl Invalidate {
-    /// From now on every credential is looked up again.
-    pub fn all(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
+/// `None` when the credential is not valid.
+type Answer = Result<Option<Resolved>, AuthorityError>;
 
-    fn epoch(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
+/// A look-up in flight, or its answer.
+#[derive(Debug)]
+struct CacheEntry {
+    /// The epoch of the [`InvalidationLog`] in which it was requested.
+    epoch: u64,
+    requested_at: Instant,
+    answer: OnceCell<Answer>,
 }
 
-type Key = (u64, [u8; 32]);
-
-#[derive(Clone, Debug)]
-struct Remembered {
-    /// `None` when the credential is not valid.
-    resolved: Option<Resolved>,
-    asked_at: Instant,
-}
-
-/// The [`Authority`] with a short memory. Tokens are never kept, only their digests.
+/// Caches the answers of an [`Authority`]. Keys are digests of tokens, never tokens.
 #[derive(Debug)]
 pub(crate) struct SessionCache {
     authority: Arc<dyn Authority>,
@@ -54,7 +42,7 @@ pub(crate) struct SessionCache {
     invalidate: Invalidate,
     ttl: Duration,
     timeout: Duration,
-    answers: Cache<Key, Remembered>,
+    entries: Cache<[u8; 32], Arc<CacheEntry>>,
 }
 
 fn digest(credential: &Credential) -> [u8; 32] {
@@ -85,7 +73,7 @@ impl SessionCache {
             invalidate: Invalidate::default(),
             ttl,
             timeout,
-            answers: Cache::builder()
+            entries: Cache::builder()
                 .max_capacity(CAPACITY)
                 .time_to_live(ttl.max(Duration::from_millis(1)))
                 .build(),
@@ -96,42 +84,74 @@ impl SessionCache {
         self.invalidate.clone()
     }
 
-    /// Who the credential belongs to; asked at most once at a time for the same one.
+    fn log(&self) -> &InvalidationLog {
+        self.invalidate.log()
+    }
+
+    /// Resolves a credential. Concurrent requests with the same one share a look-up unless something was invalidated since
+    /// it began.
     pub(crate) async fn resolve(
         &self,
         credential: &Credential,
     ) -> Result<Resolved, AuthorityError> {
+        let key = digest(credential);
+        for _ in 0..MAX_ATTEMPTS {
+            let entry = self.entry(key).await;
+            let answer = entry.answer.get_or_init(|| self.look_up(credential)).await;
+            let resolved = answer.as_ref().map_err(Clone::clone)?;
+            // It may have been invalidated while the look-up ran.
+            if !self.log().is_stale(entry.epoch, resolved.as_ref()) {
+                return resolved.clone().ok_or(AuthorityError::Refused);
+            }
+        }
+        Err(AuthorityError::Unavailable(
+            "each answer was invalidated before it could be used".to_owned(),
+        ))
+    }
+
+    /// The usable entry of the key, or a new one.
+    async fn entry(&self, key: [u8; 32]) -> Arc<CacheEntry> {
         if self.ttl.is_zero() {
-            return self.ask(credential).await?.ok_or(AuthorityError::Refused);
+            return Arc::new(self.new_entry());
         }
-        let key = (self.invalidate.epoch(), digest(credential));
-        if let Some(remembered) = self.answers.get(&key).await
-            && !self.is_fresh(&remembered)
+        if let Some(entry) = self.entries.get(&key).await
+            && self.is_usable(&entry)
         {
-            self.answers.invalidate(&key).await;
+            return entry;
         }
-        let answer = self
-            .answers
-            .try_get_with(key, async {
-                let asked_at = Instant::now();
-                let resolved = self.ask(credential).await?;
-                Ok::<_, AuthorityError>(Remembered { resolved, asked_at })
-            })
-            .await
-            .map_err(|error: Arc<AuthorityError>| (*error).clone())?;
-        answer.resolved.ok_or(AuthorityError::Refused)
+        let replaced = self.entries.entry(key);
+        let new = async { Arc::new(self.new_entry()) };
+        let entry = replaced.or_insert_with_if(new, |entry| !self.is_usable(entry));
+        entry.await.into_value()
     }
 
-    fn is_fresh(&self, remembered: &Remembered) -> bool {
-        let age = remembered.asked_at.elapsed();
-        match &remembered.resolved {
-            Some(resolved) => age < self.ttl && !ended(resolved, self.clock.now()),
-            None => age < self.ttl.min(REFUSED_FOR),
+    fn new_entry(&self) -> CacheEntry {
+        CacheEntry {
+            epoch: self.log().epoch(),
+            requested_at: Instant::now(),
+            answer: OnceCell::new(),
         }
     }
 
-    /// `Ok(None)` when the credential is not valid: unlike a failure, that may be remembered.
-    async fn ask(&self, credential: &Credential) -> Result<Option<Resolved>, AuthorityError> {
+    fn is_usable(&self, entry: &CacheEntry) -> bool {
+        let age = entry.requested_at.elapsed();
+        match entry.answer.get() {
+            // Its subjects are not known yet, so it is shared only while nothing at all was invalidated.
+            None => age < self.ttl && entry.epoch == self.log().epoch(),
+            Some(Ok(Some(resolved))) => {
+                age < self.ttl
+                    && !ended(resolved, self.clock.now())
+                    && !self.log().is_stale(entry.epoch, Some(resolved))
+            }
+            Some(Ok(None)) => {
+                age < self.ttl.min(NEGATIVE_TTL) && !self.log().is_stale(entry.epoch, None)
+            }
+            Some(Err(_)) => false,
+        }
+    }
+
+    /// `Ok(None)` when the credential is not valid: unlike a failure, that is cached.
+    async fn look_up(&self, credential: &Credential) -> Answer {
         let answer = tokio::time::timeout(self.timeout, self.authority.resolve(credential))
             .await
             .map_err(|_| AuthorityError::Unavailable("no answer in time".to_owned()))?;

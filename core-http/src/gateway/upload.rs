@@ -1,4 +1,4 @@
-//! A request's body on its way to the upstream: counted, and watched for who keeps whom waiting.
+//! The request body that is sent to the upstream: its size is limited, and it records which side is being waited for.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,25 +12,26 @@ use tokio::time::Instant;
 
 use crate::kernel::{Body, BoxError};
 
-/// Who is being waited for, and since when.
+/// Which side is being waited for, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// The client has not sent what comes next.
+    /// The client has not sent the next frame.
     ForClient(Instant),
-    /// The upstream has all there is so far.
+    /// The upstream has received everything so far.
     ForUpstream(Instant),
 }
 
-/// What is known of an upload while it runs.
+/// The state of an upload.
 #[derive(Debug)]
 pub(crate) struct Progress {
     waiting: Mutex<Waiting>,
     too_large: AtomicBool,
+    broken: AtomicBool,
 }
 
-/// Who let the time run out.
+/// Which side exceeded its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
+pub(crate) enum TimedOut {
     Client,
     Upstream,
 }
@@ -40,6 +41,7 @@ impl Progress {
         Self {
             waiting: Mutex::new(Waiting::ForUpstream(Instant::now())),
             too_large: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
         }
     }
 
@@ -51,22 +53,27 @@ impl Progress {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
     }
 
-    /// Tells whether the client sent more than it may.
+    /// Tells whether the body exceeded its limit.
     pub(crate) fn is_too_large(&self) -> bool {
         self.too_large.load(Ordering::Relaxed)
     }
 
-    /// Comes back when the client has paused, or the upstream has not answered, for longer than each may.
-    pub(crate) async fn late(&self, client: Duration, upstream: Duration) -> Late {
+    /// Tells whether the body could not be read to its end.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Completes when the client has paused, or the upstream has not answered, for longer than its timeout.
+    pub(crate) async fn timed_out(&self, client: Duration, upstream: Duration) -> TimedOut {
         loop {
             let seen = self.waiting();
-            let (deadline, late) = match seen {
-                Waiting::ForClient(since) => (since + client, Late::Client),
-                Waiting::ForUpstream(since) => (since + upstream, Late::Upstream),
+            let (deadline, timed_out) = match seen {
+                Waiting::ForClient(since) => (since + client, TimedOut::Client),
+                Waiting::ForUpstream(since) => (since + upstream, TimedOut::Upstream),
             };
             tokio::time::sleep_until(deadline).await;
             if self.waiting() == seen {
-                return late;
+                return timed_out;
             }
         }
     }
@@ -86,7 +93,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Watches a body of at most `limit` bytes.
+    /// Limits a body to `limit` bytes and tracks its progress.
     pub(crate) fn new(inner: Body, limit: u64) -> (Self, Arc<Progress>) {
         let progress = Arc::new(Progress::new());
         let upload = Self {
@@ -130,6 +137,9 @@ impl http_body::Body for Upload {
             return Poll::Pending;
         };
         self.progress.set(Waiting::ForUpstream(Instant::now()));
+        if matches!(frame, Some(Err(_))) {
+            self.progress.broken.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(frame.map(|frame| frame.and_then(|frame| self.count(frame))))
     }
 

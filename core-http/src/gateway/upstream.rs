@@ -5,19 +5,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use core_domain::gateway::ServiceName;
+use core_domain::gateway::{Route, ServiceName};
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
 
-use crate::kernel::Body;
+use super::routes::{RouteClass, RouteClasses};
+use crate::kernel::{self, Body};
 
-/// Why an upstream gave no answer. An answer it did give, whatever its status, is no error. The texts are for the log.
+/// Why there is no answer of an upstream. An answer of any status is not an error. The texts are for the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// It could not be reached, or broke off before it answered: 502.
+    /// It could not be reached, or closed the connection before it answered: 502.
     #[error("the upstream broke off: {0}")]
     Broken(String),
     /// It did not answer in time: 504.
@@ -31,23 +32,45 @@ pub enum UpstreamError {
 /// A service behind the gateway.
 ///
 /// The request it gets is the service's own: the path without the prefix, only the headers a service may see, and in
-/// its extensions the [`Caller`](core_domain::kernel::Caller), the [`ForwardedPrefix`](crate::kernel::ForwardedPrefix) and
-/// the [`ClientIp`](crate::kernel::ClientIp).
+/// its extensions the [`Caller`](core_domain::kernel::Caller), the [`ForwardedPrefix`](crate::kernel::ForwardedPrefix),
+/// the [`ClientIp`](crate::kernel::ClientIp) and [`ViaGateway`](crate::kernel::ViaGateway).
 #[async_trait]
 pub trait Upstream: Send + Sync + std::fmt::Debug {
-    /// Sends a request and gives back the head of the answer; both bodies stream.
+    /// Sends a request and returns the head of the answer; both bodies stream.
     ///
     /// # Errors
     /// [`UpstreamError`] when there is no answer.
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError>;
+
+    /// The service's routes, when they are known. Otherwise each of its paths is counted by itself, as one of the default
+    /// class.
+    fn routes(&self) -> Option<&dyn RouteClasses> {
+        None
+    }
 }
 
 /// A service in this process, called directly.
 #[derive(Clone, Debug)]
-pub struct InProcess(BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>);
+pub struct InProcess {
+    service: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+    routes: Option<Arc<dyn RouteClasses>>,
+}
 
 impl InProcess {
-    /// Calls this service.
+    /// Calls a service of this crate; its endpoint table has the rate classes.
+    #[must_use]
+    pub fn service(service: kernel::Service) -> Self {
+        Self::new(service.clone()).with_routes(Arc::new(service))
+    }
+
+    /// Sets the routes of the service.
+    #[must_use]
+    pub fn with_routes(mut self, routes: Arc<dyn RouteClasses>) -> Self {
+        self.routes = Some(routes);
+        self
+    }
+
+    /// Calls any service; its routes are unknown.
     #[must_use]
     pub fn new<S>(service: S) -> Self
     where
@@ -58,15 +81,18 @@ impl InProcess {
             + 'static,
         S::Future: Send + 'static,
     {
-        Self(BoxCloneSyncService::new(service))
+        Self {
+            service: BoxCloneSyncService::new(service),
+            routes: None,
+        }
     }
 
-    // Boxed here: inside an async block the compiler loses track of the body's error type and no longer sees `Send`.
+    // Boxed here: inside an async block the compiler cannot prove `Send` for the body's error type.
     fn call(
         &self,
         request: Request<Body>,
     ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
-        Box::pin(self.0.clone().oneshot(request))
+        Box::pin(self.service.clone().oneshot(request))
     }
 }
 
@@ -78,6 +104,21 @@ impl Upstream for InProcess {
             Err(never) => match never {},
         }
     }
+
+    fn routes(&self) -> Option<&dyn RouteClasses> {
+        self.routes.as_deref()
+    }
+}
+
+/// What is known of the route a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownRoute<'r> {
+    /// The service has it.
+    Listed(RouteClass<'r>),
+    /// The routes of the service are unknown.
+    Unlisted,
+    /// The service does not have it.
+    Unknown,
 }
 
 /// Which service is where. A service that is missing answers 503.
@@ -91,11 +132,24 @@ impl Upstreams {
         Self::default()
     }
 
-    /// Adds a service, or puts another one in its place.
+    /// Adds a service, or replaces it.
     #[must_use]
     pub fn with(mut self, name: ServiceName, upstream: impl Upstream + 'static) -> Self {
         self.0.insert(name, Arc::new(upstream));
         self
+    }
+
+    /// What is known of the route.
+    pub(crate) fn route(&self, method: &Method, route: &Route) -> KnownRoute<'_> {
+        let Some(upstream) = self.get(route.service) else {
+            return KnownRoute::Unknown;
+        };
+        let Some(routes) = upstream.routes() else {
+            return KnownRoute::Unlisted;
+        };
+        routes
+            .class(method, route)
+            .map_or(KnownRoute::Unknown, KnownRoute::Listed)
     }
 
     pub(crate) fn get(&self, name: ServiceName) -> Option<&Arc<dyn Upstream>> {

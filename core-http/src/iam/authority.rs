@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::gateway::Credential;
 use core_domain::iam::CookieSigner;
-use core_domain::kernel::Error;
-use core_domain::port::{Mode, Store, StoreError, transact};
-use core_domain::use_case::iam::{authorize, extend_session};
+use core_domain::kernel::{Error, StoreError};
+use core_domain::port::{Mode, Store, transact};
+use core_domain::use_case::iam::session::{authorize_token, extend};
 
 use super::IamConfig;
 use crate::gateway::{Authority, AuthorityError, Resolved};
@@ -31,17 +31,15 @@ impl SessionAuthority {
 
     async fn look_up(&self, token: &str) -> Result<Option<Resolved>, Error> {
         let mut uow = self.store.begin(Mode::Read).await?;
-        let found = authorize(uow.as_mut(), token).await;
+        let found = authorize_token(uow.as_mut(), token).await;
         uow.rollback().await;
         let Some(found) = found? else {
             return Ok(None);
         };
         let mut expires_at = found.expires_at;
         if found.extension_due {
-            let extended = transact(self.store.as_ref(), |uow, _| {
-                Box::pin(async move { extend_session(uow, token).await })
-            })
-            .await?;
+            let extended =
+                transact(self.store.as_ref(), |uow, _| Box::pin(extend(uow, token))).await?;
             expires_at = extended.map_or(expires_at, |session| session.expires_at);
         }
         Ok(Some(Resolved {
@@ -65,7 +63,7 @@ impl Authority for SessionAuthority {
         match self.look_up(&token).await {
             Ok(found) => found.ok_or(AuthorityError::Refused),
             Err(Error::Store(StoreError::Corrupt { table, .. })) => Err(
-                AuthorityError::Unavailable(format!("a row of {table} makes no sense")),
+                AuthorityError::Unavailable(format!("a row of {table} cannot be decoded")),
             ),
             Err(error) => Err(AuthorityError::Unavailable(format!("{error:?}"))),
         }

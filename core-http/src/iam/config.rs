@@ -1,11 +1,11 @@
 //! What IAM must be told by whoever embeds it.
 
-use core_domain::gateway::TrustedProxies;
+use core_domain::gateway::{RatePlan, TrustedProxies};
 use core_domain::iam::{CookieNames, CookieSigner};
 use core_domain::kernel::{Code, Error, Result};
 use http::{Uri, header};
 
-use super::guesses::Guesses;
+use super::failed_sign_ins::FailedSignIns;
 use crate::kernel::Cx;
 
 /// The settings of IAM.
@@ -37,16 +37,16 @@ impl std::fmt::Debug for IamConfig {
 pub(super) struct Iam {
     pub(super) signer: CookieSigner,
     pub(super) names: CookieNames,
-    pub(super) guesses: Guesses,
+    pub(super) failed_sign_ins: FailedSignIns,
     origins: Vec<String>,
 }
 
 impl Iam {
-    pub(super) fn new(config: &IamConfig) -> Self {
+    pub(super) fn new(config: &IamConfig, rates: &RatePlan) -> Self {
         let base = std::iter::once(&config.base_url);
         let origins = base.chain(&config.trusted_origins);
         Self {
-            guesses: Guesses::new(),
+            failed_sign_ins: FailedSignIns::new(rates),
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
             origins: origins.filter_map(|url| origin_of(url)).collect(),
@@ -113,12 +113,13 @@ mod tests {
     use super::*;
 
     fn iam() -> Iam {
-        Iam::new(&IamConfig {
+        let config = IamConfig {
             secret: b"secret".to_vec(),
             base_url: "https://iam.example.org".to_owned(),
             trusted_origins: vec!["https://app.example.org:8443/".to_owned()],
             trusted_proxies: TrustedProxies::default(),
-        })
+        };
+        Iam::new(&config, &RatePlan::default())
     }
 
     #[test]

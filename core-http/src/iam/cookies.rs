@@ -13,17 +13,17 @@ pub(super) fn give<T>(iam: &Iam, output: Output<T>, session: &Session, token: &s
     let signed = iam.signer.signed(token);
     let names = iam.names;
     let age = session.remembered.then_some(LIFETIME.as_secs());
-    let mut output = with(
+    let mut output = with_header(
         output,
         header::SET_COOKIE,
         &names.set(names.session(), &signed, age),
     );
     if !session.remembered {
         let flag = names.set(names.dont_remember(), &iam.signer.signed("true"), None);
-        output = with(output, header::SET_COOKIE, &flag);
+        output = with_header(output, header::SET_COOKIE, &flag);
     }
-    let output = with(output, SET_AUTH_TOKEN, &signed);
-    with(
+    let output = with_header(output, SET_AUTH_TOKEN, &signed);
+    with_header(
         output,
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         "set-auth-token",
@@ -33,18 +33,18 @@ pub(super) fn give<T>(iam: &Iam, output: Output<T>, session: &Session, token: &s
 /// Takes every cookie away.
 pub(super) fn take_away<T>(iam: &Iam, output: Output<T>) -> Output<T> {
     iam.names.clearing().iter().fold(output, |output, cookie| {
-        with(output, header::SET_COOKIE, cookie)
+        with_header(output, header::SET_COOKIE, cookie)
     })
 }
 
 /// Keeps the answer out of caches.
 pub(super) fn uncached<T>(output: Output<T>) -> Output<T> {
-    let output = with(output, header::CACHE_CONTROL, "no-store");
-    with(output, header::PRAGMA, "no-cache")
+    let output = with_header(output, header::CACHE_CONTROL, "no-store");
+    with_header(output, header::PRAGMA, "no-cache")
 }
 
 /// Adds a header; one that cannot be a header is left out.
-pub(super) fn with<T>(output: Output<T>, name: HeaderName, value: &str) -> Output<T> {
+pub(super) fn with_header<T>(output: Output<T>, name: HeaderName, value: &str) -> Output<T> {
     match HeaderValue::from_str(value) {
         Ok(value) => output.header(name, value),
         Err(_) => output,

@@ -2,30 +2,38 @@
 
 use std::sync::Arc;
 
-use core_domain::iam::{OrganizationType, Session, membership};
-use core_domain::kernel::{
-    Error, Name, OrganizationId, PlatformId, Result, Role, SessionId, Slug, Timestamp, UserId,
-};
+use core_domain::access::{ServiceScope, SessionScope};
+use core_domain::iam::{Organization, Session, User, membership};
+use core_domain::kernel::{Error, OrganizationId, PlatformId, Result, Role, Slug};
 use core_domain::port::{Mode, UnitOfWork};
-use core_domain::use_case::iam as use_case;
-use core_domain::use_case::iam::{Place, ResolvedSession};
+use core_domain::use_case::iam::session::{self, ActiveMembership, SessionDetails};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use super::cookies::uncached;
 use super::session::extend;
-use super::wire::WireUser;
-use crate::kernel::{Cx, Input, Output};
+use crate::kernel::{Cx, Endpoint, Input, Output, get, post, with};
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        get("/api/core/session", "getCoreSession")
+            .summary("The session of the request with organization, tenant, role and permissions.")
+            .plain(with(iam, core_session)),
+        post("/api/validate-session", "validateSession")
+            .summary("For services: what is behind a session token.")
+            .reads(with(iam, validate_session)),
+    ]
+}
 
 /// A session, enriched.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CoreSession {
-    user: WireUser,
-    session: ShownSession,
+struct CoreSession {
+    user: User,
+    session: Session,
     /// The active organization.
-    organization: Option<ShownOrganization>,
+    organization: Option<Organization>,
     platform_id: Option<PlatformId>,
     /// The platform the user acts in.
     tenant: Option<Tenant>,
@@ -36,63 +44,8 @@ pub(super) struct CoreSession {
     permissions: Vec<String>,
 }
 
-/// A session without its token.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ShownSession {
-    id: SessionId,
-    user_id: UserId,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    expires_at: Timestamp,
-    ip_address: Option<String>,
-    user_agent: Option<String>,
-    active_organization_id: Option<OrganizationId>,
-}
-
-impl From<&Session> for ShownSession {
-    fn from(session: &Session) -> Self {
-        Self {
-            id: session.id.clone(),
-            user_id: session.user_id.clone(),
-            created_at: session.created_at,
-            updated_at: session.updated_at,
-            expires_at: session.expires_at,
-            ip_address: session.ip_address.clone(),
-            user_agent: session.user_agent.clone(),
-            active_organization_id: session.active_organization_id.clone(),
-        }
-    }
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ShownOrganization {
-    id: OrganizationId,
-    name: Name,
-    slug: Slug,
-    r#type: OrganizationType,
-    platform_id: Option<PlatformId>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-impl From<&Place> for ShownOrganization {
-    fn from(place: &Place) -> Self {
-        let organization = &place.organization;
-        Self {
-            id: organization.id.clone(),
-            name: organization.name.clone(),
-            slug: organization.slug.clone(),
-            r#type: organization.kind,
-            platform_id: organization.platform_id.clone(),
-            created_at: organization.created_at,
-            updated_at: organization.updated_at,
-        }
-    }
-}
-
-#[derive(Serialize, JsonSchema)]
+/// The platform a user acts in.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Tenant {
     platform_id: PlatformId,
@@ -101,93 +54,93 @@ struct Tenant {
     suspended: bool,
 }
 
-async fn enriched(uow: &mut dyn UnitOfWork, found: &ResolvedSession) -> Result<CoreSession> {
-    let place = found.place.as_ref();
-    let membership = place.map(|place| membership(&place.organization, place.role));
-    let tenant = tenant(uow, place).await?;
-    let role = place.map(|place| place.role);
-    let effective_role = if found.caller().is_operator() {
-        Some("operator".to_owned())
-    } else {
-        role.map(|role| role.to_string())
-    };
-    Ok(CoreSession {
-        user: WireUser::from(&*found.user),
-        session: ShownSession::from(&*found.session),
-        organization: place.map(ShownOrganization::from),
-        platform_id: place.and_then(|place| place.organization.platform_id.clone()),
-        tenant,
-        role,
-        effective_role,
-        permissions: membership.map_or_else(Vec::new, |m| m.permissions.patterns().to_vec()),
+impl From<SessionDetails> for CoreSession {
+    fn from(details: SessionDetails) -> Self {
+        let active = details.active.as_ref();
+        let membership = active.map(|active| membership(&active.organization, &active.role));
+        let role = active.map(|active| active.role.clone());
+        let effective_role = if details.caller().is_operator() {
+            Some("operator".to_owned())
+        } else {
+            role.as_ref().map(ToString::to_string)
+        };
+        Self {
+            organization: active.map(|active| active.organization.edit()),
+            platform_id: active.and_then(|active| active.organization.platform_id.clone()),
+            tenant: active.and_then(|active| tenant(active, details.suspended)),
+            role,
+            effective_role,
+            permissions: membership.map_or_else(Vec::new, |m| m.permissions.patterns().to_vec()),
+            session: details.session.into_inner(),
+            user: details.user.into_inner(),
+        }
+    }
+}
+
+fn tenant(active: &ActiveMembership, suspended: bool) -> Option<Tenant> {
+    let organization = &active.organization;
+    Some(Tenant {
+        platform_id: organization.platform_id.clone()?,
+        organization_id: organization.id.clone(),
+        slug: organization.slug.clone(),
+        suspended,
     })
 }
 
-async fn tenant(uow: &mut dyn UnitOfWork, place: Option<&Place>) -> Result<Option<Tenant>> {
-    let Some(organization) = place.map(|place| &place.organization) else {
-        return Ok(None);
-    };
-    let Some(platform_id) = organization.platform_id.clone() else {
-        return Ok(None);
-    };
-    Ok(Some(Tenant {
-        suspended: use_case::platform_is_suspended(uow, &platform_id).await?,
-        platform_id,
-        organization_id: organization.id.clone(),
-        slug: organization.slug.clone(),
-    }))
+async fn core_session(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: SessionScope,
+    _: Input,
+) -> Result<Output<CoreSession>> {
+    let mut found = details(cx, &scope).await?;
+    if let Some(token) = iam.presented_token(&cx.headers)
+        && found.extension_due
+    {
+        extend(cx, &token).await?;
+        found = details(cx, &scope).await?;
+    }
+    Ok(uncached(Output::new(found.into())))
 }
 
-pub(super) async fn core_session(cx: &Cx, iam: Arc<Iam>, _: Input) -> Result<Output<CoreSession>> {
-    let id = cx.caller.session_id().ok_or(Error::Unauthorized)?;
-    if let Some(token) = iam.presented_token(&cx.headers) {
-        let mut uow = cx.app.store.begin(Mode::Read).await?;
-        let found = use_case::authorize(uow.as_mut(), &token).await;
-        uow.rollback().await;
-        if found?.is_some_and(|authorized| authorized.extension_due) {
-            extend(cx, &token).await?;
-        }
-    }
+async fn details(cx: &Cx, scope: &SessionScope) -> Result<SessionDetails> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let found = use_case::resolve_session_of(uow.as_mut(), id).await?;
-    let session = enriched(uow.as_mut(), &found.ok_or(Error::Unauthorized)?).await?;
+    let found = session::details(scope, uow.as_mut()).await;
     uow.rollback().await;
-    Ok(uncached(Output::new(session)))
+    found?.ok_or(Error::Unauthorized)
 }
 
 /// The body of a validation.
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct ValidateSession {
+#[derive(Clone, Deserialize, JsonSchema)]
+struct ValidateSession {
     /// The session's token, bare or signed.
-    #[schemars(length(min = 1, max = 512))]
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
 }
 
 /// Whether a token is that of a session, and of which.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Validated {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct SessionValidation {
     valid: bool,
     /// Everything about the session; its fields stand beside `valid`.
     #[serde(flatten)]
     session: Option<CoreSession>,
 }
 
-pub(super) async fn validate_session(
+async fn validate_session(
     _: &Cx,
     iam: Arc<Iam>,
+    _: ServiceScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), ValidateSession>,
-) -> Result<Output<Validated>> {
+) -> Result<Output<SessionValidation>> {
     let presented = format!("Bearer {}", input.body.token);
     let found = match iam.signer.token_in_bearer(&presented) {
-        Some(token) => use_case::resolve_session(uow, &token).await?,
+        Some(token) => session::details_by_token(uow, &token).await?,
         None => None,
     };
-    let session = match &found {
-        Some(found) => Some(enriched(uow, found).await?),
-        None => None,
-    };
-    Ok(uncached(Output::new(Validated {
+    let session = found.map(CoreSession::from);
+    Ok(uncached(Output::new(SessionValidation {
         valid: session.is_some(),
         session,
     })))

@@ -1,25 +1,34 @@
 //! How IAM is.
 
+use core_domain::access::PublicScope;
 use core_domain::kernel::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Cx, Input, Output};
+use crate::kernel::{Cx, Endpoint, Input, Output, get};
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![
+        get("/health", "health")
+            .summary("How the service is.")
+            .plain(health),
+    ]
+}
 
 /// How the service is: `healthy` or `degraded`; 200 either way.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Health {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct Health {
     status: &'static str,
     checks: Checks,
 }
 
 /// How what it needs is: `ok` or `failed`.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Checks {
     store: &'static str,
 }
 
-pub(super) async fn health(cx: &Cx, _: Input) -> Result<Output<Health>> {
+async fn health(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<Health>> {
     let (status, store) = match cx.app.check_store().await {
         Ok(()) => ("healthy", "ok"),
         Err(_) => ("degraded", "failed"),

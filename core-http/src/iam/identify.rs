@@ -5,13 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::kernel::{Caller, Code, Error, Result};
 use core_domain::port::Mode;
-use core_domain::use_case::iam::authorize;
+use core_domain::use_case::iam::session::authorize_token;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use super::AUTH_ROUTES;
 use super::config::{Iam, invalid_origin};
-use crate::kernel::{App, Identify, known_caller, unknown_caller, was_not_asked};
+use crate::kernel::{App, Identify, default_caller, is_unauthenticated, known_caller};
+
+/// What the paths of the authentication library begin with.
+pub(super) const AUTH_ROUTES: &str = "/api/auth/";
 
 /// Identifies callers by their session, after the ways every service knows.
 #[derive(Debug)]
@@ -22,15 +24,15 @@ impl Identify for IdentifySessions {
     async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
         self.0.refuse_forgery(request)?;
         let known = known_caller(app, request);
-        if let Some(caller) = known.as_ref().filter(|caller| !was_not_asked(caller)) {
+        if let Some(caller) = known.as_ref().filter(|caller| !is_unauthenticated(caller)) {
             return Ok(caller.clone());
         }
-        let nobody = known.unwrap_or_else(|| unknown_caller(app));
+        let nobody = known.unwrap_or_else(|| default_caller(app));
         let Some(token) = self.0.presented_token(&request.headers) else {
             return Ok(nobody);
         };
         let mut uow = app.store.begin(Mode::Read).await?;
-        let found = authorize(uow.as_mut(), &token).await;
+        let found = authorize_token(uow.as_mut(), &token).await;
         uow.rollback().await;
         Ok(found?.map_or(nobody, |authorized| authorized.caller))
     }

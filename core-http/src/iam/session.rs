@@ -1,48 +1,97 @@
-//! The session of the request: looked at, and ended.
+//! The session of the request as better-auth's clients know it: looked at, and ended.
 
 use std::sync::Arc;
 
-use core_domain::kernel::Result;
+use core_domain::access::PublicScope;
+use core_domain::iam::{Session, User};
+use core_domain::kernel::{OrganizationId, Result, SessionId, Stored, Timestamp, UserId};
 use core_domain::port::{Mode, transact};
-use core_domain::use_case::iam as use_case;
+use core_domain::use_case::iam::session;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use super::cookies::{give, take_away, uncached};
-use super::wire::{WireSession, WireUser};
-use crate::kernel::{Cx, Input, Output};
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, post, with};
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        post("/api/auth/sign-out", "signOut")
+            .summary("Ends the session of the request, if it has one.")
+            .errors(ErrorStyle::TopLevelCode)
+            .plain(with(iam, sign_out)),
+        get("/api/auth/get-session", "getSession")
+            .summary("The session of the request and its user; null without one.")
+            .errors(ErrorStyle::TopLevelCode)
+            .plain(with(iam, get_session)),
+    ]
+}
 
 /// The query of a look-up.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct LookUp {
+struct GetSession {
+    /// Only look: the session is not extended.
     disable_refresh: Option<bool>,
 }
 
-/// A session and its user.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct SessionAndUser {
-    session: WireSession,
-    user: WireUser,
+/// A session, for whoever has shown its token.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AuthSession {
+    id: SessionId,
+    token: String,
+    user_id: UserId,
+    expires_at: Timestamp,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    /// Empty when unknown.
+    ip_address: String,
+    /// Empty when unknown.
+    user_agent: String,
+    active_organization_id: Option<OrganizationId>,
 }
 
-pub(super) async fn get_session(
+impl AuthSession {
+    fn new(session: &Session, token: String) -> Self {
+        Self {
+            id: session.id.clone(),
+            token,
+            user_id: session.user_id.clone(),
+            expires_at: session.expires_at,
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+            ip_address: session.ip_address.clone().unwrap_or_default(),
+            user_agent: session.user_agent.clone().unwrap_or_default(),
+            active_organization_id: session.active_organization_id.clone(),
+        }
+    }
+}
+
+/// A session and its user.
+#[derive(Clone, Serialize, JsonSchema)]
+struct SessionAndUser {
+    session: AuthSession,
+    user: User,
+}
+
+async fn get_session(
     cx: &Cx,
     iam: Arc<Iam>,
-    input: Input<(), LookUp>,
+    _: PublicScope,
+    input: Input<(), GetSession>,
 ) -> Result<Output<Option<SessionAndUser>>> {
     let Some(token) = iam.presented_token(&cx.headers) else {
         return Ok(uncached(Output::new(None)));
     };
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let found = use_case::resolve_session(uow.as_mut(), &token).await;
+    let found = session::details_by_token(uow.as_mut(), &token).await;
     uow.rollback().await;
     let Some(mut found) = found? else {
-        extend(cx, &token).await?;
         return Ok(uncached(take_away(&iam, Output::new(None))));
     };
-    let extended = if found.extension_due && !input.query.disable_refresh.unwrap_or(false) {
+    let wanted = !input.query.disable_refresh.unwrap_or(false);
+    let extended = if found.extension_due && wanted {
         extend(cx, &token).await?
     } else {
         None
@@ -52,8 +101,8 @@ pub(super) async fn get_session(
         found.session = session;
     }
     let answer = SessionAndUser {
-        session: WireSession::new(&found.session, token.clone()),
-        user: WireUser::from(&*found.user),
+        session: AuthSession::new(&found.session, token.clone()),
+        user: found.user.into_inner(),
     };
     let output = uncached(Output::new(Some(answer)));
     if is_extended {
@@ -63,29 +112,41 @@ pub(super) async fn get_session(
     }
 }
 
-/// Extends the session of the token if that is due, removes it if it is over.
-pub(super) async fn extend(
-    cx: &Cx,
-    token: &str,
-) -> Result<Option<core_domain::port::Stored<core_domain::iam::Session>>> {
+/// Extends the session of the token if that is due.
+pub(super) async fn extend(cx: &Cx, token: &str) -> Result<Option<Stored<Session>>> {
     transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(async move { use_case::extend_session(uow, token).await })
+        Box::pin(session::extend(uow, token))
     })
     .await
 }
 
 /// The answer to a sign-out.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct SignedOut {
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct SignedOut {
     success: bool,
 }
 
-pub(super) async fn sign_out(cx: &Cx, iam: Arc<Iam>, _: Input) -> Result<Output<SignedOut>> {
-    if let Some(token) = &iam.presented_token(&cx.headers) {
+async fn sign_out(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    _: Input,
+) -> Result<Output<SignedOut>> {
+    if let Some(token) = &iam.presented_token(&cx.headers)
+        && is_known(cx, token).await?
+    {
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(async move { use_case::sign_out(cx, uow, token).await })
+            Box::pin(session::sign_out(cx, &scope, uow, token))
         })
         .await?;
     }
     Ok(take_away(&iam, Output::new(SignedOut { success: true })))
+}
+
+/// A unit that writes is too dear for a token that anybody can make up.
+async fn is_known(cx: &Cx, token: &str) -> Result<bool> {
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let known = session::is_known(uow.as_mut(), token).await;
+    uow.rollback().await;
+    known
 }

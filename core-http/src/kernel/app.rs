@@ -2,30 +2,39 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Clock, Entropy};
-use core_domain::port::{Blobs, Mode, PasswordHasher, Store, StoreError, Wake};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+use core_domain::kernel::{Clock, Entropy, StoreError};
+use core_domain::port::{Blobs, Mode, PasswordHasher, RateLimiter, Store};
+use core_domain::use_case::provisioning::Kinds;
 
-use super::InFlight;
+use super::answer_cipher::AnswerCipher;
+use super::idempotency::InFlight;
+use super::options::ServiceOptions;
+use super::service_key::ServiceKey;
 
 /// The ports and settings the services work with. One value serves all of them.
 #[derive(Clone, Debug)]
 pub struct App {
-    /// Where records are kept.
+    /// Where records are kept. What follows from a commit is announced by the store, see
+    /// [`AnnouncingStore`](core_domain::port::AnnouncingStore).
     pub store: Arc<dyn Store>,
     /// The time outside of units of work.
     pub clock: Arc<dyn Clock>,
     /// Where ids and secrets come from.
     pub entropy: Arc<dyn Entropy>,
-    /// Told after every commit.
-    pub wake: Arc<dyn Wake>,
+    /// The kinds of jobs there are.
+    pub kinds: Arc<Kinds>,
     /// Makes and checks password hashes.
     pub hasher: Arc<dyn PasswordHasher>,
     /// Keeps uploads until a job has used them.
     pub blobs: Arc<dyn Blobs>,
+    /// Counts the requests of clients that reach a service without a gateway; share it with the gateway of the process.
+    pub limiter: Arc<dyn RateLimiter>,
     /// The key of trusted callers. `None`: every call is let in as `Caller::Service` (local development).
     pub service_key: Option<ServiceKey>,
+    /// Encrypts stored answers that hold secrets.
+    pub answer_cipher: AnswerCipher,
+    /// The settings of every service.
+    pub options: ServiceOptions,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.
     pub in_flight: InFlight,
 }
@@ -38,30 +47,5 @@ impl App {
     pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
         self.store.begin(Mode::Auto).await?.now().await?;
         Ok(())
-    }
-}
-
-/// The key of trusted callers, kept as a hash alone.
-#[derive(Clone)]
-pub struct ServiceKey([u8; 32]);
-
-impl ServiceKey {
-    /// Takes the key.
-    #[must_use]
-    pub fn new(key: &str) -> Self {
-        Self(Sha256::digest(key).into())
-    }
-
-    /// Tells whether this is the key, in a time that does not depend on either.
-    #[must_use]
-    pub fn is(&self, presented: &str) -> bool {
-        let presented: [u8; 32] = Sha256::digest(presented).into();
-        self.0.ct_eq(&presented).into()
-    }
-}
-
-impl std::fmt::Debug for ServiceKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ServiceKey(..)")
     }
 }

@@ -1,21 +1,15 @@
 //! Bodies of requests and answers.
 
-use std::time::Duration;
-
 use bytes::{Bytes, BytesMut};
 use core_domain::kernel::{Code, Error, Result};
-use http_body::{Body as _, Frame};
+use http_body::Body as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 
-/// Any error of a body.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use super::body_error::{BodyTimeout, BoxError};
 
-/// The body of every answer, and of requests once inside: boxed, streamed, never buffered by itself.
+/// The body of answers and of requests inside the suite: boxed and streamed.
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
-
-/// The largest body that is no upload: 1 MiB.
-pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A body of these bytes.
 #[must_use]
@@ -34,28 +28,15 @@ pub fn empty_body() -> Body {
 /// Reads a whole body of at most `limit` bytes.
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE` for more; `BAD_REQUEST` when the client broke off.
-pub async fn read_body(body: Body, limit: usize) -> Result<Bytes> {
-    read_frames(body, limit, None).await
-}
-
-/// As [`read_body`], of a client that must not pause longer than this. Needs a tokio runtime with timers.
-///
-/// # Errors
-/// As [`read_body`]; `BAD_REQUEST` when the client paused longer.
-pub async fn read_lively_body(body: Body, limit: usize, pause: Duration) -> Result<Bytes> {
-    read_frames(body, limit, Some(pause)).await
-}
-
-async fn read_frames(mut body: Body, limit: usize, pause: Option<Duration>) -> Result<Bytes> {
+/// `PAYLOAD_TOO_LARGE` for more; `BAD_REQUEST` when the client disconnected or a [`TimedBody`](super::TimedBody) ran out of
+/// time.
+pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
     let mut bytes = BytesMut::new();
-    while let Some(frame) = next_frame(&mut body, pause).await? {
-        let frame = frame.map_err(|_| {
-            Error::refused(Code::BadRequest, "The body could not be read to its end.")
-        })?;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| unreadable(error.as_ref()))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -67,15 +48,15 @@ async fn read_frames(mut body: Body, limit: usize, pause: Option<Duration>) -> R
     Ok(bytes.freeze())
 }
 
-async fn next_frame(
-    body: &mut Body,
-    pause: Option<Duration>,
-) -> Result<Option<Result<Frame<Bytes>, BoxError>>> {
-    let Some(pause) = pause else {
-        return Ok(body.frame().await);
+/// The time-out may be of an outer body, with its error wrapped.
+fn unreadable(error: &(dyn std::error::Error + 'static)) -> Error {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let message = if causes.any(|cause| cause.is::<BodyTimeout>()) {
+        "The body did not arrive in time."
+    } else {
+        "The body could not be read to its end."
     };
-    let frame = tokio::time::timeout(pause, body.frame()).await;
-    frame.map_err(|_| Error::refused(Code::BadRequest, "The body did not arrive in time."))
+    Error::refused(Code::BadRequest, message)
 }
 
 fn too_large(limit: usize) -> Error {

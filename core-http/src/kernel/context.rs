@@ -3,22 +3,20 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use core_domain::kernel::{Code, Context, Error, Result};
-use core_domain::port::{Stored, UnitOfWork};
+use core_domain::kernel::{Code, Context, Error, IfMatch, Result};
 use http::{HeaderMap, Method, StatusCode, header};
-use serde::Serialize;
 
-use super::idempotency::key_of;
-use super::{App, Claim, Output, Reply};
+use super::app::App;
+use super::idempotency::{Claim, key_of};
 
 /// The prefix a gateway in the same process took off the path; same as the header `X-Forwarded-Prefix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedPrefix(pub String);
 
-/// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, uow, ..)` just works.
+/// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, scope, uow, ..)` just works.
 #[derive(Debug)]
 pub struct Cx {
-    /// The use case's context: caller, request, entropy.
+    /// The use case's context: caller, request, entropy, precondition.
     pub domain: Context,
     /// What all services share.
     pub app: Arc<App>,
@@ -30,12 +28,10 @@ pub struct Cx {
     pub query: Option<String>,
     /// All headers of the request.
     pub headers: HeaderMap,
-    /// The idempotency key of this write, if it has one and the caller is known.
-    pub claim: Option<Claim>,
-    /// What identifies the request under its idempotency key; empty for uploads.
-    pub request_hash: String,
+    /// The idempotency key of this write, if the row takes keys and the request has one.
+    pub(super) claim: Option<Claim>,
     /// The first success status of the row.
-    pub(crate) success: StatusCode,
+    pub(super) success: StatusCode,
 }
 
 impl Deref for Cx {
@@ -53,7 +49,7 @@ impl Cx {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The idempotency key of an upload, which keeps keys itself.
+    /// The idempotency key of an upload, whose handler keeps keys itself.
     ///
     /// # Errors
     /// `VALIDATION_ERROR` for a key that is none.
@@ -61,82 +57,75 @@ impl Cx {
         key_of(&self.headers)
     }
 
-    /// Obeys `If-Match`: call it in a `PATCH`, `PUT` or `DELETE` handler with the record as it was read in the unit.
-    ///
-    /// # Errors
-    /// `VERSION_CONFLICT` when the client named another version.
-    pub fn expects<R>(&self, record: &Stored<R>) -> Result<()> {
-        self.expects_tag(&record.version().to_string())
-    }
-
-    /// As [`Cx::expects`], for a tag that is no version.
-    ///
-    /// # Errors
-    /// `VERSION_CONFLICT` when the client named another tag.
-    pub fn expects_tag(&self, tag: &str) -> Result<()> {
-        match self.headers.get(header::IF_MATCH) {
-            Some(wanted) if !lists(wanted.to_str().unwrap_or_default(), tag) => {
-                Err(Error::VersionConflict)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Stores the answer under the idempotency key, in the unit of the change. For `plain` handlers, which
-    /// open their units themselves; does nothing without a key.
-    ///
-    /// # Errors
-    /// `IDEMPOTENCY_IN_PROGRESS` when another process was faster.
-    pub async fn keep<T: Serialize + Sync + 'static>(
-        &self,
-        uow: &mut dyn UnitOfWork,
-        output: &Output<T>,
-    ) -> Result<()> {
-        let Some(claim) = &self.claim else {
-            return Ok(());
-        };
-        let reply = Reply::of(output, self.success)?;
-        claim.keep(uow, &self.request_hash, &reply).await
-    }
-
     /// Tells whether the client already has what carries this tag (`If-None-Match` of a `GET`).
-    pub(crate) fn already_has(&self, tag: &str) -> bool {
+    pub(super) fn already_has(&self, etag: &str) -> bool {
         self.header(header::IF_NONE_MATCH.as_str())
-            .is_some_and(|value| lists(value, tag))
+            .is_some_and(|value| IfMatch::parse(value).includes(etag))
     }
 
-    /// Refuses what the handler cannot answer.
-    pub(crate) fn accepts_json(&self) -> Result<()> {
+    /// Refuses a client that takes none of the content types there are.
+    pub(super) fn ensure_acceptable(&self, content_types: &[&str]) -> Result<()> {
         let Some(accept) = self.header(header::ACCEPT.as_str()) else {
             return Ok(());
         };
-        let fits = accept.split(',').any(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let kind = parts.next().unwrap_or_default();
-            let refused = parts.any(|p| p == "q=0" || p == "q=0.0");
-            let known = [
-                "*/*",
-                "application/*",
-                "application/json",
-                "application/problem+json",
-            ];
-            !refused && known.iter().any(|k| k.eq_ignore_ascii_case(kind))
-        });
-        if fits || accept.trim().is_empty() {
-            Ok(())
-        } else {
-            Err(Error::refused(
-                Code::NotAcceptable,
-                "Answers are application/json.",
-            ))
+        let accepted = |content_type: &&str| accepts(accept, content_type);
+        if accept.trim().is_empty()
+            || content_types.is_empty()
+            || content_types.iter().any(accepted)
+        {
+            return Ok(());
         }
+        Err(Error::refused(
+            Code::NotAcceptable,
+            format!("Answers are {}.", content_types.join(", ")),
+        ))
     }
 }
 
-/// Tells whether a list of entity tags names this one, or anything (`*`).
-fn lists(header: &str, tag: &str) -> bool {
-    header.split(',').map(str::trim).any(|entry| {
-        let entry = entry.strip_prefix("W/").unwrap_or(entry);
-        entry == "*" || entry.trim_matches('"') == tag
+/// Tells whether an `Accept` header takes a content type.
+fn accepts(accept: &str, content_type: &str) -> bool {
+    let essence = content_type
+        .split(';')
+        .next()
+        .unwrap_or(content_type)
+        .trim();
+    let group = essence.split('/').next().unwrap_or(essence);
+    accept.split(',').any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let wanted = parts.next().unwrap_or_default();
+        let refused = parts.any(|part| part == "q=0" || part == "q=0.0");
+        let fits = wanted == "*/*"
+            || wanted.eq_ignore_ascii_case(essence)
+            || wanted.strip_suffix("/*") == Some(group)
+            // An error comes as JSON as well.
+            || (essence == super::reply::JSON && wanted == "application/problem+json");
+        fits && !refused
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_accept_header_takes_a_type_its_group_or_everything() {
+        let json = super::super::reply::JSON;
+        for good in [
+            "*/*",
+            "application/*",
+            "application/json",
+            "text/html, */*;q=0.1",
+        ] {
+            assert!(accepts(good, json), "{good}");
+        }
+        for bad in [
+            "text/html",
+            "application/json;q=0",
+            "image/*",
+            "application",
+        ] {
+            assert!(!accepts(bad, json), "{bad}");
+        }
+        assert!(accepts("text/html", "text/html; charset=utf-8"));
+    }
 }

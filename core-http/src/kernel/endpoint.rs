@@ -1,215 +1,107 @@
-//! The typed row of the endpoint table: everything there is to know about a route, in one place.
+//! A row with its handler: what the endpoint layer serves.
 
 use std::sync::Arc;
 
-use core_domain::kernel::Code;
-use core_domain::port::Mode;
+use core_domain::access::Requirement;
+use core_domain::gateway::RateClass;
+use core_domain::kernel::Result;
+use core_domain::port::{Mode, UnitOfWork};
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::check::Checker;
-use super::handler::{Handler, plain_run, unit_run, upload_run};
-use super::parse::is_unit;
-use super::{
-    Access, ErrorStyle, PathParams, PlainHandler, RawInput, Reply, UnitHandler, UploadHandler,
-};
+use super::answer::Answer;
+use super::body::Body;
+use super::context::Cx;
+use super::handler::{PlainHandler, UnitHandler, UploadHandler};
+use super::input::{Input, PathParams, RawInput};
+use super::long_poll::WaitQuery;
+use super::parse::Parsed;
+use super::reply::Reply;
+use super::row::Row;
+use super::scope::{CallerScope, OpenScope};
+use super::service_error::ServiceError;
+use super::shapes::Shapes;
 
-/// The content type of bytes nothing is known of.
-const ANY_BYTES: &str = "application/octet-stream";
+type UnitRun = dyn for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Seen>>
+    + Send
+    + Sync;
+type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
+type UploadRun =
+    dyn for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
 
-/// Writes the schema of a type into a generator.
-pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
-
-/// What a row takes and gives.
-#[derive(Debug, Default)]
-pub(super) struct Shapes {
-    pub(super) params: usize,
-    pub(super) query: Option<Checker>,
-    pub(super) body: Option<Checker>,
-    pub(super) describe_body: Option<Describe>,
-    pub(super) describe_reply: Option<Describe>,
-    /// Why a schema could not be compiled.
-    pub(super) broken: Option<String>,
+/// What a handler in a unit answered, and whether a request that waits has seen what it waits for.
+pub(super) struct Seen {
+    pub(super) reply: Reply,
+    pub(super) ended: bool,
 }
 
-impl Shapes {
-    fn of<P: PathParams, Q: JsonSchema + 'static>() -> Self {
-        let mut shapes = Self {
-            params: P::COUNT,
-            ..Self::default()
-        };
-        shapes.query = shapes.compiled::<Q>();
-        shapes
-    }
-
-    fn with_body<B: JsonSchema + 'static>(mut self) -> Self {
-        self.body = self.compiled::<B>();
-        self.describe_body = described::<B>();
-        self
-    }
-
-    fn with_reply<T: JsonSchema + 'static>(mut self) -> Self {
-        self.describe_reply = described::<T>();
-        self
-    }
-
-    fn compiled<T: JsonSchema + 'static>(&mut self) -> Option<Checker> {
-        if is_unit::<T>() {
-            return None;
-        }
-        match Checker::of::<T>() {
-            Ok(checker) => Some(checker),
-            Err(why) => {
-                self.broken = Some(why);
-                None
-            }
-        }
-    }
+/// What a row does, its types forgotten.
+#[derive(Clone)]
+pub(super) enum Handler {
+    Unit(Mode, Arc<UnitRun>),
+    Waits(Arc<UnitRun>),
+    Plain(Arc<PlainRun>),
+    Upload(Arc<UploadRun>),
 }
 
-fn described<T: JsonSchema + 'static>() -> Option<Describe> {
-    if is_unit::<T>() {
-        None
-    } else {
-        Some(|generator| generator.subschema_for::<T>())
-    }
+// These tell the compiler that the closures hold for every lifetime.
+fn unit_run<F>(run: F) -> Arc<UnitRun>
+where
+    F: for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Seen>>
+        + Send
+        + Sync
+        + 'static,
+{
+    Arc::new(run)
 }
 
-/// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
-/// end with [`Row::reads`], [`Row::writes`], [`Row::plain`] or [`Row::uploads`].
-#[derive(Clone, Debug)]
-pub struct Row {
-    pub(super) method: Method,
-    pub(super) path: &'static str,
-    pub(super) aliases: Vec<&'static str>,
-    pub(super) operation: &'static str,
-    pub(super) summary: &'static str,
-    pub(super) access: Access,
-    pub(super) success: Vec<StatusCode>,
-    pub(super) refuses: Vec<Code>,
-    pub(super) style: ErrorStyle,
-    pub(super) takes_forms: bool,
-    pub(super) takes: Vec<&'static str>,
-    pub(super) headers: Vec<(&'static str, Value)>,
+fn plain_run<F>(run: F) -> Arc<PlainRun>
+where
+    F: for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
+{
+    Arc::new(run)
 }
 
-macro_rules! methods {
-    ($($name:ident $method:ident $text:literal),+) => {$(
-        #[doc = concat!("A `", $text, "` row: the documented path, and the operation id of OpenAPI.")]
-        #[must_use]
-        pub fn $name(path: &'static str, operation: &'static str) -> Row {
-            Row::new(Method::$method, path, operation)
-        }
-    )+};
+fn upload_run<F>(run: F) -> Arc<UploadRun>
+where
+    F: for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
+{
+    Arc::new(run)
 }
-methods!(get GET "GET", post POST "POST", put PUT "PUT", patch PATCH "PATCH", delete DELETE "DELETE");
+
+/// A query or body of a request.
+pub trait Shape: DeserializeOwned + JsonSchema + Send + Sync + 'static {}
+
+impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> Shape for T {}
 
 impl Row {
-    fn new(method: Method, path: &'static str, operation: &'static str) -> Self {
-        Self {
-            method,
-            path,
-            aliases: Vec::new(),
-            operation,
-            summary: "",
-            access: Access::Signed,
-            success: vec![StatusCode::OK],
-            refuses: Vec::new(),
-            style: ErrorStyle::Envelope,
-            takes_forms: false,
-            takes: vec![ANY_BYTES],
-            headers: Vec::new(),
-        }
-    }
-
-    /// Says in a sentence what the route does.
-    #[must_use]
-    pub fn summary(mut self, summary: &'static str) -> Self {
-        self.summary = summary;
-        self
-    }
-
-    /// Opens the route to a class of callers; `Signed` when not said.
-    #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// Answers another documented path as well.
-    #[must_use]
-    pub fn alias(mut self, path: &'static str) -> Self {
-        self.aliases.push(path);
-        self
-    }
-
-    /// The statuses of success; the first one unless the handler says otherwise. 200 when not said.
-    #[must_use]
-    pub fn success(mut self, statuses: &[StatusCode]) -> Self {
-        self.success = statuses.to_vec();
-        self
-    }
-
-    /// The codes it can refuse with, besides those every route may answer.
-    #[must_use]
-    pub fn refuses(mut self, codes: &[Code]) -> Self {
-        self.refuses = codes.to_vec();
-        self
-    }
-
-    /// Wraps errors differently.
-    #[must_use]
-    pub fn errors(mut self, style: ErrorStyle) -> Self {
-        self.style = style;
-        self
-    }
-
-    /// Takes `application/x-www-form-urlencoded` bodies too; who sends one gets errors as RFC 6749 wants them.
-    #[must_use]
-    pub fn takes_forms(mut self) -> Self {
-        self.takes_forms = true;
-        self
-    }
-
-    /// The content types of bodies a row of uploads takes.
-    #[must_use]
-    pub fn takes(mut self, content_types: &[&'static str]) -> Self {
-        self.takes = content_types.to_vec();
-        self
-    }
-
-    /// Describes a header the handler reads, by its schema.
-    #[must_use]
-    pub fn header(mut self, name: &'static str, schema: Value) -> Self {
-        self.headers.push((name, schema));
-        self
-    }
-
     /// Ends the row with a handler that reads: its unit sees one state of the store and is dropped afterwards.
     #[must_use]
-    pub fn reads<P, Q, B, T, H>(self, handler: H) -> Endpoint
+    pub fn reads<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
+        S: OpenScope<Input<P, Q, B>>,
         P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: DeserializeOwned + JsonSchema + Send + 'static,
-        T: Serialize + JsonSchema + Send + Sync + 'static,
-        H: for<'a> UnitHandler<'a, P, Q, B, T>,
+        Q: Shape,
+        B: Shape,
+        A: Answer,
+        H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
     {
         self.in_unit(Mode::Read, handler)
     }
 
-    /// As [`Self::reads`], for a handler that asks the store one question: no transaction is opened for it.
+    /// As [`Self::reads`], for a handler that asks the store one question or two that need not agree: no transaction is
+    /// opened for it.
     #[must_use]
-    pub fn reads_once<P, Q, B, T, H>(self, handler: H) -> Endpoint
+    pub fn reads_once<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
+        S: OpenScope<Input<P, Q, B>>,
         P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: DeserializeOwned + JsonSchema + Send + 'static,
-        T: Serialize + JsonSchema + Send + Sync + 'static,
-        H: for<'a> UnitHandler<'a, P, Q, B, T>,
+        Q: Shape,
+        B: Shape,
+        A: Answer,
+        H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
     {
         self.in_unit(Mode::Auto, handler)
     }
@@ -217,94 +109,133 @@ impl Row {
     /// Ends the row with a handler that writes: change, audit, idempotent answer and outbox are one commit. The handler
     /// is run again when the unit lost a race, so it must have no effect outside it.
     #[must_use]
-    pub fn writes<P, Q, B, T, H>(self, handler: H) -> Endpoint
+    pub fn writes<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
+        S: OpenScope<Input<P, Q, B>>,
         P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: DeserializeOwned + JsonSchema + Send + 'static,
-        T: Serialize + JsonSchema + Send + Sync + 'static,
-        H: for<'a> UnitHandler<'a, P, Q, B, T>,
+        Q: Shape,
+        B: Shape,
+        A: Answer,
+        H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
     {
         self.in_unit(Mode::Write, handler)
     }
 
-    fn in_unit<P, Q, B, T, H>(self, mode: Mode, handler: H) -> Endpoint
+    /// Ends the row with a handler that reads, in a unit of its own each time, until what it saw has `ended` or the time
+    /// that the query's `wait` allows is up.
+    #[must_use]
+    pub fn waits<S, P, B, A, H>(self, handler: H, ended: fn(&A) -> bool) -> Endpoint
     where
+        S: OpenScope<Input<P, WaitQuery, B>>,
         P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: DeserializeOwned + JsonSchema + Send + 'static,
-        T: Serialize + JsonSchema + Send + Sync + 'static,
-        H: for<'a> UnitHandler<'a, P, Q, B, T>,
+        B: Shape,
+        A: Answer,
+        H: for<'a> UnitHandler<'a, S, P, WaitQuery, B, A>,
     {
-        let handler = Arc::new(handler);
-        let run = unit_run(move |cx, uow, parsed| {
-            let handler = Arc::clone(&handler);
-            Box::pin(async move {
-                let output = handler.call(cx, uow, parsed.input()?).await?;
-                Reply::of(&output, cx.success)
-            })
-        });
-        let shapes = Shapes::of::<P, Q>().with_body::<B>().with_reply::<T>();
-        Endpoint::new(self, shapes, Handler::Unit(mode, run))
+        let run = run_in_unit(handler, ended);
+        Endpoint::new::<P, WaitQuery, B, A>(self, S::REQUIREMENT, Handler::Waits(run))
+    }
+
+    fn in_unit<S, P, Q, B, A, H>(self, mode: Mode, handler: H) -> Endpoint
+    where
+        S: OpenScope<Input<P, Q, B>>,
+        P: PathParams,
+        Q: Shape,
+        B: Shape,
+        A: Answer,
+        H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
+    {
+        let run = run_in_unit(handler, |_| true);
+        Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Unit(mode, run))
     }
 
     /// Ends the row with a handler that is given no unit, because it does slow work first (hashing, calls outside). It
-    /// opens its units with [`core_domain::port::transact`] on `cx.app.store` and calls [`Cx::keep`](super::Cx::keep) in the last one.
+    /// opens its units with [`core_domain::port::transact`] on `cx.app.store`. Such a row takes no idempotency keys.
     #[must_use]
-    pub fn plain<P, Q, B, T, H>(self, handler: H) -> Endpoint
+    pub fn plain<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
+        S: CallerScope,
         P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        B: DeserializeOwned + JsonSchema + Send + 'static,
-        T: Serialize + JsonSchema + Send + Sync + 'static,
-        H: for<'a> PlainHandler<'a, P, Q, B, T>,
+        Q: Shape,
+        B: Shape,
+        A: Answer,
+        H: for<'a> PlainHandler<'a, S, P, Q, B, A>,
     {
         let handler = Arc::new(handler);
         let run = plain_run(move |cx, parsed| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let output = handler.call(cx, parsed.input()?).await?;
-                Reply::of(&output, cx.success)
+                let scope = S::open(cx)?;
+                let answer = handler.call(cx, scope, parsed.input()?).await?;
+                answer.reply(cx.success)
             })
         });
-        let shapes = Shapes::of::<P, Q>().with_body::<B>().with_reply::<T>();
-        Endpoint::new(self, shapes, Handler::Plain(run))
+        Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Plain(run))
     }
 
-    /// Ends the row with a handler of uploads: the body comes unread. The handler keeps idempotency keys itself, see
-    /// [`Cx::idempotency_key`](super::Cx::idempotency_key), and wakes the workers.
+    /// Ends the row with a handler of uploads: the body comes unread, once the caller was let in. The handler keeps
+    /// idempotency keys itself, see [`Cx::idempotency_key`]. A scope that must still hold when the handler writes is
+    /// opened again in the unit of the write.
     #[must_use]
-    pub fn uploads<P, Q, T, H>(self, handler: H) -> Endpoint
+    pub fn uploads<S, P, Q, A, H>(self, handler: H) -> Endpoint
     where
+        S: OpenScope<Input<P, Q>>,
         P: PathParams,
-        Q: DeserializeOwned + JsonSchema + Send + 'static,
-        T: Serialize + JsonSchema + Send + Sync + 'static,
-        H: for<'a> UploadHandler<'a, P, Q, T>,
+        Q: Shape,
+        A: Answer,
+        H: for<'a> UploadHandler<'a, S, P, Q, A>,
     {
         let handler = Arc::new(handler);
         let run = upload_run(move |cx, parsed, body| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                cx.accepts_json()?;
+                let input: Input<P, Q> = parsed.input()?;
+                let mut uow = cx.app.store.begin(Mode::Read).await?;
+                let scope = S::open(cx, uow.as_mut(), &input).await;
+                uow.rollback().await;
                 let input = RawInput {
-                    path: parsed.path()?,
-                    query: parsed.query()?,
+                    path: input.path,
+                    query: input.query,
                     body,
                 };
-                let output = handler.call(cx, input).await?;
-                Reply::of(&output, cx.success)
+                let answer = handler.call(cx, scope?, input).await?;
+                answer.reply(cx.success)
             })
         });
-        let shapes = Shapes::of::<P, Q>().with_reply::<T>();
-        Endpoint::new(self, shapes, Handler::Upload(run))
+        Endpoint::new::<P, Q, (), A>(self, S::REQUIREMENT, Handler::Upload(run))
     }
+}
+
+fn run_in_unit<S, P, Q, B, A, H>(handler: H, ended: fn(&A) -> bool) -> Arc<UnitRun>
+where
+    S: OpenScope<Input<P, Q, B>>,
+    P: PathParams,
+    Q: Shape,
+    B: Shape,
+    A: Answer,
+    H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
+{
+    let handler = Arc::new(handler);
+    unit_run(move |cx, uow, parsed| {
+        let handler = Arc::clone(&handler);
+        Box::pin(async move {
+            let input: Input<P, Q, B> = parsed.input()?;
+            let scope = S::open(cx, uow, &input).await?;
+            let answer = handler.call(cx, scope, uow, input).await?;
+            Ok(Seen {
+                ended: ended(&answer),
+                reply: answer.reply(cx.success)?,
+            })
+        })
+    })
 }
 
 /// A row of the endpoint table, whole.
 pub struct Endpoint {
     pub(super) row: Row,
-    pub(super) shapes: Shapes,
+    shapes: std::result::Result<Shapes, String>,
     pub(super) handler: Handler,
+    requirement: Requirement,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -315,11 +246,27 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
+/// Rows of one tag of OpenAPI.
+#[must_use]
+pub fn tagged(tag: &'static str, mut rows: Vec<Endpoint>) -> Vec<Endpoint> {
+    for endpoint in &mut rows {
+        endpoint.row.tag = tag;
+    }
+    rows
+}
+
 impl Endpoint {
-    fn new(row: Row, shapes: Shapes, handler: Handler) -> Self {
+    fn new<P, Q, B, A>(row: Row, requirement: Requirement, handler: Handler) -> Self
+    where
+        P: PathParams,
+        Q: Shape,
+        B: Shape,
+        A: Answer,
+    {
         Self {
             row,
-            shapes,
+            requirement,
+            shapes: Shapes::of::<P, Q, B, A>(),
             handler,
         }
     }
@@ -347,10 +294,16 @@ impl Endpoint {
         self.row.operation
     }
 
-    /// Who may call it.
+    /// What is demanded of the caller.
     #[must_use]
-    pub fn access(&self) -> Access {
-        self.row.access
+    pub const fn requirement(&self) -> Requirement {
+        self.requirement
+    }
+
+    /// The class by which the requests of a client are limited.
+    #[must_use]
+    pub fn rate_class(&self) -> RateClass {
+        self.row.rate
     }
 
     /// The statuses of success.
@@ -359,10 +312,44 @@ impl Endpoint {
         &self.row.success
     }
 
+    /// Tells whether the row obeys `If-Match`.
+    #[must_use]
+    pub const fn obeys_if_match(&self) -> bool {
+        self.row.if_match
+    }
+
     /// Tells whether the row takes its body unread.
     #[must_use]
     pub fn takes_uploads(&self) -> bool {
         matches!(self.handler, Handler::Upload(_))
+    }
+
+    /// Tells whether the row stores its answer under the `Idempotency-Key` of a request: writes do whose callers are
+    /// known.
+    #[must_use]
+    pub fn takes_idempotency_keys(&self) -> bool {
+        let writes = matches!(self.handler, Handler::Unit(Mode::Write, _));
+        writes && self.row.method != Method::GET && self.requirement != Requirement::Public
+    }
+
+    /// The content types of its answer.
+    pub(super) fn content_types(&self) -> Vec<&'static str> {
+        let known = self
+            .shapes
+            .as_ref()
+            .ok()
+            .and_then(|s| s.answer.content_type);
+        let known = known.into_iter().chain(self.row.produces.iter().copied());
+        known.collect()
+    }
+
+    /// What the row takes and gives.
+    ///
+    /// # Errors
+    /// [`ServiceError::Schema`] when one of its schemas cannot be compiled.
+    pub(super) fn shapes(&self) -> std::result::Result<&Shapes, ServiceError> {
+        let broken = |why: &String| ServiceError::Schema(self.row.operation, why.clone());
+        self.shapes.as_ref().map_err(broken)
     }
 
     /// The first success status.

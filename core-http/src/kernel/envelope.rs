@@ -4,7 +4,9 @@ use core_domain::kernel::{Code, Error};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use super::{Body, better_auth, bytes_body, status_of};
+use super::better_auth;
+use super::body::{Body, bytes_body};
+use super::status::status_of;
 
 /// What better-auth's clients read instead of `Retry-After`.
 const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-retry-after");
@@ -27,11 +29,7 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
     if status.is_server_error() {
         tracing::error!(request_id, code = code.as_str(), cause = ?error, "request failed");
     }
-    let message = if matches!(error, Error::Store(_)) {
-        store_message(code).to_owned()
-    } else {
-        error.to_string()
-    };
+    let message = message_of(error);
     let (code, message) = match style {
         ErrorStyle::TopLevelCode => better_auth::spoken(error, code, message),
         ErrorStyle::Envelope => (code, message),
@@ -58,9 +56,9 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
     response
 }
 
-/// The body of a refusal that is kept for its idempotency key.
-pub(super) fn kept_body(error: &Error, request_id: &str) -> String {
-    let (message, details) = (error.to_string(), error.details());
+/// The body of a refusal that is stored under its idempotency key.
+pub(super) fn stored_body(error: &Error, request_id: &str) -> String {
+    let (message, details) = (message_of(error), error.details());
     let style = ErrorStyle::Envelope;
     body(error.code(), &message, request_id, &details, style).to_string()
 }
@@ -77,6 +75,13 @@ fn body(code: Code, message: &str, request_id: &str, details: &Value, style: Err
         body["message"] = message.into();
     }
     body
+}
+
+fn message_of(error: &Error) -> String {
+    match error {
+        Error::Store(_) => store_message(error.code()).to_owned(),
+        error => error.to_string(),
+    }
 }
 
 const fn store_message(code: Code) -> &'static str {

@@ -1,122 +1,86 @@
-//! Handlers: functions of a few forms, and what is left of them when their types are forgotten.
-
-use std::sync::Arc;
+//! Handlers: functions of a few forms.
 
 use core_domain::kernel::Result;
-use core_domain::port::{Mode, UnitOfWork};
-use futures_util::future::BoxFuture;
+use core_domain::port::UnitOfWork;
 
-use super::parse::Parsed;
-use super::{Body, Cx, Input, Output, RawInput, Reply};
+use super::answer::Answer;
+use super::context::Cx;
+use super::input::{Input, RawInput};
 
-/// A handler in a unit of work: `async fn(&Cx, &mut dyn UnitOfWork, Input<P, Q, B>) -> Result<Output<T>>`.
-pub trait UnitHandler<'a, P, Q, B, T>: Send + Sync + 'static {
+/// A handler in a unit of work: `async fn(&Cx, Scope, &mut dyn UnitOfWork, Input<P, Q, B>) -> Result<Answer>`.
+pub trait UnitHandler<'a, S, P, Q, B, A>: Send + Sync + 'static {
     /// What the function answers.
-    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
+    type Future: Future<Output = Result<A>> + Send + 'a;
 
     /// Calls the function.
     fn call(
         &self,
         cx: &'a Cx,
+        scope: S,
         uow: &'a mut (dyn UnitOfWork + 'a),
         input: Input<P, Q, B>,
-    ) -> Self::Answer;
+    ) -> Self::Future;
 }
 
-impl<'a, F, A, P, Q, B, T> UnitHandler<'a, P, Q, B, T> for F
+impl<'a, H, F, S, P, Q, B, A> UnitHandler<'a, S, P, Q, B, A> for H
 where
-    F: Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), Input<P, Q, B>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Output<T>>> + Send + 'a,
+    H: Fn(&'a Cx, S, &'a mut (dyn UnitOfWork + 'a), Input<P, Q, B>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<A>> + Send + 'a,
+    A: Answer,
 {
-    type Answer = A;
+    type Future = F;
 
-    fn call(&self, cx: &'a Cx, uow: &'a mut (dyn UnitOfWork + 'a), input: Input<P, Q, B>) -> A {
-        self(cx, uow, input)
+    fn call(
+        &self,
+        cx: &'a Cx,
+        scope: S,
+        uow: &'a mut (dyn UnitOfWork + 'a),
+        input: Input<P, Q, B>,
+    ) -> F {
+        self(cx, scope, uow, input)
     }
 }
 
-/// A handler that opens its units itself: `async fn(&Cx, Input<P, Q, B>) -> Result<Output<T>>`.
-pub trait PlainHandler<'a, P, Q, B, T>: Send + Sync + 'static {
+/// A handler that opens its units itself: `async fn(&Cx, Scope, Input<P, Q, B>) -> Result<Answer>`.
+pub trait PlainHandler<'a, S, P, Q, B, A>: Send + Sync + 'static {
     /// What the function answers.
-    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
+    type Future: Future<Output = Result<A>> + Send + 'a;
 
     /// Calls the function.
-    fn call(&self, cx: &'a Cx, input: Input<P, Q, B>) -> Self::Answer;
+    fn call(&self, cx: &'a Cx, scope: S, input: Input<P, Q, B>) -> Self::Future;
 }
 
-impl<'a, F, A, P, Q, B, T> PlainHandler<'a, P, Q, B, T> for F
+impl<'a, H, F, S, P, Q, B, A> PlainHandler<'a, S, P, Q, B, A> for H
 where
-    F: Fn(&'a Cx, Input<P, Q, B>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Output<T>>> + Send + 'a,
+    H: Fn(&'a Cx, S, Input<P, Q, B>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<A>> + Send + 'a,
+    A: Answer,
 {
-    type Answer = A;
+    type Future = F;
 
-    fn call(&self, cx: &'a Cx, input: Input<P, Q, B>) -> A {
-        self(cx, input)
+    fn call(&self, cx: &'a Cx, scope: S, input: Input<P, Q, B>) -> F {
+        self(cx, scope, input)
     }
 }
 
-/// A handler of uploads: `async fn(&Cx, RawInput<P, Q>) -> Result<Output<T>>`.
-pub trait UploadHandler<'a, P, Q, T>: Send + Sync + 'static {
+/// A handler of uploads: `async fn(&Cx, Scope, RawInput<P, Q>) -> Result<Answer>`.
+pub trait UploadHandler<'a, S, P, Q, A>: Send + Sync + 'static {
     /// What the function answers.
-    type Answer: Future<Output = Result<Output<T>>> + Send + 'a;
+    type Future: Future<Output = Result<A>> + Send + 'a;
 
     /// Calls the function.
-    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> Self::Answer;
+    fn call(&self, cx: &'a Cx, scope: S, input: RawInput<P, Q>) -> Self::Future;
 }
 
-impl<'a, F, A, P, Q, T> UploadHandler<'a, P, Q, T> for F
+impl<'a, H, F, S, P, Q, A> UploadHandler<'a, S, P, Q, A> for H
 where
-    F: Fn(&'a Cx, RawInput<P, Q>) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Output<T>>> + Send + 'a,
+    H: Fn(&'a Cx, S, RawInput<P, Q>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<A>> + Send + 'a,
+    A: Answer,
 {
-    type Answer = A;
+    type Future = F;
 
-    fn call(&self, cx: &'a Cx, input: RawInput<P, Q>) -> A {
-        self(cx, input)
+    fn call(&self, cx: &'a Cx, scope: S, input: RawInput<P, Q>) -> F {
+        self(cx, scope, input)
     }
-}
-
-type UnitRun = dyn for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Reply>>
-    + Send
-    + Sync;
-type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
-type UploadRun =
-    dyn for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
-
-/// What a row does, its types forgotten.
-#[derive(Clone)]
-pub(super) enum Handler {
-    Unit(Mode, Arc<UnitRun>),
-    Plain(Arc<PlainRun>),
-    Upload(Arc<UploadRun>),
-}
-
-// These tell the compiler that the closures hold for every lifetime.
-pub(super) fn unit_run<F>(run: F) -> Arc<UnitRun>
-where
-    F: for<'a> Fn(
-            &'a Cx,
-            &'a mut (dyn UnitOfWork + 'a),
-            &'a Parsed,
-        ) -> BoxFuture<'a, Result<Reply>>
-        + Send
-        + Sync
-        + 'static,
-{
-    Arc::new(run)
-}
-
-pub(super) fn plain_run<F>(run: F) -> Arc<PlainRun>
-where
-    F: for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
-{
-    Arc::new(run)
-}
-
-pub(super) fn upload_run<F>(run: F) -> Arc<UploadRun>
-where
-    F: for<'a> Fn(&'a Cx, &'a Parsed, Body) -> BoxFuture<'a, Result<Reply>> + Send + Sync + 'static,
-{
-    Arc::new(run)
 }

@@ -19,6 +19,9 @@ pub(crate) const OPERATOR: &str = "x-core-operator";
 /// The client's address as the gateway knows it.
 pub(crate) const CLIENT_IP: &str = "x-core-client-ip";
 
+/// The service key of a gateway, in a request that carries the client's own credential or none.
+pub(crate) const SERVICE_KEY: &str = "x-core-service-key";
+
 /// The request id as the gateway tells it to a service.
 pub(crate) const CORE_REQUEST_ID: &str = "x-core-request-id";
 

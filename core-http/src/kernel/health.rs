@@ -1,13 +1,20 @@
 //! The paths every service answers by itself.
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde_json::json;
 
-use super::{App, Reply};
+use super::answer::reply;
+use super::app::App;
+use super::reply::{Content, Reply};
 
 /// Tells whether the path is one that every service answers.
 pub(super) fn is_path(path: &str) -> bool {
     matches!(path, "/health" | "/livez" | "/readyz" | "/openapi.json")
+}
+
+/// Tells whether the path asks how the service is, which may be asked at any rate.
+pub(super) fn is_probe(path: &str) -> bool {
+    matches!(path, "/health" | "/livez" | "/readyz")
 }
 
 /// The answer to `/health`, `/livez` and `/readyz`; `None` for another path.
@@ -33,10 +40,5 @@ pub(super) async fn answer(app: &App, service: &str, path: &str) -> Option<Reply
         }
         _ => return None,
     };
-    Some(Reply {
-        status,
-        body: Some(body.to_string()),
-        headers: HeaderMap::new(),
-        tag: None,
-    })
+    Some(reply(status, Content::Json(body.to_string())))
 }

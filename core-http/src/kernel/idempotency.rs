@@ -1,18 +1,24 @@
 //! `Idempotency-Key`: a write that is sent twice happens once, and both get the same answer.
 //!
-//! A key belongs to its caller, method and path. The answer is a row in the very unit of work of the change; who sends
-//! the same key while the first request still runs is asked to wait.
+//! A key belongs to its caller, service, method and path. The answer is a row in the very unit of work of the change; who
+//! sends the same key while the first request still runs is asked to wait.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use core_domain::kernel::{Caller, Code, Error, Result, hex};
-use core_domain::port::{StoreError, UnitOfWork};
+use core_domain::port::UnitOfWork;
 use core_domain::shared::{IdempotencyKey, KEPT_FOR};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use core_domain::use_case::shared::{find_answer, store_answer};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-use super::{Reply, header_names};
+use super::answer_cipher::AnswerCipher;
+use super::header_names;
+use super::reply::{Content, Reply};
+
+/// What a key must look like.
+pub(crate) const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 
 const HEADER: &str = "idempotency-key";
 
@@ -20,102 +26,190 @@ const HEADER: &str = "idempotency-key";
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Mutex<HashSet<String>>>);
 
+/// Whose a key is and what it is for.
+pub(super) struct KeyScope<'a> {
+    pub(super) service: &'static str,
+    pub(super) caller: &'a Caller,
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+}
+
+impl KeyScope<'_> {
+    /// The id of a key in this scope.
+    fn id_of(&self, key: &str) -> String {
+        let caller = self.caller;
+        let organization = caller.membership().map(|own| own.organization_id.as_str());
+        let vouched_by = match caller {
+            Caller::User { service, .. } => service.as_deref(),
+            _ => None,
+        };
+        hash(&[
+            self.service,
+            caller.kind(),
+            caller.actor_id(),
+            organization.unwrap_or_default(),
+            vouched_by.unwrap_or_default(),
+            self.method.as_str(),
+            self.path,
+            key,
+        ])
+    }
+}
+
 /// The right to run the write of one key; given back when dropped.
 #[derive(Debug)]
-pub struct Claim {
+pub(super) struct Claim {
     id: String,
+    /// What identifies the request under its key.
+    request_hash: String,
+    /// Set where stored answers hold secrets.
+    cipher: Option<AnswerCipher>,
     running: InFlight,
 }
 
+/// An answer as it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct StoredAnswer {
+    status: StatusCode,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
 impl Claim {
-    /// Claims the key of a request; `None` when it has none, or nobody is known to whom it could belong.
+    /// Claims the key of a request. `request` is its query string and the canonical JSON of its body.
     ///
     /// # Errors
-    /// `VALIDATION_ERROR` for a key that is none, `IDEMPOTENCY_IN_PROGRESS` when its first request still runs.
+    /// `IDEMPOTENCY_IN_PROGRESS` when the key's first request still runs.
     pub(super) fn of(
         running: &InFlight,
-        caller: &Caller,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
-    ) -> Result<Option<Self>> {
-        let Some(key) = key_of(headers)? else {
-            return Ok(None);
-        };
-        if matches!(caller, Caller::Anonymous) {
-            return Ok(None);
-        }
-        let id = hash(&[caller.kind(), caller.actor_id(), method.as_str(), path, key]);
+        scope: &KeyScope<'_>,
+        key: &str,
+        request: &[&str],
+        cipher: Option<AnswerCipher>,
+    ) -> Result<Self> {
+        let id = scope.id_of(key);
         let mut keys = running.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !keys.insert(id.clone()) {
             return Err(in_progress());
         }
-        Ok(Some(Self {
+        Ok(Self {
             id,
+            request_hash: hash(request),
+            cipher,
             running: running.clone(),
-        }))
+        })
     }
 
-    /// The answer this key already has. `request` identifies what was asked: see [`Claim::request_hash`].
+    /// The answer this key already has.
     ///
     /// # Errors
     /// `IDEMPOTENCY_KEY_REUSED` when it was given to another request.
-    pub async fn seen(&self, uow: &mut dyn UnitOfWork, request: &str) -> Result<Option<Reply>> {
-        let now = uow.now().await?;
-        let Some(row) = uow.idempotency_keys().get(&self.id).await? else {
+    pub(super) async fn find(&self, uow: &mut dyn UnitOfWork) -> Result<Option<Reply>> {
+        let Some(stored) = find_answer(uow, &self.id).await? else {
             return Ok(None);
         };
-        if row.expires_at <= now {
-            return Ok(None);
-        }
-        if row.request_hash != request {
+        if stored.request_hash != self.request_hash {
             return Err(Error::refused(
                 Code::IdempotencyKeyReused,
                 "This idempotency key was used with another request.",
             ));
         }
-        let status = u16::try_from(row.status)
-            .ok()
-            .and_then(|status| StatusCode::from_u16(status).ok())
-            .ok_or_else(|| Error::Internal(format!("stored status {} is none", row.status)))?;
-        let mut headers = HeaderMap::new();
-        headers.insert(header_names::REPLAYED, HeaderValue::from_static("true"));
-        Ok(Some(Reply {
-            status,
-            body: (!row.body.is_empty()).then(|| row.body.clone()),
-            headers,
-            tag: None,
-        }))
+        self.read(&stored).map(Some)
+    }
+
+    /// The answer as it will be stored.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` for an answer that cannot be stored.
+    pub(super) fn record(&self, reply: &Reply) -> Result<StoredAnswer> {
+        Ok(StoredAnswer {
+            status: reply.status,
+            headers: stored_headers(reply),
+            body: self.sealed(reply)?,
+        })
     }
 
     /// Stores the answer in the unit of the change.
     ///
     /// # Errors
-    /// `IDEMPOTENCY_IN_PROGRESS` when another process was faster.
-    pub async fn keep(&self, uow: &mut dyn UnitOfWork, request: &str, reply: &Reply) -> Result<()> {
-        let now = uow.now().await?;
-        if let Some(expired) = uow.idempotency_keys().get(&self.id).await? {
-            uow.idempotency_keys().remove(&expired).await?;
-        }
-        let row = IdempotencyKey {
-            id: self.id.clone(),
-            request_hash: request.to_owned(),
-            status: i64::from(reply.status.as_u16()),
-            body: reply.body.clone().unwrap_or_default(),
-            created_at: now,
-            expires_at: now.plus(KEPT_FOR),
-        };
-        match uow.idempotency_keys().insert(row).await {
-            Ok(_) => Ok(()),
-            Err(StoreError::Conflict { .. }) => Err(in_progress()),
-            Err(error) => Err(error.into()),
+    /// `IDEMPOTENCY_IN_PROGRESS` when another process has answered the key in the meantime: the change is not made twice.
+    pub(super) async fn store(&self, uow: &mut dyn UnitOfWork, answer: StoredAnswer) -> Result<()> {
+        if self.store_unless_known(uow, answer).await? {
+            Ok(())
+        } else {
+            Err(in_progress())
         }
     }
 
-    /// What identifies a request: its query string, and the canonical JSON of its body or the hash of an upload.
-    #[must_use]
-    pub fn request_hash(query: Option<&str>, body: &str) -> String {
-        hash(&[query.unwrap_or_default(), body])
+    /// Stores a refusal, unless another process has answered the key in the meantime: that answer stands.
+    pub(super) async fn store_refusal(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        refusal: StoredAnswer,
+    ) -> Result<()> {
+        self.store_unless_known(uow, refusal).await.map(drop)
+    }
+
+    async fn store_unless_known(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        answer: StoredAnswer,
+    ) -> Result<bool> {
+        let now = uow.now().await?;
+        let answer = IdempotencyKey {
+            id: self.id.clone(),
+            request_hash: self.request_hash.clone(),
+            status: i64::from(answer.status.as_u16()),
+            headers: answer.headers,
+            body: answer.body,
+            created_at: now,
+            expires_at: now.plus(KEPT_FOR),
+        };
+        store_answer(uow, answer).await
+    }
+
+    fn sealed(&self, reply: &Reply) -> Result<String> {
+        let text = match &reply.content {
+            Content::Empty => return Ok(String::new()),
+            Content::Json(text) => text,
+            Content::Bytes(..) | Content::Stream(..) => {
+                return Err(Error::Internal("only JSON answers are kept".to_owned()));
+            }
+        };
+        match &self.cipher {
+            Some(cipher) => cipher.seal(&self.id, text),
+            None => Ok(text.clone()),
+        }
+    }
+
+    fn read(&self, stored: &IdempotencyKey) -> Result<Reply> {
+        let status = u16::try_from(stored.status)
+            .ok()
+            .and_then(|status| StatusCode::from_u16(status).ok())
+            .ok_or_else(|| Error::Internal(format!("stored status {} is none", stored.status)))?;
+        let content = match (&self.cipher, stored.body.as_str()) {
+            (_, "") => Content::Empty,
+            (Some(cipher), sealed) => Content::Json(cipher.open(&self.id, sealed)?),
+            (None, text) => Content::Json(text.to_owned()),
+        };
+        let mut headers = HeaderMap::new();
+        let mut etag = None;
+        for (name, value) in &stored.headers {
+            if name == header::ETAG.as_str() {
+                etag = Some(value.clone());
+            } else if let (Ok(name), Ok(value)) =
+                (HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.append(name, value);
+            }
+        }
+        headers.insert(header_names::REPLAYED, HeaderValue::from_static("true"));
+        Ok(Reply {
+            status,
+            content,
+            headers,
+            etag,
+        })
     }
 }
 
@@ -128,6 +222,17 @@ impl Drop for Claim {
             .unwrap_or_else(PoisonError::into_inner);
         keys.remove(&self.id);
     }
+}
+
+/// The headers of an answer as they are stored; cookies are not.
+fn stored_headers(reply: &Reply) -> Vec<(String, String)> {
+    let etag = reply.etag.iter();
+    let etag = etag.map(|etag| (header::ETAG.to_string(), etag.clone()));
+    let others = reply.headers.iter().filter_map(|(name, value)| {
+        let value = value.to_str().ok()?;
+        (name != header::SET_COOKIE).then(|| (name.to_string(), value.to_owned()))
+    });
+    etag.chain(others).collect()
 }
 
 fn in_progress() -> Error {
@@ -174,4 +279,110 @@ fn hash(parts: &[&str]) -> String {
         hasher.update(part);
     }
     hex(&hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::port::{Mode, Store, transact};
+    use core_domain::testing::{ManualClock, SeededEntropy};
+
+    use super::*;
+    use crate::kernel::answer::reply;
+
+    fn store() -> Arc<dyn Store> {
+        core_storage::memory::open(core_storage::memory::MemoryConfig {
+            clock: Arc::new(ManualClock::at(core_domain::kernel::Timestamp::EPOCH)),
+            cursor_key: [7; 32].into(),
+        })
+    }
+
+    /// The claim that a process of its own makes for the same request.
+    fn claim(cipher: Option<AnswerCipher>) -> Claim {
+        let caller = Caller::Service {
+            name: "key".to_owned(),
+        };
+        let scope = KeyScope {
+            service: "test",
+            caller: &caller,
+            method: &Method::POST,
+            path: "/a",
+        };
+        Claim::of(&InFlight::default(), &scope, "k1", &["", "{}"], cipher).unwrap()
+    }
+
+    fn json(status: StatusCode, text: &str) -> Reply {
+        reply(status, Content::Json(text.to_owned()))
+    }
+
+    /// Stores the answer as that of a change, or as a refusal.
+    async fn keep(store: &dyn Store, claim: &Claim, answer: &Reply, changed: bool) -> Result<()> {
+        let answer = &claim.record(answer)?;
+        transact(store, |uow, _| {
+            Box::pin(async move {
+                match changed {
+                    true => claim.store(uow, answer.clone()).await,
+                    false => claim.store_refusal(uow, answer.clone()).await,
+                }
+            })
+        })
+        .await
+    }
+
+    async fn replayed(store: &dyn Store, claim: &Claim) -> Reply {
+        let mut uow = store.begin(Mode::Read).await.unwrap();
+        claim.find(uow.as_mut()).await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_answer_of_another_process_stands() {
+        let (store, claim) = (store(), claim(None));
+        keep(
+            store.as_ref(),
+            &claim,
+            &json(StatusCode::CREATED, "1"),
+            true,
+        )
+        .await
+        .unwrap();
+        let refusal = json(StatusCode::CONFLICT, "2");
+        keep(store.as_ref(), &claim, &refusal, false).await.unwrap();
+        let second = keep(
+            store.as_ref(),
+            &claim,
+            &json(StatusCode::CREATED, "3"),
+            true,
+        )
+        .await;
+        assert_eq!(second.unwrap_err().code(), Code::IdempotencyInProgress);
+        let reply = replayed(store.as_ref(), &claim).await;
+        assert_eq!(reply.status, StatusCode::CREATED);
+        assert!(matches!(reply.content, Content::Json(text) if text == "1"));
+    }
+
+    #[tokio::test]
+    async fn a_secret_answer_is_read_again_and_unreadable_in_the_store() {
+        let cipher = AnswerCipher::new([1; 32], Arc::new(SeededEntropy::new(1)));
+        for (cipher, readable) in [(Some(cipher), false), (None, true)] {
+            let (store, claim) = (store(), claim(cipher));
+            let answer = json(StatusCode::CREATED, "\"the secret\"");
+            keep(store.as_ref(), &claim, &answer, true).await.unwrap();
+            let mut uow = store.begin(Mode::Read).await.unwrap();
+            let stored = find_answer(uow.as_mut(), &claim.id).await.unwrap().unwrap();
+            assert_eq!(stored.body.contains("the secret"), readable);
+            let reply = replayed(store.as_ref(), &claim).await;
+            assert!(matches!(reply.content, Content::Json(text) if text.contains("the secret")));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_json_is_not_stored_and_nothing_is_stored_as_nothing() {
+        let claim = claim(None);
+        let bytes = Content::Bytes("text/plain", "x".into());
+        assert!(claim.record(&reply(StatusCode::OK, bytes)).is_err());
+        let store = store();
+        let empty = reply(StatusCode::NO_CONTENT, Content::Empty);
+        keep(store.as_ref(), &claim, &empty, true).await.unwrap();
+        let again = replayed(store.as_ref(), &claim).await;
+        assert!(matches!(again.content, Content::Empty));
+    }
 }

@@ -1,18 +1,21 @@
-//! Who calls a service: by what a gateway in the same process says, or by the service key.
+//! Authentication at a service: by a gateway in the same process, or by the service key.
 
 use async_trait::async_trait;
 use core_domain::kernel::{
     Caller, Membership, OrganizationId, PlatformId, Result, Role, TextValue, UserId,
 };
-use http::header;
 use http::request::Parts;
+use http::{HeaderMap, header};
 
 use super::{App, header_names};
 
-/// What a caller is named whom nobody asked for a credential, because no service key is configured.
+/// The name of a caller who was not asked for a credential because no service key is configured.
 pub(crate) const UNAUTHENTICATED: &str = "unauthenticated";
 
-/// Finds out who calls. IAM has its own, for sessions; everybody else uses [`ServiceKeyOnly`].
+/// The name of whoever holds the service key.
+const SERVICE_KEY_HOLDER: &str = "service-key";
+
+/// Authenticates the caller of a service. IAM has its own, for sessions; the other services use [`ServiceKeyOnly`].
 #[async_trait]
 pub trait Identify: Send + Sync + std::fmt::Debug {
     /// The caller behind the request.
@@ -22,14 +25,14 @@ pub trait Identify: Send + Sync + std::fmt::Debug {
     async fn identify(&self, app: &App, request: &Parts) -> Result<Caller>;
 }
 
-/// Callers are known by the gateway's word or by the service key; everybody else is anonymous.
+/// Accepts the caller set by a gateway in the same process, or the service key; all others are anonymous.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceKeyOnly;
 
 #[async_trait]
 impl Identify for ServiceKeyOnly {
     async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
-        Ok(known_caller(app, request).unwrap_or_else(|| unknown_caller(app)))
+        Ok(known_caller(app, request).unwrap_or_else(|| default_caller(app)))
     }
 }
 
@@ -39,19 +42,36 @@ pub fn known_caller(app: &App, request: &Parts) -> Option<Caller> {
     if let Some(caller) = request.extensions.get::<Caller>() {
         return Some(caller.clone());
     }
-    holds_service_key(app, request).then(|| on_behalf_of(request))
+    bears_service_key(app, &request.headers).then(|| on_behalf_of(&request.headers))
 }
 
-/// Whether the request bears the service key, so that what it says about others can be believed.
-pub(super) fn holds_service_key(app: &App, request: &Parts) -> bool {
-    let key = app.service_key.as_ref();
-    let presented = bearer(request).zip(key);
-    presented.is_some_and(|(presented, key)| key.is(presented))
+/// Whether the service key is the credential of the request: it is made by a service, or on behalf of the user it names.
+fn bears_service_key(app: &App, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some_and(|presented| is_service_key(app, presented))
 }
 
-/// The caller when nothing is known of them: nobody; without a service key anybody is let in (local development).
+/// Whether a holder of the service key sent the request, so that its forwarding headers are trusted. The key is the credential
+/// of the request, or is in `X-Core-Service-Key`, where a gateway sends it with requests that have the client's credential.
+pub(super) fn is_trusted_hop(app: &App, headers: &HeaderMap) -> bool {
+    hop_key(headers).is_some_and(|presented| is_service_key(app, presented))
+        || bears_service_key(app, headers)
+}
+
+/// The key with which a gateway vouches for the request.
+pub(super) fn hop_key(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header_names::SERVICE_KEY)?.to_str().ok()
+}
+
+fn is_service_key(app: &App, presented: &str) -> bool {
+    app.service_key
+        .as_ref()
+        .is_some_and(|key| key.is(presented))
+}
+
+/// The caller of a request without a credential: anonymous; without a configured service key, the service
+/// `unauthenticated`, which may do everything (local development).
 #[must_use]
-pub fn unknown_caller(app: &App) -> Caller {
+pub fn default_caller(app: &App) -> Caller {
     if app.service_key.is_some() {
         return Caller::Anonymous;
     }
@@ -60,9 +80,9 @@ pub fn unknown_caller(app: &App) -> Caller {
     }
 }
 
-/// Tells whether a gateway let the caller in without asking for a credential: on a public route, or without a service
-/// key. Who can tell by himself who it is may then do so.
-pub(crate) fn was_not_asked(caller: &Caller) -> bool {
+/// Tells whether a gateway did not authenticate the caller: on a public route, or without a service key. A service that
+/// validates credentials itself then does so.
+pub(crate) fn is_unauthenticated(caller: &Caller) -> bool {
     match caller {
         Caller::Anonymous => true,
         Caller::Service { name } => name == UNAUTHENTICATED,
@@ -70,21 +90,22 @@ pub(crate) fn was_not_asked(caller: &Caller) -> bool {
     }
 }
 
-fn bearer(request: &Parts) -> Option<&str> {
-    let value = request.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+/// The token of the request's `Authorization: Bearer`.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whoever holds the service key may say for whom they call. Who says it unclearly speaks for nobody: taken for the
-/// service itself, the request would be allowed everything.
-fn on_behalf_of(request: &Parts) -> Caller {
-    let text = |name: &str| request.headers.get(name).and_then(|v| v.to_str().ok());
-    let mut users = request.headers.get_all(header_names::USER_ID).iter();
+/// A holder of the service key may act for a user. An ambiguous identity is anonymous: taken for the service itself, the
+/// request would be allowed everything.
+fn on_behalf_of(headers: &HeaderMap) -> Caller {
+    let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+    let mut users = headers.get_all(header_names::USER_ID).iter();
     let (user, second) = (users.next(), users.next());
     let Some(user) = user else {
         return Caller::Service {
-            name: "service-key".to_owned(),
+            name: SERVICE_KEY_HOLDER.to_owned(),
         };
     };
     let user = user.to_str().ok().and_then(UserId::parse);
@@ -101,13 +122,14 @@ fn on_behalf_of(request: &Parts) -> Caller {
         .map(|(role, organization_id)| Membership {
             organization_id,
             platform_id,
-            role,
             permissions: role.permissions(),
+            role,
             operates: text(header_names::OPERATOR) == Some("true"),
         });
     Caller::User {
         user_id,
         session_id: None,
+        service: Some(SERVICE_KEY_HOLDER.to_owned()),
         membership,
     }
 }

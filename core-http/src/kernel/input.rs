@@ -1,8 +1,9 @@
 //! What a handler is given of the request.
 
 use core_domain::kernel::TextValue;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::Body;
+use super::body::Body;
 
 /// Path parameters, query and body, checked and typed. `()` stands for none.
 #[derive(Clone, Debug)]
@@ -29,12 +30,15 @@ pub struct RawInput<P = (), Q = ()> {
 /// The parameters of a path: a tuple of typed ids, validated texts or closed words.
 ///
 /// A text that is not of its type is "not found": there can be no such thing.
-pub trait PathParams: Sized + Send + 'static {
+pub trait PathParams: Sized + Send + Sync + Clone + 'static {
     /// How many there are; must be as many as the path names.
     const COUNT: usize;
 
     /// Reads them from the decoded path segments.
     fn parse(segments: &[String]) -> Option<Self>;
+
+    /// The schema of each.
+    fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema>;
 }
 
 impl PathParams for () {
@@ -43,15 +47,23 @@ impl PathParams for () {
     fn parse(_: &[String]) -> Option<Self> {
         Some(())
     }
+
+    fn schemas(_: &mut SchemaGenerator) -> Vec<Schema> {
+        Vec::new()
+    }
 }
 
 macro_rules! path_params {
     ($count:literal: $($name:ident $index:tt),+) => {
-        impl<$($name: TextValue + 'static),+> PathParams for ($($name,)+) {
+        impl<$($name: TextValue + JsonSchema + Clone + Send + Sync + 'static),+> PathParams for ($($name,)+) {
             const COUNT: usize = $count;
 
             fn parse(segments: &[String]) -> Option<Self> {
                 Some(($($name::from_text(segments.get($index)?)?,)+))
+            }
+
+            fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema> {
+                vec![$(generator.subschema_for::<$name>()),+]
             }
         }
     };

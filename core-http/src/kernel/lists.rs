@@ -1,44 +1,15 @@
-//! The list shapes of the interface that have a route (P1, P2, P4), and page sizes.
+//! The list shapes of the interface that have a route (P1, P2, P4).
 
-use core_domain::kernel::{Cursor, Page, PageRequest};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize};
+use core_domain::kernel::{Page, PageRequest, Stored};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// A page size: 1 to 100, more is clamped to 100, less is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit<const DEFAULT: u32 = 50>(pub u32);
-
-impl<const DEFAULT: u32> Default for Limit<DEFAULT> {
-    fn default() -> Self {
-        Self(DEFAULT)
-    }
-}
-
-impl<'de, const DEFAULT: u32> Deserialize<'de> for Limit<DEFAULT> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wanted = u64::deserialize(deserializer)?;
-        Ok(Self(u32::try_from(wanted.clamp(1, 100)).unwrap_or(100)))
-    }
-}
-
-impl<const DEFAULT: u32> JsonSchema for Limit<DEFAULT> {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        format!("Limit{DEFAULT}").into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "default": DEFAULT,
-            "description": "How many records; more than 100 is taken as 100." })
-    }
-}
-
-/// The page a query with `limit` and `cursor` asks for.
-#[must_use]
-pub fn page_request(limit: u32, cursor: Option<String>) -> PageRequest {
-    PageRequest {
-        limit,
-        cursor: cursor.map(Cursor),
-    }
+/// `{data}`: a bounded list, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Data_{T}")]
+pub struct Data<T> {
+    /// The records.
+    pub data: Vec<T>,
 }
 
 /// `{data, total}`: a bounded list, whole.
@@ -49,6 +20,16 @@ pub struct Counted<T> {
     pub data: Vec<T>,
     /// How many there are.
     pub total: u64,
+}
+
+impl<T> Counted<T> {
+    /// Records as they are stored, and how many there are.
+    pub fn of(records: Vec<Stored<T>>, total: u64) -> Self {
+        Self {
+            data: records.into_iter().map(Stored::into_inner).collect(),
+            total,
+        }
+    }
 }
 
 /// P1: registry lists.

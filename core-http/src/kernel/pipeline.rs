@@ -4,36 +4,49 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use core_domain::kernel::{
-    Caller, Code, Context, Error, Issue, RequestInfo, Result, canonical_json,
+    Caller, Code, Context, Error, IfMatch, RequestInfo, Result, StoreError, canonical_json,
 };
 use core_domain::port::{Mode, transact};
 use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 
+use super::answer::reply;
+use super::body::{Body, bytes_body, empty_body};
+use super::check_request::{check, check_query, refuse};
 use super::client::client_ip;
-use super::envelope::kept_body;
-use super::handler::Handler;
-use super::parse::{Parsed, form_object, is_form, json_body};
-use super::service::Inner;
-use super::{
-    Body, Claim, Cx, Endpoint, ErrorStyle, ForwardedPrefix, MAX_BODY_BYTES, Reply, bytes_body,
-    empty_body, error_response, header_names, health, read_body, request_id, status_of,
-};
+use super::context::Cx;
+use super::endpoint::{Endpoint, Handler};
+use super::envelope::{ErrorStyle, error_response, stored_body};
+use super::idempotency::{Claim, KeyScope, key_of};
+use super::inner::Inner;
+use super::long_poll::{Wait, look_until};
+use super::parse::Parsed;
+use super::reply::{Content, JSON, Reply};
+use super::request_id::request_id;
+use super::status::status_of;
+use super::{header_names, health};
 
 /// How much of a `User-Agent` is kept, in bytes.
 const MOST_OF_USER_AGENT: usize = 512;
 
-/// Answers a request, whatever happens.
-pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
+/// Answers a request, whatever happens; with the refusal, when there is one already.
+pub(super) async fn answer(
+    service: &Inner,
+    request: Request<Body>,
+    refusal: Option<Error>,
+) -> Response<Body> {
     let id = request_id(&service.app, request.headers());
     let is_head = request.method() == Method::HEAD;
-    let origin = service.pages.origin_of(request.headers());
-    let mut response = match service.pages.preflight(&request) {
-        Some(response) => response,
-        None => handled(service, request, &id).await,
+    let origin = service.cors.allowed_origin(request.headers());
+    let preflight = service.cors.preflight(request.method(), request.headers());
+    let style = default_style(service, request.uri().path());
+    let mut response = match (preflight, refusal) {
+        (Some(response), _) => response,
+        (None, Some(error)) => error_response(&error, &id, style),
+        (None, None) => handled(service, request, &id).await,
     };
-    service.pages.allow(origin, response.headers_mut());
+    service.cors.expose(origin, response.headers_mut());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response
             .headers_mut()
@@ -79,45 +92,31 @@ async fn handle(
     style: &mut ErrorStyle,
 ) -> Result<Response<Body>> {
     let (parts, body) = request.into_parts();
-    let path = parts.uri.path();
-    let prefix = prefix_of(&parts);
-    let Some(route) = service.router.find(path, prefix.as_deref()) else {
+    let Some(route) = service.route(&parts) else {
         return built_in(service, &parts).await;
     };
-    let Some(endpoint) = route
-        .row(&parts.method)
-        .and_then(|row| service.endpoints.get(row))
-    else {
+    let Some(endpoint) = service.endpoint(&route, &parts.method) else {
         return Ok(wrong_method(&route.allow(), id, *style));
     };
     if endpoint.row.style != ErrorStyle::Envelope {
         *style = endpoint.row.style;
     }
-    let content_type = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok());
-    let sends_form = endpoint.row.takes_forms && is_form(content_type);
     let caller = service.identify.identify(&service.app, &parts).await?;
-    endpoint.row.access.check(&caller)?;
-    let segments = route.params.ok_or(Error::NotFound("resource"))?;
+    endpoint.requirement().check(&caller)?;
     let mut parsed = Parsed {
-        path: segments,
+        path: route.params.ok_or(Error::NotFound("resource"))?,
         ..Parsed::default()
     };
     let mut cx = context(service, endpoint, &parts, caller, id, &parsed.path);
+    cx.ensure_acceptable(&endpoint.content_types())?;
     if let Handler::Upload(run) = &endpoint.handler {
         check_query(endpoint, &parts, &mut parsed).and_then(refuse)?;
-        return run(&cx, &parsed, body).await.map(Reply::into_response);
+        return answered(endpoint, &cx, run(&cx, &parsed, body).await?);
     }
-    cx.accepts_json()?;
-    check(endpoint, &parts, sends_form, body, &mut parsed).await?;
-    if is_write(&cx.method) {
-        cx.claim = claim(&cx)?;
-        cx.request_hash = Claim::request_hash(cx.query.as_deref(), &canonical_json(&parsed.body));
-    }
+    check(service, endpoint, &parts, body, &mut parsed).await?;
+    cx.claim = claim(service, endpoint, &cx, &parsed)?;
     let reply = run(endpoint, &cx, &parsed).await?;
-    Ok(finished(&cx, reply))
+    answered(endpoint, &cx, reply)
 }
 
 /// `/health` and its like, for any service that has no row of its own for them.
@@ -127,10 +126,8 @@ async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
     }
     if parts.uri.path() == "/openapi.json" {
         let mut response = Response::new(bytes_body(service.openapi.clone()));
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
+        let json = HeaderValue::from_static(JSON);
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
         return Ok(response);
     }
     health::answer(&service.app, service.name, parts.uri.path())
@@ -151,18 +148,6 @@ fn wrong_method(allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
     response
 }
 
-fn prefix_of(parts: &Parts) -> Option<String> {
-    if let Some(ForwardedPrefix(prefix)) = parts.extensions.get::<ForwardedPrefix>() {
-        return Some(prefix.clone());
-    }
-    let value = parts
-        .headers
-        .get(header_names::FORWARDED_PREFIX)?
-        .to_str()
-        .ok()?;
-    Some(value.to_owned())
-}
-
 fn context(
     service: &Inner,
     endpoint: &Endpoint,
@@ -178,7 +163,7 @@ fn context(
     let request = RequestInfo {
         request_id: id.to_owned(),
         trace_id: text(header_names::TRACE_ID),
-        ip: client_ip(service, parts),
+        ip: client_ip(&service.app, &service.proxies, parts),
         user_agent: text("user-agent").map(shortened),
     };
     Cx {
@@ -186,6 +171,9 @@ fn context(
             caller,
             request,
             entropy: Arc::clone(&service.app.entropy),
+            if_match: text(header::IF_MATCH.as_str())
+                .filter(|_| endpoint.obeys_if_match())
+                .map(|tags| IfMatch::parse(&tags)),
         },
         app: Arc::clone(&service.app),
         method: parts.method.clone(),
@@ -193,7 +181,6 @@ fn context(
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers.clone(),
         claim: None,
-        request_hash: String::new(),
         success: endpoint.first_success(),
     }
 }
@@ -218,62 +205,27 @@ fn documented_path(pattern: &str, params: &[String]) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-fn is_write(method: &Method) -> bool {
-    matches!(
-        *method,
-        Method::POST | Method::PUT | Method::PATCH | Method::DELETE
-    )
-}
-
-fn claim(cx: &Cx) -> Result<Option<Claim>> {
-    Claim::of(
-        &cx.app.in_flight,
-        &cx.caller,
-        &cx.method,
-        &cx.path,
-        &cx.headers,
-    )
-}
-
-/// Query and body against their schemas, all violations at once.
-async fn check(
-    endpoint: &Endpoint,
-    parts: &Parts,
-    sends_form: bool,
-    body: Body,
-    parsed: &mut Parsed,
-) -> Result<()> {
-    let mut issues = check_query(endpoint, parts, parsed)?;
-    if let Some(checker) = &endpoint.shapes.body {
-        let bytes = read_body(body, MAX_BODY_BYTES).await?;
-        let content_type = parts
-            .headers
-            .get(header::CONTENT_TYPE)
-            .map(|v| v.to_str().unwrap_or_default());
-        parsed.body = if sends_form {
-            form_object(&bytes, checker)?
-        } else {
-            json_body(content_type, &bytes)?
-        };
-        issues.extend(checker.issues(&parsed.body));
+/// Claims the idempotency key of the request, if the row takes keys and there is one.
+fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Option<Claim>> {
+    if !endpoint.takes_idempotency_keys() {
+        return Ok(None);
     }
-    refuse(issues)
-}
-
-fn check_query(endpoint: &Endpoint, parts: &Parts, parsed: &mut Parsed) -> Result<Vec<Issue>> {
-    let Some(checker) = &endpoint.shapes.query else {
-        return Ok(Vec::new());
+    let Some(key) = key_of(&cx.headers)? else {
+        return Ok(None);
     };
-    parsed.query = form_object(parts.uri.query().unwrap_or_default().as_bytes(), checker)?;
-    Ok(checker.issues(&parsed.query))
-}
-
-fn refuse(issues: Vec<Issue>) -> Result<()> {
-    if issues.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Invalid(issues))
-    }
+    let scope = KeyScope {
+        service: service.name,
+        caller: &cx.caller,
+        method: &cx.method,
+        path: &cx.path,
+    };
+    let body = canonical_json(&parsed.body);
+    let request = [cx.query.as_deref().unwrap_or_default(), &body];
+    let cipher = endpoint
+        .row
+        .secret_answer
+        .then(|| cx.app.answer_cipher.clone());
+    Claim::of(&cx.app.in_flight, &scope, key, &request, cipher).map(Some)
 }
 
 async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
@@ -281,72 +233,57 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
         Handler::Unit(Mode::Write, handler) => {
             let outcome = transact(cx.app.store.as_ref(), |uow, _| {
                 Box::pin(async move {
-                    if let Some(reply) = seen(cx, uow).await? {
+                    let Some(claim) = &cx.claim else {
+                        return Ok(handler(cx, uow, parsed).await?.reply);
+                    };
+                    if let Some(reply) = claim.find(uow).await? {
                         return Ok(reply);
                     }
-                    let reply = handler(cx, uow, parsed).await?;
-                    if let Some(claim) = &cx.claim {
-                        claim.keep(uow, &cx.request_hash, &reply).await?;
-                    }
+                    let reply = handler(cx, uow, parsed).await?.reply;
+                    let answer = claim.record(&reply)?;
+                    claim.store(uow, answer).await?;
                     Ok(reply)
                 })
             })
             .await;
-            settled(cx, outcome).await
+            if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
+                && is_final(error)
+            {
+                store_refusal(cx, claim, error).await?;
+            }
+            outcome
         }
         Handler::Unit(mode, handler) => {
             let mut uow = cx.app.store.begin(*mode).await?;
-            let reply = handler(cx, uow.as_mut(), parsed).await;
+            let seen = handler(cx, uow.as_mut(), parsed).await;
             uow.rollback().await;
-            reply
+            Ok(seen?.reply)
         }
-        Handler::Plain(handler) => {
-            if cx.claim.is_some() {
+        Handler::Waits(handler) => {
+            let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
+            let look = || async {
                 let mut uow = cx.app.store.begin(Mode::Read).await?;
-                let known = seen(cx, uow.as_mut()).await;
+                let seen = handler(cx, uow.as_mut(), parsed).await;
                 uow.rollback().await;
-                if let Some(reply) = known? {
-                    return Ok(reply);
-                }
-            }
-            let outcome = handler(cx, parsed).await;
-            settled(cx, outcome).await
+                seen
+            };
+            let seen = look_until(wait.map(Wait), look, |seen| seen.ended).await?;
+            Ok(seen.reply)
         }
+        Handler::Plain(handler) => handler(cx, parsed).await,
         Handler::Upload(_) => Err(Error::Internal(
             "uploads have a way of their own".to_owned(),
         )),
     }
 }
 
-async fn seen(cx: &Cx, uow: &mut dyn core_domain::port::UnitOfWork) -> Result<Option<Reply>> {
-    match &cx.claim {
-        Some(claim) => claim.seen(uow, &cx.request_hash).await,
-        None => Ok(None),
-    }
-}
-
-/// After a write: there may be work now; and a refusal is an answer as well, so it is kept for its key.
-async fn settled(cx: &Cx, outcome: Result<Reply>) -> Result<Reply> {
-    match outcome {
-        Ok(reply) => {
-            if is_write(&cx.method) {
-                cx.app.wake.wake();
-            }
-            Ok(reply)
-        }
-        Err(error) => {
-            if let Some(claim) = cx.claim.as_ref().filter(|_| is_final(&error)) {
-                keep_refusal(cx, claim, &error).await?;
-            }
-            Err(error)
-        }
-    }
-}
-
 /// Tells whether the same request would be refused again for what is stored, not for how it was sent or for bad luck.
 fn is_final(error: &Error) -> bool {
     match error {
-        Error::NotFound(_) | Error::InvalidState { .. } | Error::VersionConflict => true,
+        Error::NotFound(_)
+        | Error::InvalidState { .. }
+        | Error::VersionConflict
+        | Error::Store(StoreError::Conflict { .. }) => true,
         Error::Refused { code, .. } => {
             *code != Code::IdempotencyInProgress
                 && *code != Code::IdempotencyKeyReused
@@ -362,29 +299,34 @@ fn is_final(error: &Error) -> bool {
     }
 }
 
-async fn keep_refusal(cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
-    let reply = &Reply {
-        status: status_of(error.code()),
-        body: Some(kept_body(error, &cx.request.request_id)),
-        headers: http::HeaderMap::new(),
-        tag: None,
-    };
+/// A refusal is an answer as well.
+async fn store_refusal(cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
+    let body = stored_body(error, &cx.request.request_id);
+    let refusal = reply(status_of(error.code()), Content::Json(body));
+    let refusal = &claim.record(&refusal)?;
     transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(async move { claim.keep(uow, &cx.request_hash, reply).await })
+        Box::pin(claim.store_refusal(uow, refusal.clone()))
     })
     .await
 }
 
 /// 304 for who has it already.
-fn finished(cx: &Cx, mut reply: Reply) -> Response<Body> {
-    let reading = matches!(cx.method, Method::GET | Method::HEAD);
-    let known = reply.tag.as_deref().is_some_and(|tag| cx.already_has(tag));
-    if !(reading && known && reply.status == StatusCode::OK) {
-        return reply.into_response();
+fn answered(endpoint: &Endpoint, cx: &Cx, mut reply: Reply) -> Result<Response<Body>> {
+    let content_type = reply.content.content_type();
+    // The stored refusal of a write is JSON, whatever the row answers.
+    let undescribed = |given| !endpoint.content_types().contains(&given);
+    if reply.status.is_success() && content_type.is_some_and(undescribed) {
+        let what = format!("{} answered {content_type:?}", endpoint.operation());
+        return Err(Error::Internal(what));
     }
-    reply.status = StatusCode::NOT_MODIFIED;
-    reply.body = None;
-    let mut response = reply.into_response();
-    response.headers_mut().remove(header::CONTENT_TYPE);
-    response
+    let reading = matches!(cx.method, Method::GET | Method::HEAD);
+    let known = reply
+        .etag
+        .as_deref()
+        .is_some_and(|etag| cx.already_has(etag));
+    if reading && known && reply.status == StatusCode::OK {
+        reply.status = StatusCode::NOT_MODIFIED;
+        reply.content = Content::Empty;
+    }
+    Ok(reply.into_response())
 }

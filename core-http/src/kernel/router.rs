@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-use super::{Endpoint, ServiceError, health};
+use super::endpoint::Endpoint;
+use super::health;
+use super::service_error::ServiceError;
 
 /// Rewrites documented paths to a natural spelling: `from` is replaced by `to`.
 #[derive(Clone, Debug)]

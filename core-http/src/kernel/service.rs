@@ -11,44 +11,19 @@ use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 
-use super::cors::Pages;
+use super::app::App;
+use super::body::Body;
+use super::body_error::BoxError;
+use super::cors::CorsPolicy;
+use super::endpoint::Endpoint;
+use super::failed_authentications::LimitedIdentify;
+use super::identify::{Identify, ServiceKeyOnly};
+use super::inner::Inner;
+use super::openapi::{self, OpenApi};
+use super::rate_limit::RateLimits;
 use super::router::{Mount, Router};
-use super::{App, Body, BoxError, Endpoint, Identify, ServiceKeyOnly, openapi, pipeline};
-
-/// Why a table of endpoints is no service.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServiceError {
-    /// Two rows answer the same method and path.
-    #[error("two rows answer {0}")]
-    Duplicate(String),
-    /// Two rows have the same operation id.
-    #[error("two rows have the operation id {0}")]
-    Operation(&'static str),
-    /// A path the router cannot take.
-    #[error("bad path {0}")]
-    Path(String),
-    /// A handler takes another number of path parameters than its path has.
-    #[error("{0} takes another number of parameters than its path has")]
-    Params(&'static str),
-    /// The schema of a shape cannot be compiled.
-    #[error("schema of {0}: {1}")]
-    Schema(&'static str, String),
-}
-
-/// What is known of a service besides the request.
-#[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) name: &'static str,
-    pub(super) app: Arc<App>,
-    pub(super) endpoints: Vec<Endpoint>,
-    pub(super) router: Router,
-    pub(super) identify: Arc<dyn Identify>,
-    pub(super) proxies: TrustedProxies,
-    pub(super) pages: Pages,
-    pub(super) better_auth: Option<&'static str>,
-    pub(super) openapi: String,
-}
+use super::service_error::ServiceError;
+use super::{admission, health};
 
 /// A service, ready to be called: in process, or behind any server that takes tower services. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -63,8 +38,9 @@ pub struct ServiceBuilder {
     mounts: Vec<Mount>,
     identify: Arc<dyn Identify>,
     proxies: TrustedProxies,
-    pages: Pages,
+    cors: CorsPolicy,
     better_auth: Option<&'static str>,
+    session_cookie: Option<&'static str>,
 }
 
 impl ServiceBuilder {
@@ -83,7 +59,8 @@ impl ServiceBuilder {
         self
     }
 
-    /// Believes what these proxies say about the client's address in `X-Forwarded-For`. Nobody, when not said.
+    /// Believes what these proxies say about the client's address in `X-Forwarded-For`. Those of
+    /// [`ServiceOptions`](super::ServiceOptions), when not said.
     #[must_use]
     pub fn behind(mut self, proxies: TrustedProxies) -> Self {
         self.proxies = proxies;
@@ -93,8 +70,8 @@ impl ServiceBuilder {
     /// Lets pages of these origins call, with their cookies: exactly as browsers write them, `https://app.example.org`.
     /// None, when not said; a gateway before the service speaks for itself.
     #[must_use]
-    pub fn open_to_pages_of(mut self, origins: Vec<String>) -> Self {
-        self.pages = Pages(origins);
+    pub fn allowed_origins(mut self, origins: Vec<String>) -> Self {
+        self.cors = CorsPolicy(origins);
         self
     }
 
@@ -102,6 +79,13 @@ impl ServiceBuilder {
     #[must_use]
     pub fn better_auth_errors_below(mut self, path: &'static str) -> Self {
         self.better_auth = Some(path);
+        self
+    }
+
+    /// Says in the description by which cookie sessions are known; none when not said.
+    #[must_use]
+    pub const fn session_cookie(mut self, name: &'static str) -> Self {
+        self.session_cookie = Some(name);
         self
     }
 
@@ -116,27 +100,38 @@ impl ServiceBuilder {
             if !operations.insert(operation) {
                 return Err(ServiceError::Operation(operation));
             }
-            if let Some(why) = &endpoint.shapes.broken {
-                return Err(ServiceError::Schema(operation, why.clone()));
-            }
-            let params = endpoint.shapes.params;
-            if endpoint
-                .paths()
-                .any(|path| path.matches('{').count() != params)
-            {
+            let params = endpoint.shapes()?.params;
+            let mut paths = endpoint.paths();
+            if paths.any(|path| path.matches('{').count() != params) {
                 return Err(ServiceError::Params(operation));
             }
         }
         let router = Router::of(&self.endpoints, &self.mounts)?;
-        let openapi = openapi::document(self.name, &self.endpoints).to_string();
+        let openapi = OpenApi {
+            service: self.name,
+            session_cookie: self.session_cookie,
+        };
+        let openapi = openapi::document(&openapi, &self.endpoints)?.to_string();
+        let rates = Arc::new(RateLimits::new(
+            self.app.options.rates.clone(),
+            Arc::clone(&self.app.limiter),
+            self.app.options.limiter_timeout,
+            Arc::clone(&self.app.clock),
+        ));
+        let identify = LimitedIdentify {
+            inner: self.identify,
+            rates: Arc::clone(&rates),
+            proxies: self.proxies.clone(),
+        };
         Ok(Service(Arc::new(Inner {
             name: self.name,
             app: self.app,
             endpoints: self.endpoints,
             router,
-            identify: self.identify,
+            identify: Arc::new(identify),
             proxies: self.proxies,
-            pages: self.pages,
+            cors: self.cors,
+            rates,
             better_auth: self.better_auth,
             openapi,
         })))
@@ -149,13 +144,14 @@ impl Service {
     pub fn builder(name: &'static str, app: Arc<App>, endpoints: Vec<Endpoint>) -> ServiceBuilder {
         ServiceBuilder {
             name,
+            proxies: app.options.trusted_proxies.clone(),
             app,
             endpoints,
             mounts: Vec::new(),
             identify: Arc::new(ServiceKeyOnly),
-            proxies: TrustedProxies::default(),
-            pages: Pages::default(),
+            cors: CorsPolicy::default(),
             better_auth: None,
+            session_cookie: None,
         }
     }
 
@@ -178,6 +174,11 @@ impl Service {
         self.0.endpoints.get(row)
     }
 
+    /// Tells whether every service answers the path by itself, without a row.
+    pub(crate) fn is_built_in(method: &Method, path: &str) -> bool {
+        matches!(*method, Method::GET | Method::HEAD) && health::is_path(path)
+    }
+
     /// The OpenAPI 3.1 description, as JSON text.
     #[must_use]
     pub fn openapi(&self) -> &str {
@@ -186,7 +187,7 @@ impl Service {
 
     /// Answers a request.
     pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
-        pipeline::answer(&self.0, request).await
+        admission::answer(&self.0, request).await
     }
 }
 

@@ -3,18 +3,26 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use core_domain::kernel::{
-    Caller, Clock, Membership, OrganizationId, PlatformId, Role, SeededEntropy, SessionId, UserId,
+    Caller, Clock, Membership, OrganizationId, PlatformId, Role, SessionId, UserId,
 };
-use core_domain::port::{MemoryBlobs, NoWake, PasswordError, PasswordHasher, Store};
+use core_domain::port::{PasswordHasher, Store};
+use core_domain::testing::{MemoryBlobs, MockPasswordHasher, SeededEntropy};
+use core_domain::use_case::provisioning::Kinds;
+use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::{
-    App, Body, InFlight, PeerAddr, Service, ServiceKey, bytes_body, empty_body, read_body,
-};
+use super::answer_cipher::AnswerCipher;
+use super::app::App;
+use super::body::{Body, bytes_body, empty_body, read_body};
+use super::client::{PeerAddr, ViaGateway};
+use super::idempotency::InFlight;
+use super::memory_limiter::MemoryRateLimiter;
+use super::options::ServiceOptions;
+use super::service::Service;
+use super::service_key::ServiceKey;
 
 /// The address that calls come from.
 pub const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 50_000);
@@ -24,32 +32,35 @@ pub const SERVICE_KEY: &str = "a-service-key-for-tests";
 
 /// An app over the store: seeded entropy, blobs in memory, hashing that is fast and worthless, [`SERVICE_KEY`].
 #[must_use]
-pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<App> {
-    Arc::new(App {
+pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
+    let entropy = Arc::new(SeededEntropy::new(42));
+    App {
         store,
         clock,
-        entropy: Arc::new(SeededEntropy::new(42)),
-        wake: Arc::new(NoWake),
-        hasher: Arc::new(WorthlessHasher),
+        answer_cipher: AnswerCipher::new([9; 32], entropy.clone()),
+        entropy,
+        hasher: worthless_hasher(),
         blobs: Arc::new(MemoryBlobs::default()),
-        service_key: Some(ServiceKey::new(SERVICE_KEY)),
+        kinds: Arc::new(register_kinds(Kinds::new()).unwrap_or_default()),
+        limiter: Arc::new(MemoryRateLimiter::new()),
+        service_key: ServiceKey::new(SERVICE_KEY).ok(),
+        options: ServiceOptions::default(),
         in_flight: InFlight::default(),
-    })
+    }
 }
 
 /// Marks a password instead of hashing it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WorthlessHasher;
-
-#[async_trait]
-impl PasswordHasher for WorthlessHasher {
-    async fn hash(&self, password: &str) -> Result<String, PasswordError> {
-        Ok(format!("$worthless${password}"))
-    }
-
-    async fn verify(&self, password: &str, hash: Option<&str>) -> Result<bool, PasswordError> {
-        Ok(hash.is_some_and(|hash| hash.strip_prefix("$worthless$") == Some(password)))
-    }
+#[must_use]
+pub fn worthless_hasher() -> Arc<dyn PasswordHasher> {
+    let mut hasher = MockPasswordHasher::new();
+    hasher
+        .expect_hash()
+        .returning(|password| Ok(format!("$worthless${password}")));
+    hasher.expect_verify().returning(|password, hash| {
+        let known = hash.and_then(|hash| hash.strip_prefix("$worthless$"));
+        Ok(known == Some(password))
+    });
+    Arc::new(hasher)
 }
 
 /// The holder of the service key.
@@ -66,11 +77,12 @@ pub fn member(user: &str, platform: &str, role: Role) -> Option<Caller> {
     Some(Caller::User {
         user_id: UserId::parse(user)?,
         session_id: SessionId::parse(&format!("session-of-{user}")),
+        service: None,
         membership: Some(Membership {
             organization_id: OrganizationId::parse(&format!("organization-of-{platform}"))?,
             platform_id: Some(PlatformId::parse(platform)?),
-            role,
             permissions: role.permissions(),
+            role,
             operates: false,
         }),
     })
@@ -90,10 +102,91 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Reads a response to its end; a body that breaks off is empty.
+    pub async fn of(response: Response<Body>) -> Self {
+        let (parts, body) = response.into_parts();
+        let bytes = read_body(body, usize::MAX).await.unwrap_or_default();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            bytes,
+        }
+    }
+
     /// The error code, or an empty text.
     #[must_use]
     pub fn code(&self) -> &str {
         self.json["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    /// The answer, provided it has this status.
+    ///
+    /// # Panics
+    /// When it has another one.
+    #[must_use]
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.json);
+        self
+    }
+
+    /// The answer, provided it refuses like this.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn refused(self, status: u16, code: &str) -> Self {
+        let refusal = (self.status.as_u16(), self.code());
+        assert_eq!(refusal, (status, code), "{}", self.json);
+        self
+    }
+
+    /// The id of the record.
+    ///
+    /// # Panics
+    /// When it has none.
+    #[must_use]
+    #[track_caller]
+    pub fn id(&self) -> String {
+        self.text("id").to_owned()
+    }
+
+    /// A field of the body that is text.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[must_use]
+    #[track_caller]
+    pub fn text(&self, field: &str) -> &str {
+        match self.json[field].as_str() {
+            Some(text) => text,
+            None => panic!("{field} is no text: {}", self.json),
+        }
+    }
+
+    /// A field of every record of the list.
+    ///
+    /// # Panics
+    /// When one has none.
+    #[must_use]
+    #[track_caller]
+    pub fn each(&self, field: &str) -> Vec<&str> {
+        let data = self.json["data"].as_array();
+        let texts = data
+            .into_iter()
+            .flatten()
+            .map(|record| record[field].as_str());
+        match texts.collect() {
+            Some(texts) => texts,
+            None => panic!("a record has no {field}: {}", self.json),
+        }
+    }
+
+    /// How many records match in all.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        self.json["pagination"]["total"].as_u64()
     }
 
     /// A header, or an empty text.
@@ -125,7 +218,7 @@ impl Answer {
     }
 }
 
-/// Sends a JSON request as this caller; [`Caller::Anonymous`] for nobody.
+/// Sends a JSON request as a gateway in this process passes it on for this caller; [`Caller::Anonymous`] for nobody.
 pub async fn call(
     service: &Service,
     method: &str,
@@ -148,7 +241,8 @@ pub async fn call_with(
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .extension(PeerAddr(PEER));
+        .extension(PeerAddr(PEER))
+        .extension(ViaGateway);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -171,13 +265,5 @@ pub async fn call_with(
 
 /// Sends any request; who calls is found out from its headers.
 pub async fn send(service: &Service, request: Request<Body>) -> Answer {
-    let response: Response<Body> = service.answer(request).await;
-    let (parts, body) = response.into_parts();
-    let bytes = read_body(body, usize::MAX).await.unwrap_or_default();
-    Answer {
-        status: parts.status,
-        headers: parts.headers,
-        json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-        bytes,
-    }
+    Answer::of(service.answer(request).await).await
 }

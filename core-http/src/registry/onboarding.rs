@@ -1,150 +1,84 @@
 //! Onboarding. The interface names the prefix alone; paths and bodies are ours.
 
-use core_domain::kernel::{
-    Email, Error, JobId, Name, OnboardingId, PlatformId, Result, Slug, Timestamp,
-};
-use core_domain::port::{Stored, UnitOfWork};
-use core_domain::provisioning::{Job, JobStatus};
-use core_domain::registry::{Onboarding, OnboardingTier};
-use core_domain::use_case::registry::{self as use_case, StartOnboarding};
+use core_domain::access::SignedInScope;
+use core_domain::kernel::{Code, Error, JobId, OnboardingId, Result, Slug};
+use core_domain::port::UnitOfWork;
+use core_domain::provisioning::JobStatus;
+use core_domain::registry::StartOnboarding;
+use core_domain::use_case::registry::onboarding::{self, OnboardingView};
+use http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
-use crate::kernel::{Cx, Input, Output};
+use crate::kernel::{Cx, Endpoint, Input, Output, get, post};
 
-/// Body of `POST /api/v1/onboarding/start`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Start {
-    /// What organization and platform shall be called.
-    platform_name: Name,
-    /// The slug of both.
-    slug: Slug,
-    #[serde(default = "starter")]
-    tier: OnboardingTier,
-    /// The stack template the platform shall begin with.
-    #[schemars(length(min = 1, max = 128))]
-    stack_template_id: Option<String>,
-    /// Where bills shall go.
-    billing_email: Option<Email>,
-}
-
-fn starter() -> OnboardingTier {
-    OnboardingTier::Starter
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![
+        post("/api/v1/onboarding/start", "startOnboarding")
+            .summary("Asks for an organization with a platform; a job creates both.")
+            .success(&[StatusCode::ACCEPTED])
+            .refuses(&[Code::SlugTaken, Code::NotFound, Code::InvalidState])
+            .writes(start),
+        get("/api/v1/onboarding/status/{onboardingId}", "getOnboarding")
+            .summary("Shows how far an onboarding is.")
+            .reads(show),
+        get("/api/v1/onboarding/slug/{slug}", "checkSlug")
+            .summary("Tells whether a slug is free.")
+            .refuses(&[Code::ValidationError])
+            .reads(check_slug),
+    ]
 }
 
 /// An onboarding has begun.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Started {
+struct Started {
     onboarding_id: OnboardingId,
     job_id: JobId,
     /// The status of the job.
     status: JobStatus,
-}
-
-/// How far an onboarding is.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct OnboardingShape {
-    onboarding_id: OnboardingId,
-    job_id: JobId,
-    /// The status of the job.
-    status: JobStatus,
-    platform_name: Name,
-    slug: Slug,
-    tier: OnboardingTier,
-    stack_template_id: Option<String>,
-    billing_email: Option<Email>,
-    /// The platform, once it is there.
-    platform_id: Option<PlatformId>,
-    completed_steps: usize,
-    total_steps: usize,
-    /// What happens now, in words.
-    message: String,
-    /// What went wrong last: `{code, message, details}`.
-    error: Option<Value>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    completed_at: Option<Timestamp>,
 }
 
 /// Whether a slug is free.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SlugAnswer {
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct SlugAvailability {
     slug: Slug,
     available: bool,
 }
 
-pub(super) async fn start(
+async fn start(
     cx: &Cx,
+    scope: SignedInScope,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), (), Start>,
+    input: Input<(), (), StartOnboarding>,
 ) -> Result<Output<Started>> {
-    let body = input.body;
-    let wanted = StartOnboarding {
-        id: None,
-        platform_name: body.platform_name,
-        slug: body.slug,
-        tier: body.tier,
-        stack_template_id: body.stack_template_id,
-        billing_email: body.billing_email,
-        user_id: cx.caller.user_id().cloned(),
-        session_id: cx.caller.session_id().cloned(),
-    };
-    let (onboarding, job) = use_case::start_onboarding(cx, uow, wanted).await?;
+    let (started, job) = onboarding::start(cx, &scope, uow, input.body).await?;
     Ok(Output::new(Started {
-        onboarding_id: onboarding.id.clone(),
+        onboarding_id: started.id.clone(),
         job_id: job.id.clone(),
         status: job.status,
     }))
 }
 
-pub(super) async fn status(
+async fn show(
     cx: &Cx,
+    scope: SignedInScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(OnboardingId,)>,
-) -> Result<Output<OnboardingShape>> {
-    let (id,) = input.path;
-    let (onboarding, job) = use_case::find_onboarding(cx, uow, &id).await?;
-    Ok(Output::new(shown(onboarding, &job)))
+) -> Result<Output<OnboardingView>> {
+    let view = onboarding::get(cx, &scope, uow, &input.path.0).await?;
+    Ok(Output::new(view))
 }
 
-fn shown(onboarding: Stored<Onboarding>, job: &Job) -> OnboardingShape {
-    let progress = job.progress();
-    let made = job.output_of("platform").is_some();
-    let onboarding = onboarding.into_inner();
-    OnboardingShape {
-        onboarding_id: onboarding.id,
-        job_id: onboarding.job_id,
-        status: job.status,
-        platform_name: onboarding.platform_name,
-        slug: onboarding.slug,
-        tier: onboarding.tier,
-        stack_template_id: onboarding.stack_template_id,
-        billing_email: onboarding.billing_email,
-        platform_id: made.then_some(onboarding.platform_id),
-        completed_steps: progress.completed_steps,
-        total_steps: progress.total_steps,
-        message: progress.message,
-        error: job
-            .error
-            .as_ref()
-            .and_then(|error| serde_json::to_value(error).ok()),
-        created_at: onboarding.created_at,
-        updated_at: job.updated_at,
-        completed_at: job.finished_at,
-    }
-}
-
-pub(super) async fn slug(
-    cx: &Cx,
+// A text that is no slug is a mistake of who asks, not a slug that is missing.
+async fn check_slug(
+    _: &Cx,
+    scope: SignedInScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(String,)>,
-) -> Result<Output<SlugAnswer>> {
+) -> Result<Output<SlugAvailability>> {
     let slug = Slug::parse(&input.path.0)
         .map_err(|error| Error::invalid("slug", "pattern", error.to_string()))?;
-    let available = use_case::slug_is_available(cx, uow, &slug).await?;
-    Ok(Output::new(SlugAnswer { slug, available }))
+    let available = onboarding::slug_is_available(&scope, uow, &slug).await?;
+    Ok(Output::new(SlugAvailability { slug, available }))
 }

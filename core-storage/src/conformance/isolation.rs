@@ -1,10 +1,10 @@
-//! What units of work see of each other.
+//! Isolation of units of work.
 
 use std::sync::Arc;
 
 use core_domain::port::Mode;
 
-use super::{ITEMS, add, item, of, read};
+use super::fixture::{ITEMS, add, item, of, read};
 use crate::row_store::{RowStore, RowTx};
 
 async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
@@ -14,51 +14,51 @@ async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
     }
 }
 
-async fn seen(tx: &mut Box<dyn RowTx>, owner: &str) -> usize {
+async fn visible(tx: &mut Box<dyn RowTx>, owner: &str) -> usize {
     match tx.select(&of(owner)).await {
         Ok(rows) => rows.len(),
         Err(error) => panic!("a read failed: {error}"),
     }
 }
 
-pub(super) async fn a_dropped_unit_leaves_nothing(store: Arc<dyn RowStore>) {
+pub(super) async fn a_dropped_unit_is_rolled_back(store: Arc<dyn RowStore>) {
     let mut tx = open(&store, Mode::Write).await;
     assert!(tx.insert(&ITEMS, item("dropped", "1", 0)).await.is_ok());
     drop(tx);
     assert_eq!(read(&store, &of("dropped")).await.len(), 0);
-    // The next writer is not kept waiting and sees nothing either.
+    // The next writer is not blocked and sees no change either.
     add(&store, vec![item("dropped", "1", 0)]).await;
 }
 
-pub(super) async fn a_rolled_back_unit_leaves_nothing(store: Arc<dyn RowStore>) {
+pub(super) async fn a_rolled_back_unit_changes_nothing(store: Arc<dyn RowStore>) {
     let mut tx = open(&store, Mode::Write).await;
     assert!(tx.insert(&ITEMS, item("undone", "1", 0)).await.is_ok());
     tx.rollback().await;
     assert_eq!(read(&store, &of("undone")).await.len(), 0);
 }
 
-pub(super) async fn readers_see_what_is_committed_and_one_state(store: Arc<dyn RowStore>) {
+pub(super) async fn a_read_unit_sees_one_committed_snapshot(store: Arc<dyn RowStore>) {
     let mut reader = open(&store, Mode::Read).await;
-    assert_eq!(seen(&mut reader, "seen").await, 0);
+    assert_eq!(visible(&mut reader, "seen").await, 0);
     let mut writer = open(&store, Mode::Write).await;
     assert!(writer.insert(&ITEMS, item("seen", "1", 0)).await.is_ok());
     assert_eq!(
-        seen(&mut writer, "seen").await,
+        visible(&mut writer, "seen").await,
         1,
         "a unit sees its own work"
     );
     assert_eq!(read(&store, &of("seen")).await.len(), 0, "nobody else does");
     assert!(writer.commit().await.is_ok());
     assert_eq!(
-        seen(&mut reader, "seen").await,
+        visible(&mut reader, "seen").await,
         0,
-        "a reader stays where it was"
+        "a reader keeps its snapshot"
     );
     assert_eq!(read(&store, &of("seen")).await.len(), 1);
     assert!(reader.commit().await.is_ok());
     let mut reader = open(&store, Mode::Read).await;
     let (Ok(first), Ok(second)) = (reader.now().await, reader.now().await) else {
-        panic!("a unit knows the time");
+        panic!("a unit has an instant");
     };
     assert_eq!(first, second);
 }

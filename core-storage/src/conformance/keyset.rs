@@ -1,9 +1,9 @@
-//! Walking a list page by page.
+//! Keyset pagination.
 
 use std::sync::Arc;
 
-use super::{ITEMS, add, ids, item, of, read, with};
-use crate::query::{Select, compare_places};
+use super::fixture::{ITEMS, add, ids, item, of, read, with};
+use crate::query::{Select, compare_positions};
 use crate::row_store::RowStore;
 use crate::value::{Row, Value};
 
@@ -15,20 +15,22 @@ async fn page_by_page(store: &Arc<dyn RowStore>, select: &Select, size: u32) -> 
         let Some(last) = page.last() else {
             return found;
         };
-        select.after = Some(select.place_of(last));
+        select.after = Some(select.position_of(last));
         found.extend(page);
     }
 }
 
-pub(super) async fn every_row_comes_once_while_others_are_added(store: Arc<dyn RowStore>) {
-    // Ranks repeat, so the key must settle ties.
+pub(super) async fn pages_repeat_and_skip_no_row_under_concurrent_inserts(
+    store: Arc<dyn RowStore>,
+) {
+    // Ranks repeat, so the key must break ties.
     let rows: Vec<Row> = (0..20)
         .map(|n| item("pages", &format!("{n:02}"), n / 4))
         .collect();
     add(&store, rows.clone()).await;
     for select in [
-        of("pages").by("rank"),
-        of("pages").by_desc("rank"),
+        of("pages").order_by("rank"),
+        of("pages").order_by_desc("rank"),
         of("pages"),
     ] {
         let mut seen = Vec::new();
@@ -36,7 +38,7 @@ pub(super) async fn every_row_comes_once_while_others_are_added(store: Arc<dyn R
         for step in 0.. {
             let page = read(&store, &next).await;
             let Some(last) = page.last() else { break };
-            next.after = Some(next.place_of(last));
+            next.after = Some(next.position_of(last));
             seen.extend(ids(&page));
             let extra = format!("extra-{step}-{}", seen.len());
             let extra = with(item("pages", &extra, 2), "owner", Value::text("pages"));
@@ -47,7 +49,7 @@ pub(super) async fn every_row_comes_once_while_others_are_added(store: Arc<dyn R
             assert_eq!(seen.iter().filter(|one| **one == id).count(), 1, "{id}");
         }
         let clean = crate::Filter::Prefix("id", "pages-extra".to_owned());
-        let removed = super::write(&store, |tx| {
+        let removed = super::fixture::write(&store, |tx| {
             let clean = clean.clone();
             Box::pin(async move { tx.delete(&ITEMS, &clean).await })
         });
@@ -55,7 +57,7 @@ pub(super) async fn every_row_comes_once_while_others_are_added(store: Arc<dyn R
     }
 }
 
-pub(super) async fn mixed_directions_agree_with_sorting(store: Arc<dyn RowStore>) {
+pub(super) async fn pages_of_mixed_directions_are_in_order(store: Arc<dyn RowStore>) {
     let mut rows = Vec::new();
     for n in 0..30_i64 {
         let row = item("mixed", &format!("{:02}", (n * 7) % 30), n % 3);
@@ -66,17 +68,22 @@ pub(super) async fn mixed_directions_agree_with_sorting(store: Arc<dyn RowStore>
         ));
     }
     add(&store, rows.clone()).await;
-    let questions = [
-        of("mixed").by("rank").by_desc("state"),
-        of("mixed").by_desc("rank").by("state"),
-        of("mixed").by_desc("state").by("rank").by_desc("id"),
-        of("mixed").by("state").by("rank"),
-        of("mixed").by_desc("id"),
+    let selects = [
+        of("mixed").order_by("rank").order_by_desc("state"),
+        of("mixed").order_by_desc("rank").order_by("state"),
+        of("mixed")
+            .order_by_desc("state")
+            .order_by("rank")
+            .order_by_desc("id"),
+        of("mixed").order_by("state").order_by("rank"),
+        of("mixed").order_by_desc("id"),
     ];
-    for select in questions {
+    for select in selects {
         let order = select.full_order();
         let mut sorted = rows.clone();
-        sorted.sort_by(|a, b| compare_places(&order, &select.place_of(a), &select.place_of(b)));
+        sorted.sort_by(|a, b| {
+            compare_positions(&order, &select.position_of(a), &select.position_of(b))
+        });
         let found = page_by_page(&store, &select, 4).await;
         assert_eq!(ids(&found), ids(&sorted), "{order:?}");
     }

@@ -1,8 +1,8 @@
-//! Filters and order mean the same everywhere.
+//! Filters and order are evaluated alike everywhere.
 
 use std::sync::Arc;
 
-use super::{ITEMS, add, ids, item, named, of, read, with};
+use super::fixture::{ITEMS, add, ids, item, named, of, read, with};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::value::{Row, Value};
@@ -64,24 +64,28 @@ fn filters() -> Vec<Filter> {
     all
 }
 
-pub(super) async fn filters_mean_the_same_as_in_memory(store: Arc<dyn RowStore>) {
+pub(super) async fn filters_match_the_same_rows_as_in_memory(store: Arc<dyn RowStore>) {
     let rows = population();
     add(&store, rows.clone()).await;
     for filter in filters() {
-        let meant = rows
+        let matching = rows
             .iter()
             .filter(|row| filter.matches(&ITEMS, row))
             .cloned();
-        let found = read(&store, &of("filters").only(filter.clone())).await;
-        assert_eq!(ids(&found), ids(&meant.collect::<Vec<_>>()), "{filter:?}");
+        let found = read(&store, &of("filters").filter(filter.clone())).await;
+        assert_eq!(
+            ids(&found),
+            ids(&matching.collect::<Vec<_>>()),
+            "{filter:?}"
+        );
     }
 }
 
-pub(super) async fn nothing_is_neither_equal_nor_different(store: Arc<dyn RowStore>) {
+pub(super) async fn null_is_neither_equal_nor_unequal(store: Arc<dyn RowStore>) {
     let some = with(item("null", "some", 0), "amount", Value::Int(1));
     add(&store, vec![item("null", "none", 0), some]).await;
     let found = |filter| {
-        let select = of("null").only(filter);
+        let select = of("null").filter(filter);
         let store = store.clone();
         async move { ids(&read(&store, &select).await) }
     };
@@ -94,7 +98,7 @@ pub(super) async fn nothing_is_neither_equal_nor_different(store: Arc<dyn RowSto
     assert_eq!(found(either).await, named("null", &["none"]));
 }
 
-pub(super) async fn text_sorts_by_its_bytes(store: Arc<dyn RowStore>) {
+pub(super) async fn text_is_ordered_by_its_bytes(store: Arc<dyn RowStore>) {
     let in_order = [
         "Alpha",
         "a-b",
@@ -115,7 +119,7 @@ pub(super) async fn text_sorts_by_its_bytes(store: Arc<dyn RowStore>) {
         ids(&read(&store, &of("text")).await),
         named("text", &in_order)
     );
-    let descending = of("text").by_desc("id");
+    let descending = of("text").order_by_desc("id");
     let mut reversed = named("text", &in_order);
     reversed.reverse();
     assert_eq!(ids(&read(&store, &descending).await), reversed);

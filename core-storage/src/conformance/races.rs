@@ -1,12 +1,12 @@
-//! Units of work that run at the same time.
+//! Concurrent units of work.
 
 use std::sync::Arc;
 
-use core_domain::port::StoreError;
+use core_domain::kernel::StoreError;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::{ITEMS, add, ids, item, of, read, try_read, write};
+use super::fixture::{ITEMS, add, ids, item, of, read, try_read, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::table::VERSION;
@@ -34,7 +34,7 @@ pub(super) async fn a_guarded_update_has_one_winner(store: Arc<dyn RowStore>) {
         let (store, barrier) = (store.clone(), barrier.clone());
         tasks.spawn(async move {
             let seen = try_read(&store, &of("guard")).await;
-            // Everybody has read before anybody writes.
+            // All have read before any writes.
             barrier.wait().await;
             let seen = seen?;
             let version = seen.first().map(|row| ITEMS.value(row, VERSION).clone());
@@ -94,8 +94,8 @@ pub(super) async fn workers_claim_each_row_once(store: Arc<dyn RowStore>) {
             loop {
                 let got = write(&store, |tx| {
                     Box::pin(async move {
-                        let waiting = of("claim").only(Filter::eq("state", "idle"));
-                        let rows = tx.claim(&waiting.by("rank").limit(1)).await?;
+                        let waiting = of("claim").filter(Filter::eq("state", "idle"));
+                        let rows = tx.claim(&waiting.order_by("rank").limit(1)).await?;
                         for id in ids(&rows) {
                             let guard = Filter::eq("id", &id).and(Filter::eq("state", "idle"));
                             let state = Value::text(&format!("worker {worker}"));
@@ -109,8 +109,8 @@ pub(super) async fn workers_claim_each_row_once(store: Arc<dyn RowStore>) {
                     claimed.extend(got);
                     continue;
                 }
-                let idle = of("claim").only(Filter::eq("state", "idle"));
-                // Rows may only be left out because another worker holds them.
+                let idle = of("claim").filter(Filter::eq("state", "idle"));
+                // Rows may be skipped only because another worker has locked them.
                 if try_read(&store, &idle).await?.is_empty() {
                     return Ok(claimed);
                 }

@@ -1,13 +1,13 @@
-//! What is committed is there after the engine was closed and opened again.
+//! Durability: what is committed is there after the engine was closed and opened again.
 
 use std::sync::Arc;
 
 use core_domain::port::Mode;
 
-use super::{ITEMS, add, ids, item, named, of, read};
+use super::fixture::{ITEMS, add, ids, item, named, of, read};
 use crate::row_store::RowStore;
 
-/// Opens the engine twice and looks for what the first one committed. For engines that keep their rows.
+/// Opens the engine twice and looks for what the first one committed. For durable engines.
 ///
 /// # Panics
 /// When something committed is gone or something uncommitted is there.

@@ -1,38 +1,39 @@
-//! Rows go in and come back; units of work keep their rules.
+//! Rows round-trip; units of work enforce their rules.
 
 use std::sync::Arc;
 
-use core_domain::port::{Mode, StoreError};
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
 
-use super::{ITEMS, add, item, of, read, with, write};
+use super::fixture::{ITEMS, add, item, of, read, with, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::table::VERSION;
 use crate::value::Value;
 
-pub(super) async fn every_value_comes_back_as_it_was(store: Arc<dyn RowStore>) {
+pub(super) async fn every_value_round_trips(store: Arc<dyn RowStore>) {
     let row = item("values", "full", i64::MIN);
     let row = with(row, "name", Value::text("é ' \" $1 ? \u{10FFFF}"));
     let row = with(row, "amount", Value::Int(i64::MAX));
     let row = with(row, "flag", Value::Bool(false));
     let row = with(row, "data", Value::text(r#"{"b": [1, null], "a": "x"}"#));
     let row = with(row, "desc", Value::text(""));
-    let empty = item("values", "nothing", 0);
-    add(&store, vec![row.clone(), empty.clone()]).await;
-    assert_eq!(read(&store, &of("values")).await, vec![row, empty]);
+    let nulls = item("values", "nulls", 0);
+    add(&store, vec![row.clone(), nulls.clone()]).await;
+    assert_eq!(read(&store, &of("values")).await, vec![row, nulls]);
 }
 
-pub(super) async fn an_update_changes_what_is_meant_and_nothing_else(store: Arc<dyn RowStore>) {
+pub(super) async fn an_update_changes_matching_rows_alone(store: Arc<dyn RowStore>) {
     let rows: Vec<_> = (0..3).map(|n| item("update", &n.to_string(), n)).collect();
     add(&store, rows.clone()).await;
     let changed = write(&store, |tx| {
         Box::pin(async move {
-            let meant = Filter::eq("owner", "update").and(Filter::ge("rank", 1));
+            let matching = Filter::eq("owner", "update").and(Filter::ge("rank", 1));
             let set = [("amount", Value::Int(9)), (VERSION, Value::Int(2))];
-            tx.update(&ITEMS, &meant, &set).await
+            tx.update(&ITEMS, &matching, &set).await
         })
     });
-    assert!(matches!(changed.await, Ok(2)), "two rows are meant");
+    assert!(matches!(changed.await, Ok(2)), "two rows match");
     let change = |row| with(with(row, "amount", Value::Int(9)), VERSION, Value::Int(2));
     let mut expected = rows;
     for row in expected.iter_mut().skip(1) {
@@ -41,11 +42,11 @@ pub(super) async fn an_update_changes_what_is_meant_and_nothing_else(store: Arc<
     assert_eq!(read(&store, &of("update")).await, expected);
     let gone = write(&store, |tx| {
         Box::pin(async move {
-            let meant = Filter::eq("owner", "update").and(Filter::eq("amount", 9));
-            tx.delete(&ITEMS, &meant).await
+            let matching = Filter::eq("owner", "update").and(Filter::eq("amount", 9));
+            tx.delete(&ITEMS, &matching).await
         })
     });
-    assert!(matches!(gone.await, Ok(2)), "two rows are removed");
+    assert!(matches!(gone.await, Ok(2)), "two rows are deleted");
     assert_eq!(read(&store, &of("update")).await, expected[..1]);
 }
 
@@ -64,8 +65,8 @@ pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {
     add(&store, rows).await;
     let sums = write(&store, |tx| {
         Box::pin(async move {
-            let meant = Filter::eq("owner", "sum");
-            tx.sum(&ITEMS, "amount", "state", &meant).await
+            let matching = Filter::eq("owner", "sum");
+            tx.sum(&ITEMS, "amount", "state", &matching).await
         })
     });
     let expected = vec![
@@ -79,7 +80,7 @@ pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {
     );
 }
 
-pub(super) async fn what_a_column_cannot_hold_is_refused(store: Arc<dyn RowStore>) {
+pub(super) async fn a_value_of_another_type_is_refused(store: Arc<dyn RowStore>) {
     let wrong = [
         ("rank", Value::text("1")),
         ("rank", Value::Null),
@@ -102,7 +103,7 @@ pub(super) async fn what_a_column_cannot_hold_is_refused(store: Arc<dyn RowStore
     assert_eq!(read(&store, &of("wrong")).await.len(), 0);
 }
 
-pub(super) async fn a_reader_cannot_write(store: Arc<dyn RowStore>) {
+pub(super) async fn a_read_unit_cannot_write(store: Arc<dyn RowStore>) {
     for mode in [Mode::Auto, Mode::Read] {
         let Ok(mut tx) = store.begin(mode).await else {
             panic!("a unit can be opened");
@@ -113,7 +114,7 @@ pub(super) async fn a_reader_cannot_write(store: Arc<dyn RowStore>) {
     assert_eq!(read(&store, &of("reader")).await.len(), 0);
 }
 
-pub(super) async fn an_error_ends_the_unit(store: Arc<dyn RowStore>) {
+pub(super) async fn an_error_aborts_the_unit(store: Arc<dyn RowStore>) {
     let Ok(mut tx) = store.begin(Mode::Write).await else {
         panic!("a unit can be opened");
     };
@@ -127,6 +128,9 @@ pub(super) async fn an_error_ends_the_unit(store: Arc<dyn RowStore>) {
     ));
     assert!(tx.insert(&ITEMS, item("poison", "2", 0)).await.is_err());
     assert!(tx.now().await.is_err());
-    assert!(tx.commit().await.is_err(), "a dead unit does not commit");
+    assert!(
+        tx.commit().await.is_err(),
+        "an aborted unit does not commit"
+    );
     assert_eq!(read(&store, &of("poison")).await.len(), 0);
 }

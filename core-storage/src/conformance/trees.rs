@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::port::{Direction, Mode};
 
-use super::{ITEMS, add, ids, item, named, with, write};
+use super::fixture::{ITEMS, add, ids, item, named, with, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::value::{Row, Value};
@@ -20,16 +20,10 @@ async fn walk(
     direction: Direction,
     depth: u32,
 ) -> Vec<String> {
-    let Ok(mut tx) = store.begin(Mode::Read).await else {
-        panic!("a unit can be opened");
-    };
-    match tx.walk(&ITEMS, key, direction, depth).await {
-        Ok(rows) => ids(&rows),
-        Err(error) => panic!("a walk failed: {error}"),
-    }
+    walk_matching(store, key, direction, depth, &Filter::all()).await
 }
 
-pub(super) async fn walks_find_both_directions_in_order(store: Arc<dyn RowStore>) {
+pub(super) async fn walks_go_both_directions_in_order(store: Arc<dyn RowStore>) {
     let rows = vec![
         item("tree", "root", 0),
         child("tree", "b", "root"),
@@ -53,6 +47,25 @@ pub(super) async fn walks_find_both_directions_in_order(store: Arc<dyn RowStore>
     assert_eq!(walk(&store, "tree-root", up, 32).await, of(&[]));
     assert_eq!(walk(&store, "tree-nobody", down, 32).await, of(&[]));
     assert_eq!(walk(&store, "tree-root", down, 0).await, of(&[]));
+    let at_the_end = Filter::one_of("id", ["tree-b1", "tree-a1x", "tree-other"]);
+    let ends = walk_matching(&store, "tree-root", down, 32, &at_the_end).await;
+    assert_eq!(ends, of(&["b1", "a1x"]));
+}
+
+async fn walk_matching(
+    store: &Arc<dyn RowStore>,
+    key: &str,
+    direction: Direction,
+    depth: u32,
+    filter: &Filter,
+) -> Vec<String> {
+    let Ok(mut tx) = store.begin(Mode::Read).await else {
+        panic!("a unit can be opened");
+    };
+    match tx.walk(&ITEMS, key, direction, depth, filter).await {
+        Ok(rows) => ids(&rows),
+        Err(error) => panic!("a walk failed: {error}"),
+    }
 }
 
 pub(super) async fn a_cycle_ends_the_walk(store: Arc<dyn RowStore>) {

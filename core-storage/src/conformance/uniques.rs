@@ -1,10 +1,11 @@
-//! Unique sets.
+//! Unique indexes.
 
 use std::sync::Arc;
 
-use core_domain::port::{Mode, StoreError};
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
 
-use super::{ITEMS, add, item, of, read, with};
+use super::fixture::{ITEMS, add, item, of, read, with};
 use crate::filter::Filter;
 use crate::row_store::{RowStore, RowTx};
 use crate::value::Value;
@@ -16,39 +17,47 @@ async fn open(store: &Arc<dyn RowStore>) -> Box<dyn RowTx> {
     }
 }
 
-fn set_of<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> &'static str {
+fn conflict_of<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> &'static str {
     match outcome {
         Err(StoreError::Conflict { table, index }) if table == ITEMS.name => index,
         other => panic!("not a conflict: {other:?}"),
     }
 }
 
-pub(super) async fn a_conflict_names_its_set_and_the_unit_goes_on(store: Arc<dyn RowStore>) {
+pub(super) async fn a_conflict_names_its_index_and_leaves_the_unit_active(
+    store: Arc<dyn RowStore>,
+) {
     let named = |id, name| with(item("unique", id, 0), "name", Value::text(name));
     add(&store, vec![named("1", "a")]).await;
     let mut tx = open(&store).await;
-    assert_eq!(set_of(tx.insert(&ITEMS, named("1", "b")).await), "key");
-    assert_eq!(set_of(tx.insert(&ITEMS, named("2", "a")).await), "name");
+    assert_eq!(conflict_of(tx.insert(&ITEMS, named("1", "b")).await), "key");
+    assert_eq!(
+        conflict_of(tx.insert(&ITEMS, named("2", "a")).await),
+        "name"
+    );
     for id in ["3", "4"] {
         let nameless = tx.insert(&ITEMS, item("unique", id, 0)).await;
-        assert!(nameless.is_ok(), "nothing is not a name");
+        assert!(nameless.is_ok(), "NULLs are distinct");
     }
     assert!(tx.insert(&ITEMS, named("5", "A")).await.is_ok());
     assert!(tx.commit().await.is_ok());
     assert_eq!(read(&store, &of("unique")).await.len(), 4);
 }
 
-pub(super) async fn a_partial_set_covers_only_its_rows(store: Arc<dyn RowStore>) {
+pub(super) async fn a_partial_index_covers_matching_rows_alone(store: Arc<dyn RowStore>) {
     let active = |id| with(item("partial", id, 0), "state", Value::text("active"));
     add(&store, vec![active("1"), item("partial", "2", 0)]).await;
     let mut tx = open(&store).await;
-    assert_eq!(set_of(tx.insert(&ITEMS, active("3")).await), "one_active");
+    assert_eq!(
+        conflict_of(tx.insert(&ITEMS, active("3")).await),
+        "one_active"
+    );
     let outside = with(active("4"), "desc", Value::text("x"));
     assert!(tx.insert(&ITEMS, outside).await.is_ok());
     let second = Filter::eq("id", "partial-2");
     let activate = [("state", Value::text("active"))];
     assert_eq!(
-        set_of(tx.update(&ITEMS, &second, &activate).await),
+        conflict_of(tx.update(&ITEMS, &second, &activate).await),
         "one_active"
     );
     let first = Filter::eq("id", "partial-1");
@@ -58,20 +67,20 @@ pub(super) async fn a_partial_set_covers_only_its_rows(store: Arc<dyn RowStore>)
     let fourth = Filter::eq("id", "partial-4");
     let into = [("desc", Value::Null)];
     assert_eq!(
-        set_of(tx.update(&ITEMS, &fourth, &into).await),
+        conflict_of(tx.update(&ITEMS, &fourth, &into).await),
         "one_active"
     );
     assert!(tx.commit().await.is_ok());
 }
 
-pub(super) async fn an_update_into_a_taken_place_is_a_conflict(store: Arc<dyn RowStore>) {
+pub(super) async fn an_update_to_a_taken_value_is_a_conflict(store: Arc<dyn RowStore>) {
     let named = |id, name| with(item("rename", id, 0), "name", Value::text(name));
     add(&store, vec![named("1", "a"), named("2", "b")]).await;
     let mut tx = open(&store).await;
     let second = Filter::eq("id", "rename-2");
     let rename = |name| [("name", Value::text(name))];
     assert_eq!(
-        set_of(tx.update(&ITEMS, &second, &rename("a")).await),
+        conflict_of(tx.update(&ITEMS, &second, &rename("a")).await),
         "name"
     );
     assert!(matches!(

@@ -1,7 +1,7 @@
-//! The engine that keeps everything in memory: for tests, for trying things out, and as the reference of the others.
+//! The engine in memory: for tests, for trials, and as the reference of the others.
 //!
-//! Tables are persistent maps that share structure. A reader takes the current root and keeps it; the one writer
-//! changes its own copy of the root and puts it in place at commit. Either costs what it touches, not what is stored.
+//! Tables are persistent (structure-sharing) maps. A reader keeps the root it began with as its snapshot; the one writer
+//! changes its own copy of the root and publishes it at commit. The cost of either grows with the rows it touches, not with those that are stored.
 
 mod plan;
 mod rows;
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
-use core_domain::kernel::{Clock, Timestamp};
-use core_domain::port::{Direction, Mode, Store, StoreError};
+use core_domain::kernel::{Clock, StoreError, Timestamp};
+use core_domain::port::{Direction, Mode, Store};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
-use crate::guarded::Guarded;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::table::Table;
@@ -29,7 +29,7 @@ use rows::Rows;
 pub struct MemoryConfig {
     /// Where `now` comes from.
     pub clock: Arc<dyn Clock>,
-    /// What cursors are sealed with.
+    /// What cursors are signed with.
     pub cursor_key: CursorKey,
 }
 
@@ -76,7 +76,7 @@ impl RowStore for Memory {
             writing,
             now: self.clock.now(),
         };
-        Ok(Guarded::wrap(Box::new(tx), mode))
+        Ok(CheckedTx::wrap(Box::new(tx), mode))
     }
 }
 
@@ -95,7 +95,7 @@ impl MemoryTx {
             .unwrap_or_else(|| Rows::new(table))
     }
 
-    fn meant(&self, table: &'static Table, filter: &Filter) -> Vec<Arc<Row>> {
+    fn matching(&self, table: &'static Table, filter: &Filter) -> Vec<Arc<Row>> {
         let mut select = Select::of(table);
         select.filter = filter.clone();
         plan::run(&self.table(table), &select)
@@ -117,29 +117,29 @@ impl RowTx for MemoryTx {
         filter: &Filter,
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError> {
-        let meant = self.meant(table, filter);
+        let matching = self.matching(table, filter);
         let mut rows = self.table(table);
-        for old in &meant {
+        for old in &matching {
             let mut next = Row::clone(old);
             for (column, value) in set {
-                if let Some(held) = table.position(column).and_then(|at| next.get_mut(at)) {
-                    *held = value.clone();
+                if let Some(stored) = table.column_index(column).and_then(|at| next.get_mut(at)) {
+                    *stored = value.clone();
                 }
             }
             rows.replace(old, Arc::new(next))?;
         }
         self.root.insert(table.name, rows);
-        Ok(meant.len() as u64)
+        Ok(matching.len() as u64)
     }
 
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
-        let meant = self.meant(table, filter);
+        let matching = self.matching(table, filter);
         let mut rows = self.table(table);
-        for old in &meant {
+        for old in &matching {
             rows.remove(old);
         }
         self.root.insert(table.name, rows);
-        Ok(meant.len() as u64)
+        Ok(matching.len() as u64)
     }
 
     async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
@@ -152,7 +152,7 @@ impl RowTx for MemoryTx {
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
-        Ok(self.meant(table, filter).len() as u64)
+        Ok(self.matching(table, filter).len() as u64)
     }
 
     async fn sum(
@@ -163,12 +163,12 @@ impl RowTx for MemoryTx {
         filter: &Filter,
     ) -> Result<Vec<(Value, i64)>, StoreError> {
         let mut sums: BTreeMap<Value, i64> = BTreeMap::new();
-        for row in self.meant(table, filter) {
+        for row in self.matching(table, filter) {
             let sum = sums.entry(table.value(&row, group).clone()).or_default();
             let number = table.value(&row, column).as_int().unwrap_or(0);
             *sum = sum
                 .checked_add(number)
-                .ok_or_else(|| StoreError::Backend("a sum does not fit 64 bits".into()))?;
+                .ok_or_else(|| StoreError::backend("a sum does not fit 64 bits"))?;
         }
         Ok(sums.into_iter().collect())
     }
@@ -179,13 +179,15 @@ impl RowTx for MemoryTx {
         key: &str,
         direction: Direction,
         depth: u32,
+        filter: &Filter,
     ) -> Result<Vec<Row>, StoreError> {
         let rows = self.table(table);
         let found = match direction {
             Direction::Ancestors => plan::ancestors(&rows, key, depth),
             Direction::Descendants => plan::descendants(&rows, key, depth),
         };
-        Ok(found.iter().map(|row| Row::clone(row)).collect())
+        let matching = found.iter().filter(|row| filter.matches(table, row));
+        Ok(matching.map(|row| Row::clone(row)).collect())
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {

@@ -1,4 +1,4 @@
-//! How the memory engine answers a question: by walking an index where one gives the order, else by sorting.
+//! The query planner of the memory engine: an index scan where an index gives the order, else a sort.
 
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::rows::{Entry, Index, Rows, Slot};
 use crate::filter::{Filter, Op, prefix_end};
-use crate::query::{Order, Select, compare_places, place};
+use crate::query::{Order, Select, compare_positions, keyset_position};
 use crate::value::{Row, Value};
 
-/// The rows that are meant, in order.
+/// The matching rows, in order.
 pub(super) fn run(rows: &Rows, select: &Select) -> Vec<Arc<Row>> {
     let limit = select.limit.map_or(usize::MAX, |limit| {
         usize::try_from(limit).unwrap_or(usize::MAX)
@@ -41,13 +41,13 @@ pub(super) fn run(rows: &Rows, select: &Select) -> Vec<Arc<Row>> {
     }
 }
 
-/// The columns that the filter ties to one value.
+/// The columns that the filter fixes to one value.
 fn fixed(filter: &Filter) -> Vec<(&'static str, &Value)> {
-    let ties = |part: &Filter| matches!(part, Filter::Compare(_, Op::Eq, _));
+    let fixes = |part: &Filter| matches!(part, Filter::Compare(_, Op::Eq, _));
     filter
         .conjuncts()
         .into_iter()
-        .filter(|part| ties(part))
+        .filter(|part| fixes(part))
         .filter_map(|part| match part {
             Filter::Compare(column, _, value) if !value.is_null() => Some((*column, value)),
             _ => None,
@@ -67,7 +67,7 @@ fn leading_fixed(index: &Index, fixed: &[(&'static str, &Value)]) -> usize {
     index.columns.iter().take_while(is_fixed).count()
 }
 
-/// Walks an index whose first columns are fixed and whose others are the order; `None` when there is no such index.
+/// Scans an index whose first columns are fixed and whose others are the order; `None` when there is no such index.
 fn in_index_order(
     rows: &Rows,
     select: &Select,
@@ -79,11 +79,11 @@ fn in_index_order(
     if select
         .after
         .as_ref()
-        .is_some_and(|after| leaves_fixed(order, after, fixed))
+        .is_some_and(|after| contradicts_fixed(order, after, fixed))
     {
         return None;
     }
-    let wanted: Vec<&str> = order
+    let remaining: Vec<&str> = order
         .iter()
         .map(|part| part.column)
         .filter(|column| value_of(fixed, column).is_none())
@@ -91,15 +91,15 @@ fn in_index_order(
     let key = rows.table.key();
     let gives_order = |index: &&Index| {
         let rest = index.columns[leading_fixed(index, fixed)..].iter().copied();
-        index.is_whole() && rest.chain([key]).eq(wanted.iter().copied())
+        index.is_full() && rest.chain([key]).eq(remaining.iter().copied())
     };
     let Some(index) = rows.indexes.iter().find(gives_order) else {
-        return (wanted == [key] && fixed.is_empty())
+        return (remaining == [key] && fixed.is_empty())
             .then(|| by_key(rows, select, descending, limit));
     };
     let (mut from, mut to) = bounds(rows, index, &select.filter, fixed);
     if let Some(after) = &select.after {
-        let start = Bound::Excluded(entry_of_place(index, key, order, after, fixed));
+        let start = Bound::Excluded(entry_at(index, key, order, after, fixed));
         if descending {
             to = lower_of(to, start);
         } else {
@@ -110,45 +110,45 @@ fn in_index_order(
         return Some(Vec::new());
     }
     let range = index.range(from, to);
-    let meant = |row: &&Arc<Row>| select.filter.matches(rows.table, row);
+    let matches = |row: &&Arc<Row>| select.filter.matches(rows.table, row);
     let found = if descending {
-        let walk = range.rev().filter_map(|entry| rows.row(entry));
-        walk.filter(meant).take(limit).cloned().collect()
+        let scan = range.rev().filter_map(|entry| rows.row(entry));
+        scan.filter(matches).take(limit).cloned().collect()
     } else {
-        let walk = range.filter_map(|entry| rows.row(entry));
-        walk.filter(meant).take(limit).cloned().collect()
+        let scan = range.filter_map(|entry| rows.row(entry));
+        scan.filter(matches).take(limit).cloned().collect()
     };
     Some(found)
 }
 
-/// Tells whether a place lies outside what the filter ties the order to; an index cannot find its neighbours then.
-fn leaves_fixed(order: &[Order], after: &[Value], fixed: &[(&'static str, &Value)]) -> bool {
-    let mut places = order.iter().zip(after);
-    places.any(|(part, at)| value_of(fixed, part.column).is_some_and(|value| value != at))
+/// Tells whether a keyset position contradicts a fixed column; an index range cannot start there then.
+fn contradicts_fixed(order: &[Order], after: &[Value], fixed: &[(&'static str, &Value)]) -> bool {
+    let mut position = order.iter().zip(after);
+    position.any(|(part, at)| value_of(fixed, part.column).is_some_and(|value| value != at))
 }
 
 fn by_key(rows: &Rows, select: &Select, descending: bool, limit: usize) -> Vec<Arc<Row>> {
-    let after = select.after.as_ref().and_then(|place| place.first());
+    let after = select.after.as_ref().and_then(|position| position.first());
     let after = after
         .and_then(Value::as_text)
         .map_or(Bound::Unbounded, Bound::Excluded);
-    let meant = |row: &&Arc<Row>| select.filter.matches(rows.table, row);
+    let matches = |row: &&Arc<Row>| select.filter.matches(rows.table, row);
     if descending {
-        let walk = rows.by_key(Bound::Unbounded, after).rev();
-        walk.filter(meant).take(limit).cloned().collect()
+        let scan = rows.by_key(Bound::Unbounded, after).rev();
+        scan.filter(matches).take(limit).cloned().collect()
     } else {
-        let walk = rows.by_key(after, Bound::Unbounded);
-        walk.filter(meant).take(limit).cloned().collect()
+        let scan = rows.by_key(after, Bound::Unbounded);
+        scan.filter(matches).take(limit).cloned().collect()
     }
 }
 
-/// The index that leaves the fewest rows to look at, as far as one can tell without looking.
+/// The index that is likely to leave the fewest candidates: the one with most columns in equalities, then a range.
 fn best_index<'r>(
     rows: &'r Rows,
     select: &Select,
     fixed: &[(&'static str, &Value)],
 ) -> Option<&'r Index> {
-    let worth = |index: &Index| {
+    let selectivity = |index: &Index| {
         let fixed = leading_fixed(index, fixed);
         let ranged = index
             .columns
@@ -158,8 +158,8 @@ fn best_index<'r>(
     };
     rows.indexes
         .iter()
-        .filter(|index| index.is_whole() && worth(index) > 0)
-        .max_by_key(|index| worth(index))
+        .filter(|index| index.is_full() && selectivity(index) > 0)
+        .max_by_key(|index| selectivity(index))
 }
 
 fn has_range(filter: &Filter, column: &str) -> bool {
@@ -170,7 +170,7 @@ fn has_range(filter: &Filter, column: &str) -> bool {
     })
 }
 
-/// The part of the index that can hold rows that are meant.
+/// The range of the index that can contain matching rows.
 fn bounds(
     rows: &Rows,
     index: &Index,
@@ -214,14 +214,14 @@ fn bounds(
     (from, to)
 }
 
-fn entry_of_place(
+fn entry_at(
     index: &Index,
     key: &'static str,
     order: &[Order],
     after: &[Value],
     fixed: &[(&'static str, &Value)],
 ) -> Entry {
-    let in_place = |column: &str| {
+    let in_position = |column: &str| {
         let at = order.iter().position(|part| part.column == column)?;
         after.get(at)
     };
@@ -229,7 +229,7 @@ fn entry_of_place(
         .columns
         .iter()
         .chain([&key])
-        .filter_map(|column| value_of(fixed, column).or_else(|| in_place(column)))
+        .filter_map(|column| value_of(fixed, column).or_else(|| in_position(column)))
         .map(|value| Slot::Value(value.clone()))
         .collect()
 }
@@ -263,7 +263,7 @@ fn is_empty(from: &Bound<Entry>, to: &Bound<Entry>) -> bool {
     entry(from) >= entry(to)
 }
 
-/// Filters, sorts, goes to the place and cuts.
+/// Filters, sorts, skips to the keyset position and applies the limit.
 fn sorted<'r>(
     select: &Select,
     order: &[Order],
@@ -272,13 +272,13 @@ fn sorted<'r>(
 ) -> Vec<Arc<Row>> {
     let mut found: Vec<(Vec<Value>, &Arc<Row>)> = candidates
         .filter(|row| select.filter.matches(select.table, row))
-        .map(|row| (place(order, select.table, row), row))
-        .filter(|(place, _)| {
+        .map(|row| (keyset_position(order, select.table, row), row))
+        .filter(|(position, _)| {
             let after = select.after.as_ref();
-            after.is_none_or(|after| compare_places(order, place, after).is_gt())
+            after.is_none_or(|after| compare_positions(order, position, after).is_gt())
         })
         .collect();
-    found.sort_by(|left, right| compare_places(order, &left.0, &right.0));
+    found.sort_by(|left, right| compare_positions(order, &left.0, &right.0));
     found
         .into_iter()
         .take(limit)
@@ -291,7 +291,7 @@ pub(super) fn ancestors(rows: &Rows, key: &str, depth: u32) -> Vec<Arc<Row>> {
     let Some(parent_column) = rows.table.parent else {
         return Vec::new();
     };
-    let mut seen: HashSet<String> = HashSet::from([key.to_owned()]);
+    let mut visited: HashSet<String> = HashSet::from([key.to_owned()]);
     let mut found = Vec::new();
     let mut current = rows.get(key);
     for _ in 0..depth {
@@ -299,7 +299,7 @@ pub(super) fn ancestors(rows: &Rows, key: &str, depth: u32) -> Vec<Arc<Row>> {
         let Some(row) = parent.and_then(|parent| rows.get(parent)) else {
             break;
         };
-        if !seen.insert(
+        if !visited.insert(
             rows.table
                 .value(row, rows.table.key())
                 .as_text()
@@ -320,17 +320,17 @@ pub(super) fn descendants(rows: &Rows, key: &str, depth: u32) -> Vec<Arc<Row>> {
     let Some(parent_column) = rows.table.parent.filter(|_| rows.get(key).is_some()) else {
         return Vec::new();
     };
-    let mut seen: HashSet<String> = HashSet::from([key.to_owned()]);
+    let mut visited: HashSet<String> = HashSet::from([key.to_owned()]);
     let mut found = Vec::new();
     let mut level = vec![key.to_owned()];
     for _ in 0..depth {
         let mut next: Vec<(String, Arc<Row>)> = Vec::new();
         for parent in &level {
-            let children = Select::of(rows.table).only(Filter::eq(parent_column, parent));
+            let children = Select::of(rows.table).filter(Filter::eq(parent_column, parent));
             for row in run(rows, &children) {
                 let child = rows.table.value(&row, rows.table.key()).as_text();
                 let child = child.unwrap_or_default().to_owned();
-                if seen.insert(child.clone()) {
+                if visited.insert(child.clone()) {
                     next.push((child, row));
                 }
             }

@@ -1,15 +1,16 @@
-//! The rows of one table, with an ordered index for each unique set and each declared index.
+//! The rows of one table, with an ordered in-memory index for each unique index and each other index.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use core_domain::port::StoreError;
+use core_domain::kernel::StoreError;
 use imbl::{OrdMap, OrdSet};
 
+use crate::filter::Filter;
 use crate::table::{Table, Unique};
 use crate::value::{Row, Value};
 
-/// A part of an index entry. `Top` is above every value: it ends ranges and is never stored.
+/// A part of an index entry. `Top` is greater than every value: it is the end of ranges and never stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Slot {
     Value(Value),
@@ -23,7 +24,7 @@ pub(super) type Entry = Vec<Slot>;
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     pub(super) columns: &'static [&'static str],
-    /// Set when it stands for a unique set; a partial one holds only the rows it covers.
+    /// The unique index it implements, if it does; a partial one has entries only for the rows it covers.
     pub(super) unique: Option<&'static Unique>,
     entries: OrdSet<Entry>,
 }
@@ -45,13 +46,15 @@ fn key_of(row: &Row) -> Arc<str> {
 
 impl Index {
     fn covers(&self, table: &Table, row: &Row) -> bool {
-        self.unique
-            .is_none_or(|unique| unique.only.is_empty() || unique.filter().matches(table, row))
+        self.unique.is_none_or(|unique| {
+            unique.predicates.is_empty() || Filter::covered_by(unique).matches(table, row)
+        })
     }
 
-    /// Tells whether it holds every row of the table.
-    pub(super) fn is_whole(&self) -> bool {
-        self.unique.is_none_or(|unique| unique.only.is_empty())
+    /// Tells whether it has an entry for every row of the table.
+    pub(super) fn is_full(&self) -> bool {
+        self.unique
+            .is_none_or(|unique| unique.predicates.is_empty())
     }
 
     fn entry(&self, table: &Table, row: &Row) -> Entry {
@@ -64,11 +67,11 @@ impl Index {
         entry
     }
 
-    /// The name of the unique set that another row with these values holds.
-    fn taken_by_another(&self, table: &Table, row: &Row) -> Option<&'static str> {
+    /// The name of the unique index, if another row has the same values in it.
+    fn conflict_with_another(&self, table: &Table, row: &Row) -> Option<&'static str> {
         let unique = self.unique?;
-        let empty = |column: &&str| table.value(row, column).is_null();
-        if unique.columns.iter().any(empty) || !self.covers(table, row) {
+        let is_null = |column: &&str| table.value(row, column).is_null();
+        if unique.columns.iter().any(is_null) || !self.covers(table, row) {
             return None;
         }
         let own = self.entry(table, row);
@@ -142,7 +145,7 @@ impl Rows {
             return Err(self.conflict("key"));
         }
         for index in &self.indexes {
-            if let Some(name) = index.taken_by_another(self.table, &row) {
+            if let Some(name) = index.conflict_with_another(self.table, &row) {
                 return Err(self.conflict(name));
             }
         }
@@ -156,7 +159,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Puts a row in the place of one with the same key. After an error the rows are to be thrown away.
+    /// Replaces a row by one with the same key. After an error the rows are in no usable state.
     pub(super) fn replace(&mut self, old: &Row, new: Arc<Row>) -> Result<(), StoreError> {
         let table = self.table;
         for index in &mut self.indexes {
@@ -165,7 +168,7 @@ impl Rows {
             if before == after && was == is {
                 continue;
             }
-            if let Some(index) = index.taken_by_another(table, &new) {
+            if let Some(index) = index.conflict_with_another(table, &new) {
                 let table = table.name;
                 return Err(StoreError::Conflict { table, index });
             }

@@ -1,106 +1,174 @@
-//! The SQL that makes a table as it is described.
+//! The SQL that creates a table as it is described.
 
-use std::fmt::Write;
-
-use super::render::quoted;
-use crate::table::{Only, Table, Type, Unique};
+pub use super::render::quoted;
+use crate::table::{Column, IndexPredicate, Table, Type, Unique};
 
 /// A database with its own words for column types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// SQLite; tables are `STRICT`, so that it keeps to its types.
+    /// SQLite; tables are `STRICT`, so that it enforces their types.
     Sqlite,
     /// Postgres; text is compared by its bytes, whatever the database's locale.
     Postgres,
 }
 
-/// The statements that make a table and its indexes. With `if_missing` they leave alone what exists.
+impl Dialect {
+    /// Both, in the order their migrations are written in.
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+
+    /// The type of a column, as a column definition spells it.
+    #[must_use]
+    pub const fn type_name(self, of: Type) -> &'static str {
+        match (of, self) {
+            (Type::Bool, Self::Postgres) => "BOOLEAN",
+            (Type::Int, Self::Postgres) => "BIGINT",
+            (Type::Text | Type::Json, Self::Postgres) => "TEXT COLLATE \"C\"",
+            (Type::Bool | Type::Int, Self::Sqlite) => "INTEGER",
+            (Type::Text | Type::Json, Self::Sqlite) => "TEXT",
+        }
+    }
+}
+
+/// The statements that create a table and its indexes. With `if_missing` they leave alone what exists.
 #[must_use]
 pub fn create(table: &Table, dialect: Dialect, if_missing: bool) -> String {
-    let guard = if if_missing { "IF NOT EXISTS " } else { "" };
-    let columns: Vec<String> = table
-        .columns
-        .iter()
-        .map(|column| {
-            let name = quoted(column.name);
-            let kind = type_name(column.kind, dialect);
-            let mut line = format!("    {name} {kind}");
-            if !column.nullable {
-                line.push_str(" NOT NULL");
-            }
-            if column.name == table.key() {
-                line.push_str(" PRIMARY KEY");
-            }
-            if column.kind == Type::Bool && dialect == Dialect::Sqlite {
-                let _ = write!(line, " CHECK ({name} IN (0, 1))");
-            }
-            line
-        })
-        .collect();
-    let strict = match dialect {
-        Dialect::Sqlite => " STRICT",
-        Dialect::Postgres => "",
-    };
-    let name = quoted(table.name);
-    let columns = columns.join(",\n");
-    let mut text = format!("CREATE TABLE {guard}{name} (\n{columns}\n){strict};\n");
-    for unique in table.uniques {
-        text.push_str(&unique_index(table, unique, guard));
-    }
-    for columns in indexes(table) {
-        let index = quoted(&format!("{}_by_{}", table.name, columns.join("_")));
-        // The key at the end makes the index give the order of a page.
-        let columns = listed(columns.iter().copied().chain([table.key()]));
-        let _ = writeln!(text, "CREATE INDEX {guard}{index} ON {name} ({columns});");
+    let mut text = create_table(table, table.name, dialect, if_missing);
+    for index in indexes(table) {
+        text.push_str(&index.create(if_missing));
     }
     text
 }
 
-fn type_name(kind: Type, dialect: Dialect) -> &'static str {
-    match (kind, dialect) {
-        (Type::Bool, Dialect::Postgres) => "BOOLEAN",
-        (Type::Int, Dialect::Postgres) => "BIGINT",
-        (Type::Text | Type::Json, Dialect::Postgres) => "TEXT COLLATE \"C\"",
-        (Type::Bool | Type::Int, Dialect::Sqlite) => "INTEGER",
-        (Type::Text | Type::Json, Dialect::Sqlite) => "TEXT",
+/// The statement that creates a table as described, without its indexes, under a name that may be another one.
+#[must_use]
+pub fn create_table(table: &Table, name: &str, dialect: Dialect, if_missing: bool) -> String {
+    let definition = |column: &Column| {
+        let key = if column.name == table.key() {
+            " PRIMARY KEY"
+        } else {
+            ""
+        };
+        format!(
+            "    {}{key}{}",
+            column_definition(column, dialect),
+            check(column, dialect)
+        )
+    };
+    let columns: Vec<String> = table.columns.iter().map(definition).collect();
+    let strict = match dialect {
+        Dialect::Sqlite => " STRICT",
+        Dialect::Postgres => "",
+    };
+    format!(
+        "CREATE TABLE {}{} (\n{}\n){strict};\n",
+        guard(if_missing),
+        quoted(name),
+        columns.join(",\n")
+    )
+}
+
+/// The name, type and nullability of a column.
+#[must_use]
+pub fn column_definition(column: &Column, dialect: Dialect) -> String {
+    let null = if column.nullable { "" } else { " NOT NULL" };
+    let of = dialect.type_name(column.kind);
+    format!("{} {of}{null}", quoted(column.name))
+}
+
+/// The constraint that makes an integer a boolean, where the database has no such type; empty elsewhere.
+#[must_use]
+pub fn check(column: &Column, dialect: Dialect) -> String {
+    match (column.kind, dialect) {
+        (Type::Bool, Dialect::Sqlite) => format!(" CHECK ({} IN (0, 1))", quoted(column.name)),
+        _ => String::new(),
     }
 }
 
-/// The declared indexes, and one for the parent column if none begins with it.
-fn indexes(table: &Table) -> Vec<Vec<&'static str>> {
-    let mut indexes: Vec<Vec<&'static str>> = table.indexes.iter().map(|i| i.to_vec()).collect();
-    if let Some(parent) = table.parent {
-        let has = indexes.iter().any(|index| index.first() == Some(&parent));
-        if !has {
-            indexes.push(vec![parent]);
-        }
+/// An index as it is created in both databases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Its name, unique in the database.
+    pub name: String,
+    /// `CREATE [UNIQUE] INDEX`.
+    create: &'static str,
+    /// `ON ..`.
+    definition: String,
+}
+
+impl Index {
+    /// The statement that creates it.
+    #[must_use]
+    pub fn create(&self, if_missing: bool) -> String {
+        let (create, name) = (self.create, quoted(&self.name));
+        format!(
+            "{create} {}{name} {};\n",
+            guard(if_missing),
+            self.definition
+        )
     }
+}
+
+/// The indexes of a table: unique ones, declared ones, and one on the parent column if no other begins with it.
+#[must_use]
+pub fn indexes(table: &Table) -> Vec<Index> {
+    let uniques = table
+        .uniques
+        .iter()
+        .map(|unique| unique_index(table, unique));
+    let mut indexes: Vec<Index> = uniques.collect();
+    let mut column_lists: Vec<&[&'static str]> = table.indexes.to_vec();
+    let begins_with = |parent| column_lists.iter().any(|list| list.first() == Some(parent));
+    if let Some(parent) = table.parent.as_ref().filter(|parent| !begins_with(parent)) {
+        column_lists.push(std::slice::from_ref(parent));
+    }
+    indexes.extend(column_lists.into_iter().map(|list| index(table, list)));
     indexes
 }
 
-fn unique_index(table: &Table, unique: &Unique, guard: &str) -> String {
-    let index = quoted(&format!("{}_{}", table.name, unique.name));
-    let name = quoted(table.name);
-    let columns = listed(unique.columns.iter().copied());
-    let conditions: Vec<String> = unique.only.iter().map(|only| condition(*only)).collect();
-    let only = if conditions.is_empty() {
-        String::new()
-    } else {
-        format!(" WHERE {}", conditions.join(" AND "))
-    };
-    format!("CREATE UNIQUE INDEX {guard}{index} ON {name} ({columns}){only};\n")
+fn index(table: &Table, columns: &[&'static str]) -> Index {
+    // The key at the end makes the index give the order of a page.
+    let listed = listed(columns.iter().copied().chain([table.key()]));
+    Index {
+        name: format!("{}_by_{}", table.name, columns.join("_")),
+        create: "CREATE INDEX",
+        definition: format!("ON {} ({listed})", quoted(table.name)),
+    }
 }
 
-fn condition(only: Only) -> String {
-    let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    match only {
-        Only::IsNull(column) => format!("{} IS NULL", quoted(column)),
-        Only::Is(column, text) => format!("{} = {}", quoted(column), literal(text)),
-        Only::OneOf(column, texts) => {
-            let texts: Vec<String> = texts.iter().map(|text| literal(text)).collect();
+fn unique_index(table: &Table, unique: &Unique) -> Index {
+    let columns = listed(unique.columns.iter().copied());
+    let predicates: Vec<String> = unique.predicates.iter().copied().map(predicate).collect();
+    let condition = if predicates.is_empty() {
+        String::new()
+    } else {
+        format!(" WHERE {}", predicates.join(" AND "))
+    };
+    Index {
+        name: format!("{}_{}", table.name, unique.name),
+        create: "CREATE UNIQUE INDEX",
+        definition: format!("ON {} ({columns}){condition}", quoted(table.name)),
+    }
+}
+
+fn predicate(predicate: IndexPredicate) -> String {
+    match predicate {
+        IndexPredicate::IsNull(column) => format!("{} IS NULL", quoted(column)),
+        IndexPredicate::Is(column, text) => format!("{} = {}", quoted(column), text_literal(text)),
+        IndexPredicate::OneOf(column, texts) => {
+            let texts: Vec<String> = texts.iter().map(|text| text_literal(text)).collect();
             format!("{} IN ({})", quoted(column), texts.join(", "))
         }
     }
+}
+
+/// A text as a literal of SQL.
+#[must_use]
+pub fn text_literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+const fn guard(if_missing: bool) -> &'static str {
+    if if_missing { "IF NOT EXISTS " } else { "" }
 }
 
 fn listed(columns: impl Iterator<Item = &'static str>) -> String {

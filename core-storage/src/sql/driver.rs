@@ -1,7 +1,7 @@
-//! The glue between statements and a typed driver: one text, stamped once per database.
+//! The unit of work on a typed driver: one macro, expanded once per database.
 
-/// Implements a unit of work for a database. What `$lock` adds to a select locks its rows; what the database calls its
-/// clock is `$now` (`None`: it has none that is asked).
+/// Implements a unit of work for a database. `$lock` is the locking clause of a select; `$now` is the statement that reads
+/// the database's clock (`None`: its clock is never used).
 macro_rules! sql_driver {
     ($db:ty, lock: $lock:literal, now: $now:expr, files: $files:expr) => {
         /// Where statements run.
@@ -19,7 +19,7 @@ macro_rules! sql_driver {
         type DbConnection = <$db as sqlx::Database>::Connection;
         type DbRow = <$db as sqlx::Database>::Row;
 
-        /// The one place where text becomes a statement: it was made of quoted names and `$n` alone.
+        /// The only use of text as a statement: the renderer made it of quoted names and `$n` alone.
         fn bind(
             statement: &Statement,
         ) -> sqlx::query::Query<'static, $db, <$db as sqlx::Database>::Arguments> {
@@ -29,7 +29,7 @@ macro_rules! sql_driver {
                     (_, Value::Bool(yes)) => query.bind(*yes),
                     (_, Value::Int(number)) => query.bind(*number),
                     (_, Value::Text(text)) => query.bind(text.to_string()),
-                    // Postgres wants to know what kind of nothing it is.
+                    // Postgres needs the type of a NULL.
                     (Type::Bool, Value::Null) => query.bind(None::<bool>),
                     (Type::Int, Value::Null) => query.bind(None::<i64>),
                     (Type::Text | Type::Json, Value::Null) => query.bind(None::<String>),
@@ -91,17 +91,17 @@ macro_rules! sql_driver {
             async fn number(&mut self, statement: &Statement) -> Result<i64, StoreError> {
                 let rows = self.fetch(statement, &[Type::Int]).await?;
                 let number = rows.first().and_then(|row| row.first()?.as_int());
-                number.ok_or_else(|| StoreError::Backend("a number was expected".into()))
+                number.ok_or_else(|| StoreError::backend("an integer was expected"))
             }
 
-            /// The unique set in which another row holds this row's place.
-            async fn taken(
+            /// The conflict of the row with another one in a unique index, if there is one.
+            async fn unique_conflict(
                 &mut self,
                 table: &'static Table,
                 row: &Row,
             ) -> Result<Option<StoreError>, StoreError> {
                 for unique in table.uniques {
-                    let Some(statement) = sql::taken(table, unique, row) else {
+                    let Some(statement) = sql::count_unique_conflicts(table, unique, row) else {
                         continue;
                     };
                     if self.number(&statement).await? > 0 {
@@ -112,8 +112,8 @@ macro_rules! sql_driver {
                 Ok(None)
             }
 
-            /// Says which unique set kept a row out.
-            async fn why_not_inserted(&mut self, table: &'static Table, row: &Row) -> StoreError {
+            /// Finds the unique index that an insert would have violated.
+            async fn identify_conflict(&mut self, table: &'static Table, row: &Row) -> StoreError {
                 let same_key = Filter::eq(table.key(), table.value(row, table.key()).clone());
                 match self.number(&sql::count(table, &same_key)).await {
                     Err(error) => return error,
@@ -123,17 +123,17 @@ macro_rules! sql_driver {
                         return StoreError::Conflict { table, index };
                     }
                 }
-                match self.taken(table, row).await {
+                match self.unique_conflict(table, row).await {
                     Ok(Some(conflict)) => conflict,
-                    Ok(None) => StoreError::Retry(format!(
-                        "a row of {} met one that is not visible yet",
+                    Ok(None) => StoreError::retry(format!(
+                        "a row of {} conflicts with one that is not visible yet",
                         table.name
                     )),
                     Err(error) => error,
                 }
             }
 
-            /// Looks for conflicts before an update, because an update that fails would end a transaction of Postgres.
+            /// Looks for conflicts before an update, because a failed update aborts a transaction of Postgres.
             async fn check_update(
                 &mut self,
                 table: &'static Table,
@@ -146,14 +146,18 @@ macro_rules! sql_driver {
                 if !set.iter().any(touches) {
                     return Ok(());
                 }
-                let meant = self.rows_of(table, &sql::rows_meant(table, filter)).await?;
-                for mut row in meant {
+                let matching = self
+                    .rows_of(table, &sql::select_matching(table, filter))
+                    .await?;
+                for mut row in matching {
                     for (column, value) in set {
-                        if let Some(held) = table.position(column).and_then(|at| row.get_mut(at)) {
-                            *held = value.clone();
+                        if let Some(stored) =
+                            table.column_index(column).and_then(|at| row.get_mut(at))
+                        {
+                            *stored = value.clone();
                         }
                     }
-                    if let Some(conflict) = self.taken(table, &row).await? {
+                    if let Some(conflict) = self.unique_conflict(table, &row).await? {
                         return Err(conflict);
                     }
                 }
@@ -165,7 +169,7 @@ macro_rules! sql_driver {
         impl RowTx for SqlTx {
             async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError> {
                 match self.execute(&sql::insert(table, &row)).await? {
-                    0 => Err(self.why_not_inserted(table, &row).await),
+                    0 => Err(self.identify_conflict(table, &row).await),
                     _ => Ok(()),
                 }
             }
@@ -229,8 +233,9 @@ macro_rules! sql_driver {
                 key: &str,
                 direction: Direction,
                 depth: u32,
+                filter: &Filter,
             ) -> Result<Vec<Row>, StoreError> {
-                let statement = sql::walk(table, key, direction, depth);
+                let statement = sql::walk(table, key, direction, depth, filter);
                 self.rows_of(table, &statement).await
             }
 
@@ -240,7 +245,7 @@ macro_rules! sql_driver {
                 }
                 let now: Option<&'static str> = $now;
                 let Some(text) = now else {
-                    return Err(StoreError::Backend("there is no clock".into()));
+                    return Err(StoreError::backend("there is no clock"));
                 };
                 let millis = sqlx::query_scalar::<_, i64>(text)
                     .fetch_one(self.connection())
@@ -252,7 +257,7 @@ macro_rules! sql_driver {
             async fn commit(self: Box<Self>) -> Result<(), StoreError> {
                 match self.connection {
                     Connection::Transaction(transaction) => {
-                        transaction.commit().await.map_err(failure)
+                        transaction.commit().await.map_err(commit_failure)
                     }
                     Connection::Bare(_) => Ok(()),
                 }
@@ -260,7 +265,7 @@ macro_rules! sql_driver {
 
             async fn rollback(self: Box<Self>) {
                 if let Connection::Transaction(transaction) = self.connection {
-                    // A failed rollback leaves a broken connection, and the transaction ends with it.
+                    // When a rollback fails, the connection is closed, and the transaction with it.
                     let _ = transaction.rollback().await;
                 }
             }
@@ -272,7 +277,7 @@ macro_rules! sql_driver {
             dialect: Dialect,
             extra: &[&'static Table],
         ) -> Result<(), StoreError> {
-            sqlx::raw_sql(migrations::LEDGER)
+            sqlx::raw_sql(migrations::MIGRATIONS_TABLE)
                 .execute(&mut *transaction)
                 .await
                 .map_err(failure)?;

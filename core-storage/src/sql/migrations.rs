@@ -1,7 +1,6 @@
 //! The numbered files that bring a database to the described schema. Forward only; a file never changes once released.
 
-use core_domain::kernel::hex;
-use core_domain::port::StoreError;
+use core_domain::kernel::{StoreError, hex};
 use sha2::{Digest, Sha256};
 
 /// A migration: its name, and its text for SQLite and Postgres.
@@ -14,29 +13,11 @@ pub(crate) struct Migration {
     pub(crate) postgres: &'static str,
 }
 
-macro_rules! migrations {
-    ($($name:literal),+ $(,)?) => {
-        &[$(Migration {
-            name: $name,
-            #[cfg(feature = "sqlite")]
-            sqlite: include_str!(concat!("../../migrations/sqlite/", $name, ".sql")),
-            #[cfg(feature = "postgres")]
-            postgres: include_str!(concat!("../../migrations/postgres/", $name, ".sql")),
-        }),+]
-    };
-}
+/// Every migration, in the order they run in: the files of `migrations/`, listed by the build script.
+pub(crate) const ALL: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
-/// Every migration, in the order they run in.
-pub(crate) const ALL: &[Migration] = migrations![
-    "0001_shared",
-    "0002_stacks",
-    "0003_iam",
-    "0004_provisioning",
-    "0005_registry"
-];
-
-/// The table of what has run.
-pub(crate) const LEDGER: &str = "CREATE TABLE IF NOT EXISTS \"schema_migrations\" \
+/// Creates the table of the migrations that have run.
+pub(crate) const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS \"schema_migrations\" \
      (\"name\" TEXT NOT NULL PRIMARY KEY, \"checksum\" TEXT NOT NULL)";
 
 /// SHA-256 of a migration's text, in hex.
@@ -51,7 +32,7 @@ pub(crate) fn pending(
 ) -> Result<Vec<&'static Migration>, StoreError> {
     let unknown = |name: &String| ALL.iter().all(|migration| migration.name != name);
     if let Some((name, _)) = done.iter().find(|(name, _)| unknown(name)) {
-        return Err(StoreError::Backend(format!(
+        return Err(StoreError::backend(format!(
             "the database was made by a newer version: it has migration {name}"
         )));
     }
@@ -61,7 +42,7 @@ pub(crate) fn pending(
             None => pending.push(migration),
             Some((_, sum)) if *sum == checksum(text(migration)) => {}
             Some(_) => {
-                return Err(StoreError::Backend(format!(
+                return Err(StoreError::backend(format!(
                     "migration {} has changed since it ran",
                     migration.name
                 )));

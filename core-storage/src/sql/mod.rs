@@ -1,4 +1,4 @@
-//! SQL as text, the same for both databases, and the driver glue that runs it.
+//! SQL as text, the same for both databases, and the unit of work that runs it on a driver.
 
 pub mod ddl;
 
@@ -7,5 +7,6 @@ pub(crate) mod migrations;
 mod render;
 
 pub(crate) use render::{
-    Statement, count, delete, insert, rows_meant, select, sum, taken, update, walk,
+    Statement, count, count_unique_conflicts, delete, insert, select, select_matching, sum, update,
+    walk,
 };

@@ -1,4 +1,4 @@
-//! Questions and changes as SQL. Names are quoted, values only ever bound, and both databases take the same text.
+//! Renders queries and changes as SQL. Names are quoted, values are bound, and both databases take the same text.
 
 use std::fmt::Write;
 
@@ -9,14 +9,16 @@ use crate::query::{Order, Select};
 use crate::table::{Table, Type, Unique};
 use crate::value::{Row, Value};
 
-/// A statement and the values bound to its `$1`, `$2`, .. with the type of the column they are meant for.
+/// A statement and the values bound to its `$1`, `$2`, .. with the types of their columns.
 #[derive(Debug, Default)]
 pub(crate) struct Statement {
     pub(crate) text: String,
     pub(crate) binds: Vec<(Type, Value)>,
 }
 
-pub(super) fn quoted(name: &str) -> String {
+/// A name as an identifier of SQL.
+#[must_use]
+pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -41,20 +43,22 @@ impl Statement {
 
     /// Binds a value as the type of the column it belongs to.
     fn bind_for(&mut self, table: &Table, column: &str, value: &Value) -> &mut Self {
-        let kind = table.position(column).and_then(|at| table.columns.get(at));
+        let kind = table
+            .column_index(column)
+            .and_then(|at| table.columns.get(at));
         self.bind(kind.map_or(Type::Text, |column| column.kind), value)
     }
 
-    /// Writes the parts with the word between them.
+    /// Writes the parts with a separator.
     fn joined<T>(
         &mut self,
         parts: impl IntoIterator<Item = T>,
-        between: &str,
+        separator: &str,
         mut write: impl FnMut(&mut Self, T),
     ) -> &mut Self {
         for (at, part) in parts.into_iter().enumerate() {
             if at > 0 {
-                self.push(between);
+                self.push(separator);
             }
             write(self, part);
         }
@@ -68,7 +72,7 @@ impl Statement {
             Filter::And(all) => self.group(table, all, " AND "),
             Filter::Or(any) => self.group(table, any, " OR "),
             Filter::Compare(column, op, value) => {
-                self.push(&quoted(column)).push(sign(*op));
+                self.push(&quoted(column)).push(operator(*op));
                 self.bind_for(table, column, value)
             }
             Filter::In(_, values) if values.is_empty() => self.push("FALSE"),
@@ -93,15 +97,15 @@ impl Statement {
         }
     }
 
-    fn group(&mut self, table: &Table, parts: &[Filter], between: &str) -> &mut Self {
+    fn group(&mut self, table: &Table, parts: &[Filter], separator: &str) -> &mut Self {
         self.push("(");
-        self.joined(parts, between, |s, part| {
+        self.joined(parts, separator, |s, part| {
             s.filter(table, part);
         });
         self.push(")")
     }
 
-    fn after(&mut self, table: &Table, order: &[Order], place: &[Value]) -> &mut Self {
+    fn after(&mut self, table: &Table, order: &[Order], position: &[Value]) -> &mut Self {
         let descending = order.first().is_some_and(|part| part.descending);
         if order.iter().all(|part| part.descending == descending) {
             self.push("(");
@@ -109,23 +113,23 @@ impl Statement {
                 s.push(&quoted(part.column));
             });
             self.push(if descending { ") < (" } else { ") > (" });
-            self.joined(order.iter().zip(place), ", ", |s, (part, value)| {
+            self.joined(order.iter().zip(position), ", ", |s, (part, value)| {
                 s.bind_for(table, part.column, value);
             });
             return self.push(")");
         }
-        // Mixed directions: equal in the first parts and beyond in the next one, for each length of "first".
+        // Mixed directions have no row-value comparison: equal in the first n parts and beyond in the next, for each n.
         self.push("(");
         self.joined(0..order.len(), " OR ", |s, length| {
             s.push("(");
-            let parts = order.iter().zip(place).take(length + 1).enumerate();
+            let parts = order.iter().zip(position).take(length + 1).enumerate();
             s.joined(parts, " AND ", |s, (at, (part, value))| {
-                let sign = match (at == length, part.descending) {
+                let operator = match (at == length, part.descending) {
                     (false, _) => " = ",
                     (true, true) => " < ",
                     (true, false) => " > ",
                 };
-                s.push(&quoted(part.column)).push(sign);
+                s.push(&quoted(part.column)).push(operator);
                 s.bind_for(table, part.column, value);
             });
             s.push(")");
@@ -142,7 +146,7 @@ impl Statement {
     }
 }
 
-const fn sign(op: Op) -> &'static str {
+const fn operator(op: Op) -> &'static str {
     match op {
         Op::Eq => " = ",
         Op::Ne => " <> ",
@@ -153,13 +157,13 @@ const fn sign(op: Op) -> &'static str {
     }
 }
 
-fn columns(table: &Table, of: &str) -> String {
-    let column = |column: &crate::table::Column| format!("{of}{}", quoted(column.name));
+fn columns(table: &Table, qualifier: &str) -> String {
+    let column = |column: &crate::table::Column| format!("{qualifier}{}", quoted(column.name));
     let columns: Vec<String> = table.columns.iter().map(column).collect();
     columns.join(", ")
 }
 
-/// Adds a row unless a unique set is taken; then no row is affected.
+/// Inserts a row unless it violates a unique index; then no row is affected.
 pub(crate) fn insert(table: &Table, row: &Row) -> Statement {
     let mut statement = Statement::new("INSERT INTO ");
     statement
@@ -192,7 +196,7 @@ pub(crate) fn delete(table: &Table, filter: &Filter) -> Statement {
     statement
 }
 
-/// The rows that are meant, in order; `lock` is what the database calls locking them.
+/// The matching rows, in order; `lock` is the database's locking clause.
 pub(crate) fn select(select: &Select, lock: &str) -> Statement {
     let table = select.table;
     let order = select.full_order();
@@ -202,8 +206,8 @@ pub(crate) fn select(select: &Select, lock: &str) -> Statement {
         quoted(table.name)
     ));
     statement.filter(table, &select.filter);
-    if let Some(place) = &select.after {
-        statement.push(" AND ").after(table, &order, place);
+    if let Some(position) = &select.after {
+        statement.push(" AND ").after(table, &order, position);
     }
     statement.ordered(&order);
     if let Some(limit) = select.limit {
@@ -214,9 +218,9 @@ pub(crate) fn select(select: &Select, lock: &str) -> Statement {
     statement
 }
 
-/// Every row that is meant, by key.
-pub(crate) fn rows_meant(table: &'static Table, filter: &Filter) -> Statement {
-    select(&Select::of(table).only(filter.clone()), "")
+/// Every matching row, by key.
+pub(crate) fn select_matching(table: &'static Table, filter: &Filter) -> Statement {
+    select(&Select::of(table).filter(filter.clone()), "")
 }
 
 pub(crate) fn count(table: &Table, filter: &Filter) -> Statement {
@@ -230,7 +234,7 @@ pub(crate) fn count(table: &Table, filter: &Filter) -> Statement {
 
 pub(crate) fn sum(table: &Table, column: &str, group: &str, filter: &Filter) -> Statement {
     let (column, group) = (quoted(column), quoted(group));
-    // Postgres sums numbers to NUMERIC; the cast fails when the sum does not fit.
+    // Postgres sums integers to NUMERIC; the cast fails when the sum does not fit.
     let mut statement = Statement::new(format!(
         "SELECT {group}, CAST(COALESCE(SUM({column}), 0) AS BIGINT) FROM {} WHERE ",
         quoted(table.name)
@@ -241,25 +245,35 @@ pub(crate) fn sum(table: &Table, column: &str, group: &str, filter: &Filter) -> 
     statement
 }
 
-/// Counts the other rows that hold the row's place in the unique set; `None` when the set does not cover the row.
-pub(crate) fn taken(table: &Table, unique: &Unique, row: &Row) -> Option<Statement> {
-    let held = |column: &str| table.value(row, column);
-    let empty = unique.columns.iter().any(|column| held(column).is_null());
-    if empty || !unique.filter().matches(table, row) {
+/// Counts the other rows with the row's values in the unique index; `None` when the index does not cover the row.
+pub(crate) fn count_unique_conflicts(
+    table: &Table,
+    unique: &Unique,
+    row: &Row,
+) -> Option<Statement> {
+    let stored = |column: &str| table.value(row, column);
+    let has_null = unique.columns.iter().any(|column| stored(column).is_null());
+    if has_null || !Filter::covered_by(unique).matches(table, row) {
         return None;
     }
     let same = unique
         .columns
         .iter()
-        .map(|column| Filter::eq(column, held(column).clone()));
+        .map(|column| Filter::eq(column, stored(column).clone()));
     let mut all: Vec<Filter> = same.collect();
-    all.push(unique.filter());
-    all.push(Filter::ne(table.key(), held(table.key()).clone()));
+    all.push(Filter::covered_by(unique));
+    all.push(Filter::ne(table.key(), stored(table.key()).clone()));
     Some(count(table, &Filter::And(all)))
 }
 
 /// Walks a tree by its parent column. The depth bounds the recursion, so a cycle ends it too.
-pub(crate) fn walk(table: &Table, key: &str, direction: Direction, depth: u32) -> Statement {
+pub(crate) fn walk(
+    table: &Table,
+    key: &str,
+    direction: Direction,
+    depth: u32,
+    filter: &Filter,
+) -> Statement {
     let name = quoted(table.name);
     let id = quoted(table.key());
     let parent = quoted(table.parent.unwrap_or_default());
@@ -280,9 +294,12 @@ pub(crate) fn walk(table: &Table, key: &str, direction: Direction, depth: u32) -
     statement.push(" AND w.depth < ");
     statement.bind(Type::Int, &Value::Int(i64::from(depth)));
     statement.push(&format!(
-        ") SELECT {} FROM {name} t JOIN (SELECT id, MIN(depth) AS depth FROM w GROUP BY id) w \
-         ON t.{id} = w.id WHERE w.depth > 0 ORDER BY w.depth {order}, t.{id}",
+        ") SELECT {} FROM (SELECT * FROM {name} WHERE ",
         columns(table, "t.")
+    ));
+    statement.filter(table, filter).push(&format!(
+        ") t JOIN (SELECT id, MIN(depth) AS depth FROM w GROUP BY id) w \
+         ON t.{id} = w.id WHERE w.depth > 0 ORDER BY w.depth {order}, t.{id}"
     ));
     statement
 }

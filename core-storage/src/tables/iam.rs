@@ -5,10 +5,10 @@ use core_domain::iam::{
     PlatformSuspension, PlatformSuspensionQuery, Session, SessionQuery, User, UserQuery,
 };
 
+use crate::codec::{Bool, Opt, Text, Time};
 use crate::filter::Filter;
-use crate::kind::{Bool, Opt, Text, Time};
 use crate::query::Select;
-use crate::{Only, Tabular, table};
+use crate::{IndexPredicate, Tabular, table};
 
 table! {
     User in "users" {
@@ -26,7 +26,7 @@ table! {
 
 fn users(query: &UserQuery) -> Select {
     match query {
-        UserQuery::WithEmail(email) => Select::of(User::TABLE).only(Filter::eq("email", email)),
+        UserQuery::WithEmail(email) => Select::of(User::TABLE).filter(Filter::eq("email", email)),
     }
 }
 
@@ -46,8 +46,8 @@ table! {
 fn accounts(query: &AccountQuery) -> Select {
     match query {
         AccountQuery::PasswordOf(user) => Select::of(Account::TABLE)
-            .only(Filter::eq("user_id", user))
-            .only(Filter::eq("provider", CREDENTIAL)),
+            .filter(Filter::eq("user_id", user))
+            .filter(Filter::eq("provider", CREDENTIAL)),
     }
 }
 
@@ -71,18 +71,18 @@ table! {
 }
 
 fn sessions(query: &SessionQuery) -> Select {
-    let of = |user| Select::of(Session::TABLE).only(Filter::eq("user_id", user));
+    let of = |user| Select::of(Session::TABLE).filter(Filter::eq("user_id", user));
     match query {
         SessionQuery::WithToken(hash) => {
-            Select::of(Session::TABLE).only(Filter::eq("token_hash", hash))
+            Select::of(Session::TABLE).filter(Filter::eq("token_hash", hash))
         }
         SessionQuery::ActiveOf(user, now) => of(user)
-            .only(Filter::gt("expires_at", *now))
-            .by_desc("created_at"),
-        SessionQuery::OldestOf(user) => of(user).by("created_at"),
+            .filter(Filter::gt("expires_at", *now))
+            .order_by_desc("created_at"),
+        SessionQuery::OldestOf(user) => of(user).order_by("created_at"),
         SessionQuery::ExpiredOf(user, now) => of(user)
-            .only(Filter::le("expires_at", *now))
-            .by("created_at"),
+            .filter(Filter::le("expires_at", *now))
+            .order_by("created_at"),
     }
 }
 
@@ -99,7 +99,7 @@ table! {
     unique {
         slug: [slug],
         platform: [platform_id],
-        operator: [kind] only [Only::Is("kind", "core-operator")],
+        operator: [kind] where [IndexPredicate::Is("kind", "core-operator")],
     }
     select organizations
 }
@@ -107,11 +107,11 @@ table! {
 fn organizations(query: &OrganizationQuery) -> Select {
     let organizations = Select::of(Organization::TABLE);
     match query {
-        OrganizationQuery::WithSlug(slug) => organizations.only(Filter::eq("slug", slug)),
-        OrganizationQuery::OfPlatform(id) => organizations.only(Filter::eq("platform_id", id)),
+        OrganizationQuery::WithSlug(slug) => organizations.filter(Filter::eq("slug", slug)),
+        OrganizationQuery::OfPlatform(id) => organizations.filter(Filter::eq("platform_id", id)),
         OrganizationQuery::OfType(kind) => organizations
-            .only(Filter::eq("kind", kind))
-            .by("created_at"),
+            .filter(Filter::eq("kind", kind))
+            .order_by("created_at"),
     }
 }
 
@@ -129,12 +129,15 @@ table! {
 }
 
 fn members(query: &MemberQuery) -> Select {
-    let of = |user| Select::of(Member::TABLE).only(Filter::eq("user_id", user));
+    let of = |user| Select::of(Member::TABLE).filter(Filter::eq("user_id", user));
     match query {
         MemberQuery::Of(organization, user) => {
-            of(user).only(Filter::eq("organization_id", organization))
+            of(user).filter(Filter::eq("organization_id", organization))
         }
-        MemberQuery::OfUser(user) => of(user).by("created_at"),
+        MemberQuery::OfUser(user) => of(user).order_by("created_at"),
+        MemberQuery::OfOrganization(organization) => Select::of(Member::TABLE)
+            .filter(Filter::eq("organization_id", organization))
+            .order_by("created_at"),
     }
 }
 
@@ -142,6 +145,7 @@ table! {
     PlatformSuspension in "platform_suspensions" {
         platform_id: Text,
         reason: Opt<Text>,
+        by_operator: Bool,
         created_at: Time,
     }
     select platform_suspensions
@@ -149,6 +153,8 @@ table! {
 
 fn platform_suspensions(query: &PlatformSuspensionQuery) -> Select {
     match query {
-        PlatformSuspensionQuery::All => Select::of(PlatformSuspension::TABLE).by("created_at"),
+        PlatformSuspensionQuery::All => {
+            Select::of(PlatformSuspension::TABLE).order_by("created_at")
+        }
     }
 }

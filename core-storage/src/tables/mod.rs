@@ -6,13 +6,13 @@ mod registry;
 mod shared;
 mod stacks;
 
-use core_domain::port::for_each_record;
+use core_domain::kernel::for_each_record;
 
 use crate::table::Table;
 use crate::tabular::Tabular;
 
 macro_rules! all_tables {
-    ($($accessor:ident: $record:ty),+ $(,)?) => {
+    ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
         /// Every table, in the order of the list of records.
         #[must_use]
         pub fn all() -> Vec<&'static Table> {

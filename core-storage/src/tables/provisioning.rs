@@ -6,11 +6,11 @@ use core_domain::provisioning::{
     JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey,
 };
 
+use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
-use crate::kind::{Bool, Int, Json, Kind, Opt, Text, Time};
 use crate::query::Select;
 use crate::table::Type;
-use crate::{Only, Tabular, Value, table};
+use crate::{IndexPredicate, Tabular, Value, table};
 
 table! {
     Job in "jobs" {
@@ -53,7 +53,7 @@ table! {
     }
     unique {
         idempotency_key: [idempotency_key],
-        running: [lane] only [Only::Is("status", "RUNNING")],
+        running: [lane] where [IndexPredicate::Is("status", "RUNNING")],
     }
     index {
         [created_at],
@@ -62,6 +62,7 @@ table! {
         [lane, status, lane_position],
         [status, run_at],
         [deadline_at],
+        [parent_job_id],
     }
     select jobs
 }
@@ -74,25 +75,39 @@ fn jobs(query: &JobQuery) -> Select {
             platform_id,
             status,
         } => jobs
-            .only_if(platform_id.as_ref().map(|id| Filter::eq("platform_id", id)))
-            .only_if(status.as_ref().map(with))
-            .by_desc("created_at"),
+            .filter_if(platform_id.as_ref().map(|id| Filter::eq("platform_id", id)))
+            .filter_if(status.as_ref().map(with))
+            .order_by_desc("created_at"),
         JobQuery::QueuedInLane(lane) => jobs
-            .only(Filter::eq("lane", lane))
-            .only(with(&JobStatus::Queued))
-            .by("lane_position"),
-        JobQuery::IdempotencyKey(key) => jobs.only(Filter::eq("idempotency_key", key)),
+            .filter(Filter::eq("lane", lane))
+            .filter(with(&JobStatus::Queued))
+            .order_by("lane_position"),
+        JobQuery::IdempotencyKey(key) => jobs.filter(Filter::eq("idempotency_key", key)),
+        JobQuery::OfKind(platform, kind) => jobs
+            .filter(Filter::eq("platform_id", platform))
+            .filter(Filter::eq("kind", kind))
+            .order_by_desc("created_at"),
+        JobQuery::Unfinished(platform) => jobs
+            .filter(Filter::eq("platform_id", platform))
+            .filter(unfinished())
+            .order_by("created_at"),
+        JobQuery::QueuedBy(parent) => jobs
+            .filter(Filter::eq("parent_job_id", parent))
+            .order_by("created_at"),
         JobQuery::WakeAt(now) => jobs
-            .only(with(&JobStatus::Waiting))
-            .only(Filter::le("run_at", *now))
-            .by("run_at"),
-        JobQuery::OverdueAt(now) => {
-            let open = JobStatus::ALL.iter().filter(|status| !status.is_terminal());
-            jobs.only(Filter::one_of("status", open))
-                .only(Filter::lt("deadline_at", *now))
-                .by("deadline_at")
-        }
+            .filter(with(&JobStatus::Waiting))
+            .filter(Filter::le("run_at", *now))
+            .order_by("run_at"),
+        JobQuery::OverdueAt(now) => jobs
+            .filter(unfinished())
+            .filter(Filter::lt("deadline_at", *now))
+            .order_by("deadline_at"),
     }
+}
+
+fn unfinished() -> Filter {
+    let unfinished = JobStatus::ALL.iter().filter(|status| !status.is_terminal());
+    Filter::one_of("status", unfinished)
 }
 
 table! {
@@ -117,9 +132,9 @@ table! {
 fn job_events(query: &JobEventQuery) -> Select {
     match query {
         JobEventQuery::After(job, seq) => Select::of(JobEvent::TABLE)
-            .only(Filter::eq("job_id", job))
-            .only(Filter::gt("seq", *seq))
-            .by("seq"),
+            .filter(Filter::eq("job_id", job))
+            .filter(Filter::gt("seq", *seq))
+            .order_by("seq"),
     }
 }
 
@@ -143,10 +158,10 @@ table! {
 fn job_lanes(query: &JobLaneQuery) -> Select {
     match query {
         JobLaneQuery::ReadyAt(now, kinds) => Select::of(JobLane::TABLE)
-            .only(Filter::le("ready_at", *now))
-            .only(Filter::one_of("head_kind", kinds))
-            .by("head_priority")
-            .by("last_claimed_at"),
+            .filter(Filter::le("ready_at", *now))
+            .filter(Filter::one_of("head_kind", kinds))
+            .order_by("head_priority")
+            .order_by("last_claimed_at"),
     }
 }
 
@@ -162,10 +177,11 @@ table! {
 }
 
 fn job_leases(query: &JobLeaseQuery) -> Select {
-    let leases = Select::of(JobLease::TABLE).by("lease_until");
+    let leases = Select::of(JobLease::TABLE).order_by("lease_until");
     match query {
-        JobLeaseQuery::ExpiredAt(now) => leases.only(Filter::lt("lease_until", *now)),
+        JobLeaseQuery::ExpiredAt(now) => leases.filter(Filter::lt("lease_until", *now)),
         JobLeaseQuery::All => leases,
+        JobLeaseQuery::OfJobs(jobs) => leases.filter(Filter::one_of("job_id", jobs)),
     }
 }
 
@@ -180,10 +196,10 @@ fn lane_scope(lane: &LaneKey) -> String {
     format!("{LANE}{}", lane.as_str())
 }
 
-impl Kind<HoldScope> for Scope {
+impl ColumnCodec<HoldScope> for Scope {
     const TYPE: Type = Type::Text;
 
-    fn put(scope: &HoldScope) -> Value {
+    fn encode(scope: &HoldScope) -> Value {
         match scope {
             HoldScope::Kind(kind) => Value::text(&format!("{KIND}{kind}")),
             HoldScope::Lane(lane) => Value::text(&lane_scope(lane)),
@@ -192,15 +208,17 @@ impl Kind<HoldScope> for Scope {
         }
     }
 
-    fn take(value: Value) -> Option<HoldScope> {
-        let text = value.as_text()?;
+    fn decode(value: Value) -> Result<HoldScope, DecodeError> {
+        let text = value.as_text().ok_or(DecodeError::Type(Type::Text))?;
         if text == ALL {
-            return Some(HoldScope::All);
+            return Ok(HoldScope::All);
         }
         if let Some(kind) = text.strip_prefix(KIND) {
-            return Some(HoldScope::Kind(kind.to_owned()));
+            return Ok(HoldScope::Kind(kind.to_owned()));
         }
-        LaneKey::from_text(text.strip_prefix(LANE)?).map(HoldScope::Lane)
+        let lane = text.strip_prefix(LANE).and_then(LaneKey::from_text);
+        lane.map(HoldScope::Lane)
+            .ok_or(DecodeError::Text("HoldScope"))
     }
 }
 
@@ -219,10 +237,13 @@ table! {
 }
 
 fn job_holds(query: &JobHoldQuery) -> Select {
-    let holds = Select::of(JobHold::TABLE).by("created_at");
+    let holds = Select::of(JobHold::TABLE).order_by("created_at");
     match query {
-        JobHoldQuery::OnLane(lane) => holds.only(Filter::eq("scope", &lane_scope(lane))),
-        JobHoldQuery::Wide => holds.only(Filter::Or(vec![
+        JobHoldQuery::OnLanes(lanes) => holds.filter(Filter::one_of(
+            "scope",
+            &lanes.iter().map(lane_scope).collect::<Vec<_>>(),
+        )),
+        JobHoldQuery::Wide => holds.filter(Filter::Or(vec![
             Filter::eq("scope", ALL),
             Filter::Prefix("scope", KIND.to_owned()),
         ])),
@@ -251,22 +272,22 @@ table! {
         created_at: Time,
         updated_at: Time,
     }
-    unique { open: [job_id] only [Only::OneOf("status", &["PENDING", "REPLAYED"])] }
+    unique { open: [job_id] where [IndexPredicate::OneOf("status", &["PENDING", "REPLAYED"])] }
     index { [created_at], [status, created_at], [job_id] }
     select dlq_entries
 }
 
 fn dlq_entries(query: &DlqQuery) -> Select {
-    let entries = Select::of(DlqEntry::TABLE).by_desc("created_at");
+    let entries = Select::of(DlqEntry::TABLE).order_by_desc("created_at");
     match query {
         DlqQuery::WithStatus(status) => {
-            entries.only_if(status.as_ref().map(|status| Filter::eq("status", status)))
+            entries.filter_if(status.as_ref().map(|status| Filter::eq("status", status)))
         }
         DlqQuery::OpenOf(job) => {
             let open = DlqStatus::ALL.iter().filter(|status| status.is_open());
             entries
-                .only(Filter::eq("job_id", job))
-                .only(Filter::one_of("status", open))
+                .filter(Filter::eq("job_id", job))
+                .filter(Filter::one_of("status", open))
         }
     }
 }

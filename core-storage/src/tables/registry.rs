@@ -6,20 +6,20 @@ use core_domain::registry::{
     Resource, ResourceQuery,
 };
 
+use crate::codec::{Bool, Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
-use crate::kind::{Bool, Int, Json, Opt, Text, Time};
 use crate::query::Select;
-use crate::{Only, Tabular, table};
+use crate::{IndexPredicate, Tabular, table};
 
-const LIVING: Only = Only::IsNull("deleted_at");
+const NOT_DELETED: IndexPredicate = IndexPredicate::IsNull("deleted_at");
 
-fn living() -> Filter {
+fn not_deleted() -> Filter {
     Filter::IsNull("deleted_at")
 }
 
-/// Leaves deleted rows out unless they are wanted.
-fn unless(deleted: bool) -> Option<Filter> {
-    (!deleted).then(living)
+/// Hides deleted rows unless `deleted` asks for them too.
+fn hide_deleted(deleted: bool) -> Option<Filter> {
+    (!deleted).then(not_deleted)
 }
 
 table! {
@@ -44,24 +44,29 @@ table! {
         deleted_at: Opt<Time>,
         purging: Bool,
     }
-    unique { slug: [slug] only [LIVING] }
+    unique { slug: [slug] where [NOT_DELETED] }
     index { [created_at], [organization_id, created_at] }
     select platforms
 }
 
 fn platforms(query: &PlatformQuery) -> Select {
-    let platforms = Select::of(Platform::TABLE).by_desc("created_at");
+    let platforms = Select::of(Platform::TABLE).order_by_desc("created_at");
     match query {
-        PlatformQuery::All { deleted } => platforms.only_if(unless(*deleted)),
+        PlatformQuery::All { deleted } => platforms.filter_if(hide_deleted(*deleted)),
         PlatformQuery::Of {
             organization_id,
             platform_id,
         } => {
             let mut own = vec![Filter::eq("organization_id", organization_id)];
             own.extend(platform_id.as_ref().map(|id| Filter::eq("id", id)));
-            platforms.only(Filter::Or(own)).only(living())
+            platforms.filter(Filter::Or(own)).filter(not_deleted())
         }
-        PlatformQuery::WithSlug(slug) => platforms.only(Filter::eq("slug", slug)).only(living()),
+        PlatformQuery::BelongingTo(organization) => {
+            platforms.filter(Filter::eq("organization_id", organization))
+        }
+        PlatformQuery::WithSlug(slug) => platforms
+            .filter(Filter::eq("slug", slug))
+            .filter(not_deleted()),
     }
 }
 
@@ -83,9 +88,7 @@ table! {
 
 fn lifecycle_records(query: &LifecycleQuery) -> Select {
     match query {
-        LifecycleQuery::OfPlatform(platform) => Select::of(LifecycleRecord::TABLE)
-            .only(Filter::eq("platform_id", platform))
-            .by_desc("created_at"),
+        LifecycleQuery::All => Select::of(LifecycleRecord::TABLE).order_by_desc("created_at"),
     }
 }
 
@@ -104,10 +107,10 @@ table! {
         deleted_at: Opt<Time>,
     }
     computed {
-        // Those at the top are siblings too, and a unique set does not cover rows with nothing in it.
+        // Those at the top are siblings too, and a unique index does not cover rows with a NULL in it.
         siblings: Text = |entity| entity.parent_id.as_ref().map_or_else(String::new, ToString::to_string),
     }
-    unique { slug: [platform_id, siblings, slug] only [LIVING] }
+    unique { slug: [platform_id, siblings, slug] where [NOT_DELETED] }
     index { [platform_id, created_at], [parent_id, created_at] }
     parent parent_id
     select entities
@@ -116,24 +119,21 @@ table! {
 fn entities(query: &EntityQuery) -> Select {
     let entities = Select::of(Entity::TABLE);
     match query {
-        EntityQuery::OfPlatform {
-            platform_id,
-            entity_type,
-            deleted,
-        } => entities
-            .only(Filter::eq("platform_id", platform_id))
-            .only_if(entity_type.as_ref().map(|t| Filter::eq("entity_type", t)))
-            .only_if(unless(*deleted))
-            .by_desc("created_at"),
+        EntityQuery::Listed(filter) => {
+            let of_type = filter.entity_type.as_ref();
+            entities
+                .filter_if(of_type.map(|t| Filter::eq("entity_type", t)))
+                .filter_if(hide_deleted(filter.include_deleted))
+                .order_by_desc("created_at")
+        }
         EntityQuery::ChildrenOf(parent) => entities
-            .only(Filter::eq("parent_id", parent))
-            .only(living())
-            .by_desc("created_at"),
-        EntityQuery::TenantsOf(platform) => entities
-            .only(Filter::eq("platform_id", platform))
-            .only(Filter::IsNull("parent_id"))
-            .only(living())
-            .by("created_at"),
+            .filter(Filter::eq("parent_id", parent))
+            .filter(not_deleted())
+            .order_by_desc("created_at"),
+        EntityQuery::Tenants => entities
+            .filter(Filter::IsNull("parent_id"))
+            .filter(not_deleted())
+            .order_by("created_at"),
     }
 }
 
@@ -147,6 +147,7 @@ table! {
         resource_type: Text,
         environment: Text,
         cf_name: Text,
+        cf_account_id: Opt<Text>,
         cf_id: Opt<Text>,
         cf_url: Opt<Text>,
         status: Text,
@@ -156,52 +157,43 @@ table! {
         updated_at: Time,
         deleted_at: Opt<Time>,
     }
-    unique { cf_name: [platform_id, resource_type, environment, cf_name] only [LIVING] }
+    computed {
+        // A unique index does not cover rows with a NULL in it.
+        account: Text = |resource| resource.cf_account_id.as_ref().map_or_else(String::new, ToString::to_string),
+    }
+    unique { name: [account, resource_type, cf_name] where [NOT_DELETED] }
     index { [platform_id, created_at], [entity_id, created_at], [cf_name] }
     select resources
 }
 
 fn resources(query: &ResourceQuery) -> Select {
-    let resources = Select::of(Resource::TABLE).by_desc("created_at");
+    let resources = Select::of(Resource::TABLE).order_by_desc("created_at");
     match query {
-        ResourceQuery::OfPlatform {
-            platform_id,
-            deleted,
-        } => resources
-            .only(Filter::eq("platform_id", platform_id))
-            .only_if(unless(*deleted)),
+        ResourceQuery::All { deleted } => resources.filter_if(hide_deleted(*deleted)),
         ResourceQuery::OfEntity { entity_id, deleted } => resources
-            .only(Filter::eq("entity_id", entity_id))
-            .only_if(unless(*deleted)),
-        ResourceQuery::Named {
-            cf_name,
-            platform_id,
-        } => resources
-            .only(Filter::eq("cf_name", cf_name))
-            .only_if(platform_id.as_ref().map(|id| Filter::eq("platform_id", id)))
-            .only(living()),
+            .filter(Filter::eq("entity_id", entity_id))
+            .filter_if(hide_deleted(*deleted)),
+        ResourceQuery::Named(cf_name) => resources
+            .filter(Filter::eq("cf_name", cf_name))
+            .filter(not_deleted()),
         ResourceQuery::Exactly {
-            platform_id,
             resource_type,
             environment,
             cf_name,
         } => resources
-            .only(Filter::eq("platform_id", platform_id))
-            .only(Filter::eq("resource_type", resource_type))
-            .only(Filter::eq("environment", environment))
-            .only(Filter::eq("cf_name", cf_name))
-            .only(living()),
-        ResourceQuery::LivingOfType {
-            platform_id,
+            .filter(Filter::eq("resource_type", resource_type))
+            .filter(Filter::eq("environment", environment))
+            .filter(Filter::eq("cf_name", cf_name))
+            .filter(not_deleted()),
+        ResourceQuery::OfTypeUntil {
             resource_type,
             environment,
             until,
         } => resources
-            .only(Filter::eq("platform_id", platform_id))
-            .only(Filter::eq("resource_type", resource_type))
-            .only_if(environment.as_ref().map(|e| Filter::eq("environment", e)))
-            .only(Filter::le("created_at", *until))
-            .only(living()),
+            .filter(Filter::eq("resource_type", resource_type))
+            .filter_if(environment.as_ref().map(|e| Filter::eq("environment", e)))
+            .filter(Filter::le("created_at", *until))
+            .filter(not_deleted()),
     }
 }
 
@@ -227,44 +219,40 @@ table! {
         job_id: Opt<Text>,
     }
     unique { idempotency_key: [platform_id, idempotency_key] }
-    index { [platform_id, created_at], [platform_id, branch, created_at], [platform_id, status, created_at] }
+    index { [platform_id, created_at], [platform_id, branch, created_at], [platform_id, status, created_at], [job_id, created_at] }
     select deployments
 }
 
 fn deployments(query: &DeploymentQuery) -> Select {
-    let of = |platform| {
-        Select::of(Deployment::TABLE)
-            .only(Filter::eq("platform_id", platform))
-            .by_desc("created_at")
-    };
+    let deployments = Select::of(Deployment::TABLE).order_by_desc("created_at");
     let in_flight = || Filter::one_of("status", DeploymentStatus::IN_FLIGHT);
     match query {
-        DeploymentQuery::OfPlatform {
-            platform_id,
-            in_flight: only,
-        } => of(platform_id).only_if(only.then(in_flight)),
-        DeploymentQuery::WithKey(platform, key) => {
-            of(platform).only(Filter::eq("idempotency_key", key))
-        }
-        DeploymentQuery::InFlightOf(platform, branch) => of(platform)
-            .only(Filter::eq("branch", branch))
-            .only(in_flight()),
+        DeploymentQuery::All {
+            in_flight: in_flight_only,
+        } => deployments.filter_if(in_flight_only.then(in_flight)),
+        DeploymentQuery::WithKey(key) => deployments.filter(Filter::eq("idempotency_key", key)),
+        DeploymentQuery::InFlightOf(branch) => deployments
+            .filter(Filter::eq("branch", branch))
+            .filter(in_flight()),
         DeploymentQuery::WithContent {
-            platform_id,
             branch,
             content_hash,
-        } => of(platform_id)
-            .only(Filter::eq("branch", branch))
-            .only(Filter::eq("content_hash", content_hash)),
+        } => deployments
+            .filter(Filter::eq("branch", branch))
+            .filter(Filter::eq("content_hash", content_hash)),
+        DeploymentQuery::OfJob(job) => deployments.filter(Filter::eq("job_id", job)),
     }
 }
 
 table! {
     Onboarding in "onboardings" {
         id: Text,
+        requested_by: Text,
+        requested_id: Opt<Text>,
         platform_name: Text,
         slug: Text,
         tier: Text,
+        platform_tier: Text,
         stack_template_id: Opt<Text>,
         billing_email: Opt<Text>,
         user_id: Opt<Text>,
@@ -275,14 +263,27 @@ table! {
         created_at: Time,
         updated_at: Time,
     }
-    unique { slug: [slug] only [Only::Is("status", "open")] }
+    unique {
+        slug: [slug] where [IndexPredicate::Is("status", "open")],
+        requested_id: [requested_by, requested_id],
+    }
+    index { [requested_id] }
     select onboardings
 }
 
 fn onboardings(query: &OnboardingQuery) -> Select {
     match query {
         OnboardingQuery::OpenWithSlug(slug) => Select::of(Onboarding::TABLE)
-            .only(Filter::eq("slug", slug))
-            .only(Filter::eq("status", &OnboardingStatus::Open)),
+            .filter(Filter::eq("slug", slug))
+            .filter(Filter::eq("status", &OnboardingStatus::Open)),
+        OnboardingQuery::RequestedAs {
+            requested_by,
+            requested_id,
+        } => Select::of(Onboarding::TABLE)
+            .filter(Filter::eq("requested_by", requested_by))
+            .filter(Filter::eq("requested_id", requested_id)),
+        OnboardingQuery::WithRequestedId(requested_id) => Select::of(Onboarding::TABLE)
+            .filter(Filter::eq("requested_id", requested_id))
+            .order_by_desc("created_at"),
     }
 }

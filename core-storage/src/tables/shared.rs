@@ -4,14 +4,15 @@ use core_domain::shared::{
     AuditEntry, AuditQuery, IdempotencyKey, IdempotencyQuery, OutboxMessage, OutboxQuery,
 };
 
+use crate::codec::{Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
-use crate::kind::{Int, Json, Opt, Text, Time};
 use crate::query::Select;
 use crate::{Tabular, table};
 
 table! {
     AuditEntry in "audit_entries" {
         id: Text,
+        stream: Text,
         platform_id: Opt<Text>,
         actor_id: Text,
         actor_type: Text,
@@ -39,14 +40,15 @@ fn audit_entries(query: &AuditQuery) -> Select {
     };
     let platform = query.platform_id.as_ref();
     Select::of(AuditEntry::TABLE)
-        .only_if(platform.map(|id| Filter::eq("platform_id", id)))
-        .only_if(text("actor_id", &query.actor_id))
-        .only_if(text("action", &query.action))
-        .only_if(query.event_type.as_ref().map(event))
-        .only_if(query.entity.as_ref().map(entity))
-        .only_if(query.from.map(|from| Filter::ge("created_at", from)))
-        .only_if(query.to.map(|to| Filter::lt("created_at", to)))
-        .by_desc("created_at")
+        .filter(Filter::eq("stream", &query.stream))
+        .filter_if(platform.map(|id| Filter::eq("platform_id", id)))
+        .filter_if(text("actor_id", &query.actor_id))
+        .filter_if(text("action", &query.action))
+        .filter_if(query.event_type.as_ref().map(event))
+        .filter_if(query.entity.as_ref().map(entity))
+        .filter_if(query.from.map(|from| Filter::ge("created_at", from)))
+        .filter_if(query.to.map(|to| Filter::lt("created_at", to)))
+        .order_by_desc("created_at")
 }
 
 table! {
@@ -65,8 +67,8 @@ table! {
 fn outbox_messages(query: &OutboxQuery) -> Select {
     match query {
         OutboxQuery::DueAt(now) => Select::of(OutboxMessage::TABLE)
-            .only(Filter::le("run_at", *now))
-            .by("run_at"),
+            .filter(Filter::le("run_at", *now))
+            .order_by("run_at"),
     }
 }
 
@@ -75,6 +77,7 @@ table! {
         id: Text,
         request_hash: Text,
         status: Int,
+        headers: Json,
         body: Text,
         created_at: Time,
         expires_at: Time,
@@ -86,7 +89,7 @@ table! {
 fn idempotency_keys(query: &IdempotencyQuery) -> Select {
     match query {
         IdempotencyQuery::ExpiredBefore(instant) => Select::of(IdempotencyKey::TABLE)
-            .only(Filter::lt("expires_at", *instant))
-            .by("expires_at"),
+            .filter(Filter::lt("expires_at", *instant))
+            .order_by("expires_at"),
     }
 }

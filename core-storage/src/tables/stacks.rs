@@ -4,8 +4,8 @@ use core_domain::stacks::{
     StackTemplate, StackTemplateQuery, StackVersion, StackVersionQuery, VersionStatus,
 };
 
+use crate::codec::{Bool, Json, Opt, Text, Time};
 use crate::filter::Filter;
-use crate::kind::{Bool, Json, Opt, Text, Time};
 use crate::query::Select;
 use crate::{Tabular, table};
 
@@ -28,10 +28,10 @@ table! {
 }
 
 fn stack_templates(query: &StackTemplateQuery) -> Select {
-    let templates = Select::of(StackTemplate::TABLE).by_desc("created_at");
+    let templates = Select::of(StackTemplate::TABLE).order_by_desc("created_at");
     match query {
         StackTemplateQuery::All => templates,
-        StackTemplateQuery::Named(name) => templates.only(Filter::eq("name", name)),
+        StackTemplateQuery::Named(name) => templates.filter(Filter::eq("name", name)),
     }
 }
 
@@ -58,18 +58,18 @@ table! {
 fn stack_versions(query: &StackVersionQuery) -> Select {
     let of = |template| {
         Select::of(StackVersion::TABLE)
-            .only(Filter::eq("template_id", template))
-            .by_desc("precedence")
+            .filter(Filter::eq("template_id", template))
+            .order_by_desc("precedence")
     };
     let active = || Filter::eq("status", &VersionStatus::Active);
     match query {
         StackVersionQuery::OfTemplate(template) => of(template),
         StackVersionQuery::Exactly(template, version) => {
-            of(template).only(Filter::eq("precedence", &version.precedence_key()))
+            of(template).filter(Filter::eq("precedence", &version.precedence_key()))
         }
-        StackVersionQuery::Active(template) => of(template).only(active()),
+        StackVersionQuery::Active(template) => of(template).filter(active()),
         StackVersionQuery::ActiveReleases(template) => {
-            of(template).only(active().and(Filter::eq("pre_release", false)))
+            of(template).filter(active().and(Filter::eq("pre_release", false)))
         }
     }
 }

@@ -1,29 +1,50 @@
-//! The suite inside a program that has a hyper server of its own: `/api/*` is the suite's gateway, the rest is the host's.
+//! The suite inside a program that has pages of its own: `/api/*` is the suite's gateway, the rest is the host's.
 //!
-//! `cargo run -p core-embed` serves on 127.0.0.1:3000; `cargo run -p core-embed -- --check` answers two requests to
-//! itself and ends, so that a test can run it.
+//! `AUTH_API_KEY=$(openssl rand -hex 32) cargo run -p core-embed` serves on 127.0.0.1:3000 until Ctrl-C;
+//! `cargo run -p core-embed -- --check` answers three requests to itself and ends, so that a test can run it.
+//!
+//! # What makes it safe
+//! - **A service key.** Without one, every request passes unauthenticated: right for a test, and for nothing that others reach.
+//! - **[`core_suite::serve`]** instead of an accept loop of its own. It tells the suite the address of each client (the
+//!   extension `PeerAddr`), without which all clients share one rate limit and anybody can use it up for the others. It
+//!   gives up clients that are slow to send the head or the body of a request or do not read the answer, and bounds the
+//!   number of connections, so that nobody takes all file descriptors by doing nothing.
+//!
+//! A host that must keep its own server does the same there: insert `PeerAddr`, set a time limit for heads, cap connections.
+//! Behind a proxy, name it with `SuiteBuilder::trusted_proxies`; from anybody else `X-Forwarded-For` is not believed.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use core_suite::{Suite, bytes_body};
+use core_suite::{IncomingBody, ServeOptions, Suite, bytes_body};
 use http::{Request, Response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 use tower::{ServiceExt, service_fn};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+const KEY_OF_THE_CHECK: &str = "a-key-for-the-check-alone";
+
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let suite = Suite::builder().in_memory().build().await?;
+    let check = std::env::args().any(|argument| argument == "--check");
+    let key = if check {
+        KEY_OF_THE_CHECK.to_owned()
+    } else {
+        let key = std::env::var_os("AUTH_API_KEY").and_then(|key| key.into_string().ok());
+        key.ok_or("set AUTH_API_KEY; `openssl rand -hex 32` makes a good one")?
+    };
+    let suite = Suite::builder()
+        .in_memory()
+        .service_key(key)
+        .build()
+        .await?;
     let gateway = suite.gateway();
-
-    let host = service_fn(move |request: Request<Incoming>| {
+    let host = service_fn(move |request: Request<IncomingBody>| {
         let gateway = gateway.clone();
         async move {
             if request.uri().path().starts_with("/api/") {
@@ -33,47 +54,49 @@ async fn main() -> Result<(), Failure> {
         }
     });
 
-    let check = std::env::args().any(|argument| argument == "--check");
     let listener = TcpListener::bind(("127.0.0.1", if check { 0 } else { 3000 })).await?;
     let address = listener.local_addr()?;
-    let server = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let service = TowerToHyperService::new(host.clone());
-            tokio::spawn(async move {
-                let _ = auto::Builder::new(TokioExecutor::new())
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
     say(&format!(
         "listening on http://{address}; try /api/v1/platforms"
     ));
-    if check {
-        check_itself(address).await?;
-    } else {
-        server.await?;
-    }
+    let limits = ServeOptions {
+        max_connections: 256,
+        header_timeout: Duration::from_secs(5),
+        ..ServeOptions::default()
+    };
+    let mut checked = Ok(());
+    let until = async {
+        if check {
+            checked = check_itself(address).await;
+        } else if let Err(error) = tokio::signal::ctrl_c().await {
+            checked = Err(error.into());
+        }
+    };
+    core_suite::serve(listener, host, until, limits).await?;
     suite.shutdown().await;
-    Ok(())
+    checked
 }
 
-/// Asks for the host's page and for one of the suite's.
+/// Asks for the host's page, and for one of the suite's without and with the key.
 async fn check_itself(address: SocketAddr) -> Result<(), Failure> {
-    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
-        .build_http::<http_body_util::Empty<&[u8]>>();
-    for path in ["/", "/api/v1/platforms"] {
-        let answer = client
-            .get(format!("http://{address}{path}").parse()?)
-            .await?;
+    let client = Client::builder(TokioExecutor::new()).build_http::<Empty<&[u8]>>();
+    let platforms = "/api/v1/platforms";
+    for (path, key, expected) in [
+        ("/", "", 200),
+        (platforms, "", 401),
+        (platforms, KEY_OF_THE_CHECK, 200),
+    ] {
+        let mut request = Request::get(format!("http://{address}{path}"));
+        if !key.is_empty() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let answer = client.request(request.body(Empty::new())?).await?;
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
-        say(&format!(
-            "GET {path} -> {status} {}",
-            String::from_utf8_lossy(&body).trim_end()
-        ));
-        if !status.is_success() {
-            return Err(format!("{path} answered {status}").into());
+        let body = String::from_utf8_lossy(&body);
+        say(&format!("GET {path} -> {status} {}", body.trim_end()));
+        if status != expected {
+            return Err(format!("{path} answered {status}, not {expected}").into());
         }
     }
     Ok(())

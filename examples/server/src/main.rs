@@ -9,39 +9,75 @@ mod run;
 mod service;
 mod welcome;
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Cli, Command, Config};
+use crate::config::{Cli, Command, Config, LogForm};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let config = match Config::load(&cli) {
+    // Variables that are not text are none of ours.
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = match Config::load(&cli, environment) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("core-server: {error}");
+            eprintln!("core-server: {}", chain(&error));
             return ExitCode::from(2);
         }
     };
     if let Some(Command::CheckConfig) = cli.command {
-        eprintln!("core-server: the configuration is good");
-        return ExitCode::SUCCESS;
+        return check(&config);
     }
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .json()
-        .init();
+    start_log(&config);
     match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("core-server: {error}");
+            eprintln!("core-server: {}", chain(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the configuration is what was asked for"
+)]
+fn check(config: &Config) -> ExitCode {
+    if let Err(error) = run::check(config) {
+        eprintln!("core-server: {}", chain(&error));
+        return ExitCode::from(2);
+    }
+    println!("{}", config.effective);
+    eprintln!("core-server: the configuration is good");
+    ExitCode::SUCCESS
+}
+
+fn start_log(config: &Config) {
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&config.log_level))
+        .with_writer(std::io::stderr);
+    match config.log_form {
+        LogForm::Json => log.json().init(),
+        LogForm::Text => log.init(),
+    }
+}
+
+/// An error with everything that led to it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
 }
 
 fn serve(config: Config) -> Result<(), run::RunError> {

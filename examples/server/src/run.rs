@@ -1,11 +1,9 @@
 //! Puts the suite behind sockets and waits for the signal to end.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
-use core_suite::{BoxError, Suite, SuiteBuilder, SuiteError};
+use core_suite::{BoxError, IncomingBody, ServeOptions, Suite, SuiteBuilder, SuiteError};
 use http::{Request, Response};
-use hyper::body::Incoming;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,28 +16,26 @@ use crate::listeners::Listeners;
 use crate::service::ServiceName;
 use crate::welcome;
 
-/// How long requests under way may take to end after the signal.
-const DRAIN: Duration = Duration::from_secs(25);
-
 /// Why the server could not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] std::io::Error),
-    #[error("{0}")]
+    #[error(transparent)]
     Suite(#[from] SuiteError),
 }
 
 /// The loops that answer connections.
 struct Servers {
     tasks: JoinSet<std::io::Result<()>>,
+    options: ServeOptions,
     stopped: watch::Receiver<bool>,
 }
 
 impl Servers {
     fn spawn<S, B>(&mut self, listener: TcpListener, service: S)
     where
-        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
             + Clone
             + Send
             + 'static,
@@ -51,8 +47,9 @@ impl Servers {
             // A closed channel means the process ends anyway.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
+        let options = self.options.clone();
         self.tasks
-            .spawn(core_suite::serve(listener, service, shutdown, DRAIN));
+            .spawn(core_suite::serve(listener, service, shutdown, options));
     }
 }
 
@@ -61,11 +58,18 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     std::fs::create_dir_all(&config.data)?;
     let listeners = Listeners::bind(&config).await?;
     let addresses = listeners.addresses()?;
-    let suite = builder(&config, &listeners)?.build().await?;
+    let mut builder = builder(&config).site_port(listeners.site_port()?);
+    if config.iam_public_url.is_none()
+        && let Some(iam) = addresses.get("iam")
+    {
+        builder = builder.iam_url(iam);
+    }
+    let suite = builder.build().await?;
 
     let (stop, stopped) = watch::channel(false);
     let mut servers = Servers {
         tasks: JoinSet::new(),
+        options: config.settings.listener.clone(),
         stopped,
     };
     for (service, listener) in listeners.services {
@@ -96,10 +100,22 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     Ok(())
 }
 
-fn builder(config: &Config, listeners: &Listeners) -> std::io::Result<SuiteBuilder> {
+/// Tells whether a suite can be made of the configuration.
+///
+/// # Errors
+/// [`SuiteError`] for the first setting that is wrong.
+pub(crate) fn check(config: &Config) -> Result<(), SuiteError> {
+    builder(config).check()
+}
+
+fn builder(config: &Config) -> SuiteBuilder {
     let mut builder = Suite::builder()
+        .settings(|settings| settings.clone_from(&config.settings))
         .data_folder(&config.data)
-        .public_routes(config.public_routes.clone());
+        .public_routes(config.public_routes.clone())
+        .trusted_proxies(config.trusted_proxies.clone())
+        .allowed_origins(config.allowed_origins.clone())
+        .local_latency(config.local_latency);
     builder = match &config.database {
         Database::Memory => builder.in_memory(),
         Database::Sqlite(path) => builder.sqlite(path),
@@ -111,16 +127,10 @@ fn builder(config: &Config, listeners: &Listeners) -> std::io::Result<SuiteBuild
     if let Some(key) = &config.auth_api_key {
         builder = builder.service_key(key);
     }
-    let listening = listeners.addresses()?.get("iam").cloned();
-    if let Some(iam) = config.iam_public_url.clone().or(listening) {
+    if let Some(iam) = &config.iam_public_url {
         builder = builder.iam_url(iam);
     }
-    builder = builder.trusted_proxies(config.trusted_proxies.clone());
-    builder = builder.site_port(listeners.site_port()?);
-    if let Some(latency) = config.local_latency {
-        builder = builder.local_latency(latency);
-    }
-    Ok(builder.allowed_origins(config.allowed_origins.clone()))
+    builder
 }
 
 #[expect(

@@ -13,7 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 type Outgoing = http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>;
 

@@ -3,6 +3,7 @@
 //! Ends with status 1 when any step is not as the interface says.
 
 mod client;
+mod failure;
 mod server;
 mod show;
 mod site;
@@ -13,18 +14,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::failure::Failure;
 use crate::server::{Addresses, OwnServer};
-
-/// Something was not as the interface says.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failure(pub(crate) String);
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// Takes the tour: sign-up, a platform, a live site, suspension, and everything removed again.
 #[derive(Debug, Parser)]

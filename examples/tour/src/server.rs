@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Where the services are, and the key of the operator.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl OwnServer {
     /// Starts a server with fresh data on free ports and waits until it is ready.
     pub(crate) async fn start() -> Result<(Self, Addresses), Failure> {
         let data = tempfile::tempdir().map_err(Failure::from)?;
-        let service_key = format!("tour-{}", std::process::id());
+        let service_key = format!("service-key-of-the-tour-{}", std::process::id());
         let log = data.path().join("server.log");
         let mut child = Command::new(binary().await?)
             .args(["--base-port", "0", "--data"])

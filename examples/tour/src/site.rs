@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// A built site.
 #[derive(Debug)]

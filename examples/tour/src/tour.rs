@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::Failure;
 use crate::client::{Answer, Client};
+use crate::failure::Failure;
 use crate::server::Addresses;
 use crate::show::Show;
 use crate::site::Site;
 
 /// How often a job or deployment is asked for before the tour gives up; each question waits a second at the server.
-const PATIENCE: u32 = 120;
+const MAX_POLLS: u32 = 120;
 
 /// What the chapters share.
 struct Tour<'a> {
@@ -174,7 +174,7 @@ impl Tour<'_> {
 
     async fn watch(&self, job: &str) -> Result<(), Failure> {
         let mut bar = self.show.steps(1);
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_POLLS {
             let state = self
                 .get(&format!("/api/v1/provisioning/jobs/{job}?wait=1"), 200)
                 .await?
@@ -256,7 +256,7 @@ impl Tour<'_> {
             self.platform
         );
         let mut last = String::new();
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_POLLS {
             let state = self.get(&path, 200).await?.json();
             let status = text(&state, "status")?;
             if status != last {

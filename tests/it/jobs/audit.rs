@@ -4,20 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::Mode;
 use core_domain::provisioning::{
-    DlqQuery, DlqStatus, JobEventQuery, JobLeaseQuery, JobStatus, MAX_ATTEMPTS, StepStatus,
+    DlqEntry, DlqQuery, DlqStatus, Job, JobEvent, JobEventQuery, JobLane, JobLease, JobLeaseQuery,
+    JobMove, JobStatus, MAX_ATTEMPTS, Step, StepStatus,
 };
+use core_domain::shared::{AuditEntry, AuditQuery};
 
-use core_domain::provisioning::{JobEvent, MoveName};
-
-use super::world::World;
+use crate::world::{ALL_JOBS, Engine, find, list};
 
 /// I3: between a claim and the end of its hold no other worker writes. Asks the history, not the fences.
-pub(super) fn written_by_holders<'e>(
-    events: impl Iterator<Item = &'e JobEvent>,
-) -> Result<(), String> {
+pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
     let mut holder = None;
     for event in events {
-        if event.event_type == MoveName::Claim.as_str() {
+        if event.event_type == JobMove::Claim.as_str() {
             holder = Some(&event.actor);
         } else if event.from_status == Some(JobStatus::Running)
             && event.actor.kind == "worker"
@@ -32,109 +30,104 @@ pub(super) fn written_by_holders<'e>(
     Ok(())
 }
 
-/// Checks I1, I4, I6, I9, I10, I12, I13, I19 and the lanes; panics with what is broken.
-pub(super) async fn invariants_hold(world: &World) {
+/// Checks I1, I4, I6 to I10, I12, I13, I19 and the lanes; panics with what is broken.
+pub(super) async fn invariants_hold(world: &Engine) {
     let mut uow = world.store.begin(Mode::Read).await.unwrap();
-    let all = core_domain::provisioning::JobQuery::Of {
-        platform_id: None,
-        status: None,
-    };
-    let jobs = uow.jobs().list(&all, 10_000).await.unwrap();
-    let leases = uow
-        .job_leases()
-        .list(&JobLeaseQuery::All, 10_000)
-        .await
-        .unwrap();
-    let leases: BTreeMap<_, _> = leases.iter().map(|l| (l.job_id.clone(), l.fence)).collect();
-    let entries = uow
-        .dlq_entries()
-        .list(&DlqQuery::WithStatus(None), 10_000)
-        .await
-        .unwrap();
+    let jobs: Vec<Job> = list(uow.as_mut(), ALL_JOBS).await;
+    let leases: Vec<JobLease> = list(uow.as_mut(), JobLeaseQuery::All).await;
+    let leases: BTreeMap<_, _> = leases.into_iter().map(|l| (l.job_id, l.fence)).collect();
+    assert!(leases.len() <= jobs.len(), "I6 a lease without a job");
+    let entries: Vec<DlqEntry> = list(uow.as_mut(), DlqQuery::WithStatus(None)).await;
+    let trace: Vec<AuditEntry> = list(uow.as_mut(), AuditQuery::default()).await;
     let mut running_lanes = BTreeSet::new();
     for job in &jobs {
         let running = job.status == JobStatus::Running;
         let lease = leases.get(&job.id).copied();
         assert_eq!(lease, running.then_some(job.fence), "I6 {job:?}");
-        if running {
-            assert!(
-                running_lanes.insert(job.lane.clone()),
-                "I4 two running: {:?}",
-                job.lane
-            );
-        }
-        assert!(job.attempts <= MAX_ATTEMPTS, "I13 {job:?}");
-        assert_eq!(
-            job.finished_at.is_some(),
-            job.status.is_terminal(),
-            "I19 {job:?}"
-        );
-        if job.status == JobStatus::Completed && !job.forced {
-            assert!(
-                job.steps.iter().all(|s| s.status == StepStatus::Succeeded),
-                "I9 {job:?}"
-            );
-        }
-        let first_open = job.current_step().unwrap_or(job.steps.len());
-        assert!(
-            job.steps[first_open..]
-                .iter()
-                .all(|s| s.status != StepStatus::Succeeded),
-            "I7 {job:?}"
-        );
-        let of = |status| {
-            let mine = entries
-                .iter()
-                .filter(|e| e.job_id == job.id && e.status == status);
-            mine.count()
-        };
-        let stopped = job.status == JobStatus::Failed
-            && job.failure_kind.is_some_and(|kind| kind.opens_dlq_entry());
-        assert_eq!(
-            of(DlqStatus::Pending),
-            usize::from(stopped),
-            "I10 {job:?} {entries:?}"
-        );
-        if of(DlqStatus::Replayed) > 0 {
-            assert!(!job.status.is_terminal(), "I10 replayed and ended {job:?}");
-        }
+        let alone = !running || running_lanes.insert(&job.lane);
+        assert!(alone, "I4 two running: {job:?}");
+        is_consistent(job);
+        has_its_dead_letter(job, &entries);
         let history = JobEventQuery::After(job.id.clone(), 0);
-        let events = uow.job_events().list(&history, 10_000).await.unwrap();
-        let mut status = None;
-        for (at, event) in events.iter().enumerate() {
-            assert_eq!(
-                event.seq,
-                i64::try_from(at).unwrap() + 1,
-                "I12 gap {event:?}"
-            );
-            assert_eq!(event.from_status, status, "I12 {event:?}");
-            status = Some(event.to_status);
-        }
-        assert_eq!(status, Some(job.status), "I12 {job:?}");
-        let lane = uow
-            .job_lanes()
-            .get(job.lane.as_str())
-            .await
-            .unwrap()
-            .unwrap();
-        let queued = jobs
-            .iter()
-            .filter(|j| j.lane == job.lane && j.status == JobStatus::Queued);
-        let head = queued.min_by_key(|j| j.lane_position).map(|j| j.id.clone());
-        assert_eq!(lane.head_job_id, head, "head of {lane:?}");
-        let runs = jobs
-            .iter()
-            .find(|j| j.lane == job.lane && j.status == JobStatus::Running);
-        assert_eq!(
-            lane.running_job_id,
-            runs.map(|j| j.id.clone()),
-            "runner of {lane:?}"
-        );
+        let events: Vec<JobEvent> = list(uow.as_mut(), history).await;
+        has_its_history(job, &events);
+        ran_its_hooks(job, &events, &trace);
+        let lane: JobLane = find(uow.as_mut(), job.lane.as_str()).await.unwrap();
+        follows_its_jobs(&lane, &jobs);
     }
-    assert!(leases.len() <= jobs.len(), "I6 a lease without a job");
     uow.rollback().await;
-    // I8: one object for each effect key, whatever was repeated.
-    for (name, keys) in world.provider.objects.lock().unwrap().iter() {
-        assert_eq!(keys.len(), 1, "I8 {name} was made by {keys:?}");
+    assert_eq!(world.provider.made_once(), Ok(()));
+}
+
+fn is_consistent(job: &Job) {
+    assert!(job.attempts <= MAX_ATTEMPTS, "I13 {job:?}");
+    let ended = job.status.is_terminal();
+    assert_eq!(job.finished_at.is_some(), ended, "I19 {job:?}");
+    let succeeded = |at: usize| job.steps[at].status == StepStatus::Succeeded;
+    if job.status == JobStatus::Completed && !job.forced {
+        assert!((0..job.steps.len()).all(succeeded), "I9 {job:?}");
     }
+    let first_open = job.current_step().unwrap_or(job.steps.len());
+    assert!(!(first_open..job.steps.len()).any(succeeded), "I7 {job:?}");
+}
+
+fn has_its_dead_letter(job: &Job, entries: &[DlqEntry]) {
+    let of = |status| {
+        let own = entries.iter().filter(|entry| entry.job_id == job.id);
+        own.filter(|entry| entry.status == status).count()
+    };
+    let failed = job.status == JobStatus::Failed;
+    let stopped = failed && job.failure_kind.is_some_and(|kind| kind.opens_dlq_entry());
+    assert_eq!(of(DlqStatus::Pending), usize::from(stopped), "I10 {job:?}");
+    if of(DlqStatus::Replayed) > 0 {
+        assert!(!job.status.is_terminal(), "I10 replayed and ended {job:?}");
+    }
+}
+
+fn has_its_history(job: &Job, events: &[JobEvent]) {
+    let mut status = None;
+    for (seq, event) in (1..).zip(events) {
+        assert_eq!(event.seq, seq, "I12 gap {event:?}");
+        assert_eq!(event.from_status, status, "I12 {event:?}");
+        status = Some(event.to_status);
+    }
+    assert_eq!(status, Some(job.status), "I12 {job:?}");
+}
+
+/// Every move that has a hook ran it, once, and every step that is done was recorded once.
+fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
+    let ran = |hook: &str| {
+        let own = trace.iter().filter(|entry| entry.action == hook);
+        own.filter(|entry| entry.entity_id == job.id.as_str())
+            .count()
+    };
+    let moved = |from: fn(JobStatus) -> bool, to| {
+        let into = events.iter().filter(|event| event.to_status == to);
+        into.filter(|event| event.from_status.is_some_and(from))
+            .count()
+    };
+    let completed = moved(|from| from != JobStatus::Completed, JobStatus::Completed);
+    let failed = moved(|from| from != JobStatus::Failed, JobStatus::Failed);
+    let resumed = moved(|from| from == JobStatus::Failed, JobStatus::Queued);
+    let done = |step: &&Step| step.status == StepStatus::Succeeded;
+    let recorded = job.steps.iter().filter(done).count();
+    let hooks = ["completed", "failed", "resumed", "recorded"];
+    let ran = hooks.map(|hook| ran(&format!("hook.{hook}")));
+    assert_eq!(
+        ran,
+        [completed, failed, resumed, recorded],
+        "hooks of {job:?}"
+    );
+}
+
+fn follows_its_jobs(lane: &JobLane, jobs: &[Job]) {
+    let own = |status| {
+        let own = jobs.iter().filter(|job| job.lane == lane.lane);
+        own.filter(move |job| job.status == status)
+    };
+    let head = own(JobStatus::Queued).min_by_key(|job| job.lane_position);
+    let head = head.map(|job| job.id.clone());
+    assert_eq!(lane.head_job_id, head, "head of {lane:?}");
+    let runs = own(JobStatus::Running).next().map(|job| job.id.clone());
+    assert_eq!(lane.running_job_id, runs, "runner of {lane:?}");
 }

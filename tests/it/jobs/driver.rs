@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use core_domain::kernel::JobId;
-use core_domain::port::Wake;
 use core_domain::provisioning::{Job, JobStatus, StepStatus};
 use core_suite::{WorkerOptions, WorkerWake, start_worker};
 
 use super::audit::invariants_hold;
-use super::world::{Fault, World};
+use crate::world::{Engine, Fault};
 
 /// Looks again and again until the job is as wanted; a test that waits in vain fails after ten seconds.
-async fn until(world: &World, id: &JobId, wanted: impl Fn(&Job) -> bool) -> Job {
+async fn until(world: &Engine, id: &JobId, wanted: impl Fn(&Job) -> bool) -> Job {
     let wait = async {
         loop {
             let job = world.job(id).await;
@@ -21,23 +20,26 @@ async fn until(world: &World, id: &JobId, wanted: impl Fn(&Job) -> bool) -> Job 
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), wait)
-        .await
-        .unwrap()
+    let waited = tokio::time::timeout(Duration::from_secs(10), wait).await;
+    waited.unwrap()
+}
+
+async fn until_completed(world: &Engine, id: &JobId) {
+    until(world, id, |job| job.status == JobStatus::Completed).await;
 }
 
 #[tokio::test]
 async fn a_woken_worker_runs_what_is_queued_and_stops_when_asked() {
-    let world = World::memory();
+    let world = Engine::memory().await;
     let wake = WorkerWake::default();
     let handle = start_worker(world.worker(), &wake, WorkerOptions::default());
     let mut ids = Vec::new();
     for lane in 0..10 {
-        ids.push(world.create(lane % 3, "work", false).await);
+        ids.push(world.create(lane % 3).await);
     }
     wake.wake();
     for id in &ids {
-        until(&world, id, |job| job.status == JobStatus::Completed).await;
+        until_completed(&world, id).await;
     }
     handle.stop().await;
     invariants_hold(&world).await;
@@ -45,42 +47,40 @@ async fn a_woken_worker_runs_what_is_queued_and_stops_when_asked() {
 
 #[tokio::test]
 async fn a_step_that_panics_is_a_failed_attempt_and_the_worker_goes_on() {
-    let world = World::memory();
-    *world.provider.script.lock().unwrap() = vec![Fault::Panic];
-    let broken = world.create(0, "work", false).await;
+    let world = Engine::memory().await;
+    world.provider.script([Fault::Panic]);
+    let broken = world.create(0).await;
     let wake = WorkerWake::default();
     let handle = start_worker(world.worker(), &wake, WorkerOptions::default());
     let job = until(&world, &broken, |job| job.attempts == 1).await;
     assert_eq!(job.status, JobStatus::Queued);
     assert_eq!(job.error.unwrap().code, "STEP_PANICKED");
-    let next = world.create(1, "work", false).await;
+    let next = world.create(1).await;
     wake.wake();
-    until(&world, &next, |job| job.status == JobStatus::Completed).await;
+    until_completed(&world, &next).await;
     handle.stop().await;
     invariants_hold(&world).await;
 }
 
 #[tokio::test]
 async fn a_stop_cuts_off_a_step_that_does_not_end_and_counts_no_attempt() {
-    let world = World::memory();
-    *world.provider.script.lock().unwrap() = vec![Fault::Hang];
-    let id = world.create(0, "work", false).await;
+    let world = Engine::memory().await;
+    world.provider.script([Fault::Hang]);
+    let id = world.create(0).await;
     let wake = WorkerWake::default();
     let options = WorkerOptions {
         drain: Duration::from_millis(50),
         ..WorkerOptions::default()
     };
     let handle = start_worker(world.worker(), &wake, options);
-    until(&world, &id, |job| {
-        job.steps[0].status == StepStatus::Running
-    })
-    .await;
+    let runs = |job: &Job| job.steps[0].status == StepStatus::Running;
+    until(&world, &id, runs).await;
     handle.stop().await;
     let job = world.job(&id).await;
     assert_eq!((job.status, job.attempts), (JobStatus::Queued, 0));
     assert_eq!(job.steps[0].status, StepStatus::Abandoned);
     invariants_hold(&world).await;
     let handle = start_worker(world.worker(), &wake, WorkerOptions::default());
-    until(&world, &id, |job| job.status == JobStatus::Completed).await;
+    until_completed(&world, &id).await;
     handle.stop().await;
 }

@@ -1,87 +1,66 @@
 //! The worker against a provider that misbehaves.
 
-use core_domain::kernel::Entropy;
-use core_domain::kernel::SeededEntropy;
-use core_domain::provisioning::{FailureKind, JobStatus, MAX_LOST_LEASES, StepStatus};
+use core_domain::kernel::Clock;
+use core_domain::provisioning::{
+    FailureKind, JobLease, JobStatus, MAX_LOST_LEASES, Step, StepStatus,
+};
 use core_domain::use_case::provisioning::{Outcome, Unsupervised};
 
 use super::audit::invariants_hold;
-use super::world::{Fault, World};
+use crate::world::{Command, Engine, Fault, Luck, on_every_store};
 
-/// Works until every job has ended; time passes when there is nothing to do.
-pub(super) async fn until_idle(world: &World) {
-    let worker = world.worker();
-    for _ in 0..400 {
-        worker.sweep().await.unwrap();
-        if worker.run_one(&Unsupervised).await.unwrap() == Outcome::Idle {
-            let jobs = world.jobs().await;
-            if jobs.iter().all(|job| job.status.is_terminal()) {
-                return;
-            }
-            world.tick(31);
-        }
-    }
-    panic!("jobs do not end: {:?}", world.jobs().await);
+on_every_store! {
+    Engine: a_job_runs_to_its_end, no_fault_of_the_provider_makes_an_object_twice,
 }
 
-async fn a_job_runs_to_its_end(world: World) {
-    let id = world.create(0, "work", false).await;
-    let outcome = world.worker().run_one(&Unsupervised).await.unwrap();
+async fn a_job_runs_to_its_end(world: Engine) {
+    let id = world.create(0).await;
+    let outcome = world.run_one().await;
     assert_eq!(outcome, Outcome::Left(JobStatus::Completed));
     let job = world.job(&id).await;
-    assert!(
-        job.steps
-            .iter()
-            .all(|s| s.status == StepStatus::Succeeded && s.effect_key.is_some())
-    );
+    let done = |step: &Step| step.status == StepStatus::Succeeded && step.effect_key.is_some();
+    assert!(job.steps.iter().all(done));
     assert_eq!(job.progress().percent, 100);
-    assert_eq!(world.provider.objects.lock().unwrap().len(), 3);
+    assert_eq!(world.provider.names().len(), 3);
     invariants_hold(&world).await;
-}
-
-#[tokio::test]
-async fn a_job_runs_to_its_end_on_every_store() {
-    a_job_runs_to_its_end(World::memory()).await;
-    a_job_runs_to_its_end(World::sqlite().await).await;
-    a_job_runs_to_its_end(World::postgres().await).await;
 }
 
 /// Whatever the provider does, nothing is made twice, and every job ends.
-async fn survives_provider_faults(world: World, seed: u64) {
-    let entropy = SeededEntropy::new(seed);
-    let mut draw = [0_u8; 40];
-    entropy.fill(&mut draw);
-    let script = draw.map(|byte| match byte % 8 {
-        0 | 1 => Fault::AfterApply,
-        2 => Fault::Before,
-        3 => Fault::Throttled,
-        4 if byte > 200 => Fault::Permanent,
+async fn no_fault_of_the_provider_makes_an_object_twice(world: Engine) {
+    survives_provider_faults(world, 1).await;
+}
+
+async fn survives_provider_faults(world: Engine, seed: u64) {
+    let luck = Luck::new(seed);
+    let script = [(); 40].map(|()| match luck.draw(32) {
+        0..=7 => Fault::NoAnswer,
+        8..=11 => Fault::Down,
+        12..=15 => Fault::Throttled,
+        16 => Fault::Permanent,
         _ => Fault::None,
     });
-    *world.provider.script.lock().unwrap() = script.to_vec();
+    world.provider.script(script);
     for job in 0..6 {
-        world.create(job % 2, "work", false).await;
+        world.create(job % 2).await;
     }
-    until_idle(&world).await;
+    world.until_idle().await;
     invariants_hold(&world).await;
 }
 
 #[tokio::test]
-async fn no_fault_of_the_provider_makes_a_thing_twice() {
+async fn no_seed_of_provider_faults_makes_an_object_twice() {
     for seed in 0..150 {
-        let run = tokio::spawn(survives_provider_faults(World::memory(), seed));
+        let run = tokio::spawn(survives_provider_faults(Engine::memory().await, seed));
         assert!(run.await.is_ok(), "seed {seed}");
     }
-    survives_provider_faults(World::sqlite().await, 1).await;
-    survives_provider_faults(World::postgres().await, 2).await;
 }
 
 #[tokio::test]
 async fn a_transient_error_is_tried_eight_times_and_then_waits_in_the_dead_letter_queue() {
-    let world = World::memory();
-    *world.provider.script.lock().unwrap() = vec![Fault::Before; 8];
-    let id = world.create(0, "work", false).await;
-    until_idle(&world).await;
+    let world = Engine::memory().await;
+    world.provider.script([Fault::Down; 8]);
+    let id = world.create(0).await;
+    world.until_idle().await;
     let job = world.job(&id).await;
     assert_eq!(job.failure_kind, Some(FailureKind::AttemptsExhausted));
     assert_eq!((job.attempts, job.steps[0].status), (8, StepStatus::Failed));
@@ -89,59 +68,112 @@ async fn a_transient_error_is_tried_eight_times_and_then_waits_in_the_dead_lette
 }
 
 #[tokio::test]
+async fn a_throttled_step_is_not_tried_again_before_the_provider_wants_it() {
+    let world = Engine::memory().await;
+    world.provider.script([Fault::Throttled]);
+    let id = world.create(0).await;
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Queued));
+    let job = world.job(&id).await;
+    assert_eq!(job.error.unwrap().code, "PROVIDER_THROTTLED");
+    world.tick(6);
+    assert_eq!(world.run_one().await, Outcome::Idle);
+    world.until_idle().await;
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_job_that_is_overdue_is_not_begun() {
+    let world = Engine::memory().await;
+    let id = world.create(0).await;
+    world.tick(25 * 3_600);
+    assert_eq!(world.run_one().await, Outcome::Idle);
+    let failed = world.job(&id).await.failure_kind;
+    assert_eq!(failed, Some(FailureKind::DeadlineExceeded));
+    invariants_hold(&world).await;
+}
+
+/// Who held the job may not have heard yet.
+#[tokio::test]
+async fn the_lane_of_a_job_that_is_taken_away_rests_until_its_lease_would_have_ended() {
+    let world = Engine::memory().await;
+    let running = world.create(0).await;
+    let held = world.worker().claim(1).await.unwrap();
+    let next = world.create(0).await;
+    world.operate(Command::Cancel, &running).await.unwrap();
+    assert_eq!(world.run_one().await, Outcome::Idle);
+    let outcome = world.worker().run(&held[0], &Unsupervised).await.unwrap();
+    assert_eq!(outcome, Outcome::LeaseLost);
+    world.tick(31);
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
+    assert_eq!(world.status(&next).await, JobStatus::Completed);
+}
+
+#[tokio::test]
 async fn a_job_that_kills_its_worker_is_given_up_after_five_lost_leases() {
-    let world = World::memory();
-    let id = world.create(0, "work", false).await;
+    let world = Engine::memory().await;
+    let id = world.create(0).await;
     for _ in 0..MAX_LOST_LEASES {
         // A worker that takes the job and is never heard of again.
         assert_eq!(world.worker().claim(1).await.unwrap().len(), 1);
         invariants_hold(&world).await;
         world.tick(31);
-        assert_eq!(world.worker().sweep().await.unwrap().reaped, 1);
+        assert_eq!(world.worker().run_timers().await.unwrap().reaped, 1);
         world.tick(60);
     }
-    assert_eq!(
-        world.job(&id).await.failure_kind,
-        Some(FailureKind::WorkerLost)
-    );
+    let job = world.job(&id).await;
+    assert_eq!(job.failure_kind, Some(FailureKind::WorkerLost));
     invariants_hold(&world).await;
 }
 
 #[tokio::test]
 async fn a_store_of_one_process_takes_running_jobs_back_when_it_is_opened() {
-    let world = World::memory();
-    let id = world.create(0, "work", false).await;
+    let world = Engine::memory().await;
+    let id = world.create(0).await;
     let lost = world.worker().claim(1).await.unwrap();
     assert_eq!(world.worker().recover().await.unwrap(), 1);
     let job = world.job(&id).await;
-    assert_eq!(
-        (job.status, job.lost_leases, job.attempts),
-        (JobStatus::Queued, 1, 1)
-    );
+    let stands = (job.status, job.lost_leases, job.attempts);
+    assert_eq!(stands, (JobStatus::Queued, 1, 1));
     // The old holder finds out, and writes nothing.
     let outcome = world.worker().run(&lost[0], &Unsupervised).await.unwrap();
     assert_eq!(outcome, Outcome::LeaseLost);
     // Only the back-off of a first failure passes, not the lease of a holder that is gone.
     world.tick(2);
     assert_eq!(world.worker().claim(1).await.unwrap().len(), 1);
-    world.worker().recover().await.unwrap();
-    until_idle(&world).await;
-    assert_eq!(world.job(&id).await.status, JobStatus::Completed);
+    world.restart().await;
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
+    invariants_hold(&world).await;
+}
+
+#[tokio::test]
+async fn recovery_removes_a_lease_whose_job_does_not_run_and_ends() {
+    let world = Engine::memory().await;
+    let id = world.create(0).await;
+    world.until_idle().await;
+    let orphan = JobLease {
+        job_id: id.clone(),
+        fence: 1,
+        owner: "nobody".into(),
+        lease_until: world.clock.now(),
+    };
+    world.insert(orphan).await;
+    assert_eq!(world.worker().recover().await.unwrap(), 0);
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
     invariants_hold(&world).await;
 }
 
 #[tokio::test]
 async fn a_heartbeat_keeps_a_job_and_tells_which_ones_are_lost() {
-    let world = World::memory();
-    world.create(0, "work", false).await;
+    let world = Engine::memory().await;
+    world.create(0).await;
     let worker = world.worker();
     let held = worker.claim(1).await.unwrap();
     world.tick(20);
     assert!(worker.heartbeat(&held).await.unwrap().is_empty());
     world.tick(20);
-    assert_eq!(worker.sweep().await.unwrap().reaped, 0);
+    assert_eq!(worker.run_timers().await.unwrap().reaped, 0);
     assert_eq!(world.worker().heartbeat(&held).await.unwrap(), held);
     world.tick(20);
-    assert_eq!(worker.sweep().await.unwrap().reaped, 1);
+    assert_eq!(worker.run_timers().await.unwrap().reaped, 1);
     assert_eq!(worker.heartbeat(&held).await.unwrap(), held);
 }

@@ -1,70 +1,77 @@
 //! The whole alphabet of commands in any order, against the table of moves, with the invariants asked after each.
 
-use core_domain::kernel::{Error, JobId, Reason};
-use core_domain::port::{Mode, transact};
+use core_domain::kernel::{Error, JobId, Machine};
 use core_domain::provisioning::{
-    DlqQuery, DlqStatus, Failure, HoldScope, HoldSource, JobError, JobStatus, MoveName, Report,
+    DlqEntry, DlqQuery, DlqStatus, Failure, HoldScope, JobError, JobMove, JobStatus, Report,
+    StepStatus,
 };
-use core_domain::use_case::provisioning::{
-    Claimed, Grip, Holder, cancel, force_complete, hold, release_hold, replay, report, retry,
-    signal,
-};
+use core_domain::use_case::provisioning::{Claimed, LeaseState};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use super::audit::invariants_hold;
-use super::world::{World, lane};
+use crate::world::{Backend, Command, Engine, lane, work_alone};
 
+/// What a worker reports of a job it holds, or held.
 #[derive(Clone, Copy, Debug)]
-enum Command {
-    Create { lane: usize, front: bool },
-    Claim,
-    Heartbeat,
-    Start(usize),
-    Advance(usize),
-    FailForNow(usize),
-    FailForGood(usize),
-    Wait(usize),
-    Release(usize),
-    Signal(usize),
-    Sweep,
-    Recover,
-    Tick(u64),
-    Retry(usize),
-    Cancel(usize),
-    Force(usize),
-    Replay(usize),
-    Hold(usize),
-    Unhold(usize),
-    HoldAll,
-    UnholdAll,
+enum Work {
+    Start,
+    Advance,
+    FailForNow,
+    FailForGood,
+    Wait,
+    Release,
 }
 
-fn command() -> impl Strategy<Value = Command> {
-    let which = 0_usize..32;
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Create {
+        lane: usize,
+        front: bool,
+    },
+    Claim,
+    Heartbeat,
+    Work(Work, usize),
+    RunTimers,
+    Recover,
+    Tick(u64),
+    /// By an operator of a process that knows every kind, or not.
+    Operate(Command, usize, bool),
+    Replay(usize),
+    Hold(usize, bool),
+    HoldAll(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let which = || 0_usize..32;
+    let work = prop_oneof![
+        6 => Just(Work::Start),
+        6 => Just(Work::Advance),
+        3 => Just(Work::FailForNow),
+        1 => Just(Work::FailForGood),
+        1 => Just(Work::Wait),
+        1 => Just(Work::Release),
+    ];
+    let command = prop_oneof![
+        2 => Just(Command::Retry),
+        1 => Just(Command::Cancel),
+        1 => Just(Command::ForceComplete),
+        1 => Just(Command::Signal),
+    ];
     prop_oneof![
-        3 => (0_usize..3, any::<bool>()).prop_map(|(lane, front)| Command::Create { lane, front }),
-        6 => Just(Command::Claim),
-        1 => Just(Command::Heartbeat),
-        6 => which.clone().prop_map(Command::Start),
-        6 => which.clone().prop_map(Command::Advance),
-        3 => which.clone().prop_map(Command::FailForNow),
-        1 => which.clone().prop_map(Command::FailForGood),
-        1 => which.clone().prop_map(Command::Wait),
-        1 => which.clone().prop_map(Command::Release),
-        1 => which.clone().prop_map(Command::Signal),
-        2 => Just(Command::Sweep),
-        1 => Just(Command::Recover),
-        3 => prop_oneof![0_u64..40, Just(90_000)].prop_map(Command::Tick),
-        2 => which.clone().prop_map(Command::Retry),
-        1 => which.clone().prop_map(Command::Cancel),
-        1 => which.clone().prop_map(Command::Force),
-        2 => which.prop_map(Command::Replay),
-        1 => (0_usize..3).prop_map(Command::Hold),
-        2 => (0_usize..3).prop_map(Command::Unhold),
-        1 => Just(Command::HoldAll),
-        2 => Just(Command::UnholdAll),
+        3 => (0_usize..3, any::<bool>()).prop_map(|(lane, front)| Step::Create { lane, front }),
+        6 => Just(Step::Claim),
+        1 => Just(Step::Heartbeat),
+        18 => (work, which()).prop_map(|(work, at)| Step::Work(work, at)),
+        2 => Just(Step::RunTimers),
+        1 => Just(Step::Recover),
+        3 => prop_oneof![0_u64..40, Just(90_000)].prop_map(Step::Tick),
+        5 => (command, which(), prop::bool::weighted(0.8))
+            .prop_map(|(command, at, knows)| Step::Operate(command, at, knows)),
+        2 => which().prop_map(Step::Replay),
+        3 => (0_usize..3, prop::bool::weighted(0.4)).prop_map(|(at, on)| Step::Hold(at, on)),
+        3 => prop::bool::weighted(0.4).prop_map(Step::HoldAll),
     ]
 }
 
@@ -86,17 +93,11 @@ impl Run {
         self.claims.iter().rev().nth(back)
     }
 
-    async fn apply(&mut self, world: &World, command: Command) {
-        match command {
-            Command::Create { lane, front } => {
-                let kind = if front {
-                    "platform.deprovision"
-                } else {
-                    "work"
-                };
-                self.jobs.push(world.create(lane, kind, front).await);
-            }
-            Command::Claim => {
+    async fn apply(&mut self, world: &Engine, step: Step) {
+        match step {
+            Step::Create { lane, front: true } => self.jobs.push(world.create_removal(lane).await),
+            Step::Create { lane, .. } => self.jobs.push(world.create(lane).await),
+            Step::Claim => {
                 let claimed = world.worker().claim(2).await.unwrap();
                 for claim in &claimed {
                     let job = world.job(&claim.job_id).await;
@@ -104,173 +105,124 @@ impl Run {
                 }
                 self.claims.extend(claimed);
             }
-            Command::Heartbeat => {
+            Step::Heartbeat => {
                 let lost = world.worker().heartbeat(&self.claims).await.unwrap();
                 assert_eq!(lost, self.claims, "a heartbeat of another owner");
             }
-            Command::Sweep => drop(world.worker().sweep().await.unwrap()),
-            Command::Recover => {
+            Step::RunTimers => drop(world.worker().run_timers().await.unwrap()),
+            Step::Recover => {
                 world.worker().recover().await.unwrap();
                 let jobs = world.jobs().await;
                 assert!(jobs.iter().all(|job| job.status != JobStatus::Running));
             }
-            Command::Tick(seconds) => world.tick(seconds),
-            Command::Hold(at) => set_hold(world, HoldScope::Lane(lane(at)), true).await,
-            Command::Unhold(at) => set_hold(world, HoldScope::Lane(lane(at)), false).await,
-            Command::HoldAll => set_hold(world, HoldScope::All, true).await,
-            Command::UnholdAll => set_hold(world, HoldScope::All, false).await,
-            Command::Replay(at) => replay_one(world, at).await,
-            Command::Signal(at) | Command::Retry(at) | Command::Cancel(at) | Command::Force(at) => {
+            Step::Tick(seconds) => world.tick(seconds),
+            Step::Hold(at, on) => world.hold(&HoldScope::Lane(lane(at)), on).await,
+            Step::HoldAll(on) => world.hold(&HoldScope::All, on).await,
+            Step::Replay(at) => replay_one(world, at).await,
+            Step::Operate(command, at, knows) => {
                 if let Some(job) = self.job(at) {
-                    operate(world, command, job).await;
+                    operate(world, command, job, knows).await;
                 }
             }
-            Command::Start(at)
-            | Command::Advance(at)
-            | Command::FailForNow(at)
-            | Command::FailForGood(at)
-            | Command::Wait(at)
-            | Command::Release(at) => {
+            Step::Work(what, at) => {
                 if let Some(claim) = self.claim(at) {
-                    work(world, command, claim).await;
+                    work(world, what, claim).await;
                 }
             }
         }
     }
 }
 
-async fn set_hold(world: &World, scope: HoldScope, on: bool) {
-    transact(world.store.as_ref(), |uow, _| {
-        let (scope, cx) = (scope.clone(), &world.operator);
-        Box::pin(async move {
-            if on {
-                hold(cx, uow, scope, HoldSource::Operator, None).await
-            } else {
-                release_hold(uow, scope, HoldSource::Operator).await
-            }
-        })
-    })
-    .await
-    .unwrap();
-}
-
-/// What an operator does works exactly from the statuses of the table.
-async fn operate(world: &World, command: Command, id: &JobId) {
+/// What an operator does works exactly from the statuses of the table, and never past a hook.
+async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
     let before = world.job(id).await;
-    let (name, to) = match command {
-        Command::Signal(_) => (MoveName::Wake, JobStatus::Queued),
-        Command::Cancel(_) => (MoveName::Cancel, JobStatus::Failed),
-        Command::Force(_) => (MoveName::ForceComplete, JobStatus::Completed),
-        _ if before.status == JobStatus::Failed => (MoveName::Retry, JobStatus::Queued),
-        _ => (MoveName::RunNow, JobStatus::Queued),
+    let by = match command {
+        Command::Signal => JobMove::Wake,
+        Command::Cancel => JobMove::Cancel,
+        Command::ForceComplete => JobMove::ForceComplete,
+        Command::Retry if before.status == JobStatus::Failed => JobMove::Retry,
+        Command::Retry => JobMove::Reschedule,
     };
-    let reason = Reason::parse("because").unwrap();
-    let outcome = transact(world.store.as_ref(), |uow, _| {
-        let (cx, kinds, reason) = (&world.operator, world.kinds.as_ref(), &reason);
-        Box::pin(async move {
-            match command {
-                Command::Signal(_) => signal(cx, uow, kinds, id).await,
-                Command::Cancel(_) => cancel(cx, uow, kinds, id, Some(reason)).await,
-                Command::Force(_) => force_complete(cx, uow, kinds, id).await,
-                _ => retry(cx, uow, kinds, id).await,
-            }
-        })
-    })
-    .await;
+    let kinds = work_alone();
+    let knows = knows || kinds.knows(&before.kind);
+    let kinds = if knows { &world.kinds } else { &kinds };
+    let outcome = world.operate_knowing(kinds, command, id).await;
     let after = world.job(id).await;
-    if name.row().from.contains(&before.status) {
-        assert_eq!(outcome.unwrap().status, to);
-        assert_eq!((after.status, after.fence), (to, before.fence + 1));
+    let row = by.of_event();
+    if !row.from.contains(&before.status) {
+        let refused = matches!(outcome, Err(Error::InvalidState { .. }));
+        assert!(refused, "{command:?} {before:?}");
+        assert_eq!(after, before);
+    } else if knows || matches!(by, JobMove::Wake | JobMove::Reschedule) {
+        assert_eq!(outcome.unwrap().status, row.to);
+        assert_eq!((after.status, after.fence), (row.to, before.fence + 1));
     } else {
-        assert!(
-            matches!(outcome, Err(Error::InvalidState { .. })),
-            "{command:?} {before:?}"
-        );
+        let elsewhere = matches!(outcome, Err(Error::Unavailable(_)));
+        assert!(elsewhere, "{command:?} {before:?}");
         assert_eq!(after, before);
     }
 }
 
-async fn replay_one(world: &World, at: usize) {
-    let mut uow = world.store.begin(Mode::Read).await.unwrap();
-    let all = DlqQuery::WithStatus(None);
-    let entries = uow.dlq_entries().list(&all, 100).await.unwrap();
-    uow.rollback().await;
+async fn replay_one(world: &Engine, at: usize) {
+    let entries: Vec<DlqEntry> = world.list(DlqQuery::WithStatus(None)).await;
     let Some(entry) = entries.get(at % entries.len().max(1)) else {
         return;
     };
-    let outcome = transact(world.store.as_ref(), |uow, _| {
-        Box::pin(replay(&world.operator, uow, &world.kinds, &entry.id))
-    })
-    .await;
+    let outcome = world.replay(&world.kinds, &entry.id).await;
     if entry.status == DlqStatus::Pending {
         let job = outcome.unwrap();
-        assert_eq!(
-            (job.status, job.replay_count),
-            (JobStatus::Queued, entry.replay_count + 1)
-        );
+        let replayed = (JobStatus::Queued, entry.replay_count + 1);
+        assert_eq!((job.status, job.replay_count), replayed);
     } else {
-        assert_eq!(
-            outcome.unwrap_err().code().as_str(),
-            "DLQ_ENTRY_NOT_REPLAYABLE"
-        );
+        let code = outcome.unwrap_err().code();
+        assert_eq!(code.as_str(), "DLQ_ENTRY_NOT_REPLAYABLE");
     }
 }
 
 /// What a worker reports counts exactly while the fence is its own.
-async fn work(world: &World, command: Command, claim: &Claimed) {
+async fn work(world: &Engine, work: Work, claim: &Claimed) {
     let before = world.job(&claim.job_id).await;
     let holds = before.status == JobStatus::Running && before.fence == claim.fence;
     let step = before.current_step().unwrap_or(0);
     let error = JobError::new("TEST", "a test");
-    let what = match command {
-        Command::Start(_) => Report::Start(step),
-        Command::Advance(_) => Report::Advance(step, json!({ "step": step })),
-        Command::FailForNow(_) => Report::Fail(Failure::Transient {
+    let what = match work {
+        Work::Start => Report::Start(step),
+        Work::Advance => Report::Advance(step, json!({ "step": step })),
+        Work::FailForNow => Report::Fail(Failure::Transient {
             error,
             retry_after: std::time::Duration::ZERO,
             unknown: false,
         }),
-        Command::FailForGood(_) => Report::Fail(Failure::Permanent(error)),
-        Command::Wait(_) => Report::Wait {
+        Work::FailForGood => Report::Fail(Failure::Permanent(error)),
+        Work::Wait => Report::Wait {
             until: before.updated_at.plus(std::time::Duration::from_secs(60)),
             reason: "a certificate".into(),
         },
-        _ => Report::Release,
+        Work::Release => Report::Release,
     };
-    let started = before.steps[step].status == core_domain::provisioning::StepStatus::Running;
-    let outcome = transact(world.store.as_ref(), |uow, _| {
-        let holder = Holder {
-            owner: "tester",
-            kinds: &world.kinds,
-            claimed: claim,
-        };
-        Box::pin(report(&world.cx, uow, holder, what.clone()))
-    })
-    .await;
+    let started = before.steps[step].status == StepStatus::Running;
+    let outcome = world.worker().report(claim, what).await;
     let after = world.job(&claim.job_id).await;
     if !holds {
-        assert!(matches!(outcome, Ok(Grip::Lost)), "{outcome:?}");
+        assert_eq!(outcome.unwrap(), LeaseState::Lost);
         assert_eq!(after, before, "I3: a stale fence wrote");
         return;
     }
-    if matches!(command, Command::Advance(_)) && !started {
+    if matches!(work, Work::Advance) && !started {
         assert!(outcome.is_err(), "advanced without an intent");
         assert_eq!(after, before);
         return;
     }
-    assert!(matches!(outcome, Ok(Grip::Kept(_))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(LeaseState::Held(_))), "{outcome:?}");
     let leaves = after.status != JobStatus::Running;
     assert_eq!(after.fence, before.fence + i64::from(leaves), "I2");
-    if matches!(command, Command::Wait(_) | Command::Release(_)) {
+    if matches!(work, Work::Wait | Work::Release) {
         assert_eq!(after.attempts, before.attempts, "I14");
     }
 }
 
-/// Runs `cases` sequences, each in a world of its own made by `make`.
-fn any_order_keeps_the_invariants<F>(cases: u32, longest: usize, make: F)
-where
-    F: AsyncFn() -> World,
-{
+/// Runs `cases` sequences, each in a world of its own.
+fn any_order_keeps_the_invariants(cases: u32, longest: usize, backend: Backend) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -280,50 +232,42 @@ where
         failure_persistence: None,
         ..Config::default()
     };
-    let commands = prop::collection::vec(command(), 1..longest);
-    TestRunner::new(config)
-        .run(&commands, |commands| {
-            runtime.block_on(async {
-                let world = make().await;
-                let mut run = Run::default();
-                let mut fences = Vec::new();
-                for command in commands {
-                    run.apply(&world, command).await;
-                    invariants_hold(&world).await;
-                    let now = fences_of(&world, &run).await;
-                    let known = fences.iter().zip(&now);
-                    assert!(
-                        known.clone().all(|(old, new)| old <= new),
-                        "I2: a fence went back"
-                    );
-                    fences = now;
-                }
-                drop(world);
-            });
-            Ok(())
-        })
-        .unwrap();
+    let steps = prop::collection::vec(step(), 1..longest);
+    let outcome = TestRunner::new(config).run(&steps, |steps| {
+        runtime.block_on(keeps_the_invariants(steps, backend));
+        Ok(())
+    });
+    outcome.unwrap();
 }
 
-async fn fences_of(world: &World, run: &Run) -> Vec<i64> {
-    let mut fences = Vec::with_capacity(run.jobs.len());
-    for id in &run.jobs {
-        fences.push(world.job(id).await.fence);
+async fn keeps_the_invariants(steps: Vec<Step>, backend: Backend) {
+    let world = Engine::on(backend).await;
+    let mut run = Run::default();
+    let mut fences = Vec::new();
+    for step in steps {
+        run.apply(&world, step).await;
+        invariants_hold(&world).await;
+        let mut now = Vec::with_capacity(run.jobs.len());
+        for id in &run.jobs {
+            now.push(world.job(id).await.fence);
+        }
+        let mut known = fences.iter().zip(&now);
+        assert!(known.all(|(old, new)| old <= new), "I2: a fence went back");
+        fences = now;
     }
-    fences
 }
 
 #[test]
 fn any_order_of_commands_keeps_the_invariants_in_memory() {
-    any_order_keeps_the_invariants(200, 60, async || World::memory());
+    any_order_keeps_the_invariants(200, 60, Backend::Memory);
 }
 
 #[test]
 fn any_order_of_commands_keeps_the_invariants_on_sqlite() {
-    any_order_keeps_the_invariants(8, 40, World::sqlite);
+    any_order_keeps_the_invariants(8, 40, Backend::Sqlite);
 }
 
 #[test]
 fn any_order_of_commands_keeps_the_invariants_on_postgres() {
-    any_order_keeps_the_invariants(4, 30, World::postgres);
+    any_order_keeps_the_invariants(4, 30, Backend::Postgres);
 }

@@ -1,77 +1,69 @@
-//! Many at once: workers, operators, tenants.
+//! Many at once, and who goes first: workers, operators, tenants.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use core_domain::kernel::JobId;
-use core_domain::port::transact;
-use core_domain::provisioning::{HoldScope, HoldSource, JobStatus};
-use core_domain::use_case::provisioning::{
-    Outcome, Unsupervised, cancel, force_complete, hold, release_hold,
-};
+use core_domain::kernel::{Error, JobId, StoreError};
+use core_domain::provisioning::{HoldScope, JobStatus};
+use core_domain::use_case::provisioning::{Outcome, Unsupervised};
+use futures_util::future::join_all;
 
 use super::audit::invariants_hold;
-use super::world::{World, lane};
+use crate::world::{Command, Engine, Fault, lane, on_every_store};
 
-async fn work_off(world: &Arc<World>, workers: usize) {
-    let tasks: Vec<_> = (0..workers)
-        .map(|_| {
-            let worker = world.worker();
-            tokio::spawn(async move {
-                while worker.run_one(&Unsupervised).await.unwrap() != Outcome::Idle {}
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
+on_every_store! {
+    Engine:
+        six_workers_take_each_of_forty_jobs_once,
+        what_goes_on_after_a_failure_goes_where_its_kind_puts_new_jobs,
 }
 
-async fn six_workers_take_each_job_once(world: World) {
-    let world = Arc::new(world);
+async fn six_workers_take_each_of_forty_jobs_once(world: Engine) {
     let mut ids = Vec::new();
     for number in 0..40 {
-        ids.push(world.create(number % 7, "work", false).await);
+        ids.push(world.create(number % 7).await);
     }
-    while world
-        .jobs()
-        .await
-        .iter()
-        .any(|job| job.status == JobStatus::Queued)
-    {
-        work_off(&world, 6).await;
+    let open = |jobs: &[core_domain::provisioning::Job]| {
+        jobs.iter().any(|job| job.status == JobStatus::Queued)
+    };
+    while open(&world.jobs().await) {
+        let workers = (0..6).map(|_| {
+            let worker = world.worker();
+            tokio::spawn(async move {
+                loop {
+                    match worker.run_one(&Unsupervised).await {
+                        Ok(Outcome::Idle) => break,
+                        // Others were quicker to claim: the driver comes again as well.
+                        Ok(_) | Err(Error::Store(StoreError::Retry(_))) => {}
+                        failed => panic!("{failed:?}"),
+                    }
+                }
+            })
+        });
+        for worker in join_all(workers).await {
+            worker.unwrap();
+        }
     }
     for id in &ids {
         let job = world.job(id).await;
-        assert_eq!(
-            (job.status, job.fence),
-            (JobStatus::Completed, 2),
-            "claimed once, left once"
-        );
+        let once = (JobStatus::Completed, 2);
+        assert_eq!((job.status, job.fence), once, "claimed once, left once");
     }
     invariants_hold(&world).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn six_workers_take_each_of_forty_jobs_once_on_every_store() {
-    six_workers_take_each_job_once(World::memory()).await;
-    six_workers_take_each_job_once(World::sqlite().await).await;
-    six_workers_take_each_job_once(World::postgres().await).await;
 }
 
 /// An operator against the worker's last report: one of them wins, and the answer is what is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
-    let world = Arc::new(World::memory());
+    let world = Arc::new(Engine::memory().await);
     for round in 0..200 {
-        let id = world.create(round % 5, "work", false).await;
+        let id = world.create(round % 5).await;
+        let command = [Command::Cancel, Command::ForceComplete][round % 2];
         let (worker, operator, target) = (world.worker(), Arc::clone(&world), id.clone());
-        let operation = tokio::spawn(async move { interfere(&operator, &target, round).await });
+        let operation = tokio::spawn(async move { operator.operate(command, &target).await });
         let outcome = worker.run_one(&Unsupervised).await.unwrap();
         let answer = operation.await.unwrap();
         let job = world.job(&id).await;
-        if let Some(status) = answer {
-            assert_eq!(job.status, status, "{job:?}");
+        if let Ok(answered) = answer {
+            assert_eq!(job.status, answered.status, "{job:?}");
         } else {
             assert_eq!((job.status, job.forced), (JobStatus::Completed, false));
             assert_eq!(outcome, Outcome::Left(JobStatus::Completed));
@@ -81,84 +73,89 @@ async fn an_operator_who_races_the_last_step_wins_or_is_refused() {
     invariants_hold(&world).await;
 }
 
-async fn interfere(world: &World, id: &JobId, round: usize) -> Option<JobStatus> {
-    let outcome = transact(world.store.as_ref(), |uow, _| {
-        let (cx, kinds) = (&world.operator, world.kinds.as_ref());
-        Box::pin(async move {
-            if round.is_multiple_of(2) {
-                cancel(cx, uow, kinds, id, None).await
-            } else {
-                force_complete(cx, uow, kinds, id).await
-            }
-        })
-    })
-    .await;
-    outcome.ok().map(|job| job.status)
-}
-
 #[tokio::test]
 async fn a_tenant_with_many_jobs_does_not_keep_others_waiting() {
-    let world = World::memory();
+    let world = Engine::memory().await;
     for _ in 0..500 {
-        world.create(0, "work", false).await;
+        world.create(0).await;
     }
-    world.worker().run_one(&Unsupervised).await.unwrap();
-    let other = world.create(1, "work", false).await;
+    world.run_one().await;
+    let other = world.create(1).await;
     world.tick(1);
-    world.worker().run_one(&Unsupervised).await.unwrap();
-    assert_eq!(world.job(&other).await.status, JobStatus::Completed);
+    world.run_one().await;
+    assert_eq!(world.status(&other).await, JobStatus::Completed);
+}
+
+/// The jobs that are claimed and run, one after another, in this order.
+async fn order_of(world: &Engine, jobs: usize) -> Vec<JobId> {
+    let mut order = Vec::new();
+    for _ in 0..jobs {
+        let claimed = world.worker().claim(9).await.unwrap();
+        assert_eq!(claimed.len(), 1, "one running job a lane");
+        let run = world.worker();
+        run.run(&claimed[0], &Unsupervised).await.unwrap();
+        order.push(claimed[0].job_id.clone());
+    }
+    order
 }
 
 #[tokio::test]
 async fn jobs_of_a_lane_run_in_the_order_they_were_queued_and_a_deprovision_goes_first() {
-    let world = World::memory();
-    let first = world.create(0, "work", false).await;
-    let second = world.create(0, "work", false).await;
-    let last = world.create(0, "platform.deprovision", true).await;
-    let mut order = BTreeMap::new();
-    for turn in 0..3 {
-        let claimed = world.worker().claim(9).await.unwrap();
-        assert_eq!(claimed.len(), 1, "one running job a lane");
-        world
-            .worker()
-            .run(&claimed[0], &Unsupervised)
-            .await
-            .unwrap();
-        order.insert(turn, claimed[0].job_id.clone());
+    let world = Engine::memory().await;
+    let (first, second) = (world.create(0).await, world.create(0).await);
+    let last = world.create_removal(0).await;
+    assert_eq!(order_of(&world, 3).await, [last, first, second]);
+}
+
+async fn what_goes_on_after_a_failure_goes_where_its_kind_puts_new_jobs(world: Engine) {
+    for replays in [false, true] {
+        world.provider.script([Fault::Permanent; 2]);
+        let (removal, work) = (world.create_removal(0).await, world.create(0).await);
+        assert_eq!(order_of(&world, 2).await, [removal.clone(), work.clone()]);
+        let waiting = world.create(0).await;
+        for job in [&removal, &work] {
+            let failed = world.job(job).await;
+            assert_eq!(failed.status, JobStatus::Failed);
+            if replays {
+                let entry = failed.dlq_entry_id.unwrap();
+                world.replay(&world.kinds, &entry).await.unwrap();
+            } else {
+                world.operate(Command::Retry, job).await.unwrap();
+            }
+        }
+        assert_eq!(order_of(&world, 3).await, [removal, waiting, work]);
     }
-    assert_eq!(
-        order.into_values().collect::<Vec<_>>(),
-        [last, first, second]
-    );
+    invariants_hold(&world).await;
+}
+
+/// A job that is held does not keep a removal of its platform waiting behind it.
+#[tokio::test]
+async fn a_retried_deprovision_is_not_stuck_behind_a_held_job() {
+    let world = Engine::memory().await;
+    world.provider.script([Fault::Permanent]);
+    let removal = world.create_removal(0).await;
+    world.run_one().await;
+    let held = world.create(0).await;
+    world.hold(&HoldScope::Kind("work".into()), true).await;
+    world.operate(Command::Retry, &removal).await.unwrap();
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
+    assert_eq!(world.status(&removal).await, JobStatus::Completed);
+    assert!(world.worker().claim(9).await.unwrap().is_empty());
+    world.hold(&HoldScope::Kind("work".into()), false).await;
+    world.until_idle().await;
+    assert_eq!(world.status(&held).await, JobStatus::Completed);
 }
 
 #[tokio::test]
-async fn a_suspended_platform_runs_nothing_but_its_deprovision() {
-    let world = World::memory();
-    let job = world.create(0, "work", false).await;
-    let on_lane = HoldScope::Lane(lane(0));
-    transact(world.store.as_ref(), |uow, _| {
-        let scope = on_lane.clone();
-        Box::pin(hold(
-            &world.operator,
-            uow,
-            scope,
-            HoldSource::Suspension,
-            None,
-        ))
-    })
-    .await
-    .unwrap();
+async fn a_lane_that_an_operator_holds_runs_nothing_and_its_neighbours_run() {
+    let world = Engine::memory().await;
+    world.hold(&HoldScope::Lane(lane(0)), true).await;
+    world.create(0).await;
+    world.create_removal(0).await;
+    let neighbour = world.create(1).await;
+    world.run_one().await;
+    assert_eq!(world.status(&neighbour).await, JobStatus::Completed);
     assert!(world.worker().claim(9).await.unwrap().is_empty());
-    let removal = world.create(0, "platform.deprovision", true).await;
-    world.worker().run_one(&Unsupervised).await.unwrap();
-    assert_eq!(world.job(&removal).await.status, JobStatus::Completed);
-    assert!(world.worker().claim(9).await.unwrap().is_empty());
-    transact(world.store.as_ref(), |uow, _| {
-        Box::pin(release_hold(uow, on_lane.clone(), HoldSource::Suspension))
-    })
-    .await
-    .unwrap();
-    world.worker().run_one(&Unsupervised).await.unwrap();
-    assert_eq!(world.job(&job).await.status, JobStatus::Completed);
+    world.hold(&HoldScope::Lane(lane(0)), false).await;
+    world.until_idle().await;
 }

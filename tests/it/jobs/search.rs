@@ -4,11 +4,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use core_domain::kernel::{JobId, PlatformId, SeededEntropy, Timestamp};
+use core_domain::kernel::{JobId, Machine, PlatformId, Timestamp};
 use core_domain::provisioning::{
-    Actor, Failure, FailureKind, Job, JobError, JobStatus, LaneKey, MAX_ATTEMPTS, MOVES, Report,
+    Actor, Failure, FailureKind, Job, JobError, JobMove, JobStatus, LaneKey, MAX_ATTEMPTS, Report,
     Step, StepStatus, Trigger, apply,
 };
+use core_domain::testing::SeededEntropy;
 use serde_json::json;
 
 const STEPS: usize = 2;
@@ -133,7 +134,7 @@ impl State {
 
     fn with(&self, mut job: Job, writer: Option<usize>) -> Result<Self, String> {
         let before = &self.job;
-        let known = MOVES
+        let known = JobMove::MOVES
             .iter()
             .any(|row| row.from.contains(&before.status) && row.to == job.status);
         if !known || before.status == JobStatus::Completed {

@@ -1,26 +1,27 @@
-//! The whole engine in a deterministic simulation: workers, sweeper and operator take turns as a seed says, workers die
+//! The whole engine in a deterministic simulation: workers, timers and operator take turns as a seed says, workers die
 //! between any two turns, time passes or is set back, the provider's requests come late, twice or never, and calls of the store fail,
 //! commits before or after they happened. The same seed is the same run.
 
 use std::collections::BTreeMap;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
-use core_domain::kernel::{Clock, JobId, Timestamp};
-use core_domain::port::{Mode, Store, transact};
+use core_domain::access::RecordKey;
+use core_domain::kernel::{Clock, JobId, Stored, Timestamp};
+use core_domain::port::{CreateResource, Infrastructure, Mode, ResourceRef, Store, Within};
 use core_domain::provisioning::{
-    FailureKind, JobEventQuery, JobStatus, Report, StepStatus, effect_key,
+    FailureKind, Job, JobEvent, JobEventQuery, JobStatus, Report, StepStatus, effect_key,
 };
-use core_domain::use_case::provisioning::{
-    Claimed, Grip, Holder, NewJob, Unsupervised, Worker, cancel, enqueue, report, retry,
-};
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::{Claimed, LeaseState, Unsupervised, Worker};
 use core_storage::fault::FaultStore;
 use serde_json::{Value, json};
 
 use super::audit::{invariants_hold, written_by_holders};
-use super::unreliable::{Luck, PoliteStore, RemoteProvider};
-use super::world::{NoBlobs, STEPS, World, platform};
+use crate::world::{
+    Command, Engine, FakeProvider, Luck, PoliteStore, STEPS, Work, find, list, now,
+};
 
 /// What is broken on purpose, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +39,10 @@ const TURNS: usize = 500;
 type Actor = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Simulation {
-    world: Arc<World>,
-    /// The same rows, undisturbed.
+    world: Arc<Engine>,
+    /// The same rows, without faults.
     view: Arc<dyn Store>,
     faults: FaultStore,
-    provider: Arc<RemoteProvider>,
     luck: Luck,
     mutant: Mutant,
     /// Whether everything works from now on.
@@ -53,31 +53,20 @@ struct Simulation {
     done: BTreeMap<(JobId, usize), Value>,
 }
 
-/// Polls to the end: nothing here waits for anything but its turn.
-fn now<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut cx = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-            return output;
-        }
-    }
-}
-
 impl Simulation {
     fn new(seed: u64, mutant: Mutant) -> Self {
         let luck = Luck::new(seed);
-        let (mut world, faults, view) = World::faulty_with_view();
+        let provider = FakeProvider::lucky(luck.clone(), mutant != Mutant::NoKey);
+        let (mut world, faults, view) = Engine::faulty(provider);
         world.store = Arc::new(PoliteStore {
             inner: Arc::clone(&world.store),
             luck: luck.clone(),
         });
-        faults.disturb(seed, 120);
+        faults.inject_random(seed, 120);
         Self {
             world: Arc::new(world),
             view,
             faults,
-            provider: Arc::new(RemoteProvider::new(luck.clone(), mutant == Mutant::NoKey)),
             luck,
             mutant,
             settles: false,
@@ -88,18 +77,8 @@ impl Simulation {
 
     /// A process with a worker that never ends by itself.
     fn worker(&self) -> Actor {
-        let worker = Worker::new(
-            Arc::clone(&self.world.store),
-            self.provider.clone(),
-            Arc::new(NoBlobs),
-            Arc::clone(&self.world.kinds),
-            Arc::clone(&self.world.entropy),
-        );
-        let (world, provider, luck) = (
-            Arc::clone(&self.world),
-            Arc::clone(&self.provider),
-            self.luck.clone(),
-        );
+        let (world, luck) = (Arc::clone(&self.world), self.luck.clone());
+        let worker = world.worker();
         let fenced = self.mutant != Mutant::NoFence;
         Box::pin(async move {
             loop {
@@ -109,7 +88,7 @@ impl Simulation {
                 } else if let Ok(claimed) = worker.claim(1).await
                     && let Some(claimed) = claimed.first()
                 {
-                    run_without_fence(&world, &provider, &worker, claimed).await;
+                    run_without_fence(&world, &worker, claimed).await;
                 }
                 luck.pause(1).await;
                 tokio::task::yield_now().await;
@@ -117,41 +96,26 @@ impl Simulation {
         })
     }
 
-    fn sweeper(&self) -> Actor {
+    fn timers(&self) -> Actor {
         let worker = self.world.worker();
         Box::pin(async move {
             loop {
-                let _ = worker.sweep().await;
+                let _ = worker.run_timers().await;
                 tokio::task::yield_now().await;
             }
         })
     }
 
     fn create(&mut self, lane: usize) {
-        let world = Arc::clone(&self.world);
-        let made = now(transact(world.store.as_ref(), |uow, _| {
-            let new = NewJob::for_platform("work", platform(lane), &STEPS);
-            Box::pin(enqueue(&world.operator, uow, new))
-        }));
-        self.jobs.extend(made.ok().map(|job| job.id.clone()));
+        let queued = now(self.world.enqueue::<Work>(lane, None));
+        self.jobs.extend(queued.ok());
     }
 
-    fn operate(&self, at: usize, cancels: bool) {
-        let Some(id) = self.jobs.get(at % self.jobs.len().max(1)) else {
-            return;
-        };
-        let world = Arc::clone(&self.world);
-        // Refused when the job stands elsewhere, unknown when the store fails: both are fine.
-        let _ = now(transact(world.store.as_ref(), |uow, _| {
-            let (cx, kinds) = (&world.operator, world.kinds.as_ref());
-            Box::pin(async move {
-                if cancels {
-                    cancel(cx, uow, kinds, id, None).await
-                } else {
-                    retry(cx, uow, kinds, id).await
-                }
-            })
-        }));
+    fn operate(&self, at: usize, command: Command) {
+        if let Some(id) = self.jobs.get(at % self.jobs.len().max(1)) {
+            // Refused when the job stands elsewhere, unknown when the store fails: both are fine.
+            let _ = now(self.world.operate(command, id));
+        }
     }
 
     /// Up to a minute and a half, as a clock that was corrected.
@@ -165,7 +129,7 @@ impl Simulation {
     }
 
     /// One turn of somebody.
-    fn turn(&mut self, workers: &mut [Actor], sweeper: &mut Actor) {
+    fn turn(&mut self, workers: &mut [Actor], timers: &mut Actor) {
         let mut cx = Context::from_waker(Waker::noop());
         match self.luck.draw(100) {
             0..=1 => {
@@ -176,36 +140,36 @@ impl Simulation {
             2..=4 => self.world.tick(self.luck.draw(5) as u64),
             5 => self.world.tick(31 + self.luck.draw(60) as u64),
             6 => self.set_clock_back(),
-            7..=9 => self.provider.deliver_one(),
+            7..=9 => self.world.provider.deliver_one(),
             10 if self.jobs.len() < 6 => self.create(self.luck.draw(2)),
-            11 => self.operate(self.luck.draw(6), true),
-            12..=14 => self.operate(self.luck.draw(6), false),
-            15..=20 => drop(sweeper.as_mut().poll(&mut cx)),
+            11 => self.operate(self.luck.draw(6), Command::Cancel),
+            12..=14 => self.operate(self.luck.draw(6), Command::Retry),
+            15..=20 => drop(timers.as_mut().poll(&mut cx)),
             turn => drop(workers[turn % WORKERS].as_mut().poll(&mut cx)),
         }
     }
 
     fn run(&mut self) -> Result<(), String> {
         let mut workers: Vec<Actor> = (0..WORKERS).map(|_| self.worker()).collect();
-        let mut sweeper = self.sweeper();
+        let mut timers = self.timers();
         self.create(0);
         self.create(1);
         for turn in 0..TURNS {
-            self.turn(&mut workers, &mut sweeper);
+            self.turn(&mut workers, &mut timers);
             if turn % 20 == 0 {
                 self.check()?;
             }
         }
-        self.faults.disturb(0, 0);
-        self.provider.calm_down();
+        self.faults.inject_random(0, 0);
+        self.world.provider.calm_down();
         self.settles = true;
         for _ in 0..2_000 {
-            self.turn(&mut workers, &mut sweeper);
+            self.turn(&mut workers, &mut timers);
             self.world.tick(1);
         }
         // Nobody is in the middle of anything any more: the processes end, and what they held comes back.
         drop(workers);
-        self.provider.deliver_all();
+        self.world.provider.deliver_all();
         self.check()?;
         self.finish();
         self.check()?;
@@ -214,15 +178,9 @@ impl Simulation {
 
     /// Works off what is left, in peace.
     fn finish(&self) {
-        let worker = Worker::new(
-            Arc::clone(&self.world.store),
-            self.provider.clone(),
-            Arc::new(NoBlobs),
-            Arc::clone(&self.world.kinds),
-            Arc::clone(&self.world.entropy),
-        );
+        let worker = self.world.worker();
         for _ in 0..80 {
-            let _ = now(worker.sweep());
+            let _ = now(worker.run_timers());
             let _ = now(worker.run_one(&Unsupervised));
             self.world.tick(40);
         }
@@ -230,35 +188,17 @@ impl Simulation {
 
     /// I2, I3, I5, I7, I8 at any time.
     fn check(&mut self) -> Result<(), String> {
-        self.provider.made_once()?;
+        self.world.provider.made_once()?;
         let mut uow = now(self.view.begin(Mode::Read)).unwrap();
         for id in &self.jobs {
-            let Some(job) = now(uow.jobs().get(id.as_str())).unwrap() else {
+            let Some(job) = now(find::<Job>(uow.as_mut(), id)) else {
                 return Err(format!("I5 {id} has disappeared"));
             };
-            for (at, step) in job.steps.iter().enumerate() {
-                let key = (id.clone(), at);
-                match (self.done.get(&key), step.status) {
-                    (None, StepStatus::Succeeded) => {
-                        let output = step.output.clone().unwrap_or_default();
-                        self.done.insert(key, output);
-                    }
-                    (Some(output), StepStatus::Succeeded)
-                        if step.output.as_ref() == Some(output) => {}
-                    (None, _) => {}
-                    (Some(_), _) => return Err(format!("I7 step {at} was done: {job:?}")),
-                }
-            }
+            stays_done(&job, &mut self.done)?;
             let history = JobEventQuery::After(id.clone(), 0);
-            let events = now(uow.job_events().list(&history, 10_000)).unwrap();
-            written_by_holders(events.iter().map(|event| &**event))?;
-            for pair in events.windows(2) {
-                let moved = pair[1].from_status != Some(pair[1].to_status);
-                let grows = pair[1].fence > pair[0].fence;
-                if pair[1].fence < pair[0].fence || (moved && !grows) {
-                    return Err(format!("I2 {pair:?}"));
-                }
-            }
+            let events: Vec<JobEvent> = now(list(uow.as_mut(), history));
+            written_by_holders(&events)?;
+            fences_grow(&events)?;
         }
         Ok(())
     }
@@ -266,22 +206,20 @@ impl Simulation {
     /// I5 and I9, when there is nothing left to do.
     fn check_ends(&self) -> Result<(), String> {
         let mut uow = now(self.view.begin(Mode::Read)).unwrap();
+        let made = self.world.provider.names();
         for id in &self.jobs {
-            let job = now(uow.jobs().get(id.as_str())).unwrap().unwrap();
+            let job: Job = now(find(uow.as_mut(), id)).unwrap();
+            let stopped =
+                |kind: FailureKind| kind == FailureKind::Cancelled || kind.opens_dlq_entry();
             match job.status {
                 JobStatus::Completed => {
                     let all = job.steps.iter().all(|s| s.status == StepStatus::Succeeded);
-                    let made = STEPS
-                        .iter()
-                        .all(|s| self.provider.has(&format!("{id}-{s}")));
-                    if !all || !made {
+                    let there = |step| made.contains(&format!("{id}-{step}"));
+                    if !all || !STEPS.iter().all(there) {
                         return Err(format!("I9 {job:?}"));
                     }
                 }
-                JobStatus::Failed
-                    if job.failure_kind.is_some_and(|kind| {
-                        kind == FailureKind::Cancelled || kind.opens_dlq_entry()
-                    }) => {}
+                JobStatus::Failed if job.failure_kind.is_some_and(stopped) => {}
                 _ => return Err(format!("I5 does not end: {job:?}")),
             }
         }
@@ -290,16 +228,36 @@ impl Simulation {
     }
 }
 
-/// A worker as it would be without fences: whatever fence the job has now is good enough.
-async fn run_without_fence(
-    world: &World,
-    provider: &RemoteProvider,
-    worker: &Worker,
-    claimed: &Claimed,
-) {
-    use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
-    use core_domain::registry::ResourceType;
+/// I7: what was done once stays done, with the same output.
+fn stays_done(job: &Job, done: &mut BTreeMap<(JobId, usize), Value>) -> Result<(), String> {
+    for (at, step) in job.steps.iter().enumerate() {
+        let key = (job.id.clone(), at);
+        let succeeded = step.status == StepStatus::Succeeded;
+        let output = step.output.clone().unwrap_or_default();
+        match done.get(&key) {
+            None if succeeded => drop(done.insert(key, output)),
+            Some(before) if !succeeded || *before != output => {
+                return Err(format!("I7 step {at} was done: {job:?}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
+fn fences_grow(events: &[JobEvent]) -> Result<(), String> {
+    for pair in events.windows(2) {
+        let moved = pair[1].from_status != Some(pair[1].to_status);
+        let grows = pair[1].fence > pair[0].fence;
+        if pair[1].fence < pair[0].fence || (moved && !grows) {
+            return Err(format!("I2 {pair:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A worker as it would be without fences: whatever fence the job has now is good enough.
+async fn run_without_fence(world: &Engine, worker: &Worker, claimed: &Claimed) {
     while let Some((step, name)) = open_step(world, &claimed.job_id).await {
         if !write_without_fence(world, worker, claimed, Report::Start(step)).await {
             return;
@@ -308,7 +266,7 @@ async fn run_without_fence(
             resource_type: ResourceType::D1,
             name: format!("{}-{name}", claimed.job_id),
         };
-        let there = provider.observe(&resource).await;
+        let there = world.provider.observe(&resource).await;
         if matches!(there, Ok(None)) {
             let request = CreateResource {
                 resource,
@@ -316,7 +274,7 @@ async fn run_without_fence(
                 effect_key: effect_key(&claimed.job_id, name),
                 config: json!({}),
             };
-            if provider.create(&request).await.is_err() {
+            if world.provider.create(&request).await.is_err() {
                 return;
             }
         }
@@ -327,37 +285,34 @@ async fn run_without_fence(
     }
 }
 
-async fn open_step(world: &World, id: &JobId) -> Option<(usize, &'static str)> {
+async fn read(world: &Engine, id: &JobId) -> Option<Job> {
     let mut uow = world.store.begin(Mode::Read).await.ok()?;
-    let job = uow.jobs().get(id.as_str()).await.ok()??;
+    let jobs = uow.repositories(RecordKey::for_tests()).jobs();
+    let found = jobs.get(Within::Installation, id.as_str()).await;
+    found.ok()?.map(Stored::into_inner)
+}
+
+async fn open_step(world: &Engine, id: &JobId) -> Option<(usize, &'static str)> {
+    let job = read(world, id).await?;
     let step = job.current_step()?;
     (job.status == JobStatus::Running).then(|| (step, STEPS[step]))
 }
 
 async fn write_without_fence(
-    world: &World,
+    world: &Engine,
     worker: &Worker,
     claimed: &Claimed,
     what: Report,
 ) -> bool {
-    let what = &what;
-    let outcome = transact(world.store.as_ref(), |uow, _| {
-        Box::pin(async move {
-            let job = uow.jobs().get(claimed.job_id.as_str()).await?;
-            let current = Claimed {
-                job_id: claimed.job_id.clone(),
-                fence: job.map_or(0, |job| job.fence),
-            };
-            let holder = Holder {
-                owner: worker.owner(),
-                kinds: &world.kinds,
-                claimed: &current,
-            };
-            report(&world.cx, uow, holder, what.clone()).await
-        })
-    })
-    .await;
-    matches!(outcome, Ok(Grip::Kept(_)))
+    let Some(job) = read(world, &claimed.job_id).await else {
+        return false;
+    };
+    let current = Claimed {
+        fence: job.fence,
+        ..claimed.clone()
+    };
+    let outcome = worker.report(&current, what).await;
+    matches!(outcome, Ok(LeaseState::Held(_)))
 }
 
 /// How many seeds are tried; more when the tests are built with `JOB_SEEDS=5000`.
@@ -372,7 +327,7 @@ fn no_seed_breaks_an_invariant() {
         let mut simulation = Simulation::new(seed, Mutant::None);
         let outcome = simulation.run();
         assert_eq!(outcome, Ok(()), "seed {seed}");
-        mishaps += simulation.provider.mishaps() as u64;
+        mishaps += simulation.world.provider.mishaps() as u64;
         for job in now(simulation.world.jobs()) {
             completed += u64::from(job.status == JobStatus::Completed);
             lost += u64::from(job.lost_leases > 0);

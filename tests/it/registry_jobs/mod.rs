@@ -1,8 +1,7 @@
-//! The kinds of jobs that make and remove what platforms have, with the local provider.
+//! The jobs of the registry on every store, with the local provider.
 
 mod crash;
 mod holds;
 mod onboarding;
 mod removal;
 mod setup;
-mod world;

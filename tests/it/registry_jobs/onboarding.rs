@@ -1,133 +1,116 @@
-//! Onboarding: one job makes organization, platform, tenant and infrastructure.
+//! Onboarding: one job makes organization, platform and tenant, a second one in the platform's lane the infrastructure.
 
-use std::sync::Arc;
-
+use core_domain::access::{authorize_session, authorize_signed_in};
 use core_domain::kernel::{Context, Name, Slug};
-use core_domain::port::{Stored, transact};
-use core_domain::provisioning::{Job, JobStatus};
-use core_domain::registry::{Onboarding, OnboardingStatus, OnboardingTier, PlatformQuery};
-use core_domain::use_case::iam::resolve_session_of;
+use core_domain::port::{Mode, transact};
+use core_domain::provisioning::{JobStatus, LaneKey};
+use core_domain::registry::{
+    Onboarding, OnboardingStatus, OnboardingTier, Platform, PlatformQuery, StartOnboarding,
+};
+use core_domain::use_case::iam::session;
 use core_domain::use_case::provisioning::Unsupervised;
-use core_domain::use_case::registry::{StartOnboarding, find_onboarding, start_onboarding};
+use core_domain::use_case::registry::onboarding;
 
-use super::world::{Person, World};
-use crate::dying_store::DyingStore;
+use crate::world::{Platforms, on_every_store};
 
-async fn start(world: &World, person: &Person) -> (Context, Onboarding) {
-    let cx = Context {
-        caller: person.caller(),
-        ..world.cx.clone()
-    };
-    let wanted = StartOnboarding {
-        id: None,
+on_every_store! { Platforms: an_onboarding_ends_with_its_jobs }
+
+async fn start(world: &Platforms, cx: &Context) -> Onboarding {
+    let wanted = &StartOnboarding {
         platform_name: Name::parse("Engines").unwrap(),
         slug: Slug::parse("engines").unwrap(),
         tier: OnboardingTier::Growth,
         stack_template_id: None,
         billing_email: None,
-        user_id: Some(person.user_id.clone()),
-        session_id: Some(person.session_id.clone()),
     };
     let started = transact(world.store.as_ref(), |uow, _| {
-        Box::pin(start_onboarding(&cx, uow, wanted.clone()))
+        Box::pin(async move {
+            let signed_in = &authorize_signed_in(cx, uow).await?;
+            onboarding::start(cx, signed_in, uow, wanted.clone()).await
+        })
     });
-    let (onboarding, _) = started.await.unwrap();
-    (cx, onboarding.into_inner())
+    started.await.unwrap().0.into_inner()
 }
 
-async fn status(
-    world: &World,
-    cx: &Context,
-    begun: &Onboarding,
-) -> (Stored<Onboarding>, Stored<Job>) {
-    let mut uow = world.unit().await;
-    find_onboarding(cx, uow.as_mut(), &begun.id).await.unwrap()
+async fn now(world: &Platforms, begun: &Onboarding) -> (OnboardingStatus, JobStatus) {
+    let now: Onboarding = world.find(&begun.id).await.unwrap();
+    (now.status, world.status(&begun.job_id).await)
 }
 
 /// Everything that must be there once, and is.
-async fn ended_well(
-    world: &World,
-    cx: &Context,
-    person: &Person,
-    begun: &Onboarding,
-    context: &str,
-) {
-    let (onboarding, job) = status(world, cx, begun).await;
-    assert_eq!(onboarding.status, OnboardingStatus::Completed, "{context}");
-    assert_eq!(job.status, JobStatus::Completed, "{context}");
+async fn ended_well(world: &Platforms, cx: &Context, begun: &Onboarding, context: &str) {
+    let ended = (OnboardingStatus::Completed, JobStatus::Completed);
+    assert_eq!(now(world, begun).await, ended, "{context}");
     world.has_exactly_six(&begun.platform_id, context).await;
-    let mut uow = world.unit().await;
-    let platforms = uow
-        .platforms()
-        .list(&PlatformQuery::All { deleted: true }, 10)
-        .await
-        .unwrap();
+    let all = PlatformQuery::All { deleted: true };
+    let platforms: Vec<Platform> = world.list(all).await;
     assert_eq!(platforms.len(), 1, "{context}");
     assert_eq!(platforms[0].id, begun.platform_id);
-    assert_eq!(platforms[0].owner_user_id.as_ref(), Some(&person.user_id));
-    let session = resolve_session_of(uow.as_mut(), &person.session_id)
-        .await
-        .unwrap()
-        .unwrap();
-    let place = session.place.unwrap();
-    assert_eq!(
-        place.organization.platform_id.as_ref(),
-        Some(&begun.platform_id),
-        "{context}"
-    );
+    assert_eq!(platforms[0].owner_user_id.as_ref(), cx.caller.user_id());
+    // Infrastructure is made in the platform's own lane, so that a removal comes before or after all of it.
+    let jobs = world.jobs().await;
+    let mut lanes = jobs.iter().map(|job| &job.lane);
+    assert!(lanes.any(|lane| *lane == LaneKey::platform(&begun.platform_id)));
+    assert_eq!(jobs.len(), 2, "{context}");
+    let session = &authorize_session(cx).unwrap();
+    let mut uow = world.store.begin(Mode::Read).await.unwrap();
+    let details = session::details(session, uow.as_mut()).await.unwrap();
+    let active = details.unwrap().active.unwrap().organization;
+    assert_eq!(active.platform_id.as_ref(), Some(&begun.platform_id));
 }
 
-async fn follows_its_job(world: World) {
-    let person = world.person().await;
-    let (cx, begun) = start(&world, &person).await;
-    let (onboarding, job) = status(&world, &cx, &begun).await;
-    assert_eq!(
-        (onboarding.status, job.status),
-        (OnboardingStatus::Open, JobStatus::Queued)
-    );
-    assert_eq!(job.progress().total_steps, 7);
+async fn an_onboarding_ends_with_its_jobs(world: Platforms) {
+    let cx = world.person().await;
+    let begun = start(&world, &cx).await;
+    let begins = (OnboardingStatus::Open, JobStatus::Queued);
+    assert_eq!(now(&world, &begun).await, begins);
+    world.run_one().await;
+    let worker = world.worker();
+    let platforms = worker.claim(1).await.unwrap().remove(0);
+    assert_eq!(now(&world, &begun).await.1, JobStatus::Waiting);
+    // The platform's own job ends, and the onboarding that waits for it goes on at once.
+    worker.run(&platforms, &Unsupervised).await.unwrap();
+    assert_eq!(now(&world, &begun).await.1, JobStatus::Queued);
     world.until_idle().await;
-    ended_well(&world, &cx, &person, &begun, "no fault").await;
-}
-
-#[tokio::test]
-async fn an_onboarding_ends_with_its_job_on_memory() {
-    follows_its_job(World::memory().await).await;
-}
-
-#[tokio::test]
-async fn an_onboarding_ends_with_its_job_on_sqlite() {
-    follows_its_job(World::sqlite().await).await;
-}
-
-#[tokio::test]
-async fn an_onboarding_ends_with_its_job_on_postgres() {
-    follows_its_job(World::postgres().await).await;
+    ended_well(&world, &cx, &begun, "no fault").await;
 }
 
 #[tokio::test]
 async fn wherever_the_worker_dies_an_onboarding_makes_everything_once() {
-    let mut units = 1;
-    loop {
-        let mut world = World::memory().await;
-        let person = world.person().await;
-        let (cx, begun) = start(&world, &person).await;
-        let alive = Arc::clone(&world.store);
-        world.store = DyingStore::after(units, Arc::clone(&alive));
-        let died = world.worker().run_one(&Unsupervised).await.is_err();
-        world.store = alive;
-        let (onboarding, job) = status(&world, &cx, &begun).await;
-        assert_eq!(
-            onboarding.status == OnboardingStatus::Open,
-            !job.status.is_terminal()
-        );
+    // Twice two jobs: dies in the first, and then in the one it queued.
+    for units in 1.. {
+        let world = Platforms::memory().await;
+        let cx = world.person().await;
+        let begun = start(&world, &cx).await;
+        let mut died = world.dies_after(units).await;
+        let (onboarding, job) = now(&world, &begun).await;
+        let open = onboarding == OnboardingStatus::Open;
+        assert_eq!(open, !job.is_terminal());
         world.worker().recover().await.unwrap();
-        world.until_idle().await;
-        ended_well(&world, &cx, &person, &begun, &format!("{units} units")).await;
+        world.tick(2);
+        died |= world.dies_after(units).await;
+        world.restart().await;
+        ended_well(&world, &cx, &begun, &format!("{units} units")).await;
         if !died {
+            assert!(units > 14, "a run has only {units} units");
             break;
         }
-        units += 1;
     }
-    assert!(units > 14, "a run has only {units} units");
+}
+
+/// What an operator hard deletes while it is made leaves nothing behind, whichever of its jobs had run.
+#[tokio::test]
+async fn a_platform_removed_while_it_is_onboarded_leaves_nothing() {
+    for jobs_run in 1..4 {
+        let world = Platforms::memory().await;
+        let begun = start(&world, &world.person().await).await;
+        for _ in 0..jobs_run {
+            world.run_one().await;
+        }
+        world.hard_delete(&begun.platform_id).await;
+        world.until_idle().await;
+        let context = format!("after {jobs_run} jobs");
+        world.has_nothing(&begun.platform_id, &context).await;
+        assert_ne!(now(&world, &begun).await.0, OnboardingStatus::Open);
+    }
 }

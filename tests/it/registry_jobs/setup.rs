@@ -1,23 +1,24 @@
 //! Provisioning a platform: exactly six things, by name, and in the catalogue.
 
-use core_domain::kernel::{Environment, PlatformId};
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef, transact};
+use std::collections::BTreeSet;
+
+use core_domain::kernel::{EntityId, Environment, PlatformId};
+use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
 use core_domain::provisioning::{FailureKind, JobStatus};
-use core_domain::registry::{EntityQuery, ResourceStatus, ResourceType};
-use core_domain::use_case::registry::{Provision, delete_entity, provision_platform};
+use core_domain::registry::{
+    DEFAULT_RESOURCES, Entity, EntityQuery, Resource, ResourceStatus, ResourceType,
+};
+use core_domain::use_case::registry::entity;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::world::World;
+use crate::world::{Platforms, as_operator, on_every_store};
 
-const PURPOSES: [(ResourceType, &str); 6] = [
-    (ResourceType::D1, "db"),
-    (ResourceType::Kv, "cache"),
-    (ResourceType::R2, "assets"),
-    (ResourceType::Queue, "events"),
-    (ResourceType::Worker, "api"),
-    (ResourceType::Pages, "site"),
-];
+on_every_store! { Platforms: a_new_organization_has_six_resources }
+
+const SLUG: &str = "engines-of-a-very-long-name";
+/// What its resources' names begin with.
+const SLUG_IN_NAMES: &str = "engines-of-a-very-long-n";
 
 fn name(slug: &str, platform: &PlatformId, environment: &str, purpose: &str) -> String {
     let digest = Sha256::digest(platform.as_str());
@@ -25,119 +26,87 @@ fn name(slug: &str, platform: &PlatformId, environment: &str, purpose: &str) -> 
     format!("{slug}-{hex}-{environment}-{purpose}")
 }
 
-async fn six_resources(world: World) {
-    let done = world.set_up("engines-of-a-very-long-name").await;
-    assert!(world.entries(&done.platform_id, true).await.is_empty());
+async fn tenant_of(world: &Platforms) -> EntityId {
+    let tenants: Vec<Entity> = world.list(EntityQuery::Tenants).await;
+    assert_eq!(tenants.len(), 1);
+    tenants[0].id.clone()
+}
+
+async fn a_new_organization_has_six_resources(world: Platforms) {
+    let done = world.set_up(SLUG).await;
+    let platform = &done.platform_id;
+    assert!(world.entries(platform, true).await.is_empty());
     world.until_idle().await;
     let job = world.job(&done.job_id).await;
     assert_eq!(job.status, JobStatus::Completed);
     let steps: Vec<&str> = job.steps.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(steps, ["d1", "kv", "r2", "queue", "worker", "pages"]);
-
-    let platform = &done.platform_id;
     world.has_exactly_six(platform, "set up").await;
-    let mut uow = world.unit().await;
-    let tenants = EntityQuery::TenantsOf(platform.clone());
-    let tenants = uow.entities().list(&tenants, 10).await.unwrap();
-    assert_eq!(tenants.len(), 1);
-    let entries = world.entries(platform, false).await;
-    for (resource_type, purpose) in PURPOSES {
-        let wanted = name("engines-of-a-very-long-n", platform, "prod", purpose);
-        let entry = entries
-            .iter()
-            .find(|r| r.resource_type == resource_type)
-            .unwrap();
-        assert_eq!(
-            (&entry.cf_name, entry.service_name.as_str()),
-            (&wanted, purpose)
-        );
-        assert_eq!(
-            (entry.status, entry.environment),
-            (ResourceStatus::Active, Environment::Prod)
-        );
-        assert_eq!(entry.entity_id, tenants[0].id);
+    let tenant = tenant_of(&world).await;
+    for entry in world.entries(platform, false).await {
+        assert_eq!(entry.entity_id, tenant);
         assert_eq!(entry.provision_job_id.as_ref(), Some(&done.job_id));
-        let resource = ResourceRef {
-            resource_type,
-            name: wanted,
-        };
-        let thing = world.local.observe(&resource).await.unwrap().unwrap();
-        assert_eq!(
-            (Some(&thing.id), &thing.url),
-            (entry.cf_id.as_ref(), &entry.cf_url)
-        );
-        assert_eq!(thing.owner, platform.as_str());
-        assert!(resource_type != ResourceType::Pages || entry.cf_url.is_some());
+        shows_its_object(&world, &entry).await;
     }
-    let api = name("engines-of-a-very-long-n", platform, "prod", "api");
-    let script = world.local.worker(&api).await.unwrap().unwrap().script;
-    assert!(script.modules[&script.main_module].contains("fetch"));
-    let bound: Vec<(String, String)> = script
-        .bindings
-        .into_iter()
-        .map(|b| (b.name, b.resource))
-        .collect();
-    let wanted = ["db", "cache", "assets", "events"].map(|purpose| {
-        (
-            purpose.to_uppercase(),
-            name("engines-of-a-very-long-n", platform, "prod", purpose),
-        )
-    });
-    assert_eq!(bound, wanted);
+    is_bound_to_the_others(&world, platform).await;
 }
 
-#[tokio::test]
-async fn a_new_organization_has_six_resources_on_memory() {
-    six_resources(World::memory().await).await;
-}
-
-#[tokio::test]
-async fn a_new_organization_has_six_resources_on_sqlite() {
-    six_resources(World::sqlite().await).await;
-}
-
-#[tokio::test]
-async fn a_new_organization_has_six_resources_on_postgres() {
-    six_resources(World::postgres().await).await;
-}
-
-async fn provision(world: &World, platform: &PlatformId, environment: Environment) {
-    let wanted = Provision {
-        plan_tier: "starter".to_owned(),
-        billing_email: None,
-        entity_id: None,
-        environment,
+async fn shows_its_object(world: &Platforms, entry: &Resource) {
+    let of_type = DEFAULT_RESOURCES
+        .iter()
+        .find(|r| r.0 == entry.resource_type);
+    let purpose = of_type.unwrap().1;
+    let named = name(SLUG_IN_NAMES, &entry.platform_id, "prod", purpose);
+    let names = (entry.cf_name.as_str(), entry.service_name.as_str());
+    assert_eq!(names, (named.as_str(), purpose));
+    let stands = (entry.status, entry.environment);
+    assert_eq!(stands, (ResourceStatus::Active, Environment::Prod));
+    let resource = ResourceRef {
+        resource_type: entry.resource_type,
+        name: named,
     };
-    let queued = transact(world.store.as_ref(), |uow, _| {
-        let (cx, wanted) = (&world.cx, wanted.clone());
-        Box::pin(async move { provision_platform(cx, uow, platform, wanted).await })
-    });
-    let job = queued.await.unwrap();
-    world.until_idle().await;
-    assert_eq!(world.status(&job.id).await, JobStatus::Completed);
+    let object = world.provider.observe(&resource).await.unwrap().unwrap();
+    assert_eq!(entry.cf_id.as_ref().unwrap().as_str(), object.id);
+    assert_eq!(entry.cf_url, object.url);
+    assert_eq!(object.owner, entry.platform_id.as_str());
+    assert!(entry.resource_type != ResourceType::Pages || entry.cf_url.is_some());
+}
+
+async fn is_bound_to_the_others(world: &Platforms, platform: &PlatformId) {
+    let named = |purpose| name(SLUG_IN_NAMES, platform, "prod", purpose);
+    let script = world.provider.worker(&named("api")).await.unwrap();
+    let script = script.unwrap().script;
+    assert!(script.modules[&script.main_module].contains("fetch"));
+    let bound = script.bindings.into_iter().map(|b| (b.name, b.resource));
+    let wanted = ["db", "cache", "assets", "events"];
+    let wanted = wanted.map(|purpose| (purpose.to_uppercase(), named(purpose)));
+    assert_eq!(bound.collect::<Vec<_>>(), wanted);
 }
 
 #[tokio::test]
 async fn provisioning_what_is_there_changes_nothing_and_every_environment_has_its_own_six() {
-    let world = World::memory().await;
-    let done = world.set_up("engines").await;
-    world.until_idle().await;
-    let before = world.things(&done.platform_id).await;
-    let ids = |entries: Vec<core_domain::registry::Resource>| -> Vec<_> {
-        entries.into_iter().map(|r| (r.id, r.cf_id)).collect()
+    let world = Platforms::memory().await;
+    let platform = &world.complete().await;
+    let before = world.objects(platform).await;
+    let ids = |entries: Vec<Resource>| -> BTreeSet<_> {
+        let ids = entries.into_iter().map(|entry| (entry.id, entry.cf_id));
+        ids.collect()
     };
-    let known = ids(world.entries(&done.platform_id, true).await);
-    provision(&world, &done.platform_id, Environment::Prod).await;
-    assert_eq!(world.things(&done.platform_id).await, before);
-    assert_eq!(ids(world.entries(&done.platform_id, true).await), known);
-    provision(&world, &done.platform_id, Environment::Dev).await;
-    assert_eq!(world.things(&done.platform_id).await.len(), 12);
-    assert_eq!(world.entries(&done.platform_id, true).await.len(), 12);
+    let known = ids(world.entries(platform, true).await);
+    for (at, count) in [(Environment::Prod, 6), (Environment::Dev, 12)] {
+        let job = world.provision(platform, at).await;
+        world.until_idle().await;
+        assert_eq!(world.status(&job).await, JobStatus::Completed);
+        assert_eq!(world.objects(platform).await.len(), count);
+        let now = ids(world.entries(platform, true).await);
+        assert!(now.len() == count && now.is_superset(&known));
+        assert!(world.objects(platform).await.is_superset(&before));
+    }
 }
 
 #[tokio::test]
 async fn a_name_that_belongs_to_somebody_else_fails_the_job_and_is_left_alone() {
-    let world = World::memory().await;
+    let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
     let foreign = CreateResource {
         resource: ResourceRef {
@@ -148,50 +117,34 @@ async fn a_name_that_belongs_to_somebody_else_fails_the_job_and_is_left_alone() 
         effect_key: "theirs".to_owned(),
         config: json!({}),
     };
-    let theirs = world.local.create(&foreign).await.unwrap();
+    let theirs = world.provider.create(&foreign).await.unwrap();
     world.until_idle().await;
     let job = world.job(&done.job_id).await;
-    assert_eq!(
-        (job.status, job.failure_kind),
-        (JobStatus::Failed, Some(FailureKind::PermanentError))
-    );
+    let ended = (job.status, job.failure_kind);
+    let stopped = (JobStatus::Failed, Some(FailureKind::PermanentError));
+    assert_eq!(ended, stopped);
     assert_eq!(job.error.unwrap().code, "NAME_TAKEN");
-    let still = world.local.observe(&foreign.resource).await.unwrap();
+    let still = world.provider.observe(&foreign.resource).await.unwrap();
     assert_eq!(still, Some(theirs));
-    let made: Vec<_> = world
-        .entries(&done.platform_id, true)
-        .await
-        .into_iter()
-        .map(|r| r.service_name)
-        .collect();
-    assert_eq!(made, ["db", "cache"]);
+    let made = world.entries(&done.platform_id, true).await.into_iter();
+    let made: BTreeSet<String> = made.map(|r| r.service_name.to_string()).collect();
+    assert_eq!(made, ["cache", "db"].map(str::to_owned).into());
 }
 
 #[tokio::test]
 async fn nothing_is_made_for_an_entity_that_is_gone_when_its_job_is_worked_on() {
-    let world = World::memory().await;
+    let world = Platforms::memory().await;
     let done = world.set_up("engines").await;
     let platform = &done.platform_id;
-    let tenants = EntityQuery::TenantsOf(platform.clone());
-    let tenant = world
-        .unit()
-        .await
-        .entities()
-        .first(&tenants)
-        .await
-        .unwrap()
-        .unwrap();
-    let deleted = transact(world.store.as_ref(), |uow, _| {
-        let (cx, tenant) = (&world.cx, &tenant.id);
-        Box::pin(async move { delete_entity(cx, uow, platform, tenant, false).await })
-    });
-    deleted.await.unwrap();
+    let tenant = &tenant_of(&world).await;
+    as_operator!(world, platform, |cx, scope, uow| entity::delete(
+        cx, scope, uow, tenant, false
+    ));
     world.until_idle().await;
     let job = world.job(&done.job_id).await;
-    assert_eq!(
-        (job.status, job.failure_kind),
-        (JobStatus::Failed, Some(FailureKind::PermanentError))
-    );
-    assert!(world.things(platform).await.is_empty());
+    let ended = (job.status, job.failure_kind);
+    let stopped = (JobStatus::Failed, Some(FailureKind::PermanentError));
+    assert_eq!(ended, stopped);
+    assert!(world.objects(platform).await.is_empty());
     assert!(world.entries(platform, true).await.is_empty());
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::target::Target;
+use crate::data_dir::DataDir;
 use crate::error::{LocalError, Result};
 use crate::site::{self, Entry, Live, SiteIndex};
-use crate::vault::Vault;
 
 const INDEX_PAGE: &str = "index.html";
 const MISSING_PAGE: &str = "404.html";
@@ -64,11 +64,11 @@ impl IndexCache {
     }
 }
 
-pub(crate) fn find(vault: &Vault, cache: &IndexCache, target: &Target) -> Result<Found> {
-    let Some(live) = site::resolve(vault, &target.label)? else {
+pub(crate) fn find(data: &DataDir, cache: &IndexCache, target: &Target) -> Result<Found> {
+    let Some(live) = site::resolve(data, &target.label)? else {
         return Ok(Found::Nothing);
     };
-    let Some(index) = index_of(vault, cache, &live)? else {
+    let Some(index) = index_of(data, cache, &live)? else {
         return Ok(Found::Nothing);
     };
     let (entry, missing) = match choose(&index, target) {
@@ -79,7 +79,7 @@ pub(crate) fn find(vault: &Vault, cache: &IndexCache, target: &Target) -> Result
             None => return Ok(Found::Nothing),
         },
     };
-    let file = open(vault, &live, entry)?;
+    let file = open(data, &live, entry)?;
     Ok(file.map_or(Found::Nothing, |file| {
         let entry = entry.clone();
         Found::Page(Page {
@@ -90,11 +90,11 @@ pub(crate) fn find(vault: &Vault, cache: &IndexCache, target: &Target) -> Result
     }))
 }
 
-fn index_of(vault: &Vault, cache: &IndexCache, live: &Live) -> Result<Option<Arc<SiteIndex>>> {
+fn index_of(data: &DataDir, cache: &IndexCache, live: &Live) -> Result<Option<Arc<SiteIndex>>> {
     if let Some(index) = cache.get(&live.pointer.index) {
         return Ok(Some(index));
     }
-    let Some(index) = live.index(vault)?.map(Arc::new) else {
+    let Some(index) = live.index(data)?.map(Arc::new) else {
         return Ok(None);
     };
     cache.put(&live.pointer.index, &index);
@@ -131,8 +131,8 @@ fn choose<'a>(index: &'a SiteIndex, target: &Target) -> Choice<'a> {
 }
 
 /// Opens the content of a file; `None` when the project was removed in the meantime.
-fn open(vault: &Vault, live: &Live, entry: &Entry) -> Result<Option<File>> {
-    let path = vault.path(&live.content_parts(entry))?;
+fn open(data: &DataDir, live: &Live, entry: &Entry) -> Result<Option<File>> {
+    let path = data.path(&live.content_parts(entry))?;
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -141,9 +141,6 @@ fn open(vault: &Vault, live: &Live, entry: &Entry) -> Result<Option<File>> {
     if file.metadata()?.len() == entry.size {
         Ok(Some(file))
     } else {
-        Err(LocalError::Damaged {
-            path,
-            reason: "it is not as long as it was".to_owned(),
-        })
+        Err(LocalError::damaged(path, "it is not as long as it was"))
     }
 }

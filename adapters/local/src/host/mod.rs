@@ -3,6 +3,7 @@
 //! A project is found by host, `http://{project}.localhost:PORT/`, or by path, `http://127.0.0.1:PORT/{project}/`.
 
 mod answer;
+mod body;
 mod lookup;
 mod range;
 mod target;
@@ -13,32 +14,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use core_domain::port::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::combinators::BoxBody;
 
+pub use self::body::SiteBody;
 use self::lookup::{Found, IndexCache, Page};
 use self::target::Target;
+use crate::data_dir::DataDir;
 use crate::error::blocking;
-use crate::vault::Vault;
-
-/// The body of an answer: streamed from the file, at no time whole in memory.
-pub type SiteBody = BoxBody<Bytes, std::io::Error>;
 
 /// Serves the sites of one local provider. A `tower` service without a socket of its own; cheap to clone.
 ///
 /// Each request sees one deployment whole: a switch in its middle does not change what it gets.
 #[derive(Clone, Debug)]
 pub struct SiteHost {
-    vault: Arc<Vault>,
+    data: Arc<DataDir>,
     cache: Arc<IndexCache>,
     domain: Arc<str>,
 }
 
 impl SiteHost {
-    pub(crate) fn new(vault: Arc<Vault>, domain: String) -> Self {
+    pub(crate) fn new(data: Arc<DataDir>, domain: String) -> Self {
         Self {
-            vault,
+            data,
             cache: Arc::default(),
             domain: domain.into(),
         }
@@ -52,14 +50,15 @@ impl SiteHost {
         let Some(target) = Target::parse(host.as_deref(), uri.path(), &self.domain) else {
             return answer::plain(StatusCode::NOT_FOUND, "Not found.\n", &method);
         };
-        let Self { vault, cache, .. } = self;
-        let found = blocking(move || lookup::find(&vault, &cache, &target)).await;
+        let Self { data, cache, .. } = self;
+        let found = blocking(move || lookup::find(&data, &cache, &target)).await;
         match found {
             Ok(Found::Page(page)) => respond(page, &method, &headers),
             Ok(Found::Elsewhere(path)) => answer::moved(&path, uri.query()),
             Ok(Found::Nothing) => answer::plain(StatusCode::NOT_FOUND, "Not found.\n", &method),
             Err(error) => {
-                tracing::error!(%error, path = uri.path(), "a site cannot be shown");
+                let cause = Cause::new(error);
+                tracing::error!(%cause, path = uri.path(), "a site cannot be shown");
                 let text = "This site cannot be shown at the moment.\n";
                 answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, &method)
             }

@@ -1,6 +1,7 @@
 //! What a request asks for: which site, and which path inside it.
 
 use percent_encoding::percent_decode_str;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::names::is_safe_part;
 
@@ -63,10 +64,11 @@ impl Target {
     }
 }
 
-/// One part of a path without its encoding; `None` when it is not a plain name then.
+/// One part of a path without its encoding, in normalisation form C as the paths of sites are; `None` when it is not a
+/// plain name then.
 fn decoded(part: &str) -> Option<String> {
-    let text = percent_decode_str(part).decode_utf8().ok()?;
-    is_safe_part(&text).then(|| text.into_owned())
+    let text: String = percent_decode_str(part).decode_utf8().ok()?.nfc().collect();
+    is_safe_part(&text).then_some(text)
 }
 
 /// The host without port and final dot, in lower case.

@@ -1,14 +1,17 @@
-//! Files of a tar, compressed or not.
+//! Entries of a tar, compressed or not.
 //!
 //! Entries are read raw: what the format hides in entries of its own (long names, attributes) is of any size, so it is
 //! read here, within bounds.
 
 use std::io::{self, Read};
 
-use core_domain::cli::{Limits, SiteBuilder, SiteError};
+use core_domain::cli::{Limits, SiteError};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
-use super::{EntriesLeft, TAR_BLOCK, broken, content, path, unfit};
+use super::entry::{
+    Entry as SiteEntry, TAR_BLOCK, Visit, WalkError, broken, max_entries, path, too_many_entries,
+    unfit,
+};
 
 /// What an entry may need besides its content: header, padding, a long name.
 const BYTES_PER_ENTRY: u64 = 4_096;
@@ -17,35 +20,35 @@ const BYTES_PER_ENTRY: u64 = 4_096;
 const BYTES_AROUND: u64 = 2 * 1024 * 1024;
 
 /// How large the description of an entry may be.
-const MOST_ATTRIBUTES: u64 = 1024 * 1024;
+const MAX_ATTRIBUTES: u64 = 1024 * 1024;
 
-/// Adds the files of a tar to a site.
-pub(super) fn add(tar: impl Read, limits: Limits, site: &mut SiteBuilder) -> Result<(), SiteError> {
+/// Visits the entries of a tar.
+pub(super) fn walk(tar: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Result<(), WalkError> {
     let entries = (limits.files as u64).saturating_mul(BYTES_PER_ENTRY);
-    let most = limits.unpacked_bytes.saturating_add(entries) + BYTES_AROUND;
+    let max = limits.unpacked_bytes.saturating_add(entries) + BYTES_AROUND;
     let mut stream = Stream {
         tar,
-        left: most,
+        left: max,
         cut: false,
         zeros: 0,
     };
-    let outcome = add_entries(&mut stream, limits, site).and_then(|()| stream.end());
+    let outcome = walk_entries(&mut stream, limits, visit)
+        .and_then(|()| stream.end().map_err(WalkError::Refused));
     if stream.cut {
-        return Err(SiteError::TooLarge(format!(
-            "the unpacked archive has more than {most} bytes"
-        )));
+        let what = format!("the unpacked archive has more than {max} bytes");
+        return Err(SiteError::TooLarge(what).into());
     }
     outcome
 }
 
-fn add_entries<R: Read>(
+fn walk_entries<R: Read>(
     stream: &mut Stream<R>,
     limits: Limits,
-    site: &mut SiteBuilder,
-) -> Result<(), SiteError> {
+    visit: &mut Visit<'_>,
+) -> Result<(), WalkError> {
     let mut archive = Archive::new(stream);
     let mut next = Described::default();
-    let mut left = EntriesLeft::new(limits);
+    let mut entries = 0;
     let mut is_first = true;
     for entry in archive.entries().map_err(|_| broken())?.raw(true) {
         let mut entry = entry.map_err(|error| not_an_entry(&error, is_first))?;
@@ -55,15 +58,18 @@ fn add_entries<R: Read>(
             EntryType::XHeader => next.read(&attributes(&mut entry)?)?,
             EntryType::GNULongLink | EntryType::XGlobalHeader => {}
             kind => {
-                left.take()?;
-                add_entry(kind, &mut entry, std::mem::take(&mut next), site)?;
+                entries += 1;
+                if entries > max_entries(limits) {
+                    return Err(too_many_entries(limits).into());
+                }
+                visit_entry(kind, &mut entry, std::mem::take(&mut next), visit)?;
             }
         }
     }
     if next == Described::default() {
         Ok(())
     } else {
-        Err(broken())
+        Err(broken().into())
     }
 }
 
@@ -76,43 +82,41 @@ fn not_an_entry(error: &io::Error, is_first: bool) -> SiteError {
     }
 }
 
-fn add_entry<R: Read>(
+fn visit_entry<R: Read>(
     kind: EntryType,
     entry: &mut Entry<'_, R>,
     described: Described,
-    site: &mut SiteBuilder,
-) -> Result<(), SiteError> {
+    visit: &mut Visit<'_>,
+) -> Result<(), WalkError> {
     let size = entry.size();
     if described.size.is_some_and(|told| told != size) {
-        return Err(broken());
+        return Err(broken().into());
     }
     let name = match described.path {
         Some(name) => name,
         None => entry.path_bytes().into_owned(),
     };
-    let name = path(&name)?;
+    let path = path(&name)?;
     match kind {
-        EntryType::Directory => site.folder(name),
+        EntryType::Directory => visit(SiteEntry::Folder(path)),
         // Old archives know folders by their name alone.
-        EntryType::Regular if name.ends_with('/') && size == 0 => site.folder(name),
-        EntryType::Regular | EntryType::Continuous => {
-            site.check(name, size)?;
-            let content = content(entry, size, site)?;
-            site.file(name, content)
-        }
-        EntryType::Symlink => Err(no_file("symlink", name)),
-        EntryType::Link => Err(no_file("hard_link", name)),
-        EntryType::Char | EntryType::Block | EntryType::Fifo => Err(no_file("device", name)),
-        EntryType::GNUSparse => Err(no_file("sparse_file", name)),
-        _ => Err(no_file("special_file", name)),
+        EntryType::Regular if path.ends_with('/') && size == 0 => visit(SiteEntry::Folder(path)),
+        EntryType::Regular | EntryType::Continuous => visit(SiteEntry::File {
+            path,
+            size,
+            content: entry,
+        }),
+        EntryType::Symlink => Err(no_file("symlink", path)),
+        EntryType::Link => Err(no_file("hard_link", path)),
+        EntryType::Char | EntryType::Block | EntryType::Fifo => Err(no_file("device", path)),
+        EntryType::GNUSparse => Err(no_file("sparse_file", path)),
+        _ => Err(no_file("special_file", path)),
     }
 }
 
-fn no_file(code: &'static str, name: &str) -> SiteError {
-    unfit(
-        code,
-        &format!("{name:?} is neither an ordinary file nor a folder"),
-    )
+fn no_file(code: &'static str, path: &str) -> WalkError {
+    let what = format!("{path:?} is neither an ordinary file nor a folder");
+    unfit(code, &what).into()
 }
 
 /// What entries say of the one that follows.
@@ -152,9 +156,9 @@ fn long_name<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
 
 fn attributes<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, SiteError> {
     let size = entry.size();
-    if size > MOST_ATTRIBUTES {
+    if size > MAX_ATTRIBUTES {
         return Err(SiteError::TooLarge(format!(
-            "an entry is described by more than {MOST_ATTRIBUTES} bytes"
+            "an entry is described by more than {MAX_ATTRIBUTES} bytes"
         )));
     }
     let mut attributes = Vec::new();
@@ -206,9 +210,9 @@ impl<R: Read> Read for Stream<R> {
             self.cut = true;
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let most = most.min(buffer.len());
-        let read = self.tar.read(&mut buffer[..most])?;
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let room = room.min(buffer.len());
+        let read = self.tar.read(&mut buffer[..room])?;
         self.left -= read as u64;
         let tail = buffer[..read].iter().rev().take_while(|byte| **byte == 0);
         let tail = tail.count();

@@ -1,10 +1,13 @@
 //! Real archives, made here, and everything that is wrong with some.
 
-use std::io::{Cursor, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::time::Duration;
 
+use core_domain::cli::SiteError;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -64,13 +67,43 @@ fn zip_of(entries: Entries<'_>) -> Vec<u8> {
     zip_with(entries, CompressionMethod::Deflated, |_| {})
 }
 
-fn read(upload: &[u8]) -> Result<Vec<SiteFile>, SiteError> {
+/// A site with its contents, ordered by path.
+type Unpacked = Vec<(String, Vec<u8>)>;
+
+fn opened(upload: &[u8], limits: Limits) -> Result<ArchivedSite, SiteError> {
+    let upload = Cursor::new(upload.to_vec());
+    ArchivedSite::open(Box::new(upload), limits).map_err(|error| match error {
+        ArchiveError::Refused(why) => why,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn contents(site: &dyn Site) -> io::Result<Unpacked> {
+    let mut found = Vec::new();
+    site.read(&mut |file, content| {
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes)?;
+        assert_eq!(file.size, bytes.len() as u64);
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        assert_eq!(file.digest, digest);
+        found.push((file.path.clone(), bytes));
+        Ok(())
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+fn unpacked(upload: &[u8], limits: Limits) -> Result<Unpacked, SiteError> {
+    opened(upload, limits).map(|site| contents(&site).unwrap())
+}
+
+fn read(upload: &[u8]) -> Result<Unpacked, SiteError> {
     unpacked(upload, Limits::default())
 }
 
 fn paths(upload: &[u8]) -> Vec<String> {
     let files = read(upload).unwrap();
-    files.into_iter().map(|file| file.path).collect()
+    files.into_iter().map(|(path, _)| path).collect()
 }
 
 fn code(upload: &[u8]) -> &'static str {
@@ -80,20 +113,85 @@ fn code(upload: &[u8]) -> &'static str {
     }
 }
 
-fn is_too_large(outcome: &Result<Vec<SiteFile>, SiteError>) -> bool {
+fn is_too_large<T>(outcome: &Result<T, SiteError>) -> bool {
     matches!(outcome, Err(SiteError::TooLarge(_)))
 }
 
 #[tokio::test]
 async fn the_three_formats_give_the_same_site() {
     let archives = UnpackArchives::default();
-    let expected = archives.unpack(tar_of(SITE)).await.unwrap();
+    let open = |upload| archives.open(Box::new(Cursor::new(upload)));
+    let expected = contents(open(tar_of(SITE)).await.unwrap().as_ref()).unwrap();
     assert_eq!(expected.len(), 3);
-    assert_eq!(expected[2].path, "index.html");
-    assert_eq!(expected[2].content, b"<h1>Hello</h1>");
+    let front = ("index.html".to_owned(), b"<h1>Hello</h1>".to_vec());
+    assert_eq!(expected[2], front);
     let stored = zip_with(SITE, CompressionMethod::Stored, |_| {});
     for upload in [gz(&tar_of(SITE)), zip_of(SITE), stored] {
-        assert_eq!(archives.unpack(upload).await.unwrap(), expected);
+        let site = open(upload).await.unwrap();
+        assert_eq!(contents(site.as_ref()).unwrap(), expected);
+        assert_eq!(contents(site.as_ref()).unwrap(), expected, "read again");
+    }
+}
+
+#[test]
+fn a_content_need_not_be_read_to_its_end_and_the_visitor_may_stop() {
+    for upload in [tar_of(SITE), gz(&tar_of(SITE)), zip_of(SITE)] {
+        let site = opened(&upload, Limits::default()).unwrap();
+        let mut first_bytes = Vec::new();
+        site.read(&mut |_, content| content.take(1).read_to_end(&mut first_bytes).map(drop))
+            .unwrap();
+        assert_eq!(first_bytes, b"<h");
+        let mut seen = 0;
+        let stopped = site.read(&mut |_, _| {
+            seen += 1;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert_eq!(stopped.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(seen, 1);
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_read_is_not_taken_for_a_damaged_archive() {
+    /// Fails from some byte on.
+    struct Failing(Cursor<Vec<u8>>, u64);
+    impl Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.position() >= self.1 {
+                return Err(io::Error::other("bad sector"));
+            }
+            self.0.read(buffer)
+        }
+    }
+    impl Seek for Failing {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+    let content = [b'x'; 200_000];
+    let entries: Entries<'_> = &[("index.html", &content)];
+    let stored = zip_with(entries, CompressionMethod::Stored, |_| {});
+    for upload in [tar_of(entries), stored] {
+        let failing = Failing(Cursor::new(upload), 100_000);
+        let error = ArchivedSite::open(Box::new(failing), Limits::default()).unwrap_err();
+        assert!(matches!(error, ArchiveError::Unreadable(_)), "{error:?}");
+        assert!(!error.to_string().contains("bad sector"));
+    }
+}
+
+#[test]
+fn names_are_normalised_and_twins_in_another_spelling_are_refused_in_every_format() {
+    let site: Entries<'_> = &[("index.html", b""), ("cafe\u{301}.html", b"x")];
+    let twins: Entries<'_> = &[
+        ("index.html", b""),
+        ("cafe\u{301}.html", b"x"),
+        ("Caf\u{e9}.html", b"y"),
+    ];
+    for upload in [tar_of(site), gz(&tar_of(site)), zip_of(site)] {
+        assert_eq!(paths(&upload), ["caf\u{e9}.html", "index.html"]);
+    }
+    for upload in [tar_of(twins), gz(&tar_of(twins)), zip_of(twins)] {
+        assert_eq!(code(&upload), "duplicate_name");
     }
 }
 
@@ -148,7 +246,7 @@ fn plain_page() -> Header {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_refused_by_name() {
+fn links_and_special_files_are_refused_with_a_specific_code() {
     for (kind, expected) in [
         (EntryType::Symlink, "symlink"),
         (EntryType::Link, "hard_link"),
@@ -207,7 +305,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_archive_and_what_holds_nothing_is_refused_by_name() {
+fn unknown_formats_and_empty_archives_are_refused_with_a_specific_code() {
     for junk in [&b""[..], b"hello", &[0xff; 600], &[b'a'; 2_000]] {
         assert_eq!(read(junk), Err(SiteError::UnknownFormat), "{junk:?}");
         assert!(read(&gz(junk)).is_err());
@@ -260,15 +358,40 @@ fn a_changed_byte_in_packed_content_is_noticed() {
     }
 }
 
-#[test]
-fn an_encrypted_zip_is_refused() {
-    // The flag alone, in the local header and in the directory.
+/// Changes a byte of the first local header and one of the first entry of the directory, as no writer does.
+fn with_header(changes: [(&[u8], usize, u8); 2]) -> Vec<u8> {
     let mut zip = zip_of(SITE);
-    for (mark, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
+    for (mark, offset, byte) in changes {
         let at = (0..zip.len()).find(|at| zip[*at..].starts_with(mark));
-        zip[at.unwrap() + flags] |= 1;
+        zip[at.unwrap() + offset] = byte;
     }
-    assert_eq!(code(&zip), "encrypted");
+    zip
+}
+
+#[test]
+fn what_a_zip_holds_besides_plain_files_is_refused_with_a_specific_code() {
+    const LOCAL: &[u8] = b"PK\x03\x04";
+    const LISTED: &[u8] = b"PK\x01\x02";
+    for (changes, expected) in [
+        ([(LOCAL, 6, 1), (LISTED, 8, 1)], "encrypted"),
+        ([(LOCAL, 8, 12), (LISTED, 10, 12)], "unknown_compression"),
+        // The type of a pipe, in the upper half of the attributes.
+        ([(LISTED, 5, 3), (LISTED, 41, 0x10)], "device"),
+    ] {
+        assert_eq!(code(&with_header(changes)), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_than_two_archives_are_unpacked_at_once() {
+    let archives = UnpackArchives::default();
+    let two = archives.permits.acquire_many(2).await.unwrap();
+    let mut third = archives.open(Box::new(Cursor::new(tar_of(SITE))));
+    // Time passes only while nobody unpacks.
+    let waited = tokio::time::timeout(Duration::from_secs(60), &mut third).await;
+    assert!(waited.is_err());
+    drop(two);
+    assert!(third.await.is_ok());
 }
 
 #[test]
@@ -306,7 +429,7 @@ fn a_file_that_claims_to_be_small_is_not_read_past_what_there_is_room_for() {
 }
 
 #[test]
-fn folders_end_too() {
+fn an_archive_of_nothing_but_folders_is_refused() {
     let limits = Limits {
         files: 10,
         ..Limits::default()
@@ -353,7 +476,7 @@ fn descriptions_of_entries_are_bounded_and_may_not_contradict_their_entry() {
 }
 
 #[test]
-fn a_stream_of_zeros_after_the_end_is_cut() {
+fn padding_after_the_end_is_bounded() {
     let limits = Limits {
         unpacked_bytes: 1_000,
         files: 3,
@@ -366,7 +489,7 @@ fn a_stream_of_zeros_after_the_end_is_cut() {
 
 proptest! {
     #[test]
-    fn no_bytes_whatever_make_it_panic(
+    fn arbitrary_bytes_never_panic(
         mark in prop::sample::select(vec![&b""[..], b"PK\x03\x04", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"PK\x05\x06"]),
         bytes in prop::collection::vec(any::<u8>(), 0..2_000),
     ) {
@@ -389,7 +512,7 @@ proptest! {
             upload[at] = byte;
         }
         if let Ok(files) = read(&upload) {
-            prop_assert!(files.iter().any(|file| file.path == "index.html"));
+            prop_assert!(files.iter().any(|(path, _)| path == "index.html"));
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Files of a zip.
+//! Entries of a zip.
 //!
-//! The directory of a zip is read as a whole before the first file, so how many entries it can have is counted first.
+//! The directory of a zip is read entry by entry, never as a whole: its entries can be many, and their names long.
 
-use std::io::Cursor;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use core_domain::cli::{Limits, SiteBuilder, SiteError};
+use core_domain::cli::{Limits, SiteError};
 use zip::read::{ArchiveOffset, Config, ZipFileEntry};
-use zip::{CompressionMethod, ZipArchive, ZipReadOptions};
+use zip::unstable::read::ZipIterable;
+use zip::{CompressionMethod, ZipReadOptions};
 
-use super::{EntriesLeft, broken, content, path, unfit};
+use super::entry::{
+    BUFFER, Entry, Visit, WalkError, broken, max_entries, path, too_many_entries, unfit,
+};
 
 /// The mark and the size of the record a zip ends with; a comment of a length it tells may follow.
 const END_MARK: &[u8] = b"PK\x05\x06";
 const END_SIZE: usize = 22;
-
-/// What every entry of the directory begins with.
-const ENTRY_MARK: &[u8] = b"PK\x01\x02";
 
 /// The bits of a Unix mode that tell what a file is.
 const FILE_TYPE: u32 = 0o170_000;
@@ -23,78 +23,88 @@ const FOLDER: u32 = 0o040_000;
 const ORDINARY: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// Adds the files of a zip to a site.
-pub(super) fn add(upload: &[u8], limits: Limits, site: &mut SiteBuilder) -> Result<(), SiteError> {
-    if !ends_with_its_end(upload) {
-        return Err(broken());
+/// Visits the entries of a zip of so many bytes.
+pub(super) fn walk(
+    upload: &mut (impl Read + Seek),
+    bytes: u64,
+    limits: Limits,
+    visit: &mut Visit<'_>,
+) -> Result<(), WalkError> {
+    let tail = tail(upload, bytes).map_err(|_| broken())?;
+    if !ends_with_its_end(&tail) {
+        return Err(broken().into());
     }
-    count_entries(upload, limits)?;
     let config = Config {
         archive_offset: ArchiveOffset::Known(0),
     };
-    let archive = ZipArchive::with_config(config, Cursor::new(upload)).map_err(|_| broken())?;
-    if archive.has_duplicate_names() {
-        return Err(unfit("duplicate_name", "a name is there twice"));
+    let upload = BufReader::with_capacity(BUFFER, upload);
+    let mut archive = ZipIterable::try_new(upload, config).map_err(|_| broken())?;
+    if archive.len() > max_entries(limits) {
+        return Err(too_many_entries(limits).into());
     }
-    for index in 0..archive.len() {
-        let entry = archive.by_index_data(index).map_err(|_| broken())?;
-        add_entry(entry, upload, site)?;
+    let entries = archive.files().map_err(|_| broken())?;
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(|_| broken())?;
+        visit_entry(entry, entries.reader_mut(), visit)?;
     }
     Ok(())
 }
 
-/// Whichever directory of the upload is believed, it has no more entries than there are marks of them.
-fn count_entries(upload: &[u8], limits: Limits) -> Result<(), SiteError> {
-    let mut left = EntriesLeft::new(limits);
-    upload
-        .windows(ENTRY_MARK.len())
-        .filter(|bytes| *bytes == ENTRY_MARK)
-        .try_for_each(|_| left.take())
+/// The end of the upload, as long as the last record of a zip can be.
+fn tail(upload: &mut (impl Read + Seek), bytes: u64) -> std::io::Result<Vec<u8>> {
+    let longest = (END_SIZE + usize::from(u16::MAX)) as u64;
+    upload.seek(SeekFrom::Start(bytes.saturating_sub(longest)))?;
+    let mut tail = Vec::new();
+    upload.take(longest).read_to_end(&mut tail)?;
+    Ok(tail)
 }
 
 /// Tells whether nothing follows the end of the archive.
-fn ends_with_its_end(upload: &[u8]) -> bool {
-    let Some(last) = upload.len().checked_sub(END_SIZE) else {
+fn ends_with_its_end(tail: &[u8]) -> bool {
+    let Some(last) = tail.len().checked_sub(END_SIZE) else {
         return false;
     };
-    let first = last.saturating_sub(usize::from(u16::MAX));
-    (first..=last).rev().any(|at| {
-        let record = &upload[at..at + END_SIZE];
+    (0..=last).rev().any(|at| {
+        let record = &tail[at..at + END_SIZE];
         let comment = usize::from(u16::from_le_bytes([record[20], record[21]]));
-        record.starts_with(END_MARK) && at + END_SIZE + comment == upload.len()
+        record.starts_with(END_MARK) && at + END_SIZE + comment == tail.len()
     })
 }
 
-fn add_entry(
+fn visit_entry(
     entry: ZipFileEntry<'_>,
-    upload: &[u8],
-    site: &mut SiteBuilder,
-) -> Result<(), SiteError> {
-    let name = path(entry.name_raw())?.to_owned();
-    if entry.encrypted() {
-        return Err(unfit("encrypted", &format!("{name:?} is encrypted")));
-    }
-    let kind = entry.unix_mode().unwrap_or_default() & FILE_TYPE;
-    match kind {
-        SYMLINK => return Err(unfit("symlink", &format!("{name:?} is a link"))),
-        0 | FOLDER | ORDINARY => {}
-        _ => return Err(unfit("device", &format!("{name:?} is no ordinary file"))),
-    }
-    if name.ends_with('/') {
-        return site.folder(&name);
+    upload: &mut (impl Read + Seek),
+    visit: &mut Visit<'_>,
+) -> Result<(), WalkError> {
+    let path = path(entry.name_raw())?.to_owned();
+    check_kind(&entry, &path)?;
+    if path.ends_with('/') {
+        return visit(Entry::Folder(&path));
     }
     let packed = entry.compression();
     if !matches!(
         packed,
         CompressionMethod::Stored | CompressionMethod::Deflated
     ) {
-        let what = format!("{name:?} is packed in a way that is not understood");
-        return Err(unfit("unknown_compression", &what));
+        let what = format!("{path:?} is packed in a way that is not understood");
+        return Err(unfit("unknown_compression", &what).into());
     }
     let size = entry.size();
-    site.check(&name, size)?;
-    let mut reader = Cursor::new(upload);
-    let file = entry.with_reader(&mut reader, ZipReadOptions::new());
-    let content = content(file.map_err(|_| broken())?, size, site)?;
-    site.file(&name, content)
+    let content = entry.with_reader(upload, ZipReadOptions::new());
+    visit(Entry::File {
+        path: &path,
+        size,
+        content: &mut content.map_err(|_| broken())?,
+    })
+}
+
+fn check_kind(entry: &ZipFileEntry<'_>, path: &str) -> Result<(), SiteError> {
+    if entry.encrypted() {
+        return Err(unfit("encrypted", &format!("{path:?} is encrypted")));
+    }
+    match entry.unix_mode().unwrap_or_default() & FILE_TYPE {
+        SYMLINK => Err(unfit("symlink", &format!("{path:?} is a link"))),
+        0 | FOLDER | ORDINARY => Ok(()),
+        _ => Err(unfit("device", &format!("{path:?} is no ordinary file"))),
+    }
 }

@@ -4,26 +4,23 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::deploy_job::{self, DeployInput};
+use super::deploy_input::{DeployInput, DeploySite};
+use crate::access::{PlatformAccess, PlatformScope};
 use crate::kernel::{
-    Code, Context, DeploymentId, Environment, Error, Permission, PlatformId, Result,
+    Code, Context, DeploymentId, Environment, Error, IllegalMove, Result, Stored, grant,
 };
-use crate::port::{Stored, UnitOfWork};
+use crate::port::UnitOfWork;
 use crate::provisioning::Job;
-use crate::registry::{
-    Deployment, DeploymentStatus, Platform, PlatformStatus, ResourceType, resource_name,
-};
-use crate::use_case::provisioning::{NewJob, enqueue};
-use crate::use_case::registry::{self, NewDeployment, Target, reach, to_input};
+use crate::registry::{Deployment, DeploymentStatus, PlatformStatus, ResourceType, resource_name};
+use crate::use_case::provisioning::enqueue;
+use crate::use_case::registry::{Target, deployment};
 
 /// How long the same content for the same branch, without a key, is the same deployment.
 const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
 
-/// A site to be deployed. The upload is stored already, see [`blob_key`].
+/// A site to be deployed. The upload is stored already, see [`blob_key`](super::blob_key).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deploy {
-    /// The platform.
-    pub platform_id: PlatformId,
     /// The branch.
     pub branch: String,
     /// What makes a second request the same deployment; the content does when there is none.
@@ -46,84 +43,80 @@ pub enum Deployed {
     /// A new deployment is queued.
     New(Stored<Deployment>),
     /// It was asked for before; this is where it stands.
-    Before(Stored<Deployment>),
+    Replayed(Stored<Deployment>),
 }
 
-/// What the keys of uploads begin with.
-pub(super) const BLOB_PREFIX: &str = "deploy-";
-
-/// Where the upload of a deployment waits for its job.
-#[must_use]
-pub fn blob_key(deployment: &DeploymentId) -> String {
-    let text = deployment.as_str().to_ascii_lowercase();
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let text: String = text.chars().filter(|c| fits(*c)).take(100).collect();
-    format!("{BLOB_PREFIX}{text}")
-}
-
-/// Tells whether the caller may deploy to the platform now; ask before an upload is read.
+/// Refuses deployments to a platform that is cancelled; ask before an upload is read.
 ///
 /// # Errors
-/// As [`reach`] with `deployment:create`; `INVALID_STATE` for a platform that is cancelled or deleted.
-pub async fn ready_to_deploy(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-) -> Result<Stored<Platform>> {
-    let platform = reach(cx, uow, Permission::DeploymentCreate, platform).await?;
-    // A suspended platform's callers are refused by the gateway; what a service sends waits in the held lane.
+/// `INVALID_STATE`.
+pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) -> Result<()> {
+    // A suspended platform's callers are refused before; what an operator sends waits in the held lane.
     let open = [PlatformStatus::Active, PlatformStatus::Suspended];
-    if open.contains(&platform.status) {
-        return Ok(platform);
+    let status = scope.platform().status;
+    if open.contains(&status) {
+        return Ok(());
     }
-    Err(Error::InvalidState {
-        status: platform.status.as_str(),
-        allowed_from: open.iter().map(|s| s.as_str()).collect(),
-    })
+    Err(IllegalMove::new(status, open).into())
 }
 
-/// Queues a deployment, unless it was asked for before. Wake the workers after the commit; when nothing new was queued,
-/// the upload is the caller's to remove.
+/// Queues a deployment, unless it was asked for before. When nothing new was queued, the upload is the caller's to remove.
 ///
 /// # Errors
-/// As [`ready_to_deploy`]; `IDEMPOTENCY_KEY_REUSED` for the same key with another branch or content; `CONFLICT` while
-/// another deployment of the branch has not ended.
-pub async fn deploy(cx: &Context, uow: &mut dyn UnitOfWork, wanted: Deploy) -> Result<Deployed> {
-    let platform = ready_to_deploy(cx, uow, &wanted.platform_id).await?;
-    if let Some(known) = before(uow, &wanted).await? {
-        return Ok(Deployed::Before(known));
+/// As [`ensure_ready_to_deploy`]; `IDEMPOTENCY_KEY_REUSED` for the same key with another branch or content; `CONFLICT`
+/// while another deployment of the branch has not ended.
+pub async fn deploy(
+    cx: &Context,
+    scope: &PlatformScope<grant::DeploymentCreate>,
+    uow: &mut dyn UnitOfWork,
+    wanted: Deploy,
+) -> Result<Deployed> {
+    ensure_ready_to_deploy(scope)?;
+    if let Some(known) = replay_or_conflict(scope, uow, &wanted).await? {
+        return Ok(Deployed::Replayed(known));
     }
-    let project = resource_name(
-        &platform.id,
-        &platform.slug,
+    let project_name = resource_name(
+        scope.id(),
+        &scope.platform().slug,
         Environment::Prod,
         ResourceType::Pages,
     );
-    let job = queue(cx, uow, &platform, &wanted, &project).await?;
-    let key = wanted
-        .key
-        .unwrap_or_else(|| wanted.deployment_id.to_string());
-    let new = NewDeployment {
+    let job = queue(cx, scope, uow, &wanted, &project_name).await?;
+    let now = uow.now().await?;
+    let key = wanted.key;
+    let deployment = Deployment {
+        idempotency_key: key.unwrap_or_else(|| wanted.deployment_id.to_string()),
         id: wanted.deployment_id,
-        idempotency_key: key,
-        platform_id: wanted.platform_id,
+        platform_id: scope.id().clone(),
         user_id: wanted.user_id,
-        project_name: project,
+        cf_deployment_id: None,
+        project_name,
         branch: wanted.branch,
-        file_count: wanted.file_count,
-        total_bytes: wanted.total_bytes,
-        content_hash: wanted.content_hash,
-        job_id: job.id.clone(),
+        url: None,
+        error_message: None,
+        status: DeploymentStatus::Queued,
+        file_count: Some(wanted.file_count),
+        total_bytes: Some(wanted.total_bytes),
+        started_at: None,
+        completed_at: None,
+        created_at: now,
+        updated_at: now,
+        content_hash: Some(wanted.content_hash),
+        job_id: Some(job.id.clone()),
     };
-    let stored = registry::create_deployment(cx, uow, new).await?;
+    let stored = deployment::create(cx, scope, uow, deployment).await?;
     Ok(Deployed::New(stored))
 }
 
 /// The deployment this is a repetition of.
-async fn before(uow: &mut dyn UnitOfWork, wanted: &Deploy) -> Result<Option<Stored<Deployment>>> {
-    let earlier = registry::earlier_deployments(
+async fn replay_or_conflict(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    wanted: &Deploy,
+) -> Result<Option<Stored<Deployment>>> {
+    let earlier = deployment::earlier(
+        scope,
         uow,
-        &wanted.platform_id,
         &wanted.branch,
         wanted.key.as_deref(),
         &wanted.content_hash,
@@ -136,7 +129,7 @@ async fn before(uow: &mut dyn UnitOfWork, wanted: &Deploy) -> Result<Option<Stor
         if same {
             return Ok(Some(known));
         }
-        return Err(registry::key_reused());
+        return Err(deployment::key_reused());
     }
     // One that did not work is no reason not to try again.
     let works = |d: &Stored<Deployment>| {
@@ -161,11 +154,12 @@ async fn before(uow: &mut dyn UnitOfWork, wanted: &Deploy) -> Result<Option<Stor
 
 async fn queue(
     cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &Platform,
     wanted: &Deploy,
     project: &str,
 ) -> Result<Stored<Job>> {
+    let platform = scope.platform();
     let input = DeployInput {
         deployment_id: wanted.deployment_id.clone(),
         project: project.to_owned(),
@@ -179,23 +173,29 @@ async fn queue(
             billing_email: None,
         },
     };
-    let job = NewJob {
-        environment: Some(Environment::Prod),
-        input: to_input(&input),
-        ..NewJob::for_platform(deploy_job::NAME, platform.id.clone(), &deploy_job::STEPS)
-    };
-    enqueue(cx, uow, job).await
+    enqueue::<DeploySite>(cx, scope, uow, &input).await
+}
+
+/// The deployment of this id, if its creation was committed after all: for when the answer of the commit was lost.
+///
+/// # Errors
+/// When the store failed.
+pub async fn find_created(
+    scope: &PlatformScope<grant::DeploymentCreate>,
+    uow: &mut dyn UnitOfWork,
+    id: &DeploymentId,
+) -> Result<Option<Stored<Deployment>>> {
+    deployment::find(scope, uow, id).await
 }
 
 /// A deployment of a platform.
 ///
 /// # Errors
-/// `UNAUTHORIZED`, `NOT_FOUND`; `FORBIDDEN` without `deployment:read`.
-pub async fn find_deployment(
-    cx: &Context,
+/// `NOT_FOUND`.
+pub async fn get(
+    scope: &PlatformScope<grant::DeploymentRead>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     deployment: &DeploymentId,
 ) -> Result<Stored<Deployment>> {
-    registry::find_deployment(cx, uow, platform, deployment).await
+    deployment::get(scope, uow, deployment).await
 }

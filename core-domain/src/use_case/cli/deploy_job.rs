@@ -1,157 +1,151 @@
-//! `deploy`: puts an uploaded site up, and lets the deployment's record follow.
+//! `deploy`: puts an uploaded site up, and lets the deployment's record follow; `deploy.cleanup`: removes the upload of
+//! one that was called off.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
+use super::deploy_input::{DeployInput, DeploySite};
 use super::deploy_steps::{Activate, Cleanup, Project, Upload};
-use crate::kernel::{Context, DeploymentId, Error, Result};
-use crate::port::{Record, SiteArchives, Stored, UnitOfWork};
-use crate::provisioning::{FailureKind, Job, JobKind, JobStep};
+use crate::access::PlatformAccess;
+use crate::kernel::{DeploymentId, Result, Stored};
+use crate::port::{SiteArchives, UnitOfWork};
+use crate::provisioning::FailureKind;
 use crate::registry::{Deployment, DeploymentChange, DeploymentStatus, ResourceType};
-use crate::use_case::provisioning::{NewJob, enqueue};
-use crate::use_case::registry::{
-    MakeResource, Target, as_asked_by, change_deployment, look_up_deployment, read_input,
-};
+use crate::use_case::provisioning::{JobContext, JobKind, KindError, Kinds, Steps, enqueue_child};
+use crate::use_case::registry::{MakeResource, deployment};
 
-pub(super) const NAME: &str = "deploy";
-
-const PROJECT: &str = "project";
-const UPLOAD: &str = "upload";
-const ACTIVATE: &str = "activate";
-const CLEANUP: &str = "cleanup";
-
-/// The steps: the pages project is there, the site is with the provider, it is served, the upload is forgotten.
-pub(super) const STEPS: [&str; 4] = [PROJECT, UPLOAD, ACTIVATE, CLEANUP];
-
-/// What a deploy job works on. The target's fields stand beside the others, where the step that makes the project
-/// looks for them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct DeployInput {
-    pub(super) deployment_id: DeploymentId,
-    pub(super) project: String,
-    pub(super) branch: String,
-    #[serde(flatten)]
-    pub(super) target: Target,
-}
-
-/// The kinds of jobs of the command line's service.
-#[must_use]
-pub fn kinds(archives: Arc<dyn SiteArchives>) -> Vec<Arc<dyn JobKind>> {
-    vec![Arc::new(DeploySite {
-        project: Project(MakeResource(ResourceType::Pages)),
-        upload: Upload(archives),
-        activate: Activate,
-        cleanup: Cleanup,
-    })]
-}
-
-#[derive(Debug)]
-struct DeploySite {
-    project: Project,
-    upload: Upload,
-    activate: Activate,
-    cleanup: Cleanup,
+/// Adds the kinds of jobs of the command line's service.
+///
+/// # Errors
+/// [`KindError`] when one of their names is taken.
+pub fn register_kinds(kinds: Kinds, archives: Arc<dyn SiteArchives>) -> Result<Kinds, KindError> {
+    kinds.with(DeploySite { archives })?.with(CleanUpUpload)
 }
 
 #[async_trait]
 impl JobKind for DeploySite {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+    const NAME: &'static str = "deploy";
+    type Input = DeployInput;
 
-    fn step(&self, name: &str) -> Option<&dyn JobStep> {
-        match name {
-            PROJECT => Some(&self.project),
-            UPLOAD => Some(&self.upload),
-            ACTIVATE => Some(&self.activate),
-            CLEANUP => Some(&self.cleanup),
-            _ => None,
-        }
+    /// The pages project is there, the site is with the provider, it is served, the upload is removed.
+    fn steps() -> Steps<Self> {
+        Steps::new()
+            .then(Project(MakeResource(ResourceType::Pages)))
+            .then(Upload)
+            .then(Activate)
+            .then(Cleanup)
     }
 
     /// Only a job that an operator declared done leaves anything to do.
-    async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        if !job.forced || !deploys(job) {
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !cx.job.forced {
             return Ok(());
         }
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Active),
             ..DeploymentChange::default()
         };
-        end(cx, uow, job, &change).await
+        end(cx, uow, &change).await?;
+        clean_up(cx, uow).await
     }
 
-    async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        if !deploys(job) {
-            return Ok(());
-        }
-        let status = if job.failure_kind == Some(FailureKind::Cancelled) {
+    /// The upload stays, so that an operator can let the job go on; it goes when the job was called off.
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let called_off = cx.job.failure_kind == Some(FailureKind::Cancelled);
+        let status = if called_off {
             DeploymentStatus::Canceled
         } else {
             DeploymentStatus::Failure
         };
-        let error = job.error.as_ref();
+        let error = cx.job.error.as_ref();
         let said = error.map(|error| format!("{}: {}", error.code, error.message));
         let change = DeploymentChange {
             status: Some(status),
-            error_message: said.or_else(|| job.reason.clone()),
+            error_message: said.or_else(|| cx.job.reason.clone()),
             ..DeploymentChange::default()
         };
-        end(cx, uow, job, &change).await
+        end(cx, uow, &change).await?;
+        if called_off {
+            clean_up(cx, uow).await?;
+        }
+        Ok(())
     }
 
-    /// A deployment that has ended stays as it is, so its job cannot go on.
-    async fn resumed(&self, _cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        if !deploys(job) {
+    /// A deployment that has ended stays as it is, so the job goes on with a new one of the same site.
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Err(deployment::missing());
+        };
+        let ended = deployment::of_job(&platform, uow, &cx.job.id).await?;
+        let ended = ended.ok_or_else(deployment::missing)?;
+        if !ended.status.is_terminal() {
             return Ok(());
         }
-        let deployment = deployment_of(uow, job).await?;
-        match deployment {
-            Some(deployment) if !deployment.status.is_terminal() => Ok(()),
-            Some(deployment) => Err(Error::InvalidState {
-                status: deployment.status.as_str(),
-                allowed_from: DeploymentStatus::IN_FLIGHT
-                    .iter()
-                    .map(|s| s.as_str())
-                    .collect(),
-            }),
-            None => Err(Error::NotFound(Deployment::KIND)),
-        }
+        let again = repeated(cx, uow, &ended).await?;
+        deployment::create(cx, &platform, uow, again).await?;
+        Ok(())
     }
 }
 
-/// Tells a job that deploys from one that only forgets the upload of another.
-fn deploys(job: &Job) -> bool {
-    job.steps.iter().any(|step| step.name == UPLOAD)
-}
-
-async fn deployment_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Option<Stored<Deployment>>> {
-    let input: DeployInput = read_input(job)?;
-    look_up_deployment(uow, &input.deployment_id).await
-}
-
-/// Ends the deployment unless it has ended, and queues what forgets its upload.
-async fn end(
-    cx: &Context,
+/// A new deployment of what an earlier one deployed.
+async fn repeated(
+    cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
-    job: &Job,
+    ended: &Stored<Deployment>,
+) -> Result<Deployment> {
+    let now = uow.now().await?;
+    let id = DeploymentId::generate(now, cx.entropy.as_ref());
+    Ok(Deployment {
+        idempotency_key: id.to_string(),
+        id,
+        cf_deployment_id: None,
+        url: None,
+        error_message: None,
+        status: DeploymentStatus::Queued,
+        started_at: None,
+        completed_at: None,
+        created_at: now,
+        updated_at: now,
+        ..ended.edit()
+    })
+}
+
+/// Ends the deployment unless it has ended.
+async fn end(
+    cx: &JobContext<'_, DeploySite>,
+    uow: &mut dyn UnitOfWork,
     change: &DeploymentChange,
 ) -> Result<()> {
-    let cx = as_asked_by(cx, job);
-    let input: DeployInput = read_input(job)?;
-    let deployment = deployment_of(uow, job).await?;
-    if deployment.is_some_and(|d| !d.status.is_terminal()) {
-        change_deployment(&cx, uow, &input.deployment_id, change).await?;
-    }
-    let forget = NewJob {
-        environment: job.environment,
-        input: job.input.clone(),
-        parent_job_id: Some(job.id.clone()),
-        ..NewJob::for_platform(NAME, input.target.platform_id, &[CLEANUP])
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
     };
-    enqueue(&cx, uow, forget).await?;
+    let found = deployment::of_job(&platform, uow, &cx.job.id).await?;
+    if let Some(found) = found.filter(|d| !d.status.is_terminal()) {
+        deployment::change(cx, &platform, uow, &found.id, change).await?;
+    }
     Ok(())
+}
+
+/// Queues what removes the upload.
+async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    let platform: Option<PlatformAccess> = cx.platform(uow).await?;
+    if let Some(platform) = platform {
+        let parent = Some(&cx.job.id);
+        enqueue_child::<CleanUpUpload>(cx, &platform, uow, cx.input, parent).await?;
+    }
+    Ok(())
+}
+
+/// The kind that removes the upload of a deployment that was called off.
+#[derive(Clone, Copy, Debug)]
+struct CleanUpUpload;
+
+impl JobKind for CleanUpUpload {
+    const NAME: &'static str = "deploy.cleanup";
+    type Input = DeployInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(Cleanup)
+    }
 }

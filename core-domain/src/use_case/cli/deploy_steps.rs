@@ -1,21 +1,20 @@
 //! The steps of a deployment.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::blob_key;
-use super::deploy_job::DeployInput;
-use crate::cli::SiteError;
-use crate::kernel::{Context, Result, Timestamp};
-use crate::port::{Mode, SiteArchives, SiteDeployment, SiteState, SiteUpload, UnitOfWork};
-use crate::provisioning::{Job, JobStep, Observation, StepContext, StepError};
-use crate::registry::{DeploymentChange, DeploymentStatus};
-use crate::use_case::registry::{
-    MakeResource, as_asked_by, change_deployment, look_up_deployment, read_input,
+use super::deploy_input::{DeployInput, DeploySite, blob_key};
+use crate::kernel::{Result, Stored};
+use crate::port::{
+    ArchiveError, BlobError, Mode, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
 };
+use crate::registry::{Deployment, DeploymentChange, DeploymentStatus};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+};
+use crate::use_case::registry::{MadeResource, MakeResource, deployment};
 
 /// How often the provider is asked whether a deployment is served.
 const POLL: Duration = Duration::from_secs(2);
@@ -24,82 +23,113 @@ const POLL: Duration = Duration::from_secs(2);
 const STUCK_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// Makes sure that the pages project is there: platforms have one from the start, but a deprovisioned one gets it back.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Project(pub(super) MakeResource);
 
 #[async_trait]
-impl JobStep for Project {
-    async fn observe(&self, cx: &StepContext<'_>) -> Result<Observation, StepError> {
-        let input: DeployInput = read_input(cx.job)?;
-        let mut uow = cx.store.begin(Mode::Auto).await?;
-        let found = look_up_deployment(uow.as_mut(), &input.deployment_id).await?;
-        drop(uow);
-        if found.is_none_or(|d| d.status.is_terminal()) {
-            let ended = "the deployment was called off".to_owned();
-            return Err(StepError::Precondition(ended));
+impl JobStep<DeploySite> for Project {
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        "project"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, DeploySite>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        let deployment = current(cx).await?;
+        if deployment.status.is_terminal() {
+            return Err(called_off());
         }
         self.0.observe(cx).await
     }
 
-    async fn apply(&self, cx: &StepContext<'_>) -> Result<Value, StepError> {
+    async fn apply(&self, cx: &StepContext<'_, DeploySite>) -> Result<MadeResource, StepError> {
         self.0.apply(cx).await
     }
 
     async fn record(
         &self,
-        cx: &Context,
+        cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        job: &Job,
-        output: &Value,
+        output: &MadeResource,
     ) -> Result<()> {
-        self.0.record(cx, uow, job, output).await?;
+        self.0.record(cx, uow, output).await?;
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Uploading),
             ..DeploymentChange::default()
         };
-        change_of(cx, uow, job, &change).await
+        change_current(cx, uow, &change).await
+    }
+}
+
+/// What a deployment is at the provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AtProvider {
+    cf_deployment_id: String,
+    url: String,
+}
+
+impl From<SiteDeployment> for AtProvider {
+    fn from(found: SiteDeployment) -> Self {
+        Self {
+            cf_deployment_id: found.id,
+            url: found.url,
+        }
     }
 }
 
 /// Hands the site to the provider.
-#[derive(Debug)]
-pub(super) struct Upload(pub(super) Arc<dyn SiteArchives>);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upload;
 
 #[async_trait]
-impl JobStep for Upload {
-    async fn observe(&self, cx: &StepContext<'_>) -> Result<Observation, StepError> {
-        let found = at_provider(cx).await?;
-        Ok(found.map_or(Observation::Absent, |d| Observation::Present(output(&d))))
+impl JobStep<DeploySite> for Upload {
+    type Output = AtProvider;
+
+    fn name(&self) -> &'static str {
+        "upload"
     }
 
-    async fn apply(&self, cx: &StepContext<'_>) -> Result<Value, StepError> {
-        let input: DeployInput = read_input(cx.job)?;
-        let upload = cx.blobs.get(&blob_key(&input.deployment_id)).await?;
-        let files = self.0.unpack(upload).await.map_err(unfit)?;
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, DeploySite>,
+    ) -> Result<Observation<AtProvider>, StepError> {
+        let deployment = current(cx).await?;
+        let found = at_provider(cx, &deployment).await?;
+        Ok(found.map_or(Observation::Absent, |found| {
+            Observation::Present(found.into())
+        }))
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
+        let deployment = current(cx).await?;
+        let upload = cx.blobs.open(&blob_key(&cx.input.deployment_id)).await?;
+        let site = cx.kind.archives.open(upload).await.map_err(not_a_site)?;
         cx.guard().await?;
         let upload = SiteUpload {
-            project: input.project,
-            branch: input.branch,
-            deployment_key: input.deployment_id.to_string(),
-            files,
+            project: cx.input.project.clone(),
+            branch: cx.input.branch.clone(),
+            deployment_key: deployment.id.to_string(),
+            site,
         };
-        let deployed = cx.infrastructure.deploy_site(upload).await?;
-        Ok(output(&deployed))
+        Ok(cx.infrastructure.deploy_site(upload).await?.into())
     }
 
     async fn record(
         &self,
-        cx: &Context,
+        cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        job: &Job,
-        output: &Value,
+        output: &AtProvider,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Deploying),
-            cf_deployment_id: text(output, "cfDeploymentId"),
+            cf_deployment_id: Some(output.cf_deployment_id.clone()),
             ..DeploymentChange::default()
         };
-        change_of(cx, uow, job, &change).await
+        change_current(cx, uow, &change).await
     }
 
     fn timeout(&self) -> Duration {
@@ -108,28 +138,41 @@ impl JobStep for Upload {
 }
 
 /// The upload was checked when it came in, so this is a damaged one.
-fn unfit(error: SiteError) -> StepError {
-    StepError::permanent("INVALID_UPLOAD", error.to_string())
+fn not_a_site(error: ArchiveError) -> StepError {
+    match error {
+        ArchiveError::Refused(why) => StepError::permanent("INVALID_UPLOAD", why.to_string()),
+        ArchiveError::Unreadable(cause) => BlobError::Failed(cause).into(),
+    }
 }
 
 /// Waits until the provider serves the site.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Activate;
 
 #[async_trait]
-impl JobStep for Activate {
-    async fn observe(&self, cx: &StepContext<'_>) -> Result<Observation, StepError> {
-        let Some(found) = at_provider(cx).await? else {
+impl JobStep<DeploySite> for Activate {
+    type Output = AtProvider;
+
+    fn name(&self) -> &'static str {
+        "activate"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, DeploySite>,
+    ) -> Result<Observation<AtProvider>, StepError> {
+        let deployment = current(cx).await?;
+        let Some(found) = at_provider(cx, &deployment).await? else {
             return Ok(Observation::Absent);
         };
         match &found.state {
-            SiteState::Active => Ok(Observation::Present(output(&found))),
+            SiteState::Active => Ok(Observation::Present(found.into())),
             SiteState::Failed(why) => Err(StepError::permanent("DEPLOYMENT_FAILED", why)),
-            SiteState::Deploying => Err(wait(cx).await?),
+            SiteState::Deploying => Err(look_again(cx, &deployment).await?),
         }
     }
 
-    async fn apply(&self, _cx: &StepContext<'_>) -> Result<Value, StepError> {
+    async fn apply(&self, _cx: &StepContext<'_, DeploySite>) -> Result<AtProvider, StepError> {
         Err(StepError::permanent(
             "DEPLOYMENT_LOST",
             "the provider does not know the deployment any more",
@@ -138,28 +181,27 @@ impl JobStep for Activate {
 
     async fn record(
         &self,
-        cx: &Context,
+        cx: &JobContext<'_, DeploySite>,
         uow: &mut dyn UnitOfWork,
-        job: &Job,
-        output: &Value,
+        output: &AtProvider,
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Active),
-            cf_deployment_id: text(output, "cfDeploymentId"),
-            url: text(output, "url"),
+            cf_deployment_id: Some(output.cf_deployment_id.clone()),
+            url: Some(output.url.clone()),
             ..DeploymentChange::default()
         };
-        change_of(cx, uow, job, &change).await
+        change_current(cx, uow, &change).await
     }
 }
 
 /// To look again soon, unless the provider has had its time.
-async fn wait(cx: &StepContext<'_>) -> Result<StepError, StepError> {
-    let input: DeployInput = read_input(cx.job)?;
-    let mut uow = cx.store.begin(Mode::Auto).await?;
-    let now: Timestamp = uow.now().await?;
-    let found = look_up_deployment(uow.as_mut(), &input.deployment_id).await?;
-    let began = found.and_then(|d| d.started_at).unwrap_or(now);
+async fn look_again(
+    cx: &StepContext<'_, DeploySite>,
+    deployment: &Deployment,
+) -> Result<StepError, StepError> {
+    let now = cx.store.begin(Mode::Auto).await?.now().await?;
+    let began = deployment.started_at.unwrap_or(now);
     if now.since(began) > STUCK_AFTER {
         let message = "the provider did not serve the site within 15 minutes";
         return Ok(StepError::permanent("TIMEOUT", message));
@@ -170,47 +212,59 @@ async fn wait(cx: &StepContext<'_>) -> Result<StepError, StepError> {
     })
 }
 
-/// Forgets the upload.
-#[derive(Debug)]
+/// Removes the upload.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cleanup;
 
 #[async_trait]
-impl JobStep for Cleanup {
-    async fn observe(&self, _cx: &StepContext<'_>) -> Result<Observation, StepError> {
+impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "cleanup"
+    }
+
+    async fn observe(&self, _cx: &StepContext<'_, K>) -> Result<Observation<()>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_>) -> Result<Value, StepError> {
-        let input: DeployInput = read_input(cx.job)?;
-        cx.blobs.remove(&blob_key(&input.deployment_id)).await?;
-        Ok(json!({}))
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        Ok(cx.blobs.remove(&blob_key(&cx.input.deployment_id)).await?)
     }
 }
 
-async fn at_provider(cx: &StepContext<'_>) -> Result<Option<SiteDeployment>, StepError> {
-    let input: DeployInput = read_input(cx.job)?;
-    let key = input.deployment_id.as_str();
+/// The deployment the job works on at the moment.
+async fn current(cx: &StepContext<'_, DeploySite>) -> Result<Stored<Deployment>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let platform = cx.platform(uow.as_mut()).await?;
+    let platform = platform.ok_or_else(called_off)?;
+    let found = deployment::of_job(&platform, uow.as_mut(), &cx.job.id).await?;
+    found.ok_or_else(called_off)
+}
+
+fn called_off() -> StepError {
+    StepError::Precondition("the deployment was called off".to_owned())
+}
+
+async fn at_provider(
+    cx: &StepContext<'_, DeploySite>,
+    deployment: &Deployment,
+) -> Result<Option<SiteDeployment>, StepError> {
+    let key = deployment.id.as_str();
     Ok(cx
         .infrastructure
-        .site_deployment(&input.project, key)
+        .site_deployment(&cx.input.project, key)
         .await?)
 }
 
-fn output(deployed: &SiteDeployment) -> Value {
-    json!({ "cfDeploymentId": deployed.id, "url": deployed.url })
-}
-
-fn text(output: &Value, field: &str) -> Option<String> {
-    output[field].as_str().map(str::to_owned)
-}
-
-async fn change_of(
-    cx: &Context,
+async fn change_current(
+    cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
-    job: &Job,
     change: &DeploymentChange,
 ) -> Result<()> {
-    let input: DeployInput = read_input(job)?;
-    change_deployment(&as_asked_by(cx, job), uow, &input.deployment_id, change).await?;
+    let platform = cx.platform(uow).await?.ok_or_else(deployment::missing)?;
+    let found = deployment::of_job(&platform, uow, &cx.job.id).await?;
+    let found = found.ok_or_else(deployment::missing)?;
+    deployment::change(cx, &platform, uow, &found.id, change).await?;
     Ok(())
 }

@@ -2,36 +2,57 @@
 
 use serde_json::json;
 
+use crate::access::{AuditEvent, PlatformAccess, audited, unaudited, unowned};
 use crate::iam::PlatformSuspension;
-use crate::kernel::{Context, PlatformId, Reason, Result};
+use crate::kernel::{Context, Effect, Reason, Result};
 use crate::port::UnitOfWork;
-use crate::shared::{Happening, audited};
 
-/// Tells whether the platform is suspended.
-///
-/// # Errors
-/// When the store failed.
-pub async fn platform_is_suspended(
+/// Sets or lifts the flag of a platform as a part of something that has an audit entry of its own; it counts from the
+/// commit on. What an operator set is an operator's from then on. Tells whether anything changed.
+pub(in crate::use_case) async fn set_flag(
+    cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
+    suspended: bool,
+    reason: Option<&Reason>,
 ) -> Result<bool> {
-    let flag = uow.platform_suspensions().get(platform.as_str()).await?;
-    Ok(flag.is_some())
+    let now = uow.now().await?;
+    let by_operator = cx.caller.is_operator();
+    let flag = unowned::<PlatformSuspension>(uow).find(scope.id()).await?;
+    match (flag, suspended) {
+        (None, true) => {
+            let flag = PlatformSuspension {
+                platform_id: scope.id().clone(),
+                reason: reason.cloned(),
+                by_operator,
+                created_at: now,
+            };
+            unaudited::insert(uow, flag).await?;
+        }
+        (Some(flag), true) if by_operator && !flag.by_operator => {
+            let mut next = flag.edit();
+            next.by_operator = true;
+            unaudited::replace(uow, &flag, next).await?;
+            // Its callers are refused already.
+            return Ok(true);
+        }
+        (Some(flag), false) => unaudited::remove(uow, &flag).await?,
+        (Some(_), true) | (None, false) => return Ok(false),
+    }
+    let changed = Effect::PlatformAccessChanged(scope.id().clone());
+    uow.effects().add(changed);
+    Ok(true)
 }
 
-/// Sets or lifts the flag; it counts from the next request on. Setting what is set already changes nothing. The caller's
-/// right to do so is checked by whoever calls this: it is part of suspending a platform.
-///
-/// # Errors
-/// When the store failed.
-pub async fn set_platform_suspension(
+/// As [`set_flag`], by itself, with its entry.
+pub(in crate::use_case) async fn set(
     cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     suspended: bool,
-    reason: Option<Reason>,
+    reason: Option<&Reason>,
 ) -> Result<()> {
-    if !flag_platform(uow, platform, suspended, reason.clone()).await? {
+    if !set_flag(cx, scope, uow, suspended, reason).await? {
         return Ok(());
     }
     let action = if suspended {
@@ -39,40 +60,11 @@ pub async fn set_platform_suspension(
     } else {
         "platform_access.restored"
     };
-    let happening = Happening {
-        platform_id: Some(platform.clone()),
+    let event = AuditEvent {
+        platform_id: Some(scope.id().clone()),
         action,
-        entity_id: platform.to_string(),
-        after: Some(json!({ "suspended": suspended, "reason": reason })),
-        ..Happening::default()
+        entity_id: scope.id().to_string(),
+        details: Some(json!({ "suspended": suspended, "reason": reason })),
     };
-    audited(cx, uow, happening).await
-}
-
-/// As [`set_platform_suspension`], as a part of something that has an audit entry of its own. Tells whether the flag
-/// changed.
-///
-/// # Errors
-/// When the store failed.
-pub async fn flag_platform(
-    uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-    suspended: bool,
-    reason: Option<Reason>,
-) -> Result<bool> {
-    let now = uow.now().await?;
-    let flag = uow.platform_suspensions().get(platform.as_str()).await?;
-    match (flag, suspended) {
-        (None, true) => {
-            let flag = PlatformSuspension {
-                platform_id: platform.clone(),
-                reason,
-                created_at: now,
-            };
-            uow.platform_suspensions().insert(flag).await?;
-        }
-        (Some(flag), false) => uow.platform_suspensions().remove(&flag).await?,
-        (Some(_), true) | (None, false) => return Ok(false),
-    }
-    Ok(true)
+    audited::event(cx, uow, event).await
 }

@@ -1,10 +1,13 @@
 //! Taking jobs to work on.
 
-use super::carry::{By, carry_out, lane_of, refresh_lane};
-use crate::kernel::{Context, JobId, Result};
-use crate::port::{Stored, UnitOfWork};
+use super::kinds::Kinds;
+use super::lane::{MOST_HOLDS, lane_of, refresh_lane};
+use super::transition::{TransitionContext, apply_transition};
+use crate::access::unowned;
+use crate::kernel::{Context, JobId, Result, Stored};
+use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, HoldScope, JobHoldQuery, JobLane, JobLaneQuery, JobStatus, Kinds, Trigger, apply,
+    Actor, HoldScope, Job, JobHold, JobHoldQuery, JobLane, JobLaneQuery, JobStatus, Trigger, apply,
 };
 
 /// A job that a worker holds: every write it makes names both.
@@ -21,7 +24,7 @@ pub struct Claimed {
 ///
 /// # Errors
 /// When the store failed.
-pub async fn claim(
+pub(super) async fn claim(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
@@ -34,7 +37,7 @@ pub async fn claim(
         return Ok(Vec::new());
     }
     let query = JobLaneQuery::ReadyAt(now, names);
-    let lanes = uow.job_lanes().claim(&query, limit).await?;
+    let lanes = unowned::<JobLane>(uow).claim(&query, limit).await?;
     let mut claimed = Vec::with_capacity(lanes.len());
     for lane in lanes {
         if let Some(job) = claim_head(cx, uow, kinds, owner, &lane).await? {
@@ -46,7 +49,8 @@ pub async fn claim(
 
 /// The kinds that no hold on everything or on a kind keeps back.
 async fn claimable_kinds(uow: &mut dyn UnitOfWork, kinds: &Kinds) -> Result<Vec<String>> {
-    let holds = uow.job_holds().list(&JobHoldQuery::Wide, 1_000).await?;
+    let wide = JobHoldQuery::Wide;
+    let holds = unowned::<JobHold>(uow).list(&wide, MOST_HOLDS).await?;
     let mut names = kinds.names();
     for hold in &holds {
         match &hold.scope {
@@ -69,12 +73,11 @@ async fn claim_head(
     let Some(head) = &lane.head_job_id else {
         return Ok(None);
     };
-    let head = head.as_str().to_owned();
-    let Some(job) = uow.jobs().get(&head).await? else {
+    let Some(job) = unowned::<Job>(uow).find(head).await? else {
         return Ok(None);
     };
     let actor = Actor::worker(owner);
-    let by = By {
+    let by = TransitionContext {
         actor: &actor,
         kinds,
         holder_is_gone: false,
@@ -90,7 +93,7 @@ async fn claim_head(
         refresh_lane(uow, lane).await?;
         return Ok(None);
     };
-    let stored = carry_out(cx, uow, &job, moved, by).await?;
+    let stored = apply_transition(cx, uow, &job, moved, by).await?;
     Ok((stored.status == JobStatus::Running).then(|| Claimed {
         job_id: stored.id.clone(),
         fence: stored.fence,

@@ -10,20 +10,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::work::{self, Grip, Holder};
-use super::{Claimed, claim};
-use crate::kernel::{Context, Entropy, Error, Result, secret_token};
-use crate::port::{Blobs, Infrastructure, Mode, Store, StoreError, Stored, transact};
-use crate::provisioning::{
-    Job, JobError, JobStatus, JobStep, Kinds, Observation, Report, StepContext, StepError,
-    effect_key,
-};
+use super::claim::{Claimed, claim};
+use super::kind::StepPorts;
+use super::kinds::{Kinds, OpenJob};
+use super::report::{self, LeaseHolder, LeaseState};
+use super::step_error::{Observation, StepError};
+use super::timers::{self, TimerStats};
+use crate::access::unowned;
+use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_token};
+use crate::port::{Blobs, Infrastructure, Mode, Store, transact};
+use crate::provisioning::{Job, JobStatus, Report, effect_key};
 
 /// How often a write is tried when the store does not say whether it happened.
 const WRITE_TRIES: u32 = 3;
 
 /// One attempt of a step.
-pub type StepWork<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
+pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +46,7 @@ pub enum StepEnd {
 #[async_trait]
 pub trait Supervisor: Send + Sync {
     /// Runs the attempt, for at most this long and only while the job is ours.
-    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepWork<'_>) -> StepEnd;
+    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
 
     /// Tells whether the process is about to stop: no new step is begun then.
     fn is_stopping(&self) -> bool;
@@ -56,7 +58,7 @@ pub struct Unsupervised;
 
 #[async_trait]
 impl Supervisor for Unsupervised {
-    async fn attempt(&self, _job: &Claimed, _limit: Duration, work: StepWork<'_>) -> StepEnd {
+    async fn attempt(&self, _job: &Claimed, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
         StepEnd::Finished(work.await)
     }
 
@@ -88,7 +90,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker with an owner id of its own, drawn at random.
+    /// A worker with an owner id of its own, generated at random.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -131,25 +133,25 @@ impl Worker {
     /// When the store failed.
     pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
         transact(self.store.as_ref(), |uow, _| {
-            Box::pin(work::heartbeat(uow, &self.owner, held))
+            Box::pin(report::heartbeat(uow, &self.owner, held))
         })
         .await
     }
 
-    /// Does what time does to jobs, see [`super::sweep`].
+    /// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue.
     ///
     /// # Errors
-    /// When the store failed.
-    pub async fn sweep(&self) -> Result<super::Swept> {
-        super::sweep(&self.cx, self.store.as_ref(), &self.kinds).await
+    /// When the store failed; what was done before stays done.
+    pub async fn run_timers(&self) -> Result<TimerStats> {
+        timers::run_timers(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
-    /// Takes back all running jobs of a store that only this process uses, see [`super::recover`].
+    /// Takes back all running jobs of a store that only this process uses; answers how many.
     ///
     /// # Errors
     /// When the store failed.
     pub async fn recover(&self) -> Result<usize> {
-        super::recover(&self.cx, self.store.as_ref(), &self.kinds).await
+        timers::recover(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
     /// Takes one job, if there is one, and works on it until it leaves `RUNNING`.
@@ -183,16 +185,16 @@ impl Worker {
                 },
             };
             match grip {
-                Grip::Lost => return Ok(Outcome::LeaseLost),
-                Grip::Kept(next) if next.status == JobStatus::Running => job = *next,
-                Grip::Kept(next) => return Ok(Outcome::Left(next.status)),
+                LeaseState::Lost => return Ok(Outcome::LeaseLost),
+                LeaseState::Held(next) if next.status == JobStatus::Running => job = *next,
+                LeaseState::Held(next) => return Ok(Outcome::Left(next.status)),
             }
         }
     }
 
     async fn read(&self, claimed: &Claimed) -> Result<Option<Stored<Job>>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
-        let job = uow.jobs().get(claimed.job_id.as_str()).await?;
+        let job = unowned::<Job>(uow.as_mut()).find(&claimed.job_id).await?;
         Ok(job.filter(|job| job.status == JobStatus::Running && job.fence == claimed.fence))
     }
 
@@ -203,30 +205,41 @@ impl Worker {
         job: &Job,
         step: usize,
         supervisor: &dyn Supervisor,
-    ) -> Result<Option<Grip>> {
+    ) -> Result<Option<LeaseState>> {
         let name = &job.steps[step].name;
-        let Some(code) = self.kinds.get(&job.kind).and_then(|kind| kind.step(name)) else {
-            let error =
-                StepError::permanent("UNKNOWN_STEP", format!("{}: no step {name}", job.kind));
+        let kind = self.kinds.get(&job.kind);
+        let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
+            let missing = format!("{}: no step {name}", job.kind);
+            let error = StepError::permanent("UNKNOWN_STEP", missing);
             return self.fail(claimed, error).await.map(Some);
         };
-        let started = self.report(claimed, Report::Start(step)).await?;
-        let Grip::Kept(job) = started else {
-            return Ok(Some(Grip::Lost));
+        let LeaseState::Held(job) = self.report(claimed, Report::Start(step)).await? else {
+            return Ok(Some(LeaseState::Lost));
         };
-        let cx = StepContext {
-            effect_key: effect_key(&job.id, name),
-            job: &job,
+        let opened = match kind.open(&job) {
+            Ok(opened) => opened,
+            Err(error) => return self.fail(claimed, error.into()).await.map(Some),
+        };
+        let effect_key = effect_key(&job.id, name);
+        let ports = StepPorts {
+            effect_key: &effect_key,
             infrastructure: self.infrastructure.as_ref(),
             blobs: self.blobs.as_ref(),
             store: self.store.as_ref(),
         };
-        let attempt = Box::pin(perform(code, &cx));
-        let end = supervisor.attempt(claimed, code.timeout(), attempt).await;
+        let attempt = Box::pin(perform(opened.as_ref(), name, ports));
+        let limit = opened.timeout(name);
+        let end = supervisor.attempt(claimed, limit, attempt).await;
+        drop(opened);
         self.settle(claimed, step, end).await
     }
 
-    async fn settle(&self, claimed: &Claimed, step: usize, end: StepEnd) -> Result<Option<Grip>> {
+    async fn settle(
+        &self,
+        claimed: &Claimed,
+        step: usize,
+        end: StepEnd,
+    ) -> Result<Option<LeaseState>> {
         let error = match end {
             StepEnd::Finished(Ok(output)) => {
                 return self
@@ -235,21 +248,18 @@ impl Worker {
                     .map(Some);
             }
             StepEnd::Finished(Err(error)) => error,
-            StepEnd::TimedOut => StepError::OutcomeUnknown(JobError::new(
-                "STEP_TIMEOUT",
-                "the step took longer than allowed",
-            )),
-            StepEnd::Panicked => {
-                StepError::OutcomeUnknown(JobError::new("STEP_PANICKED", "the step broke down"))
+            StepEnd::TimedOut => {
+                StepError::unknown("STEP_TIMEOUT", "the step took longer than allowed")
             }
-            StepEnd::LeaseLost => return Ok(Some(Grip::Lost)),
+            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step broke down"),
+            StepEnd::LeaseLost => return Ok(Some(LeaseState::Lost)),
             StepEnd::Stopping => return Ok(None),
         };
         self.fail(claimed, error).await.map(Some)
     }
 
     /// Ends a step or the job. A refusal of the domain is a failure of the step.
-    async fn end(&self, claimed: &Claimed, report: Report) -> Result<Grip> {
+    async fn end(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
         match self.report(claimed, report).await {
             Err(Error::Store(error)) => Err(error.into()),
             Err(refusal) => self.fail(claimed, refusal.into()).await,
@@ -257,25 +267,29 @@ impl Worker {
         }
     }
 
-    async fn fail(&self, claimed: &Claimed, error: StepError) -> Result<Grip> {
-        match work::report_of(error) {
+    async fn fail(&self, claimed: &Claimed, error: StepError) -> Result<LeaseState> {
+        match report::report_of(error) {
             Some(report) => self.report(claimed, report).await,
-            None => Ok(Grip::Lost),
+            None => Ok(LeaseState::Lost),
         }
     }
 
     async fn hand_back(&self, claimed: &Claimed) -> Result<Outcome> {
         let released = self.report(claimed, Report::Release).await?;
         Ok(match released {
-            Grip::Kept(job) => Outcome::Left(job.status),
-            Grip::Lost => Outcome::LeaseLost,
+            LeaseState::Held(job) => Outcome::Left(job.status),
+            LeaseState::Lost => Outcome::LeaseLost,
         })
     }
 
-    /// One write of a holder. When the store does not say whether it happened, it is repeated: the fence makes the
-    /// second one find the first.
-    async fn report(&self, claimed: &Claimed, report: Report) -> Result<Grip> {
-        let holder = Holder {
+    /// One write of the holder of a job, with all that follows from it. When the store does not say whether it happened,
+    /// it is repeated: the fence makes the second one find the first. So is one that met conflicts alone, for a job that
+    /// is let go costs an attempt.
+    ///
+    /// # Errors
+    /// When the report is about another step than the current one, the domain refused an output, or the store failed.
+    pub async fn report(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
+        let holder = LeaseHolder {
             owner: &self.owner,
             kinds: &self.kinds,
             claimed,
@@ -285,26 +299,27 @@ impl Worker {
         loop {
             tries += 1;
             let outcome = transact(self.store.as_ref(), |uow, _| {
-                Box::pin(work::report(&self.cx, uow, holder, report.clone()))
+                Box::pin(report::report(&self.cx, uow, holder, report.clone()))
             })
             .await;
             match outcome {
-                Err(Error::Store(StoreError::Unavailable(_) | StoreError::Backend(_)))
-                    if tries < WRITE_TRIES => {}
+                Err(Error::Store(
+                    StoreError::Unavailable(_)
+                    | StoreError::Retry(_)
+                    | StoreError::CommitUnknown(_)
+                    | StoreError::Backend(_),
+                )) if tries < WRITE_TRIES => {}
                 outcome => return outcome,
             }
         }
     }
 }
 
-/// Looks first; makes the effect only when it has not happened and the job is still ours.
-async fn perform(step: &dyn JobStep, cx: &StepContext<'_>) -> Result<Value, StepError> {
-    match step.observe(cx).await? {
+/// Looks first; makes the effect only when it has not happened. Whether the job is still ours is asked between the two.
+async fn perform(job: &dyn OpenJob, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
+    match job.observe(step, ports).await? {
         Observation::Present(output) => Ok(output),
         Observation::Conflict(what) => Err(StepError::permanent("NAME_TAKEN", what)),
-        Observation::Absent => {
-            cx.guard().await?;
-            step.apply(cx).await
-        }
+        Observation::Absent => job.apply(step, ports).await,
     }
 }

@@ -1,124 +1,100 @@
 //! Queueing a job, in the unit of work of what causes it.
 
-use serde_json::Value;
-
-use super::carry::{lane_of, refresh_lane};
-use crate::kernel::{
-    Context, EntityId, Environment, Error, JobEventId, JobId, PlatformId, Result, Timestamp,
-};
-use crate::port::{StoreError, Stored, UnitOfWork};
+use super::kind::{JobInput, JobKind, to_json};
+use super::lane::{lane_of, refresh_lane};
+use crate::access::{Covers, unaudited, unowned};
+use crate::kernel::{Context, Error, JobEventId, JobId, Result, StoreError, Stored, Timestamp};
+use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, DEADLINE, Job, JobEvent, JobQuery, JobStatus, LaneKey, MAX_ATTEMPTS, Step,
+    Actor, DEADLINE, Job, JobEvent, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
 };
 
-/// A job to be queued.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewJob {
-    /// What it does; names a [`crate::provisioning::JobKind`].
-    pub kind: &'static str,
-    /// The version of the kind's list of steps.
-    pub definition_version: i64,
-    /// Names of its steps, in order, each once.
-    pub steps: Vec<String>,
-    /// The platform it works for.
-    pub platform_id: Option<PlatformId>,
-    /// The entity it works for.
-    pub entity_id: Option<EntityId>,
-    /// The environment it works in.
-    pub environment: Option<Environment>,
-    /// What it is asked to do; no secrets.
-    pub input: Value,
-    /// The lane it runs in.
-    pub lane: LaneKey,
-    /// Whether it goes before everything queued in its lane.
-    pub front: bool,
-    /// What makes a second creation the same job, if anything does.
-    pub idempotency_key: Option<String>,
-    /// The job that queues it, if one does.
-    pub parent_job_id: Option<JobId>,
-}
-
-impl NewJob {
-    /// A job for a platform, at the tail of the platform's lane.
-    #[must_use]
-    pub fn for_platform(kind: &'static str, platform: PlatformId, steps: &[&str]) -> Self {
-        Self {
-            kind,
-            definition_version: 1,
-            steps: steps.iter().map(|s| (*s).to_owned()).collect(),
-            lane: LaneKey::platform(&platform),
-            platform_id: Some(platform),
-            entity_id: None,
-            environment: None,
-            input: Value::Object(serde_json::Map::new()),
-            front: false,
-            idempotency_key: None,
-            parent_job_id: None,
-        }
-    }
-}
-
-/// Queues a job. The caller of the use case behind it has been asked for permission; nothing is checked here. A job
-/// with a known idempotency key is answered as it stands, and nothing is queued.
-///
-/// Wake the workers after the commit.
+/// Queues a job of a kind. Lane, order, steps and version are the kind's; a job with a known idempotency key is answered
+/// as it stands, and nothing is queued.
 ///
 /// # Errors
-/// When two steps have one name, or the store failed.
-pub async fn enqueue(cx: &Context, uow: &mut dyn UnitOfWork, new: NewJob) -> Result<Stored<Job>> {
-    if let Some(key) = &new.idempotency_key {
-        let query = JobQuery::IdempotencyKey(key.clone());
-        if let Some(job) = uow.jobs().first(&query).await? {
+/// When the input is of another platform than the scope, or the store failed.
+pub async fn enqueue<K: JobKind>(
+    cx: &Context,
+    scope: &impl Covers<<K::Input as JobInput>::Owner>,
+    uow: &mut dyn UnitOfWork,
+    input: &K::Input,
+) -> Result<Stored<Job>> {
+    enqueue_child::<K>(cx, scope, uow, input, None).await
+}
+
+/// As [`enqueue`], for a job that queues another one.
+///
+/// # Errors
+/// As [`enqueue`].
+pub async fn enqueue_child<K: JobKind>(
+    cx: &Context,
+    scope: &impl Covers<<K::Input as JobInput>::Owner>,
+    uow: &mut dyn UnitOfWork,
+    input: &K::Input,
+    parent: Option<&JobId>,
+) -> Result<Stored<Job>> {
+    if let Some(covered) = scope.covered_platform()
+        && input.platform_id() != Some(covered)
+    {
+        let what = format!(
+            "a job {} of another platform was about to be queued",
+            K::NAME
+        );
+        return Err(Error::Internal(what));
+    }
+    if let Some(key) = input.idempotency_key() {
+        let query = JobQuery::IdempotencyKey(key);
+        if let Some(job) = unowned::<Job>(uow).first(&query).await? {
             return Ok(job);
         }
     }
-    if has_duplicates(&new.steps) {
-        return Err(Error::Internal(format!(
-            "{}: a step name occurs twice",
-            new.kind
-        )));
-    }
     let now = uow.now().await?;
-    let mut lane = lane_of(uow, &new.lane).await?;
-    let place = if new.front {
-        lane.first_place()
-    } else {
-        lane.next_place()
+    let mut lane = lane_of(uow, &input.lane()).await?;
+    let position = match K::PLACE {
+        LanePlace::Front => lane.front_position(),
+        LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
     };
-    let job = queued(cx, new, place, now);
+    let mut job = queued::<K>(cx, input, position, now)?;
+    job.parent_job_id = parent.cloned();
     let created = creation_of(cx, &job);
-    let stored = match uow.jobs().insert(job).await {
+    let stored = match unaudited::insert(uow, job).await {
         // The same creation was faster: run again, its job is the answer.
-        Err(StoreError::Conflict {
+        Err(Error::Store(StoreError::Conflict {
             index: "idempotency_key",
             ..
-        }) => return Err(StoreError::Retry("the job was queued elsewhere".into()).into()),
+        })) => return Err(StoreError::retry("the job was queued elsewhere").into()),
         outcome => outcome?,
     };
-    uow.job_events().insert(created).await?;
+    unaudited::insert(uow, created).await?;
     refresh_lane(uow, lane).await?;
     Ok(stored)
 }
 
-/// The job as it stands right after its creation, at this place of its lane.
-fn queued(cx: &Context, new: NewJob, place: i64, now: Timestamp) -> Job {
-    Job {
+/// The job as it stands right after its creation, at this position of its lane.
+fn queued<K: JobKind>(
+    cx: &Context,
+    input: &K::Input,
+    position: i64,
+    now: Timestamp,
+) -> Result<Job> {
+    Ok(Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
-        kind: new.kind.to_owned(),
-        definition_version: new.definition_version,
-        platform_id: new.platform_id,
-        entity_id: new.entity_id,
-        environment: new.environment,
-        lane: new.lane,
-        lane_position: place,
+        kind: K::NAME.to_owned(),
+        definition_version: K::VERSION,
+        platform_id: input.platform_id().cloned(),
+        entity_id: input.entity_id().cloned(),
+        environment: input.environment(),
+        lane: input.lane(),
+        lane_position: position,
         priority: 0,
         status: JobStatus::Queued,
         reason: None,
         failure_kind: None,
         error: None,
-        input: new.input,
+        input: to_json(input)?,
         output: None,
-        steps: new.steps.into_iter().map(Step::new).collect(),
+        steps: K::steps().names().into_iter().map(Step::new).collect(),
         attempts: 0,
         max_attempts: MAX_ATTEMPTS,
         lost_leases: 0,
@@ -128,8 +104,8 @@ fn queued(cx: &Context, new: NewJob, place: i64, now: Timestamp) -> Job {
         forced: false,
         replay_count: 0,
         dlq_entry_id: None,
-        parent_job_id: new.parent_job_id,
-        idempotency_key: new.idempotency_key,
+        parent_job_id: None,
+        idempotency_key: input.idempotency_key(),
         request_id: cx.request.request_id.clone(),
         trace_id: cx.request.trace_id.clone(),
         created_by: Actor::caller(cx),
@@ -139,7 +115,7 @@ fn queued(cx: &Context, new: NewJob, place: i64, now: Timestamp) -> Job {
         started_at: None,
         finished_at: None,
         updated_at: now,
-    }
+    })
 }
 
 /// The first entry of its history.
@@ -158,11 +134,4 @@ fn creation_of(cx: &Context, job: &Job) -> JobEvent {
         reason: None,
         request_id: Some(job.request_id.clone()).filter(|id| !id.is_empty()),
     }
-}
-
-fn has_duplicates(names: &[String]) -> bool {
-    names
-        .iter()
-        .enumerate()
-        .any(|(i, name)| names[..i].contains(name))
 }

@@ -1,23 +1,34 @@
-//! Provisioning: queueing, claiming and moving jobs, holds, and the operators' grip on them.
+//! Provisioning: queueing, claiming and moving jobs, holds, and what operators do to jobs.
 //!
-//! Every change of a job goes through one function, `carry::carry_out`: it asks the state machine, and writes the job,
-//! its lease, its lane, its history and its dead letter in the caller's unit of work.
+//! A kind of job is declared with [`JobKind`]; [`enqueue`] queues one, [`Worker`] works on it. Every change of a job goes
+//! through one function, which asks the state machine and writes the job, its lease, its lane, its history and its dead
+//! letter in the caller's unit of work.
 
-mod carry;
 mod claim;
 mod engine;
 mod enqueue;
-mod holds;
-mod jobs;
+mod hold;
+mod job;
+mod kind;
+mod kinds;
+mod lane;
 mod operate;
-mod sweep;
-mod work;
+mod report;
+mod step_error;
+mod timers;
+mod transition;
 
-pub use claim::{Claimed, claim};
-pub use engine::{Outcome, StepEnd, StepWork, Supervisor, Unsupervised, Worker};
-pub use enqueue::{NewJob, enqueue};
-pub use holds::{hold, hold_reason, release_hold};
-pub use jobs::{JobFilter, events, get, lease_of, list};
+pub use claim::Claimed;
+pub use engine::{Outcome, StepEnd, StepFuture, Supervisor, Unsupervised, Worker};
+pub use enqueue::{enqueue, enqueue_child};
+pub(super) use hold::follow_suspension;
+pub use hold::{hold, release_hold};
+pub use job::{JobFilter, JobListScope, JobView, LeaseView, authorize_list, events, get, list};
+pub(super) use job::{belongs_to, child_of, find, of_kind};
+pub use kind::{JobContext, JobInput, JobKind, JobStep, StepContext, StepPorts, Steps};
+pub use kinds::{KindError, Kinds};
+pub(super) use operate::cancel_unfinished;
 pub use operate::{cancel, force_complete, replay, retry};
-pub use sweep::{Swept, recover, signal, sweep};
-pub use work::{Grip, Holder, heartbeat, report};
+pub use report::LeaseState;
+pub use step_error::{Observation, StepError};
+pub use timers::{TimerStats, signal};

@@ -1,31 +1,39 @@
 //! The operators' grip on jobs: retry, cancel, force-complete, replay. They commit at once, whatever a worker is doing;
 //! the worker finds out at its next write or heartbeat.
 
-use super::carry::{By, carry_out};
-use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result};
-use crate::port::{Record, Stored, UnitOfWork};
-use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobStatus, Kinds, Trigger, apply};
-use crate::shared::{Happening, audited};
+use serde_json::json;
+
+use super::kinds::Kinds;
+use super::transition::{TransitionContext, apply_transition};
+use crate::access::{AuditEvent, Covers, OperatorScope, PlatformAccess, audited, unowned};
+use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
+use crate::port::UnitOfWork;
+use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger, apply};
+
+/// How many jobs are read at once.
+const BATCH: u32 = 100;
 
 /// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed; `FORBIDDEN` for anybody but operators.
+/// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed.
 pub async fn retry(
     cx: &Context,
+    scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     job: &JobId,
 ) -> Result<Stored<Job>> {
-    operate(cx, uow, kinds, job, Trigger::Retry, "job.retried").await
+    operate(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
 }
 
 /// Stops a job.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has ended; `FORBIDDEN` for anybody but operators.
+/// `NOT_FOUND`; `INVALID_STATE` when it has ended.
 pub async fn cancel(
     cx: &Context,
+    scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     job: &JobId,
@@ -36,6 +44,7 @@ pub async fn cancel(
         .to_owned();
     operate(
         cx,
+        scope,
         uow,
         kinds,
         job,
@@ -48,33 +57,31 @@ pub async fn cancel(
 /// Declares a job done, with the outputs it has.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has completed; `FORBIDDEN` for anybody but operators.
+/// `NOT_FOUND`; `INVALID_STATE` when it has completed.
 pub async fn force_complete(
     cx: &Context,
+    scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     job: &JobId,
 ) -> Result<Stored<Job>> {
     let trigger = Trigger::ForceComplete;
-    operate(cx, uow, kinds, job, trigger, "job.force_completed").await
+    operate(cx, scope, uow, kinds, job, trigger, "job.force_completed").await
 }
 
 /// Queues the job of a dead letter again; the same job, with one more replay on its record.
 ///
 /// # Errors
-/// `NOT_FOUND`; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped; `FORBIDDEN` for
-/// anybody but operators.
+/// `NOT_FOUND`; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped.
 pub async fn replay(
     cx: &Context,
+    scope: &OperatorScope,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     entry: &DlqEntryId,
 ) -> Result<Stored<Job>> {
-    cx.caller.operator()?;
-    let entry = uow.dlq_entries().get(entry.as_str()).await?;
-    let entry = entry.ok_or(Error::NotFound(DlqEntry::KIND))?;
-    let job = uow.jobs().get(entry.job_id.as_str()).await?;
-    let job = job.ok_or(Error::NotFound(Job::KIND))?;
+    let entry = unowned::<DlqEntry>(uow).get(entry).await?;
+    let job = unowned::<Job>(uow).get(&entry.job_id).await?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
         return Err(Error::Refused {
             code: Code::DlqEntryNotReplayable,
@@ -83,36 +90,82 @@ pub async fn replay(
         });
     }
     let id = job.id.clone();
-    operate(cx, uow, kinds, &id, Trigger::Replay, "job.replayed").await
+    operate(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
 }
 
 async fn operate(
     cx: &Context,
+    scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     job: &JobId,
     trigger: Trigger,
     action: &'static str,
 ) -> Result<Stored<Job>> {
-    cx.caller.operator()?;
+    let _ = scope;
+    let job = unowned::<Job>(uow).get(job).await?;
+    cx.check_if_match(&job)?;
+    let after = move_job(cx, uow, kinds, &job, &trigger).await?;
+    record(cx, uow, &job, &after, action).await?;
+    Ok(after)
+}
+
+/// Cancels every job of a platform that has not ended, in the name of the caller.
+pub(in crate::use_case) async fn cancel_unfinished(
+    cx: &Context,
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    reason: &str,
+) -> Result<()> {
+    let unfinished = JobQuery::Unfinished(scope.id().clone());
+    let trigger = Trigger::Cancel {
+        reason: reason.to_owned(),
+    };
+    loop {
+        let batch = unowned::<Job>(uow).list(&unfinished, BATCH).await?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for job in batch {
+            let after = move_job(cx, uow, kinds, &job, &trigger).await?;
+            record(cx, uow, &job, &after, "job.cancelled").await?;
+        }
+    }
+}
+
+/// Makes one move of a job in the name of the caller.
+pub(super) async fn move_job(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    job: &Stored<Job>,
+    trigger: &Trigger,
+) -> Result<Stored<Job>> {
     let now = uow.now().await?;
-    let job = uow.jobs().get(job.as_str()).await?;
-    let job = job.ok_or(Error::NotFound(Job::KIND))?;
-    let moved = apply(&job, &trigger, now, cx.entropy.as_ref())?;
+    let moved = apply(job, trigger, now, cx.entropy.as_ref())?;
     let actor = Actor::caller(cx);
-    let by = By {
+    let by = TransitionContext {
         actor: &actor,
         kinds,
         holder_is_gone: false,
     };
-    let after = carry_out(cx, uow, &job, moved, by).await?;
-    let what = Happening {
+    apply_transition(cx, uow, job, moved, by).await
+}
+
+/// The audit entry of what somebody did to a job. Its history has the details.
+pub(super) async fn record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    before: &Job,
+    after: &Job,
+    action: &'static str,
+) -> Result<()> {
+    let event = AuditEvent {
         platform_id: after.platform_id.clone(),
         action,
-        entity_id: after.id.as_str().to_owned(),
-        before: Some(serde_json::json!({ "status": job.status })),
-        after: Some(serde_json::json!({ "status": after.status, "reason": after.reason })),
+        entity_id: after.id.to_string(),
+        details: Some(json!({ "from": before.status, "to": after.status, "reason": after.reason })),
     };
-    audited(cx, uow, what).await?;
-    Ok(after)
+    audited::event(cx, uow, event).await
 }

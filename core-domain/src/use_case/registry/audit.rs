@@ -1,45 +1,70 @@
-//! Reading the audit.
+//! Reading the audit. Reads are recorded in a stream of their own, so that no total moves under its reader.
 
-use super::access::reach;
-use crate::kernel::{Context, Error, Page, PageRequest, Permission, PlatformId, Result};
-use crate::port::{Record, Stored, UnitOfWork};
+use serde_json::json;
+
+use crate::access::{AuditEvent, PlatformScope, SignedInScope, audited, authorize, unowned};
+use crate::kernel::{Context, Error, ListQuery, Page, PlatformId, Record, Result, Stored, grant};
+use crate::port::UnitOfWork;
 use crate::registry::Platform;
-use crate::shared::{AuditEntry, AuditQuery};
+use crate::shared::{AuditEntry, AuditFilter, AuditQuery, PlatformAuditFilter};
 
-/// The audit of a platform, newest first; the query's platform is this one.
+/// The audit of a platform, newest first.
 ///
 /// # Errors
-/// As [`reach`] with `audit:read`; `INVALID_CURSOR`.
-pub async fn list_platform_audit(
+/// `INVALID_CURSOR`.
+pub async fn list_of_platform(
     cx: &Context,
+    scope: &PlatformScope<grant::AuditRead>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-    mut query: AuditQuery,
-    page: &PageRequest,
+    query: &ListQuery<PlatformAuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
-    reach(cx, uow, Permission::AuditRead, platform).await?;
-    query.platform_id = Some(platform.clone());
-    Ok(uow.audit_entries().page(&query, page).await?)
+    let mut entries: AuditQuery = query.filter.clone().into();
+    entries.platform_id = Some(scope.id().clone());
+    let page = unowned::<AuditEntry>(uow)
+        .page(&entries, &query.page())
+        .await?;
+    record_read(cx, uow, Some(scope.id()), page.items.len()).await?;
+    Ok(page)
 }
 
 /// The audit across platforms, newest first. Whoever is no operator sees the platform they act for alone. What happened
 /// to a platform is kept when the platform is gone.
 ///
 /// # Errors
-/// `UNAUTHORIZED`; `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `INVALID_CURSOR`.
-pub async fn list_audit(
+/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`;
+/// `INVALID_CURSOR`.
+pub async fn list(
     cx: &Context,
+    _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
-    mut query: AuditQuery,
-    page: &PageRequest,
+    query: &ListQuery<AuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
-    cx.caller.signed_in()?;
+    let mut entries: AuditQuery = query.filter.clone().into();
     if !cx.caller.is_operator() {
         let own = cx.caller.platform_id().cloned();
-        let wanted = query.platform_id.take().or(own);
+        let wanted = entries.platform_id.take().or(own);
         let wanted = wanted.ok_or(Error::NotFound(Platform::KIND))?;
-        reach(cx, uow, Permission::AuditRead, &wanted).await?;
-        query.platform_id = Some(wanted);
+        authorize::<grant::AuditRead>(cx, uow, &wanted).await?;
+        entries.platform_id = Some(wanted);
     }
-    Ok(uow.audit_entries().page(&query, page).await?)
+    let page = unowned::<AuditEntry>(uow)
+        .page(&entries, &query.page())
+        .await?;
+    record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
+    Ok(page)
+}
+
+async fn record_read(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: Option<&PlatformId>,
+    entries: usize,
+) -> Result<()> {
+    let event = AuditEvent {
+        platform_id: platform.cloned(),
+        action: "audit.read",
+        entity_id: platform.map_or_else(|| "all".to_owned(), ToString::to_string),
+        details: Some(json!({ "entries": entries })),
+    };
+    audited::read(cx, uow, event).await
 }

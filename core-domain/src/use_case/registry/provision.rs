@@ -1,75 +1,99 @@
-//! Queueing the jobs that make and remove a platform's infrastructure.
+//! Queueing the jobs that create and remove a platform's infrastructure.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
-use super::access::{reach, reach_living};
-use super::entities::{default_tenant, living_entity};
-use super::jobs::{DEPROVISION_STEPS, Target, deprovision, platform_kind};
-use crate::kernel::{Context, Email, EntityId, Environment, Error, Permission, PlatformId, Result};
-use crate::port::{Stored, UnitOfWork};
-use crate::provisioning::Job;
-use crate::registry::{Platform, Refusal};
-use crate::shared::{Happening, audited};
-use crate::use_case::provisioning::{NewJob, enqueue};
+use super::entity;
+use super::jobs::{Deprovision, ProvisionPlatform, Removal, Target};
+use crate::access::{
+    AuditEvent, PlatformAccess, PlatformScope, SystemScope, audited, authorize_operator,
+};
+use crate::kernel::{
+    Context, Email, EntityId, Environment, Error, Line, PlatformId, Result, Stored, grant,
+};
+use crate::port::UnitOfWork;
+use crate::provisioning::{DEPROVISION, Job, JobStatus};
+use crate::registry::PlatformRefusal;
+use crate::use_case::provisioning::{self, Kinds, enqueue};
+
+/// Asks for a platform's infrastructure in an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProvisionCommand {
+    /// The platform.
+    pub platform_id: PlatformId,
+    /// The plan it is for.
+    pub plan_tier: Line<1, 100>,
+    /// Where bills go.
+    pub billing_email: Email,
+    /// The entity the resources shall belong to; the platform's own tenant when not said.
+    pub default_entity_id: Option<EntityId>,
+    /// Where it all runs.
+    #[serde(default = "Environment::prod")]
+    pub environment: Environment,
+}
+
+/// Asks for the removal of a platform's infrastructure in an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeprovisionCommand {
+    /// The platform.
+    pub platform_id: PlatformId,
+    /// Where.
+    #[serde(default = "Environment::prod")]
+    pub environment: Environment,
+}
 
 /// What a platform shall be given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provision {
-    /// The plan it is for; kept with the job.
-    pub plan_tier: String,
-    /// Where bills go; kept with the job.
-    pub billing_email: Option<Email>,
-    /// The entity the resources belong to; the platform's own tenant when not said.
-    pub entity_id: Option<EntityId>,
-    /// Where it all runs.
-    pub environment: Environment,
+pub(super) struct Provision {
+    pub(super) plan_tier: String,
+    pub(super) billing_email: Option<Email>,
+    pub(super) entity_id: Option<EntityId>,
+    pub(super) environment: Environment,
 }
 
 /// Queues the job that gives a platform its infrastructure in an environment. What is there already is left as it is.
 ///
 /// # Errors
-/// As [`reach_living`] with `job:create`; `NOT_FOUND` for an unknown entity.
-pub async fn provision_platform(
+/// `NOT_FOUND` for an unknown entity; `INVALID_STATE` for one that is suspended.
+pub async fn provision(
     cx: &Context,
+    scope: &PlatformScope<grant::JobCreate>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-    wanted: Provision,
+    command: ProvisionCommand,
 ) -> Result<Stored<Job>> {
-    let platform = reach_living(cx, uow, Permission::JobCreate, platform).await?;
-    queue_provision(cx, uow, &platform, wanted).await
+    let wanted = Provision {
+        plan_tier: command.plan_tier.to_string(),
+        billing_email: Some(command.billing_email),
+        entity_id: command.default_entity_id,
+        environment: command.environment,
+    };
+    queue_provision(cx, scope, uow, wanted).await
 }
 
-/// As [`provision_platform`], without asking for permission.
 pub(super) async fn queue_provision(
     cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &Platform,
     wanted: Provision,
 ) -> Result<Stored<Job>> {
     let entity = match &wanted.entity_id {
-        Some(id) => living_entity(uow, &platform.id, id).await?,
-        None => default_tenant(cx, uow, platform).await?,
+        Some(id) => entity::not_deleted(scope, uow, id).await?,
+        None => entity::default_tenant(cx, scope, uow).await?,
     };
+    entity::ensure_not_suspended(scope, uow, &entity).await?;
     let target = Target {
-        platform_id: platform.id.clone(),
-        slug: platform.slug.clone(),
+        platform_id: scope.id().clone(),
+        slug: scope.platform().slug.clone(),
         entity_id: Some(entity.id.clone()),
         environment: wanted.environment,
         plan_tier: wanted.plan_tier,
         billing_email: wanted.billing_email,
     };
-    let job = NewJob {
-        entity_id: Some(entity.id.clone()),
-        environment: Some(wanted.environment),
-        input: target.to_input(),
-        ..NewJob::for_platform(
-            platform_kind::NAME,
-            platform.id.clone(),
-            &platform_kind::STEPS,
-        )
-    };
-    let job = enqueue(cx, uow, job).await?;
-    queued(cx, uow, platform, &job, "platform.provision_queued").await?;
+    let job = enqueue::<ProvisionPlatform>(cx, scope, uow, &target).await?;
+    queued(cx, scope, uow, &job, "platform.provision_queued").await?;
     Ok(job)
 }
 
@@ -77,56 +101,76 @@ pub(super) async fn queue_provision(
 /// platform. The platform itself stays.
 ///
 /// # Errors
-/// As [`reach`] with `platform:manage`; `INVALID_STATE` when the platform is being removed for good already.
-pub async fn deprovision_platform(
+/// `INVALID_STATE` when the platform is being removed for good already.
+pub async fn deprovision(
     cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     environment: Environment,
 ) -> Result<Stored<Job>> {
-    let platform = reach(cx, uow, Permission::PlatformManage, platform).await?;
-    if platform.purging {
-        return Err(Error::from(Refusal::Purging));
+    if scope.platform().purging {
+        return Err(Error::from(PlatformRefusal::Purging));
     }
-    queue_deprovision(cx, uow, &platform, Some(environment)).await
+    queue_deprovision(cx, scope, uow, Some(environment)).await
 }
 
-/// As [`deprovision_platform`], without asking for permission; in all environments when none is named.
+/// As [`deprovision`]; in all environments when none is named.
 pub(super) async fn queue_deprovision(
     cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &Platform,
     environment: Option<Environment>,
 ) -> Result<Stored<Job>> {
-    let removal = deprovision::Removal {
-        platform_id: platform.id.clone(),
-        slug: platform.slug.clone(),
+    let removal = Removal {
+        platform_id: scope.id().clone(),
+        slug: scope.platform().slug.clone(),
         environment,
     };
-    let job = NewJob {
-        environment,
-        input: removal.to_input(),
-        front: true,
-        ..NewJob::for_platform(deprovision::NAME, platform.id.clone(), &DEPROVISION_STEPS)
-    };
-    let job = enqueue(cx, uow, job).await?;
-    queued(cx, uow, platform, &job, "platform.deprovision_queued").await?;
+    let job = enqueue::<Deprovision>(cx, scope, uow, &removal).await?;
+    queued(cx, scope, uow, &job, "platform.deprovision_queued").await?;
     Ok(job)
+}
+
+/// Lets the removal of a platform for good go on after it failed, or begin anew when an operator had declared it done.
+///
+/// # Errors
+/// `FORBIDDEN` for anybody but operators; `INVALID_STATE` while it is under way.
+pub(super) async fn resume_removal(
+    cx: &Context,
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+) -> Result<()> {
+    let operator = authorize_operator(cx)?;
+    let system = SystemScope::new();
+    let jobs = provisioning::of_kind(system, uow, scope.id(), DEPROVISION).await?;
+    let of_everything = jobs.into_iter().find(|job| job.environment.is_none());
+    match of_everything {
+        Some(job) if job.status == JobStatus::Failed => {
+            provisioning::retry(cx, &operator, uow, kinds, &job.id).await?;
+        }
+        Some(job) if job.status != JobStatus::Completed => {
+            return Err(Error::from(PlatformRefusal::Purging));
+        }
+        _ => {
+            queue_deprovision(cx, scope, uow, None).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn queued(
     cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &Platform,
     job: &Job,
     action: &'static str,
 ) -> Result<()> {
-    let happening = Happening {
-        platform_id: Some(platform.id.clone()),
+    let event = AuditEvent {
+        platform_id: Some(scope.id().clone()),
         action,
-        entity_id: platform.id.to_string(),
-        after: Some(json!({ "jobId": job.id, "environment": job.environment })),
-        ..Happening::default()
+        entity_id: scope.id().to_string(),
+        details: Some(json!({ "jobId": job.id, "environment": job.environment })),
     };
-    audited(cx, uow, happening).await
+    audited::event(cx, uow, event).await
 }

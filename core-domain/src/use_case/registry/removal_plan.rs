@@ -1,19 +1,18 @@
 //! What a deletion would remove, without removing it. Whoever may not delete may not ask either; that it was asked is in
 //! the audit.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::access::{reach, reach_living};
-use super::entities::{descendants_of, living_entity};
-use super::entity_delete::refuse_if_lived_in;
-use super::resources::living_resource;
-use crate::kernel::{Context, EntityId, Permission, PlatformId, ResourceId, Result};
+use super::{entity, resource};
+use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited, authorize_operator};
+use crate::kernel::{Context, EntityId, ResourceId, Result, grant};
 use crate::port::UnitOfWork;
-use crate::registry::{EntityQuery, PlatformEvent, ResourceQuery};
-use crate::shared::{Happening, audited};
+use crate::registry::{Entity, EntityFilter, EntityQuery, PlatformEvent, Resource, ResourceQuery};
 
 /// What would go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RemovalPlan {
     /// How many entities.
     pub entities: u64,
@@ -25,107 +24,99 @@ pub struct RemovalPlan {
 /// belongs to it.
 ///
 /// # Errors
-/// As [`super::move_platform`] with this event.
-pub async fn plan_platform_removal(
+/// As the deletion.
+pub async fn of_platform(
     cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     event: PlatformEvent,
 ) -> Result<RemovalPlan> {
-    let seen = reach(cx, uow, Permission::PlatformManage, platform).await?;
+    cx.check_if_match(scope.platform())?;
     let now = uow.now().await?;
-    seen.after(event, None, now)?;
+    scope.platform().edit().after(event, None, now)?;
     let mut plan = RemovalPlan::default();
     if event == PlatformEvent::HardDelete {
-        let entities = EntityQuery::OfPlatform {
-            platform_id: platform.clone(),
-            entity_type: None,
-            deleted: false,
-        };
-        let resources = ResourceQuery::OfPlatform {
-            platform_id: platform.clone(),
-            deleted: false,
-        };
-        plan.entities = uow.entities().count(&entities).await?;
-        plan.resources = uow.resources().count(&resources).await?;
+        let entities = EntityQuery::Listed(EntityFilter::default());
+        plan.entities = scope.records::<Entity>(uow).count(&entities).await?;
+        let resources = ResourceQuery::All { deleted: false };
+        plan.resources = scope.records::<Resource>(uow).count(&resources).await?;
     }
     let action = "platform.deletion_planned";
-    planned(cx, uow, platform, action, platform.as_str(), plan).await
+    planned(cx, scope, uow, action, scope.id().as_str(), plan).await
 }
 
-/// What [`super::delete_entity`] would remove.
+/// What a deletion of an entity would remove.
 ///
 /// # Errors
-/// As [`super::delete_entity`].
-pub async fn plan_entity_removal(
+/// As the deletion.
+pub async fn of_entity(
     cx: &Context,
+    scope: &PlatformScope<grant::EntityWrite>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     entity: &EntityId,
     cascade: bool,
 ) -> Result<RemovalPlan> {
-    reach_living(cx, uow, Permission::EntityWrite, platform).await?;
-    let seen = living_entity(uow, platform, entity).await?;
-    let mut doomed = vec![entity.clone()];
+    let seen = entity::not_deleted(scope, uow, entity).await?;
+    cx.check_if_match(&seen)?;
+    let mut to_delete = vec![entity.clone()];
     if cascade {
-        cx.caller.operator()?;
-        let below = descendants_of(uow, entity).await?;
-        doomed.extend(below.iter().map(|entity| entity.id.clone()));
+        authorize_operator(cx)?;
+        let below = entity::descendants_of(scope, uow, entity).await?;
+        to_delete.extend(below.iter().map(|entity| entity.id.clone()));
     } else {
-        refuse_if_lived_in(uow, &seen).await?;
+        entity::ensure_no_children(scope, uow, &seen).await?;
     }
     let mut plan = RemovalPlan::default();
-    for entity_id in doomed {
+    for entity_id in to_delete {
         let resources = ResourceQuery::OfEntity {
             entity_id,
             deleted: false,
         };
         plan.entities += 1;
-        plan.resources += uow.resources().count(&resources).await?;
+        plan.resources += scope.records::<Resource>(uow).count(&resources).await?;
     }
     let action = "entity.deletion_planned";
-    planned(cx, uow, platform, action, entity.as_str(), plan).await
+    planned(cx, scope, uow, action, entity.as_str(), plan).await
 }
 
-/// What [`super::delete_resource`] would remove: the entry.
+/// What a deletion of a resource would remove: the entry.
 ///
 /// # Errors
-/// As [`super::delete_resource`].
-pub async fn plan_resource_removal(
+/// As the deletion.
+pub async fn of_resource(
     cx: &Context,
+    scope: &PlatformScope<grant::ResourceWrite>,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     resource: &ResourceId,
 ) -> Result<RemovalPlan> {
-    reach_living(cx, uow, Permission::ResourceWrite, platform).await?;
-    living_resource(uow, platform, resource).await?;
+    let seen = resource::not_deleted(scope, uow, resource).await?;
+    cx.check_if_match(&seen)?;
     let plan = RemovalPlan {
         entities: 0,
         resources: 1,
     };
     let action = "resource.deletion_planned";
-    planned(cx, uow, platform, action, resource.as_str(), plan).await
+    planned(cx, scope, uow, action, resource.as_str(), plan).await
 }
 
 async fn planned(
     cx: &Context,
+    scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
     action: &'static str,
     thing: &str,
     plan: RemovalPlan,
 ) -> Result<RemovalPlan> {
-    let happening = Happening {
-        platform_id: Some(platform.clone()),
+    let event = AuditEvent {
+        platform_id: Some(scope.id().clone()),
         action,
         entity_id: thing.to_owned(),
-        before: None,
-        after: Some(json!({
+        details: Some(json!({
             "dryRun": true,
             "entities": plan.entities,
             "resources": plan.resources,
         })),
     };
-    audited(cx, uow, happening).await?;
+    audited::event(cx, uow, event).await?;
     Ok(plan)
 }

@@ -1,4 +1,4 @@
-//! Step 2: whatever went wrong inside becomes the error envelope. An answer of a service passes untouched, errors too.
+//! Step 2: refusals and panics become the error envelope. Answers of services are not changed, errors included.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -37,7 +37,7 @@ pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned()).into()))
 }
 
-/// The envelope of a refusal, with the headers the refusal gathered.
+/// The envelope of a refusal, with its headers.
 pub(crate) fn envelope(refusal: Refusal, exchange: &Exchange) -> Response<Body> {
     let mut response = error_response(&refusal.error, exchange.request_id(), ErrorStyle::Envelope);
     response.headers_mut().extend(*refusal.headers);

@@ -1,29 +1,29 @@
-//! Step 6: so many requests for each client and path. Before authentication, so that guessing is counted too.
+//! Step 6: the rate limits of a client, over all paths and for each path. Before authentication, so that failed attempts
+//! count as well.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use core_domain::gateway::{Policy, RateKey, Usage};
-use core_domain::kernel::{Clock, Code};
-use http::header::RETRY_AFTER;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use core_domain::gateway::{Destination, RateKind, RateSubject};
+use http::{HeaderMap, HeaderName};
 use tower::ServiceExt;
 
 use super::{Next, Step};
 use crate::gateway::config::Settings;
-use crate::gateway::exchange::{Exchange, Inbound, Outcome, headers_of};
-use crate::gateway::limiter::{Limiter, MemoryLimiter};
+use crate::gateway::exchange::{Inbound, Outcome, headers_of};
 use crate::gateway::refusal::Refusal;
+use crate::gateway::upstream::{KnownRoute, Upstreams};
+use crate::kernel::cors::intended_method;
+use crate::kernel::rate_limit::{Counted, RateLimits, insert};
 
-/// Whom requests are counted for that came over no connection.
+/// The client address of requests without a connection.
 const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 #[derive(Clone, Debug)]
 pub(crate) struct RateLimit {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) limiter: Arc<dyn Limiter>,
-    pub(crate) fallback: Arc<MemoryLimiter>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) upstreams: Arc<Upstreams>,
+    pub(crate) rates: Arc<RateLimits>,
 }
 
 impl Step for RateLimit {
@@ -31,60 +31,59 @@ impl Step for RateLimit {
         if inbound.exchange.is_health() {
             return next.oneshot(inbound).await;
         }
-        let path = counted_path(&inbound);
-        let policy = self.settings.rates.policy(path);
-        let usage = self.take(path, policy, &inbound.exchange).await;
-        let mut outcome = if usage.allowed {
-            next.oneshot(inbound).await
-        } else {
-            Err(Refusal::new(
-                Code::RateLimited,
-                "Too many requests; try again later.",
-            ))
+        let client = inbound.exchange.client;
+        let (kind, subject) = self.subject(&inbound);
+        let counted = match client {
+            Some(client) => self.rates.count(client, kind, subject).await,
+            // There is no client to apply the overall limit to.
+            None => self.rates.take(kind, NO_ADDRESS, subject).await,
         };
-        self.tell(headers_of(&mut outcome), policy, usage);
+        let mut outcome = match counted.refusal() {
+            None => next.oneshot(inbound).await,
+            Some(error) => Err(Refusal::from(error)),
+        };
+        self.write(&counted, headers_of(&mut outcome));
         outcome
     }
 }
 
-/// All paths that are refused are counted as one, or each new bad path would be a new window.
-fn counted_path(inbound: &Inbound) -> &str {
-    if inbound.exchange.destination.is_ok() {
-        inbound.request.uri().path()
-    } else {
-        ""
-    }
-}
-
-fn insert(headers: &mut HeaderMap, name: &'static str, text: String) {
-    if let Ok(value) = HeaderValue::try_from(text) {
-        headers.insert(HeaderName::from_static(name), value);
-    }
-}
-
 impl RateLimit {
-    async fn take(&self, path: &str, policy: &Policy, exchange: &Exchange) -> Usage {
-        let key = RateKey::new(policy, exchange.client.unwrap_or(NO_ADDRESS), path);
-        let now = self.clock.now();
-        match self.limiter.take(key, policy, now).await {
-            Ok(usage) => usage,
-            Err(error) => {
-                tracing::warn!(target: "core::gateway", %error, "counting in memory instead");
-                self.fallback.count(key, policy, now)
-            }
+    /// What a request is counted for. Invalid paths and unknown routes are one subject: otherwise each random path would get
+    /// a window of its own.
+    fn subject<'i>(&'i self, inbound: &'i Inbound) -> (RateKind, RateSubject<'i>) {
+        let unknown = (RateKind::Default, RateSubject::UnknownRoutes);
+        let request = &inbound.request;
+        let Ok(Destination::Service(route)) = &inbound.exchange.destination else {
+            return unknown;
+        };
+        let method = intended_method(request.method(), request.headers());
+        let path = RateSubject::Path(request.uri().path());
+        match self.upstreams.route(&method, route) {
+            KnownRoute::Unknown => unknown,
+            KnownRoute::Unlisted => (RateKind::Default, path),
+            KnownRoute::Listed(listed) => match RateKind::from(listed.class) {
+                RateKind::Default => (RateKind::Default, path),
+                kind => {
+                    let service = route.service.as_str();
+                    let endpoint = listed.endpoint;
+                    (kind, RateSubject::Endpoint { service, endpoint })
+                }
+            },
         }
     }
 
-    fn tell(&self, headers: &mut HeaderMap, policy: &Policy, usage: Usage) {
-        insert(headers, "ratelimit-policy", policy.to_header());
-        insert(headers, "ratelimit", usage.to_header(policy));
+    fn write(&self, counted: &Counted<'_>, headers: &mut HeaderMap) {
+        counted.write(headers);
         if self.settings.older_rate_headers {
-            insert(headers, "ratelimit-limit", policy.quota().to_string());
-            insert(headers, "ratelimit-remaining", usage.remaining.to_string());
-            insert(headers, "ratelimit-reset", usage.reset_after.to_string());
-        }
-        if !usage.allowed {
-            headers.insert(RETRY_AFTER, HeaderValue::from(usage.reset_after));
+            let usage = &counted.usage;
+            let lines = [
+                ("ratelimit-limit", counted.policy.quota().to_string()),
+                ("ratelimit-remaining", usage.remaining.to_string()),
+                ("ratelimit-reset", usage.reset_after.to_string()),
+            ];
+            for (name, text) in lines {
+                insert(headers, HeaderName::from_static(name), text);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Step 1: the security headers, on every answer whoever made it. They replace what an upstream said.
+//! Step 1: the security headers, on every answer. They replace those of an upstream.
 
 use std::sync::Arc;
 

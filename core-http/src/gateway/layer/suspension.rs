@@ -1,4 +1,4 @@
-//! Step 10: the callers of a suspended platform get no further, on any route. The service key belongs to no platform.
+//! Step 10: callers of a suspended platform get 451 on every route. The service key belongs to no platform.
 
 use core_domain::kernel::Code;
 use tower::ServiceExt;

@@ -1,4 +1,4 @@
-//! Step 5: how long it took until there was an answer.
+//! Step 5: the time until the head of the answer.
 
 use std::sync::Arc;
 use std::time::Duration;

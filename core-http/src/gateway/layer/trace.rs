@@ -1,4 +1,4 @@
-//! Step 8: the span everything behind this belongs to.
+//! Step 8: the tracing span of the request.
 
 use std::sync::Arc;
 

@@ -1,34 +1,27 @@
-//! `platform.deprovision`: removes what the registry knows of a platform, and what a job may have made without being
-//! able to say so; a step for every type, in the opposite order of making.
+//! `platform.deprovision`: removes what the registry knows of a platform, and what a job may have created without being
+//! able to say so; a step for every type, in the opposite order of creation.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::{as_asked_by, purge, read_input, to_input};
-use crate::kernel::{Context, Environment, PageRequest, PlatformId, Result, Slug, Timestamp};
+use crate::access::PlatformAccess;
+use crate::kernel::{Environment, PageRequest, PlatformId, PlatformOwned, Result, Slug, Timestamp};
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
-use crate::provisioning::{
-    DEPROVISION, Job, JobKind, JobStep, Observation, StepContext, StepError,
+use crate::provisioning::{DEPROVISION, LaneKey, LanePlace};
+use crate::registry::{
+    DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceType, is_provider_name, resource_name,
 };
-use crate::registry::{PURPOSES, ResourceQuery, ResourceType, is_provider_name, resource_name};
-use crate::use_case::registry::resources;
-
-pub(in crate::use_case::registry) const NAME: &str = DEPROVISION;
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::platform::{Covered, finish_deprovision};
+use crate::use_case::registry::resource;
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
-
-/// A step for every type, newest first.
-pub(in crate::use_case::registry) const STEPS: [&str; 6] = {
-    let mut steps = [""; 6];
-    let mut at = 0;
-    while at < steps.len() {
-        steps[at] = PURPOSES[steps.len() - 1 - at].0.as_str();
-        at += 1;
-    }
-    steps
-};
 
 /// What is to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,21 +33,32 @@ pub(in crate::use_case::registry) struct Removal {
     pub(in crate::use_case::registry) environment: Option<Environment>,
 }
 
-impl Removal {
-    pub(in crate::use_case::registry) fn to_input(&self) -> Value {
-        to_input(self)
+impl JobInput for Removal {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
     }
 
-    fn rows(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
-        ResourceQuery::LivingOfType {
-            platform_id: self.platform_id.clone(),
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        self.environment
+    }
+}
+
+impl Removal {
+    fn entries(&self, resource_type: ResourceType, until: Timestamp) -> ResourceQuery {
+        ResourceQuery::OfTypeUntil {
             resource_type,
             environment: self.environment,
             until,
         }
     }
 
-    /// The names of what provisioning makes.
+    /// The names of what provisioning creates.
     fn own_names(&self, resource_type: ResourceType) -> Vec<String> {
         let all = Environment::ALL.iter().copied();
         let wanted = all.filter(|e| self.environment.is_none_or(|only| only == *e));
@@ -65,36 +69,42 @@ impl Removal {
 }
 
 /// The kind.
-#[derive(Debug)]
-pub(super) struct Deprovision {
-    removers: [RemoveResources; 6],
-}
-
-impl Deprovision {
-    pub(super) fn new() -> Self {
-        Self {
-            removers: PURPOSES.map(|(resource_type, _)| RemoveResources(resource_type)),
-        }
-    }
-}
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct Deprovision;
 
 #[async_trait]
 impl JobKind for Deprovision {
-    fn name(&self) -> &'static str {
-        NAME
+    const NAME: &'static str = DEPROVISION;
+    const PLACE: LanePlace = LanePlace::Front;
+    type Input = Removal;
+
+    fn steps() -> Steps<Self> {
+        let newest_first = DEFAULT_RESOURCES.into_iter().rev();
+        Steps::new().then_all(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
     }
 
-    fn step(&self, name: &str) -> Option<&dyn JobStep> {
-        let named = |r: &&RemoveResources| r.0.as_str() == name;
-        self.removers.iter().find(named).map(|r| r as &dyn JobStep)
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let covered = Covered {
+            sites: cx.input.environment.is_none_or(|e| e == Environment::Prod),
+            everything: cx.input.environment.is_none() && !cx.job.forced,
+        };
+        finish_deprovision(cx, &platform, uow, covered).await
     }
+}
 
-    async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        let removal: Removal = read_input(job)?;
-        let cx = as_asked_by(cx, job);
-        let live = removal.environment.is_none_or(|e| e == Environment::Prod);
-        purge::finish(&cx, uow, &removal.platform_id, live).await
-    }
+/// What a step leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Removed {
+    /// What was entered after this instant is not covered.
+    as_of: Timestamp,
+    /// How many names were removed.
+    names: usize,
+    /// How many of them belonged to somebody else.
+    foreign: usize,
 }
 
 /// Removes the resources of one type.
@@ -102,17 +112,25 @@ impl JobKind for Deprovision {
 struct RemoveResources(ResourceType);
 
 #[async_trait]
-impl JobStep for RemoveResources {
-    async fn observe(&self, _cx: &StepContext<'_>) -> Result<Observation, StepError> {
+impl JobStep<Deprovision> for RemoveResources {
+    type Output = Removed;
+
+    fn name(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, Deprovision>,
+    ) -> Result<Observation<Removed>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_>) -> Result<Value, StepError> {
-        let removal: Removal = read_input(cx.job)?;
+    async fn apply(&self, cx: &StepContext<'_, Deprovision>) -> Result<Removed, StepError> {
         let mut uow = cx.store.begin(Mode::Auto).await?;
         let as_of = uow.now().await?;
         drop(uow);
-        let names = self.names(cx, &removal, as_of).await?;
+        let names = self.names(cx, as_of).await?;
         let mut foreign = 0;
         for name in &names {
             cx.guard().await?;
@@ -120,43 +138,46 @@ impl JobStep for RemoveResources {
                 resource_type: self.0,
                 name: name.clone(),
             };
-            let removed = cx
-                .infrastructure
-                .remove(&resource, removal.platform_id.as_str())
-                .await;
-            match removed {
+            let owner = cx.input.platform_id.as_str();
+            match cx.infrastructure.remove(&resource, owner).await {
                 // An entry that somebody made for a thing that is not the platform's: the thing stays, the entry goes.
                 Err(ProviderError::NameTaken(_)) => foreign += 1,
                 outcome => outcome?,
             }
         }
-        Ok(json!({ "asOf": as_of, "names": names.len(), "foreign": foreign }))
+        Ok(Removed {
+            as_of,
+            names: names.len(),
+            foreign,
+        })
     }
 
     async fn record(
         &self,
-        cx: &Context,
+        cx: &JobContext<'_, Deprovision>,
         uow: &mut dyn UnitOfWork,
-        job: &Job,
-        output: &Value,
+        output: &Removed,
     ) -> Result<()> {
-        let removal: Removal = read_input(job)?;
-        let cx = as_asked_by(cx, job);
-        let as_of = output["asOf"].as_str().and_then(Timestamp::parse_rfc3339);
-        let rows = removal.rows(self.0, as_of.unwrap_or(Timestamp::EPOCH));
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let entries = cx.input.entries(self.0, output.as_of);
         loop {
-            let batch = uow.resources().list(&rows, BATCH).await?;
+            let batch = platform
+                .records::<Resource>(uow)
+                .list(&entries, BATCH)
+                .await?;
             if batch.is_empty() {
                 return Ok(());
             }
-            for resource in batch {
-                resources::bury(&cx, uow, &resource).await?;
+            for found in batch {
+                resource::soft_delete(cx, &platform, uow, &found).await?;
             }
         }
     }
 
-    fn timeout(&self) -> std::time::Duration {
-        std::time::Duration::from_secs(600)
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
     }
 }
 
@@ -164,25 +185,40 @@ impl RemoveResources {
     /// Every name that may mean something at the provider, newest entry first, each once.
     async fn names(
         &self,
-        cx: &StepContext<'_>,
-        removal: &Removal,
+        cx: &StepContext<'_, Deprovision>,
         as_of: Timestamp,
     ) -> Result<Vec<String>, StepError> {
-        let mut names: Vec<String> = Vec::new();
-        let mut page = PageRequest::first(BATCH);
-        loop {
-            let mut uow = cx.store.begin(Mode::Read).await?;
-            let rows = removal.rows(self.0, as_of);
-            let found = uow.resources().page(&rows, &page).await?;
-            names.extend(found.items.iter().map(|r| r.cf_name.clone()));
-            page.cursor = found.next;
-            if page.cursor.is_none() {
-                break;
-            }
-        }
-        names.extend(removal.own_names(self.0));
-        let mut seen = std::collections::BTreeSet::new();
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let mut names = match cx.platform(uow.as_mut()).await? {
+            Some(platform) => self.entered(cx, &platform, uow.as_mut(), as_of).await?,
+            None => Vec::new(),
+        };
+        names.extend(cx.input.own_names(self.0));
+        let mut seen = BTreeSet::new();
         names.retain(|name| is_provider_name(name) && seen.insert(name.clone()));
         Ok(names)
+    }
+
+    async fn entered(
+        &self,
+        cx: &StepContext<'_, Deprovision>,
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+        as_of: Timestamp,
+    ) -> Result<Vec<String>, StepError> {
+        let entries = cx.input.entries(self.0, as_of);
+        let mut names = Vec::new();
+        let mut page = PageRequest::first(BATCH);
+        loop {
+            let found = platform
+                .records::<Resource>(uow)
+                .page(&entries, &page)
+                .await?;
+            names.extend(found.items.iter().map(|r| r.cf_name.to_string()));
+            page.cursor = found.next;
+            if page.cursor.is_none() {
+                return Ok(names);
+            }
+        }
     }
 }

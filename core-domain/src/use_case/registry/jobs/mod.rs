@@ -1,27 +1,26 @@
 //! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, deprovisioning.
 
-pub(super) mod deprovision;
-mod make;
-pub(super) mod onboard;
-pub(super) mod platform_kind;
-mod purge;
+mod deprovision;
+mod onboard;
+mod provision;
+mod resource;
 mod target;
 
-use std::sync::Arc;
+pub(super) use deprovision::{Deprovision, Removal};
+pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
+pub(super) use provision::ProvisionPlatform;
+pub use resource::{MadeResource, MakeResource};
+pub use target::{HasTarget, Target};
 
-pub(super) use deprovision::STEPS as DEPROVISION_STEPS;
-pub use make::MakeResource;
-pub use target::Target;
-pub(in crate::use_case) use target::{as_asked_by, read_input, to_input};
+use crate::use_case::provisioning::{KindError, Kinds};
 
-use crate::provisioning::JobKind;
-
-/// All of them.
-#[must_use]
-pub fn kinds() -> Vec<Arc<dyn JobKind>> {
-    vec![
-        Arc::new(platform_kind::ProvisionPlatform::new()),
-        Arc::new(onboard::Onboard::new()),
-        Arc::new(deprovision::Deprovision::new()),
-    ]
+/// Adds all of them.
+///
+/// # Errors
+/// [`KindError`] when one of their names is taken.
+pub fn register_kinds(kinds: Kinds) -> Result<Kinds, KindError> {
+    kinds
+        .with(ProvisionPlatform)?
+        .with(Onboard)?
+        .with(Deprovision)
 }

@@ -1,125 +1,193 @@
-//! `onboard`: makes organization, platform and tenant, then the platform's resources.
+//! `onboard`: creates organization, platform and tenant, and hands over to a job in the platform's own lane.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::make::MakeResource;
-use super::platform_kind::{STEPS as RESOURCE_STEPS, maker, makers};
-use super::{Target, as_asked_by, read_input, to_input};
-use crate::kernel::{Context, OnboardingId, Result};
-use crate::port::UnitOfWork;
-use crate::provisioning::{Job, JobKind, JobStep, Observation, StepContext, StepError};
-use crate::registry::OnboardingStatus;
-use crate::use_case::registry::onboarding::{make_onboarded, note};
-
-pub(in crate::use_case::registry) const NAME: &str = "onboard";
-
-const PLATFORM: &str = "platform";
-
-/// The platform, then a step for every resource.
-pub(in crate::use_case::registry) const STEPS: [&str; 7] = {
-    let mut steps = [PLATFORM; 7];
-    let mut at = 0;
-    while at < RESOURCE_STEPS.len() {
-        steps[at + 1] = RESOURCE_STEPS[at];
-        at += 1;
-    }
-    steps
+use super::provision::ProvisionPlatform;
+use super::target::Target;
+use crate::access::SystemScope;
+use crate::kernel::{Environment, JobId, OnboardingId, PlatformId, Result, Unowned};
+use crate::port::{Mode, UnitOfWork};
+use crate::provisioning::{JobStatus, LaneKey};
+use crate::registry::OnboardingEvent;
+use crate::use_case::provisioning::{
+    self, JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+    enqueue_child,
 };
+use crate::use_case::registry::onboarding::{create_onboarded, record_event};
 
-#[derive(Serialize, Deserialize)]
+/// The name of the step that creates the platform.
+pub(in crate::use_case::registry) const CREATE_PLATFORM: &str = "platform";
+
+/// How often the platform's job is looked at when nobody calls.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// What an onboarding job works on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Input {
-    onboarding_id: OnboardingId,
+pub(in crate::use_case::registry) struct OnboardInput {
+    pub(in crate::use_case::registry) onboarding_id: OnboardingId,
     #[serde(flatten)]
-    target: Target,
+    pub(in crate::use_case::registry) target: Target,
 }
 
-/// The input of the job of an onboarding.
-pub(in crate::use_case::registry) fn input(onboarding: &OnboardingId, target: &Target) -> Value {
-    to_input(&Input {
-        onboarding_id: onboarding.clone(),
-        target: target.clone(),
-    })
+impl JobInput for OnboardInput {
+    type Owner = Unowned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::onboarding(&self.onboarding_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        None
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        Some(self.target.environment)
+    }
+
+    fn idempotency_key(&self) -> Option<String> {
+        Some(format!("onboarding:{}", self.onboarding_id))
+    }
 }
 
 /// The kind.
-#[derive(Debug)]
-pub(super) struct Onboard {
-    platform: MakePlatform,
-    makers: [MakeResource; 6],
-}
-
-impl Onboard {
-    pub(super) fn new() -> Self {
-        Self {
-            platform: MakePlatform,
-            makers: makers(),
-        }
-    }
-}
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct Onboard;
 
 #[async_trait]
 impl JobKind for Onboard {
-    fn name(&self) -> &'static str {
-        NAME
+    const NAME: &'static str = "onboard";
+    type Input = OnboardInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(CreatePlatform).then(AwaitInfrastructure)
     }
 
-    fn step(&self, name: &str) -> Option<&dyn JobStep> {
-        if name == PLATFORM {
-            return Some(&self.platform);
-        }
-        maker(&self.makers, name)
-    }
-
-    async fn completed(&self, _cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        let input: Input = read_input(job)?;
-        let platform = input.target.platform_id;
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let system = SystemScope::new();
+        let platform = system.platform(uow, &cx.input.target.platform_id).await?;
         // Declared done by an operator before there was a platform: then there is none.
-        let status = if uow.platforms().get(platform.as_str()).await?.is_some() {
-            OnboardingStatus::Completed
+        let event = if platform.is_some() {
+            OnboardingEvent::Complete
         } else {
-            OnboardingStatus::Failed
+            OnboardingEvent::Fail
         };
-        note(uow, &input.onboarding_id, status).await
+        record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 
-    async fn failed(&self, _cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        let input: Input = read_input(job)?;
-        note(uow, &input.onboarding_id, OnboardingStatus::Failed).await
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let (system, event) = (SystemScope::new(), OnboardingEvent::Fail);
+        record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 
-    async fn resumed(&self, _cx: &Context, uow: &mut dyn UnitOfWork, job: &Job) -> Result<()> {
-        let input: Input = read_input(job)?;
-        note(uow, &input.onboarding_id, OnboardingStatus::Open).await
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let (system, event) = (SystemScope::new(), OnboardingEvent::Resume);
+        record_event(cx, system, uow, &cx.input.onboarding_id, event).await
     }
 }
 
-/// Makes organization, platform and tenant. All of it is rows, so all of it happens with the end of the step.
-#[derive(Debug)]
-struct MakePlatform;
+/// What the first step leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreatedPlatform {
+    platform_id: PlatformId,
+}
+
+/// Creates organization, platform and tenant, and queues the job that gives the platform its resources. All of it is
+/// rows, so all of it happens with the end of the step.
+#[derive(Clone, Copy, Debug)]
+struct CreatePlatform;
 
 #[async_trait]
-impl JobStep for MakePlatform {
-    async fn observe(&self, _cx: &StepContext<'_>) -> Result<Observation, StepError> {
+impl JobStep<Onboard> for CreatePlatform {
+    type Output = CreatedPlatform;
+
+    fn name(&self) -> &'static str {
+        CREATE_PLATFORM
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, Onboard>,
+    ) -> Result<Observation<CreatedPlatform>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_>) -> Result<Value, StepError> {
-        let input: Input = read_input(cx.job)?;
-        Ok(json!({ "platformId": input.target.platform_id }))
+    async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<CreatedPlatform, StepError> {
+        Ok(CreatedPlatform {
+            platform_id: cx.input.target.platform_id.clone(),
+        })
     }
 
     async fn record(
         &self,
-        cx: &Context,
+        cx: &JobContext<'_, Onboard>,
         uow: &mut dyn UnitOfWork,
-        job: &Job,
-        _output: &Value,
+        _output: &CreatedPlatform,
     ) -> Result<()> {
-        let input: Input = read_input(job)?;
-        make_onboarded(&as_asked_by(cx, job), uow, &input.onboarding_id).await?;
+        let system = SystemScope::new();
+        let tenant = create_onboarded(cx, system, uow, &cx.input.onboarding_id).await?;
+        let target = Target {
+            entity_id: Some(tenant.entity_id),
+            ..cx.input.target.clone()
+        };
+        let parent = Some(&cx.job.id);
+        enqueue_child::<ProvisionPlatform>(cx, &tenant.platform, uow, &target, parent).await?;
         Ok(())
+    }
+}
+
+/// What the second step leaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Infrastructure {
+    job_id: JobId,
+}
+
+/// Waits until the job in the platform's lane has created the platform's resources.
+#[derive(Clone, Copy, Debug)]
+struct AwaitInfrastructure;
+
+#[async_trait]
+impl JobStep<Onboard> for AwaitInfrastructure {
+    type Output = Infrastructure;
+
+    fn name(&self) -> &'static str {
+        "infrastructure"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Onboard>,
+    ) -> Result<Observation<Infrastructure>, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let system = SystemScope::new();
+        let child = provisioning::child_of(system, uow.as_mut(), &cx.job.id).await?;
+        let Some(child) = child else {
+            return Ok(Observation::Absent);
+        };
+        match child.status {
+            JobStatus::Completed => Ok(Observation::Present(Infrastructure {
+                job_id: child.id.clone(),
+            })),
+            JobStatus::Failed => Err(StepError::permanent(
+                "PLATFORM_JOB_FAILED",
+                format!("the job {} of the platform has stopped", child.id),
+            )),
+            _ => Err(StepError::Wait {
+                until: uow.now().await?.plus(LOOK_AGAIN),
+                reason: "the platform's infrastructure".to_owned(),
+            }),
+        }
+    }
+
+    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<Infrastructure, StepError> {
+        Err(StepError::permanent(
+            "PLATFORM_JOB_MISSING",
+            "the job of the platform does not exist any more",
+        ))
     }
 }

@@ -1,13 +1,10 @@
-//! What a provisioning job works for, kept as its input.
+//! What a provisioning job works for.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::kernel::{
-    Context, Email, EntityId, Environment, Error, PlatformId, RequestInfo, Result, Slug,
-};
-use crate::provisioning::Job;
+use crate::kernel::{Email, EntityId, Environment, PlatformId, PlatformOwned, Slug};
+use crate::provisioning::LaneKey;
+use crate::use_case::provisioning::JobInput;
 
 /// The platform and environment a job works for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,42 +24,34 @@ pub struct Target {
     pub billing_email: Option<Email>,
 }
 
-impl Target {
-    /// The target as the input of a job.
-    #[must_use]
-    pub fn to_input(&self) -> Value {
-        to_input(self)
+impl JobInput for Target {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+
+    fn entity_id(&self) -> Option<&EntityId> {
+        self.entity_id.as_ref()
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        Some(self.environment)
     }
 }
 
-/// A structure of ours as the input of a job.
-pub(crate) fn to_input<T: Serialize>(input: &T) -> Value {
-    // Ids, texts and words are always JSON; a job without input fails with a clear error.
-    serde_json::to_value(input).unwrap_or(Value::Null)
+/// The input of a kind that creates resources of a platform.
+pub trait HasTarget {
+    /// What they are created for.
+    fn target(&self) -> &Target;
 }
 
-/// Reads the input of a job.
-///
-/// # Errors
-/// `VALIDATION_ERROR` when it is not what the kind wants: the job cannot go on.
-pub(crate) fn read_input<T: DeserializeOwned>(job: &Job) -> Result<T> {
-    T::deserialize(&job.input).map_err(|error| {
-        Error::invalid(
-            "input",
-            "invalid",
-            format!("is not that of {}: {error}", job.kind),
-        )
-    })
-}
-
-/// The context of what a job writes: the suite does it, for the request that queued the job.
-pub(crate) fn as_asked_by(cx: &Context, job: &Job) -> Context {
-    Context {
-        request: RequestInfo {
-            request_id: job.request_id.clone(),
-            trace_id: job.trace_id.clone(),
-            ..RequestInfo::default()
-        },
-        ..cx.clone()
+impl HasTarget for Target {
+    fn target(&self) -> &Target {
+        self
     }
 }

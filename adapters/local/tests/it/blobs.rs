@@ -1,0 +1,169 @@
+//! Blobs by key, in a folder and in memory.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use core_domain::port::{BlobError, BlobReader, Blobs};
+use core_domain::testing::MemoryBlobs;
+use core_local::FileBlobs;
+
+fn all(mut reader: Box<dyn BlobReader>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+async fn get(blobs: &dyn Blobs, key: &str) -> Vec<u8> {
+    all(blobs.open(key).await.unwrap())
+}
+
+fn staged_in(folder: &Path) -> usize {
+    std::fs::read_dir(folder.join(".staging")).unwrap().count()
+}
+
+async fn keeps_what_was_put(blobs: &dyn Blobs) {
+    let missing = |error| matches!(error, BlobError::Missing);
+    assert!(blobs.open("upload-1").await.is_err_and(missing));
+    blobs.put("upload-1", b"one".to_vec()).await.unwrap();
+    blobs.put("upload-2", Vec::new()).await.unwrap();
+    let first = blobs.open("upload-1").await.unwrap();
+    blobs.put("upload-1", b"two".to_vec()).await.unwrap();
+    assert_eq!(get(blobs, "upload-1").await, b"two");
+    assert_eq!(get(blobs, "upload-2").await, b"");
+    assert_eq!(all(first), b"one", "a reader goes on with its bytes");
+    blobs.remove("upload-1").await.unwrap();
+    blobs.remove("upload-1").await.unwrap();
+    assert!(blobs.open("upload-1").await.is_err_and(missing));
+    assert!(blobs.open("upload-2").await.is_ok());
+    let long = "k".repeat(129);
+    for bad in ["", "..", "../x", "A", "a/b", ".staging", "a\0", &long] {
+        let failed = |error| matches!(error, BlobError::Failed(_));
+        let put = blobs.put(bad, Vec::new()).await;
+        assert!(put.is_err_and(failed), "{bad:?}");
+        assert!(blobs.open(bad).await.is_err_and(failed), "{bad:?}");
+        assert!(blobs.remove(bad).await.is_err_and(failed), "{bad:?}");
+    }
+}
+
+async fn shows_nothing_before_the_commit(blobs: &dyn Blobs) {
+    let mut staged = blobs.stage().await.unwrap();
+    staged.append(b"hello ".to_vec()).await.unwrap();
+    staged.append(b"world".to_vec()).await.unwrap();
+    assert!(blobs.open("upload-1").await.is_err());
+    let mut reader = staged.open().await.unwrap();
+    reader.seek(SeekFrom::End(-5)).unwrap();
+    let mut end = String::new();
+    reader.read_to_string(&mut end).unwrap();
+    assert_eq!(end, "world");
+    staged.commit("upload-1").await.unwrap();
+    assert_eq!(get(blobs, "upload-1").await, b"hello world");
+    reader.rewind().unwrap();
+    assert_eq!(all(reader), b"hello world");
+}
+
+#[tokio::test]
+async fn both_kinds_keep_what_was_put() {
+    let folder = tempfile::tempdir().unwrap();
+    keeps_what_was_put(&FileBlobs::open(folder.path()).await.unwrap()).await;
+    keeps_what_was_put(&MemoryBlobs::default()).await;
+}
+
+#[tokio::test]
+async fn both_kinds_show_a_staged_blob_to_nobody_before_its_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    shows_nothing_before_the_commit(&FileBlobs::open(folder.path()).await.unwrap()).await;
+    shows_nothing_before_the_commit(&MemoryBlobs::default()).await;
+}
+
+#[tokio::test]
+async fn a_staged_blob_that_is_dropped_or_cannot_be_committed_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(folder.path()).await.unwrap();
+    let mut staged = blobs.stage().await.unwrap();
+    staged.append(vec![7; 100_000]).await.unwrap();
+    assert_eq!(staged_in(folder.path()), 1);
+    drop(staged);
+    assert_eq!(staged_in(folder.path()), 0);
+    let staged = blobs.stage().await.unwrap();
+    assert!(staged.commit("not a key").await.is_err());
+    assert_eq!(staged_in(folder.path()), 0);
+}
+
+#[tokio::test]
+async fn what_a_killed_process_had_staged_is_removed_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(folder.path()).await.unwrap();
+    blobs.put("kept", b"bytes".to_vec()).await.unwrap();
+    let mut staged = blobs.stage().await.unwrap();
+    staged.append(vec![7; 100_000]).await.unwrap();
+    // A copy of what lies on the disk at this moment is what a kill would leave.
+    let after_kill = tempfile::tempdir().unwrap();
+    std::fs::create_dir(after_kill.path().join(".staging")).unwrap();
+    for name in std::fs::read_dir(folder.path().join(".staging")).unwrap() {
+        let name = name.unwrap();
+        let to = after_kill.path().join(".staging").join(name.file_name());
+        std::fs::copy(name.path(), to).unwrap();
+    }
+    std::fs::copy(folder.path().join("kept"), after_kill.path().join("kept")).unwrap();
+    assert_eq!(staged_in(after_kill.path()), 1);
+    let blobs = FileBlobs::open(after_kill.path()).await.unwrap();
+    assert_eq!(staged_in(after_kill.path()), 0);
+    assert_eq!(get(&blobs, "kept").await, b"bytes");
+}
+
+#[tokio::test]
+async fn files_outlive_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/blobs");
+    let blobs = FileBlobs::open(&path).await.unwrap();
+    blobs.put("upload-1", vec![7; 300_000]).await.unwrap();
+    drop(blobs);
+    let blobs = FileBlobs::open(&path).await.unwrap();
+    assert_eq!(get(&blobs, "upload-1").await, vec![7; 300_000]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_reader_sees_the_old_or_the_new_bytes_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(folder.path()).await.unwrap();
+    blobs.put("key", vec![0; 100_000]).await.unwrap();
+    let writer = {
+        let blobs = blobs.clone();
+        tokio::spawn(async move {
+            for round in 1..20_u8 {
+                blobs.put("key", vec![round; 100_000]).await.unwrap();
+            }
+        })
+    };
+    while !writer.is_finished() {
+        let bytes = get(&blobs, "key").await;
+        assert_eq!(bytes.len(), 100_000);
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+    }
+    writer.await.unwrap();
+}
+
+#[tokio::test]
+async fn old_blobs_are_listed_and_no_other_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = FileBlobs::open(folder.path()).await.unwrap();
+    let day = Duration::from_secs(24 * 60 * 60);
+    for key in ["old", "replaced", "new"] {
+        blobs.put(key, b"bytes".to_vec()).await.unwrap();
+    }
+    for name in ["old", "replaced", ".lock", ".in-use"] {
+        let path = folder.path().join(name);
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        file.set_modified(UNIX_EPOCH + day).unwrap();
+    }
+    blobs.put("replaced", b"again".to_vec()).await.unwrap();
+    assert_eq!(blobs.older_than(day).await.unwrap(), ["old"]);
+    blobs.remove("old").await.unwrap();
+    assert!(blobs.older_than(day).await.unwrap().is_empty());
+}

@@ -1,0 +1,16 @@
+//! The local provider as its users see it: through the ports, the typed stores and HTTP.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod blobs;
+mod crash;
+mod example_site;
+mod host;
+mod objects;
+mod private;
+mod retention;
+mod safety;
+mod sites;
+mod socket;
+mod stores;
+mod support;
+mod workers;

@@ -1,0 +1,294 @@
+//! Deployments of sites.
+
+use std::sync::Arc;
+
+use core_domain::cli::SiteFile;
+use core_domain::port::{FileVisitor, Infrastructure, ProviderError, Site, SiteState};
+use core_domain::registry::ResourceType;
+use core_domain::testing::MemorySite;
+use core_local::{Faults, Moment};
+
+use crate::host::{body, get};
+use crate::support::{OWNER, request, resource, upload, world, world_with};
+
+const PAGE: &str = "http://acme-site.localhost:8090/";
+
+#[tokio::test]
+async fn a_deployment_goes_live_and_the_next_one_replaces_it() {
+    let world = world().await;
+    world.project("acme-site").await;
+    let first = world
+        .deploy(
+            "acme-site",
+            "d-1",
+            &[("index.html", "one"), ("old.txt", "x")],
+        )
+        .await;
+    assert_eq!((&*first.url, &first.state), (PAGE, &SiteState::Active));
+    assert_eq!(body(get(&world, PAGE).await).await, "one");
+    let second = world
+        .deploy("acme-site", "d-2", &[("index.html", "two")])
+        .await;
+    assert_ne!(first.id, second.id);
+    assert_eq!(body(get(&world, PAGE).await).await, "two");
+    assert_eq!(get(&world, &format!("{PAGE}old.txt")).await.status(), 404);
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_deployment_and_never_brings_an_old_one_back() {
+    let world = world().await;
+    world.project("acme-site").await;
+    let first = world
+        .deploy("acme-site", "d-1", &[("index.html", "one")])
+        .await;
+    let again = world
+        .deploy("acme-site", "d-1", &[("index.html", "other")])
+        .await;
+    assert_eq!(first, again);
+    assert_eq!(body(get(&world, PAGE).await).await, "one");
+    world
+        .deploy("acme-site", "d-2", &[("index.html", "two")])
+        .await;
+    world
+        .deploy("acme-site", "d-1", &[("index.html", "one")])
+        .await;
+    assert_eq!(body(get(&world, PAGE).await).await, "two");
+}
+
+#[tokio::test]
+async fn another_branch_has_an_address_of_its_own() {
+    let world = world().await;
+    world.project("acme-site").await;
+    world
+        .deploy("acme-site", "d-1", &[("index.html", "live")])
+        .await;
+    for (key, branch) in [("d-2", "preview"), ("d-3", "Feature/New Look")] {
+        let files = [("index.html", branch)];
+        let upload = upload("acme-site", branch, key, &files);
+        let shown = world.infra.deploy_site(upload).await.unwrap();
+        assert_eq!(body(get(&world, &shown.url).await).await, branch);
+        let label = shown.url.strip_prefix("http://").unwrap();
+        let label = label.split('.').next().unwrap();
+        assert!(label.ends_with("--acme-site"));
+        let by_path = format!("http://127.0.0.1:8090/{label}/");
+        assert_eq!(body(get(&world, &by_path).await).await, branch);
+    }
+    assert_eq!(body(get(&world, PAGE).await).await, "live");
+}
+
+#[tokio::test]
+async fn a_branch_cannot_take_the_address_of_another_project() {
+    let world = world().await;
+    world.project("acme-site").await;
+    world.project("preview--acme-site").await;
+    let upload = upload("acme-site", "preview", "d-1", &[("index.html", "")]);
+    let refused = world.infra.deploy_site(upload).await;
+    assert!(matches!(refused, Err(ProviderError::Permanent(_))));
+}
+
+#[tokio::test]
+async fn a_deployment_is_found_by_our_id_of_it() {
+    let world = world().await;
+    world.project("acme-site").await;
+    let find = |key| world.infra.site_deployment("acme-site", key);
+    assert_eq!(find("d-1").await, Ok(None));
+    let made = world
+        .deploy("acme-site", "d-1", &[("index.html", "one")])
+        .await;
+    assert_eq!(find("d-1").await, Ok(Some(made.clone())));
+    world
+        .deploy("acme-site", "d-2", &[("index.html", "two")])
+        .await;
+    assert_eq!(find("d-1").await, Ok(Some(made)));
+    assert_eq!(find("d-3").await, Ok(None));
+    assert_eq!(
+        world.infra.site_deployment("acme-none", "d-1").await,
+        Ok(None)
+    );
+}
+
+#[tokio::test]
+async fn unsafe_and_conflicting_paths_are_refused_permanently() {
+    let world = world().await;
+    world.project("acme-site").await;
+    for files in [
+        &[][..],
+        &[("../x", "")],
+        &[("/x", "")],
+        &["a//b", "a"].map(|path| (path, "")),
+        &["a", "a"].map(|path| (path, "")),
+        &["a", "a/b"].map(|path| (path, "")),
+        &[("a\\b", "")],
+        &[("a\0", "")],
+        &[("", "")],
+    ] {
+        let refused = world
+            .infra
+            .deploy_site(upload("acme-site", "production", "d-1", files))
+            .await;
+        assert!(
+            matches!(refused, Err(ProviderError::Permanent(_))),
+            "{files:?}"
+        );
+    }
+    let paths: Vec<_> = (0..20_001).map(|number| number.to_string()).collect();
+    let files: Vec<_> = paths.iter().map(|path| (path.as_str(), "")).collect();
+    let refused = world
+        .infra
+        .deploy_site(upload("acme-site", "production", "d-1", &files))
+        .await;
+    assert!(matches!(refused, Err(ProviderError::Permanent(_))));
+    let too_large = "x".repeat(25 * 1024 * 1024 + 1);
+    let large = upload("acme-site", "production", "d-1", &[("a", &too_large)]);
+    let refused = world.infra.deploy_site(large).await;
+    assert!(matches!(refused, Err(ProviderError::Permanent(_))));
+    let nowhere = upload("acme-none", "production", "d-1", &[("a", "")]);
+    let refused = world.infra.deploy_site(nowhere).await;
+    assert!(matches!(refused, Err(ProviderError::Permanent(_))));
+    assert_eq!(
+        world.infra.site_deployment("acme-site", "d-1").await,
+        Ok(None)
+    );
+    assert!(world.staging().is_empty());
+}
+
+#[tokio::test]
+async fn an_interrupted_deployment_is_not_seen_and_asking_again_finishes_it() {
+    for moment in [Moment::Before, Moment::Staged, Moment::Published] {
+        let faults = Faults::new(move |point| {
+            let fails = point.call == "deploy" && point.moment == moment;
+            fails.then(|| ProviderError::OutcomeUnknown("asked for".into()))
+        });
+        let world = world_with(faults).await;
+        world.project("acme-site").await;
+        let files = [("index.html", "new")];
+        let wanted = || upload("acme-site", "production", "d-1", &files);
+        assert!(world.infra.deploy_site(wanted()).await.is_err());
+        assert_eq!(get(&world, PAGE).await.status(), 404, "{moment:?}");
+        let found = world.infra.site_deployment("acme-site", "d-1").await;
+        assert_eq!(found, Ok(None), "{moment:?}");
+        let world = world.reopened().await;
+        world.infra.deploy_site(wanted()).await.unwrap();
+        assert_eq!(body(get(&world, PAGE).await).await, "new", "{moment:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn deployments_at_once_all_exist_and_one_is_shown() {
+    let world = world().await;
+    world.project("acme-site").await;
+    let tasks = (0..10).map(|number| {
+        let infra = world.infra.clone();
+        // Each deployment is asked for twice.
+        let key = format!("d-{}", number / 2);
+        tokio::spawn(async move {
+            let files = [("index.html", key.as_str())];
+            infra
+                .deploy_site(upload("acme-site", "production", &key, &files))
+                .await
+                .unwrap()
+        })
+    });
+    let mut ids = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        ids.push(task.await.unwrap().id);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 5);
+    assert!(body(get(&world, PAGE).await).await.starts_with("d-"));
+}
+
+#[tokio::test]
+async fn a_removed_project_is_gone_with_its_sites_and_its_name_can_be_used_again() {
+    let world = world().await;
+    world.project("acme-site").await;
+    world
+        .deploy("acme-site", "d-1", &[("index.html", "old")])
+        .await;
+    assert_eq!(get(&world, PAGE).await.status(), 200);
+    let target = resource(ResourceType::Pages, "acme-site");
+    world.infra.remove(&target, OWNER).await.unwrap();
+    assert_eq!(get(&world, PAGE).await.status(), 404);
+    world
+        .infra
+        .create(&request(ResourceType::Pages, "acme-site"))
+        .await
+        .unwrap();
+    assert_eq!(get(&world, PAGE).await.status(), 404);
+    world
+        .deploy("acme-site", "d-1", &[("index.html", "new")])
+        .await;
+    assert_eq!(body(get(&world, PAGE).await).await, "new");
+}
+
+#[tokio::test]
+async fn content_two_deployments_share_is_on_the_disk_once() {
+    let world = world().await;
+    world.project("acme-site").await;
+    world
+        .deploy("acme-site", "d-1", &[("a.txt", "same"), ("b.txt", "same")])
+        .await;
+    world
+        .deploy("acme-site", "d-2", &[("a.txt", "same"), ("c.txt", "new")])
+        .await;
+    let root = world
+        .folder
+        .path()
+        .join("infra/pages/acme-site/deployments");
+    let mut contents = Vec::new();
+    for deployment in std::fs::read_dir(root).unwrap() {
+        let folder = deployment.unwrap().path().join("content");
+        contents.extend(
+            std::fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().path()),
+        );
+    }
+    assert_eq!(contents.len(), 3);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let files = contents
+            .iter()
+            .map(|path| std::fs::metadata(path).unwrap().ino());
+        let different: std::collections::BTreeSet<u64> = files.collect();
+        assert_eq!(different.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_path_is_found_in_whichever_unicode_spelling_it_is_asked_for() {
+    let world = world().await;
+    world.project("acme-site").await;
+    let files = [("index.html", "front"), ("caf\u{e9}/a.html", "page")];
+    world.deploy("acme-site", "d-1", &files).await;
+    for path in ["caf%C3%A9/a.html", "cafe%CC%81/a.html"] {
+        let answer = get(&world, &format!("{PAGE}{path}")).await;
+        assert_eq!(body(answer).await, "page", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_site_that_changes_while_it_is_read_is_not_deployed() {
+    #[derive(Debug)]
+    struct Changed(MemorySite);
+    impl Site for Changed {
+        fn files(&self) -> &[SiteFile] {
+            self.0.files()
+        }
+        fn read(&self, visitor: &mut FileVisitor<'_>) -> std::io::Result<()> {
+            self.0
+                .read(&mut |file, _| visitor(file, &mut &b"other"[..]))
+        }
+    }
+    let world = world().await;
+    world.project("acme-site").await;
+    let mut changed = upload("acme-site", "production", "d-1", &[]);
+    let site: MemorySite = [("index.html", "front")].into_iter().collect();
+    changed.site = Arc::new(Changed(site));
+    let refused = world.infra.deploy_site(changed).await;
+    assert!(matches!(refused, Err(ProviderError::Transient(_))));
+    assert!(world.staging().is_empty());
+    assert_eq!(get(&world, PAGE).await.status(), 404);
+}

@@ -1,0 +1,121 @@
+//! A site in its archive: listed and checked once, read as often as needed.
+
+use std::fmt;
+use std::io::{self, Read, SeekFrom};
+use std::sync::{Mutex, PoisonError};
+
+use core_domain::cli::{Limits, SiteBuilder, SiteError, SiteFile};
+use core_domain::port::{ArchiveError, BlobReader, Cause, FileVisitor, Site};
+use sha2::{Digest, Sha256};
+
+use super::entry::{BUFFER, Entry, WalkError, broken};
+use super::source::Source;
+use super::walk::walk;
+
+/// A site whose contents stay in the archive.
+pub(super) struct ArchivedSite {
+    upload: Mutex<Box<dyn BlobReader>>,
+    limits: Limits,
+    /// In the order of the archive.
+    files: Vec<SiteFile>,
+}
+
+impl ArchivedSite {
+    /// Reads the archive to its end and checks everything in it.
+    pub(super) fn open(
+        mut upload: Box<dyn BlobReader>,
+        limits: Limits,
+    ) -> Result<Self, ArchiveError> {
+        let files = list(upload.as_mut(), limits)?;
+        Ok(Self {
+            upload: Mutex::new(upload),
+            limits,
+            files,
+        })
+    }
+}
+
+impl Site for ArchivedSite {
+    fn files(&self) -> &[SiteFile] {
+        &self.files
+    }
+
+    fn read(&self, visitor: &mut FileVisitor<'_>) -> io::Result<()> {
+        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = Source::new(upload.as_mut());
+        let mut files = self.files.iter();
+        let outcome = walk(&mut source, self.limits, &mut |entry| {
+            let Entry::File { size, content, .. } = entry else {
+                return Ok(());
+            };
+            let file = files.next().filter(|file| file.size == size);
+            let file = file.ok_or_else(broken)?;
+            visitor(file, &mut content.take(size)).map_err(WalkError::Visitor)
+        });
+        match (outcome, source.failure()) {
+            (Err(WalkError::Visitor(error)), _) | (Err(_), Some(error)) => Err(error),
+            (Err(WalkError::Refused(error)), None) => Err(io::Error::other(error)),
+            (Ok(()), _) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for ArchivedSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArchivedSite")
+            .field("files", &self.files.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn list(upload: &mut dyn BlobReader, limits: Limits) -> Result<Vec<SiteFile>, ArchiveError> {
+    let unreadable = |error| ArchiveError::Unreadable(Cause::new(error));
+    let bytes = upload.seek(SeekFrom::End(0)).map_err(unreadable)?;
+    let mut site = SiteBuilder::new(limits, bytes);
+    let mut source = Source::new(upload);
+    let mut buffer = vec![0; BUFFER];
+    let outcome = walk(&mut source, limits, &mut |entry| {
+        add(entry, &mut site, &mut buffer).map_err(WalkError::Refused)
+    });
+    match (outcome, source.failure()) {
+        (Err(WalkError::Visitor(error)), _) | (Err(_), Some(error)) => Err(unreadable(error)),
+        (Err(WalkError::Refused(error)), None) => Err(error.into()),
+        (Ok(()), _) => Ok(site.finish()?),
+    }
+}
+
+fn add(entry: Entry<'_>, site: &mut SiteBuilder, buffer: &mut [u8]) -> Result<(), SiteError> {
+    let (path, size, content) = match entry {
+        Entry::Folder(path) => return site.folder(path),
+        Entry::File {
+            path,
+            size,
+            content,
+        } => (path, size, content),
+    };
+    site.check(path, size)?;
+    // One byte too many is enough to know.
+    let mut content = content.take(site.room() + 1);
+    let (found, digest) = measure(&mut content, buffer).map_err(|_| broken())?;
+    if found != size && found <= site.room() {
+        return Err(broken());
+    }
+    site.file(path, found, digest)
+}
+
+/// Length and SHA-256 of a content.
+fn measure(content: &mut dyn Read, buffer: &mut [u8]) -> io::Result<(u64, [u8; 32])> {
+    let mut hash = Sha256::new();
+    let mut bytes = 0;
+    loop {
+        match content.read(buffer) {
+            Ok(0) => return Ok((bytes, hash.finalize().into())),
+            Ok(read) => {
+                hash.update(&buffer[..read]);
+                bytes += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! An upload being read, and whether that failed: a disk that cannot be read is not an archive that is damaged.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use core_domain::port::BlobReader;
+
+/// Reads an upload and keeps the first failure of that, which the decoders above it would take for a damaged archive.
+pub(super) struct Source<'a> {
+    upload: &'a mut dyn BlobReader,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(upload: &'a mut dyn BlobReader) -> Self {
+        Self {
+            upload,
+            failure: None,
+        }
+    }
+
+    /// What went wrong, if the upload itself could not be read.
+    pub(super) fn failure(self) -> Option<io::Error> {
+        self.failure
+    }
+
+    fn noted<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
+        outcome.inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                let seen = io::Error::new(error.kind(), error.to_string());
+                self.failure.get_or_insert(seen);
+            }
+        })
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let outcome = self.upload.read(buffer);
+        self.noted(outcome)
+    }
+}
+
+impl Seek for Source<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        // An offset before the beginning is the archive's mistake.
+        match self.upload.seek(to) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(error),
+            outcome => self.noted(outcome),
+        }
+    }
+}

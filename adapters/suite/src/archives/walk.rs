@@ -1,0 +1,40 @@
+//! Walking through an archive, in whichever format it is.
+
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+use core_domain::cli::{Limits, SiteError};
+use flate2::bufread::MultiGzDecoder;
+
+use super::entry::{BUFFER, TAR_BLOCK, Visit, WalkError, broken};
+use super::{tar_files, zip_files};
+
+/// Gives every entry of an archive, in whichever format it is, to `visit`.
+pub(super) fn walk(
+    upload: &mut (impl Read + Seek),
+    limits: Limits,
+    visit: &mut Visit<'_>,
+) -> Result<(), WalkError> {
+    let bytes = upload.seek(SeekFrom::End(0)).map_err(|_| broken())?;
+    if bytes > limits.upload_bytes {
+        let max = limits.upload_bytes;
+        let what = format!("the upload has more than {max} bytes");
+        return Err(SiteError::TooLarge(what).into());
+    }
+    upload.rewind().map_err(|_| broken())?;
+    let mut mark = Vec::with_capacity(2);
+    let begin = upload.by_ref().take(2).read_to_end(&mut mark);
+    begin.map_err(|_| broken())?;
+    upload.rewind().map_err(|_| broken())?;
+    match &mark[..] {
+        b"\x1f\x8b" => {
+            let upload = BufReader::with_capacity(BUFFER, upload);
+            tar_files::walk(MultiGzDecoder::new(upload), limits, visit)
+        }
+        b"PK" => zip_files::walk(upload, bytes, limits, visit),
+        _ if bytes < TAR_BLOCK as u64 => Err(SiteError::UnknownFormat.into()),
+        _ => {
+            let upload = BufReader::with_capacity(BUFFER, upload);
+            tar_files::walk(upload, limits, visit)
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Every limit and time-out of a suite, in sections that can be read from a configuration file and written into one.
+
+use core_http::ServeOptions;
+use core_http::cli::CliConfig;
+use core_http::gateway::{ConfigError, GatewayConfig};
+use core_http::kernel::ServiceOptions;
+use core_local::Retention;
+use serde::{Deserialize, Serialize};
+
+use crate::open::PoolOptions;
+use crate::worker::WorkerOptions;
+
+/// Every limit and time-out of a suite. What is not said has the default of its section. Durations are written as `90s` or
+/// `1h 30m`, sizes as bytes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The listeners. For those who open them with [`serve`](crate::serve): a suite opens none itself.
+    pub listener: ServeOptions,
+    /// The gateway. Its rates hold for services that are reached directly as well.
+    pub gateway: GatewayConfig,
+    /// What holds for every service. What the gateway says too (`rates`, `limiter_timeout`, origins, proxies) is taken from
+    /// there.
+    pub services: ServiceOptions,
+    /// How large sites may be, and how many uploads there are at a time.
+    pub cli: CliConfig,
+    /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.
+    pub worker: WorkerOptions,
+    /// How many connections the store has.
+    pub pool: PoolOptions,
+    /// Which old deployments of a site the local provider keeps.
+    pub retention: Retention,
+}
+
+impl Settings {
+    /// Tells whether a suite can be made with them.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first setting that is not valid.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.gateway.check()?;
+        let uploads = &self.cli.uploads;
+        let listener = &self.listener;
+        let none = [
+            ("listener.max_connections", listener.max_connections == 0),
+            ("listener.header_timeout", listener.header_timeout.is_zero()),
+            (
+                "listener.keep_alive_timeout",
+                listener.keep_alive_timeout.is_zero(),
+            ),
+            (
+                "listener.body_times.idle",
+                listener.body_times.idle.is_zero(),
+            ),
+            (
+                "listener.body_times.total",
+                listener.body_times.total.is_zero(),
+            ),
+            (
+                "listener.write_idle_timeout",
+                listener.write_idle_timeout.is_zero(),
+            ),
+            ("listener.max_header_lines", listener.max_header_lines == 0),
+            ("services.max_body_bytes", self.services.max_body_bytes == 0),
+            (
+                "services.body_times.idle",
+                self.services.body_times.idle.is_zero(),
+            ),
+            (
+                "services.body_times.total",
+                self.services.body_times.total.is_zero(),
+            ),
+            ("cli.sites.upload_bytes", self.cli.sites.upload_bytes == 0),
+            ("cli.uploads.spools", uploads.spools == 0),
+            (
+                "cli.uploads.spools_per_platform",
+                uploads.spools_per_platform == 0,
+            ),
+            ("cli.uploads.permits", uploads.permits == 0),
+            ("cli.uploads.idle_timeout", uploads.idle_timeout.is_zero()),
+            (
+                "cli.uploads.upload_timeout",
+                uploads.upload_timeout.is_zero(),
+            ),
+            ("worker.slots", self.worker.slots == 0),
+            (
+                "pool.postgres_connections",
+                self.pool.postgres_connections == 0,
+            ),
+            ("pool.sqlite_readers", self.pool.sqlite_readers == 0),
+        ];
+        match none.into_iter().find(|(_, is_none)| *is_none) {
+            Some((setting, _)) => Err(ConfigError {
+                setting,
+                problem: "must be more than nothing".to_owned(),
+            }),
+            None if uploads.spool_bytes < self.cli.sites.upload_bytes => Err(ConfigError {
+                setting: "cli.uploads.spool_bytes",
+                problem: "has no room for the largest upload".to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid_and_read_as_they_are_written() {
+        let settings = Settings::default();
+        settings.check().unwrap();
+        let written = serde_json::to_value(&settings).unwrap();
+        assert_eq!(written["gateway"]["session_cache"], "1s");
+        assert_eq!(written["services"]["body_times"]["total"], "30s");
+        let read: Settings = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), written);
+    }
+
+    #[test]
+    fn what_is_named_elsewhere_is_no_setting_of_a_section() {
+        let written = serde_json::to_value(Settings::default()).unwrap();
+        assert!(written["gateway"].get("service_key").is_none());
+        assert!(written["services"].get("rates").is_none());
+        let unknown = r#"{ "gateway": { "session_cach": "1s" } }"#;
+        assert!(serde_json::from_str::<Settings>(unknown).is_err());
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_refused_by_its_name() {
+        let refused = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.check().unwrap_err().setting
+        };
+        assert_eq!(refused(|s| s.worker.slots = 0), "worker.slots");
+        assert_eq!(
+            refused(|s| s.pool.sqlite_readers = 0),
+            "pool.sqlite_readers"
+        );
+        assert_eq!(
+            refused(|s| s.cli.uploads.spool_bytes = 1),
+            "cli.uploads.spool_bytes"
+        );
+        let cache = |s: &mut Settings| s.gateway.session_cache = std::time::Duration::from_secs(6);
+        assert_eq!(refused(cache), "session_cache");
+    }
+}

@@ -1,0 +1,125 @@
+//! What a commit sets off in the same process. Time stands still in most of these tests: whoever polls is not woken by it.
+
+use std::sync::{Arc, Mutex};
+
+use core_domain::kernel::{Effect, Effects, PlatformId};
+use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store};
+use core_domain::testing::{MemoryInfrastructure, MockOutlet};
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::store::{Commits, LossyStore};
+use crate::world::{SERVICE_KEY, World, json_body, request, send};
+
+/// Lets everybody else go on until it is so, without any time passing.
+async fn at_once(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    for _ in 0..100_000 {
+        if is_so() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(is_so());
+    assert_eq!(Instant::now(), start);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_job_is_worked_on_before_the_worker_looks_by_itself() {
+    let provider = MemoryInfrastructure::default();
+    let world = World::at(provider.clone()).await;
+    let platform = world.platform("shop").await;
+    sleep(Duration::from_millis(10)).await;
+    assert!(provider.names().is_empty());
+    let body =
+        json!({ "platformId": platform, "planTier": "starter", "billingEmail": "ada@example.org" });
+    let path = "/api/v1/provisioning/platform";
+    let queued = world.call("POST", path, SERVICE_KEY, body).await;
+    let _ = queued.expect(202);
+    at_once(|| !provider.names().is_empty()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_reaches_the_outlet_before_the_relay_looks_by_itself() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let mut outlet = MockOutlet::new();
+    let keeps = Arc::clone(&heard);
+    outlet.expect_deliver().returning(move |message| {
+        keeps.lock().unwrap().push(message.payload.clone());
+        Ok(())
+    });
+    let world = World::with(|builder| builder.outlet(Arc::new(outlet))).await;
+    let platform = world.platform("shop").await;
+    sleep(Duration::from_millis(10)).await;
+    heard.lock().unwrap().clear();
+    let path = format!("/api/v1/platforms/{platform}/suspend");
+    let suspended = world.call("POST", &path, SERVICE_KEY, json!({ "reason": "late" }));
+    let _ = suspended.await.expect(200);
+    at_once(|| !heard.lock().unwrap().is_empty()).await;
+    assert_eq!(heard.lock().unwrap()[0]["platformId"], json!(platform));
+}
+
+#[tokio::test]
+async fn a_session_that_ended_is_refused_at_once_even_when_the_answer_of_the_commit_was_lost() {
+    for (commits, status, after) in [
+        (Commits::Applied, 200, 401),
+        (Commits::AppliedButAnswerLost, 503, 401),
+        (Commits::Aborted, 503, 404),
+    ] {
+        let store = LossyStore::new();
+        let world = World::with(|builder| builder.store(Arc::new(store.clone()))).await;
+        let token = world.signed_up().await;
+        // The gateway remembers the session from here on.
+        let get = || world.call("GET", "/api/v1/platforms/none", &token, Value::Null);
+        let _ = get().await.expect(404);
+        store.commits(commits);
+        let request = json_body(request("POST", "/api/auth/sign-out", &token), &json!({}));
+        let _ = send(world.suite.iam(), request).await.expect(status);
+        store.commits(Commits::Applied);
+        let _ = get().await.expect(after);
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Debug, Default)]
+struct Listener(Mutex<Vec<Effects>>);
+
+impl CommitListener for Listener {
+    fn committed(&self, effects: &Effects) {
+        self.0.lock().unwrap().push(effects.clone());
+    }
+}
+
+#[tokio::test]
+async fn exactly_what_a_unit_collected_is_announced_and_only_when_it_may_have_been_applied() {
+    let suspended = Effect::PlatformAccessChanged(PlatformId::parse("p-1").unwrap());
+    let some = [Effect::JobReady, suspended, Effect::JobReady];
+    for (mode, commits, collected, announced) in [
+        (Mode::Write, Commits::Applied, &some[..], true),
+        (Mode::Write, Commits::Applied, &[], false),
+        (Mode::Write, Commits::AppliedButAnswerLost, &some, true),
+        (Mode::Write, Commits::AppliedButAnswerLost, &[], false),
+        (Mode::Write, Commits::Aborted, &some, false),
+        (Mode::Read, Commits::Applied, &some, false),
+    ] {
+        let (listener, store) = (Arc::new(Listener::default()), LossyStore::new());
+        store.commits(commits);
+        let store = AnnouncingStore::new(Arc::new(store), listener.clone());
+        let mut unit = store.begin(mode).await.unwrap();
+        for effect in collected {
+            unit.effects().add(effect.clone());
+        }
+        let expected = unit.effects().clone();
+        let ended = unit.commit().await;
+        assert_eq!(ended.is_ok(), commits == Commits::Applied);
+        let heard = listener.0.lock().unwrap();
+        let expected = if announced { vec![expected] } else { vec![] };
+        assert_eq!(*heard, expected, "{mode:?} {commits:?} {collected:?}");
+    }
+    let (listener, store) = (Arc::new(Listener::default()), LossyStore::new());
+    let store = AnnouncingStore::new(Arc::new(store), listener.clone());
+    let mut unit = store.begin(Mode::Write).await.unwrap();
+    unit.effects().add(Effect::JobReady);
+    unit.rollback().await;
+    assert!(listener.0.lock().unwrap().is_empty());
+}

@@ -1,0 +1,44 @@
+//! Access: who is let in to what, and the only way from a use case to a record.
+//!
+//! A use case takes a scope. A scope is made by a check alone (`authorize*`), says in its type what it was checked for,
+//! and reaches the records it was checked for and no other: `scope.records::<Entity>(uow).get(&id)` has the platform in
+//! its WHERE. Changes go through [`audited`], which writes the audit entry with the change and compares `If-Match`.
+//!
+//! | scope | made by | for |
+//! |---|---|---|
+//! | [`PlatformScope`] | [`authorize`] | what belongs to one platform |
+//! | [`OrganizationScope`] | [`authorize_organization`] | lists of platforms, new platforms |
+//! | [`JobScope`] | [`authorize_job`] | one job |
+//! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for those who operate it |
+//! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | what asks who calls and nothing else |
+//! | [`SystemScope`] | this crate | what the suite does by itself |
+
+pub mod audited;
+pub(crate) mod covers;
+mod installation;
+mod job;
+mod key;
+mod organization;
+mod platform;
+mod purge;
+mod records;
+mod requirement;
+mod signed_in;
+pub(crate) mod unaudited;
+
+pub use audited::AuditEvent;
+pub use covers::Covers;
+pub use installation::{OperatorScope, SystemScope, authorize_operator};
+pub use job::{JobScope, authorize_job};
+pub use key::RecordKey;
+pub use organization::{OrganizationScope, Reach, authorize_organization};
+pub(crate) use platform::ensure_not_deleted;
+pub use platform::{PlatformAccess, PlatformScope, authorize};
+pub(crate) use purge::remove_records;
+pub use records::Records;
+pub(crate) use records::unowned;
+pub use requirement::Requirement;
+pub use signed_in::{
+    PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
+    authorize_service, authorize_session, authorize_signed_in,
+};

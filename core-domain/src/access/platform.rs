@@ -1,0 +1,214 @@
+//! Scopes on one platform.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use super::covers::{Covers, Sealed};
+use super::records::{Records, unowned};
+use crate::iam::{Member, MemberQuery, PlatformSuspension};
+use crate::kernel::{
+    Caller, Code, Context, Error, Grant, Machine, PermissionSet, PlatformId, PlatformOwned, Record,
+    Result, Stored, Unowned, WriteGrant,
+};
+use crate::port::{Persisted, UnitOfWork, Within};
+use crate::registry::{Platform, PlatformEvent, PlatformStatus};
+
+/// A platform that somebody was let in to, whatever for. Only [`authorize`] and jobs make one.
+#[derive(Clone, Debug)]
+pub struct PlatformAccess {
+    platform: Stored<Platform>,
+    suspension: Option<Stored<PlatformSuspension>>,
+}
+
+impl PlatformAccess {
+    /// The platform's id.
+    #[must_use]
+    pub fn id(&self) -> &PlatformId {
+        &self.platform.id
+    }
+
+    /// The platform, as it was when the scope was opened.
+    #[must_use]
+    pub const fn platform(&self) -> &Stored<Platform> {
+        &self.platform
+    }
+
+    /// Whether the platform's callers are refused at the moment, and who wanted that.
+    #[must_use]
+    pub fn suspension(&self) -> Option<&PlatformSuspension> {
+        self.suspension.as_deref()
+    }
+
+    /// The platform's records of one kind. Those of others do not exist for it.
+    pub fn records<'a, R>(&'a self, uow: &'a mut dyn UnitOfWork) -> Records<'a, R>
+    where
+        R: Persisted + Record<Owner = PlatformOwned>,
+    {
+        Records::within(uow, Within::Platform(&self.platform.id))
+    }
+}
+
+/// A platform that the caller was let in to do `G` on. Only [`authorize`] makes one, so a use case that takes it cannot
+/// be called unchecked.
+#[derive(Clone, Debug)]
+pub struct PlatformScope<G> {
+    access: PlatformAccess,
+    grant: PhantomData<fn() -> G>,
+}
+
+impl<G> Deref for PlatformScope<G> {
+    type Target = PlatformAccess;
+
+    fn deref(&self) -> &PlatformAccess {
+        &self.access
+    }
+}
+
+impl<G> PlatformScope<G> {
+    fn new(access: PlatformAccess) -> Self {
+        Self {
+            access,
+            grant: PhantomData,
+        }
+    }
+
+    /// The same platform for something else, provided the caller is allowed that as well.
+    ///
+    /// # Errors
+    /// `FORBIDDEN`; `INVALID_STATE` for writes to a deleted platform.
+    pub async fn also<H: Grant>(
+        &self,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<PlatformScope<H>> {
+        authorize(cx, uow, self.id()).await
+    }
+}
+
+impl<G> Sealed for PlatformScope<G> {}
+impl Sealed for PlatformAccess {}
+
+impl<G: WriteGrant> Covers<PlatformOwned> for PlatformScope<G> {
+    fn covered_platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
+}
+
+impl<G: Grant> Covers<Unowned> for PlatformScope<G> {
+    fn covered_platform(&self) -> Option<&PlatformId> {
+        None
+    }
+}
+
+impl Covers<PlatformOwned> for PlatformAccess {
+    fn covered_platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
+}
+
+impl Covers<Unowned> for PlatformAccess {
+    fn covered_platform(&self) -> Option<&PlatformId> {
+        None
+    }
+}
+
+/// Lets the caller in to a platform, to do `G`. Operators and the suite itself reach every platform, others those of the
+/// organization they act for. A foreign platform is "not found", exactly as a missing one.
+///
+/// # Errors
+/// In this order: `UNAUTHORIZED`; `NOT_FOUND`; `FORBIDDEN`; `PLATFORM_SUSPENDED` for whoever is no operator;
+/// `INVALID_STATE` for writes to a deleted platform.
+pub async fn authorize<G: Grant>(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<PlatformScope<G>> {
+    if cx.caller.is_anonymous() {
+        return Err(Error::Unauthorized);
+    }
+    let platform = unowned::<Platform>(uow).get(platform).await?;
+    if !cx.caller.is_operator() {
+        let permissions = permissions_on(cx, uow, &platform).await?;
+        let permissions = permissions.ok_or(Error::NotFound(Platform::KIND))?;
+        if !permissions.allows(G::PERMISSION) {
+            return Err(Error::Forbidden);
+        }
+    }
+    let suspension = unowned::<PlatformSuspension>(uow)
+        .find(&platform.id)
+        .await?;
+    if let Some(suspension) = &suspension
+        && !cx.caller.is_operator()
+        && (!G::LIFTS_SUSPENSION || suspension.by_operator)
+    {
+        return Err(suspended());
+    }
+    if G::WRITES {
+        ensure_not_deleted(&platform)?;
+    }
+    Ok(PlatformScope::new(PlatformAccess {
+        platform,
+        suspension,
+    }))
+}
+
+/// The refusal of a suspended platform's callers.
+pub(super) fn suspended() -> Error {
+    let message = "This platform has been suspended.";
+    Error::refused(Code::PlatformSuspended, message)
+}
+
+/// What the caller may do on the platform; `None` when it is not theirs.
+async fn permissions_on(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: &Platform,
+) -> Result<Option<PermissionSet>> {
+    if let Some(own) = cx.caller.membership() {
+        let of_organization = platform.organization_id.as_ref() == Some(&own.organization_id);
+        let active = own.platform_id.as_ref() == Some(&platform.id);
+        return Ok((of_organization || active).then(|| own.permissions.clone()));
+    }
+    // A service names the person it calls for, and not always what they act for: then the platform tells.
+    let Caller::User {
+        user_id,
+        service: Some(_),
+        ..
+    } = &cx.caller
+    else {
+        return Ok(None);
+    };
+    let Some(organization) = &platform.organization_id else {
+        return Ok(None);
+    };
+    let of = MemberQuery::Of(organization.clone(), user_id.clone());
+    let member = unowned::<Member>(uow).first(&of).await?;
+    Ok(member.map(|member| member.role.permissions()))
+}
+
+/// Refuses changes of what belongs to a deleted platform.
+pub(crate) fn ensure_not_deleted(platform: &Platform) -> Result<()> {
+    if platform.status != PlatformStatus::Deleted {
+        return Ok(());
+    }
+    let restorable = PlatformEvent::Delete.of_event().from.iter().copied();
+    Err(crate::kernel::IllegalMove::new(platform.status, restorable).into())
+}
+
+/// The platform of a job, for what the job writes. The suite itself works there, so nobody is refused; `None` when the
+/// platform is gone.
+pub(super) async fn access_for_job(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<Option<PlatformAccess>> {
+    let Some(platform) = unowned::<Platform>(uow).find(platform).await? else {
+        return Ok(None);
+    };
+    let suspension = unowned::<PlatformSuspension>(uow)
+        .find(&platform.id)
+        .await?;
+    Ok(Some(PlatformAccess {
+        platform,
+        suspension,
+    }))
+}

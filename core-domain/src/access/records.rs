@@ -1,0 +1,128 @@
+//! Reading records of one kind, as far as a scope reaches.
+
+use std::marker::PhantomData;
+
+use super::key::RecordKey;
+use crate::kernel::{Error, Page, PageRequest, Record, Result, Stored, Unowned};
+use crate::port::{Direction, Persisted, Repository, UnitOfWork, Within};
+
+/// The records of one kind that a scope reaches.
+pub struct Records<'a, R> {
+    uow: &'a mut dyn UnitOfWork,
+    within: Within<'a>,
+    record: PhantomData<R>,
+}
+
+impl<R: Record> std::fmt::Debug for Records<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Records")
+            .field("kind", &R::KIND)
+            .field("within", &self.within)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The records of one kind that belong to no platform. For use cases, which decide themselves what of them the caller
+/// is shown.
+pub(crate) fn unowned<R>(uow: &mut dyn UnitOfWork) -> Records<'_, R>
+where
+    R: Persisted + Record<Owner = Unowned>,
+{
+    Records::within(uow, Within::Installation)
+}
+
+impl<'a, R: Persisted> Records<'a, R> {
+    pub(super) fn within(uow: &'a mut dyn UnitOfWork, within: Within<'a>) -> Self {
+        Self {
+            uow,
+            within,
+            record: PhantomData,
+        }
+    }
+
+    fn repository(&mut self) -> &mut dyn Repository<R> {
+        R::repository(self.uow.repositories(RecordKey::new()))
+    }
+
+    /// The record with this key.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn get(self, key: impl AsRef<str> + Send) -> Result<Stored<R>> {
+        self.find(key).await?.ok_or(Error::NotFound(R::KIND))
+    }
+
+    /// The record with this key, if there is one.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn find(mut self, key: impl AsRef<str> + Send) -> Result<Option<Stored<R>>> {
+        let within = self.within;
+        Ok(self.repository().get(within, key.as_ref()).await?)
+    }
+
+    /// The first record that answers the query, in the query's order.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn first(mut self, query: &R::Query) -> Result<Option<Stored<R>>> {
+        let within = self.within;
+        Ok(self.repository().first(within, query).await?)
+    }
+
+    /// The first records that answer the query, in the query's order.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn list(mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>> {
+        let within = self.within;
+        Ok(self.repository().list(within, query, limit).await?)
+    }
+
+    /// A page of the records that answer the query.
+    ///
+    /// # Errors
+    /// `INVALID_CURSOR`.
+    pub async fn page(mut self, query: &R::Query, page: &PageRequest) -> Result<Page<Stored<R>>> {
+        let within = self.within;
+        Ok(self.repository().page(within, query, page).await?)
+    }
+
+    /// How many records answer the query.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn count(mut self, query: &R::Query) -> Result<u64> {
+        let within = self.within;
+        Ok(self.repository().count(within, query).await?)
+    }
+
+    /// The records reached from the one with this key, see [`Repository::walk`].
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn walk(
+        mut self,
+        key: impl AsRef<str> + Send,
+        direction: Direction,
+        depth: u32,
+    ) -> Result<Vec<Stored<R>>> {
+        let within = self.within;
+        let repository = self.repository();
+        Ok(repository
+            .walk(within, key.as_ref(), direction, depth)
+            .await?)
+    }
+
+    /// As [`Records::list`], with the rows locked for this unit, see [`Repository::claim`].
+    pub(crate) async fn claim(mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>> {
+        Ok(self.repository().claim(query, limit).await?)
+    }
+
+    /// Removes every record that answers the query; tells how many. Leaves no audit entries: for what is removed with
+    /// the platform or person it belongs to, whose removal has an entry, and for what time has made useless.
+    pub(crate) async fn remove_all(mut self, query: &R::Query) -> Result<u64> {
+        let within = self.within;
+        Ok(self.repository().remove_all(within, query).await?)
+    }
+}

@@ -1,0 +1,45 @@
+//! What a scope demands of its caller, as far as the caller alone can tell: for endpoints to refuse before they read
+//! anything, and for their description.
+
+use crate::kernel::{Caller, Error, Permission, Result};
+
+/// What is demanded of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Requirement {
+    /// Nothing.
+    Public,
+    /// To be known.
+    SignedIn,
+    /// To be a person.
+    Person,
+    /// To be a person known by a session.
+    Session,
+    /// To operate the installation.
+    Operator,
+    /// To be a service: the holder of the service key, or the suite itself.
+    Service,
+    /// This permission on what the request names.
+    Permission(Permission),
+}
+
+impl Requirement {
+    /// Tells whether the caller can meet the requirement at all. Permissions are looked at when it is known on what.
+    ///
+    /// # Errors
+    /// `UNAUTHORIZED` when somebody must be known and nobody is, `FORBIDDEN` when somebody else is.
+    pub fn check(self, caller: &Caller) -> Result<()> {
+        let refuse = |met: bool, refusal| if met { Ok(()) } else { Err(refusal) };
+        match self {
+            Self::Public => return Ok(()),
+            Self::Person => return refuse(caller.user_id().is_some(), Error::Unauthorized),
+            Self::Session => return refuse(caller.session_id().is_some(), Error::Unauthorized),
+            _ => refuse(!caller.is_anonymous(), Error::Unauthorized)?,
+        }
+        match self {
+            Self::Operator => refuse(caller.is_operator(), Error::Forbidden),
+            Self::Service => refuse(caller.is_service(), Error::Forbidden),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Scopes that ask who calls and nothing else.
+
+use super::covers::covers_unowned;
+use super::platform::suspended;
+use super::records::unowned;
+use super::requirement::Requirement;
+use crate::iam::PlatformSuspension;
+use crate::kernel::{Context, Error, Result, SessionId, UserId};
+use crate::port::UnitOfWork;
+
+/// Anybody, known or not.
+#[derive(Clone, Copy, Debug)]
+pub struct PublicScope(());
+
+impl PublicScope {
+    /// Lets everybody in.
+    #[must_use]
+    pub const fn open() -> Self {
+        Self(())
+    }
+}
+
+/// Somebody who is known, and whose platform is not suspended.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedInScope(());
+
+/// A person.
+#[derive(Clone, Debug)]
+pub struct PersonScope {
+    user_id: UserId,
+}
+
+impl PersonScope {
+    /// Who it is.
+    #[must_use]
+    pub const fn user_id(&self) -> &UserId {
+        &self.user_id
+    }
+}
+
+/// A person known by a session.
+#[derive(Clone, Debug)]
+pub struct SessionScope {
+    session_id: SessionId,
+}
+
+impl SessionScope {
+    /// By which session.
+    #[must_use]
+    pub const fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+}
+
+/// A service: the holder of the service key, or the suite itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceScope(());
+
+covers_unowned! {
+    PublicScope;
+    SignedInScope;
+    PersonScope;
+    SessionScope;
+    ServiceScope;
+}
+
+/// Lets in whoever is known.
+///
+/// # Errors
+/// `UNAUTHORIZED`; `PLATFORM_SUSPENDED` when the platform the caller acts for is suspended.
+pub async fn authorize_signed_in(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<SignedInScope> {
+    Requirement::SignedIn.check(&cx.caller)?;
+    ensure_not_suspended(cx, uow).await?;
+    Ok(SignedInScope(()))
+}
+
+/// Lets persons in. Their own affairs are theirs, whatever became of the platform they act for.
+///
+/// # Errors
+/// `UNAUTHORIZED`.
+pub fn authorize_person(cx: &Context) -> Result<PersonScope> {
+    let user_id = cx.caller.user_id().cloned().ok_or(Error::Unauthorized)?;
+    Ok(PersonScope { user_id })
+}
+
+/// Lets persons with a session in.
+///
+/// # Errors
+/// `UNAUTHORIZED`.
+pub fn authorize_session(cx: &Context) -> Result<SessionScope> {
+    let session_id = cx.caller.session_id().cloned().ok_or(Error::Unauthorized)?;
+    Ok(SessionScope { session_id })
+}
+
+/// Lets services in.
+///
+/// # Errors
+/// `UNAUTHORIZED`, `FORBIDDEN`.
+pub fn authorize_service(cx: &Context) -> Result<ServiceScope> {
+    Requirement::Service.check(&cx.caller)?;
+    Ok(ServiceScope(()))
+}
+
+/// Refuses those who act for a suspended platform.
+pub(super) async fn ensure_not_suspended(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    let Some(platform) = cx.caller.platform_id().filter(|_| !cx.caller.is_operator()) else {
+        return Ok(());
+    };
+    let suspension = unowned::<PlatformSuspension>(uow).find(platform).await?;
+    if suspension.is_some() {
+        return Err(suspended());
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Changing records without an audit entry, for what has a history of its own (jobs), is no act of anybody's (the outbox,
+//! stored answers, a session that slides while it is used), or is a part of a change that has an entry.
+
+use super::key::RecordKey;
+use crate::kernel::{Result, Stored};
+use crate::port::{Persisted, Repository, UnitOfWork};
+
+fn repository<R: Persisted>(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<R> {
+    R::repository(uow.repositories(RecordKey::new()))
+}
+
+/// Adds a record.
+pub(crate) async fn insert<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) -> Result<Stored<R>> {
+    Ok(repository::<R>(uow).insert(record).await?)
+}
+
+/// Puts `next` in the place of `seen`, provided nobody changed it in between.
+pub(crate) async fn replace<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<R>,
+    next: R,
+) -> Result<Stored<R>> {
+    Ok(repository::<R>(uow).replace(seen, next).await?)
+}
+
+/// Removes a record, provided nobody changed it in between.
+pub(crate) async fn remove<R: Persisted>(uow: &mut dyn UnitOfWork, seen: &Stored<R>) -> Result<()> {
+    Ok(repository::<R>(uow).remove(seen).await?)
+}

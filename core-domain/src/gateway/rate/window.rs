@@ -1,0 +1,306 @@
+//! A counter per key and window, in a table of bounded size.
+//!
+//! A window begins with the key's first request and lasts its whole length, whatever is refused meanwhile. A client that
+//! spends one window's quota at its end and the next one's at its beginning gets twice the quota in a short time, and
+//! never more; that is the price of one counter a key.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::{RateKey, RatePolicy};
+use crate::kernel::Timestamp;
+
+/// The state of a window after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Whether the request may go on.
+    pub allowed: bool,
+    /// How many more requests the window has.
+    pub remaining: u32,
+    /// Whole seconds until the window ends, rounded up, at least 1.
+    pub reset_after: u64,
+}
+
+impl Usage {
+    /// The value of the `RateLimit` header, `"default";r=99;t=60`.
+    #[must_use]
+    pub fn to_header(&self, policy: &RatePolicy) -> String {
+        format!(
+            "\"{}\";r={};t={}",
+            policy.name(),
+            self.remaining,
+            self.reset_after
+        )
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    began: Timestamp,
+    used: u32,
+}
+
+/// The windows of many keys, never more than the table's capacity.
+///
+/// Two generations: a key that is used moves to the young one; when that is full it becomes the old one, and the former old
+/// one is dropped. So the cost of a request does not depend on the size, and idle keys are evicted first.
+#[derive(Debug)]
+pub struct Windows {
+    young: HashMap<RateKey, Window>,
+    old: HashMap<RateKey, Window>,
+    generation: usize,
+}
+
+impl Windows {
+    /// An empty table of at most `capacity` keys (at least 2).
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            generation: (capacity / 2).max(1),
+        }
+    }
+
+    /// How many keys are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    /// Tells whether no key is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Counts a request. A refused one is not counted and does not prolong the window.
+    pub fn take(&mut self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let known = self.young.get(&key).copied();
+        let known = known.or_else(|| self.old.remove(&key));
+        let mut window = current(known, policy, now);
+        let allowed = window.used < policy.quota();
+        if allowed {
+            window.used += 1;
+        }
+        self.put(key, window);
+        usage(&window, allowed, policy, now)
+    }
+
+    /// The usage of a key without counting a request: whether its next one would be allowed.
+    #[must_use]
+    pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let known = self.young.get(key).or_else(|| self.old.get(key)).copied();
+        let window = current(known, policy, now);
+        usage(&window, window.used < policy.quota(), policy, now)
+    }
+
+    /// Marks the quota of a key as exhausted until its window ends after this time, as another counter reported.
+    pub fn exhaust(&mut self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
+        self.old.remove(&key);
+        let window = Window {
+            began: now.minus(policy.window().saturating_sub(left)),
+            used: policy.quota(),
+        };
+        self.put(key, window);
+    }
+
+    /// Takes a counted request back, if its window is still in the table.
+    pub fn give_back(&mut self, key: &RateKey) {
+        let window = self.young.get_mut(key).or_else(|| self.old.get_mut(key));
+        if let Some(window) = window {
+            window.used = window.used.saturating_sub(1);
+        }
+    }
+
+    fn put(&mut self, key: RateKey, window: Window) {
+        if self.young.len() >= self.generation && !self.young.contains_key(&key) {
+            std::mem::swap(&mut self.young, &mut self.old);
+            self.young.clear();
+        }
+        self.young.insert(key, window);
+    }
+}
+
+fn usage(window: &Window, allowed: bool, policy: &RatePolicy, now: Timestamp) -> Usage {
+    let left = policy.window().saturating_sub(now.since(window.began));
+    Usage {
+        allowed,
+        remaining: policy.quota().saturating_sub(window.used),
+        reset_after: u64::try_from(left.as_millis().div_ceil(1_000))
+            .unwrap_or(u64::MAX)
+            .max(1),
+    }
+}
+
+/// The window a request falls into. A clock that was set back moves the window's beginning, never its count.
+fn current(known: Option<Window>, policy: &RatePolicy, now: Timestamp) -> Window {
+    match known {
+        Some(window) if window.began > now => Window {
+            began: now,
+            ..window
+        },
+        Some(window) if now.since(window.began) < policy.window() => window,
+        Some(_) | None => Window {
+            began: now,
+            used: 0,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::gateway::{RateKind, RatePlan, RateSubject};
+
+    fn policy(quota: u32) -> RatePolicy {
+        RatePolicy::new("test", quota, Duration::from_secs(60)).unwrap()
+    }
+
+    fn key(path: &str) -> RateKey {
+        let subject = RateSubject::Path(path);
+        RateKey::new(&policy(1), "1.2.3.4".parse().unwrap(), subject)
+    }
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(1_000_000 + millis)
+    }
+
+    #[test]
+    fn the_quota_is_allowed_and_no_more_until_the_window_ends() {
+        let mut windows = Windows::new(10);
+        let policy = policy(2);
+        let first = windows.take(key("/a"), &policy, at(0));
+        assert_eq!(
+            first,
+            Usage {
+                allowed: true,
+                remaining: 1,
+                reset_after: 60
+            }
+        );
+        assert!(windows.take(key("/a"), &policy, at(59_000)).allowed);
+        let third = windows.take(key("/a"), &policy, at(59_001));
+        assert_eq!(
+            third,
+            Usage {
+                allowed: false,
+                remaining: 0,
+                reset_after: 1
+            }
+        );
+        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+    }
+
+    #[test]
+    fn requests_that_are_given_back_do_not_count() {
+        let mut windows = Windows::new(10);
+        let policy = policy(1);
+        for _ in 0..5 {
+            assert!(windows.take(key("/a"), &policy, at(0)).allowed);
+            windows.give_back(&key("/a"));
+        }
+        assert!(windows.take(key("/a"), &policy, at(0)).allowed);
+        windows.give_back(&key("/b"));
+        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
+    }
+
+    #[test]
+    fn refused_requests_do_not_prolong_the_penalty() {
+        let mut windows = Windows::new(10);
+        let policy = policy(1);
+        for millis in 0..60_000 / 500 {
+            windows.take(key("/a"), &policy, at(millis * 500));
+        }
+        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+    }
+
+    #[test]
+    fn a_million_keys_stay_within_the_capacity_and_a_busy_key_stays_counted() {
+        let mut windows = Windows::new(1_000);
+        let policy = policy(5);
+        let mut allowed = 0;
+        for n in 0_u64..1_000_000 {
+            let mut bytes = [0_u8; 16];
+            bytes[..8].copy_from_slice(&n.to_le_bytes());
+            bytes[15] = 1;
+            windows.take(RateKey::from_bytes(bytes), &policy, at(0));
+            if n % 100 == 0 {
+                allowed += u32::from(windows.take(key("/busy"), &policy, at(0)).allowed);
+            }
+        }
+        assert!(windows.len() <= 1_000);
+        assert_eq!(allowed, 5);
+    }
+
+    #[test]
+    fn the_headers_are_structured_fields() {
+        let plan = RatePlan::default();
+        let policy = plan.policy(RateKind::Default);
+        let usage = Windows::new(10).take(key("/a"), policy, at(0));
+        assert_eq!(policy.to_header(), "\"default\";q=100;w=60");
+        assert_eq!(usage.to_header(policy), "\"default\";r=99;t=60");
+    }
+
+    #[test]
+    fn peeking_shows_the_usage_and_counts_nothing() {
+        let mut windows = Windows::new(10);
+        let policy = policy(1);
+        for _ in 0..3 {
+            assert!(windows.peek(&key("/a"), &policy, at(0)).allowed);
+        }
+        assert!(windows.is_empty());
+        windows.take(key("/a"), &policy, at(0));
+        let usage = windows.peek(&key("/a"), &policy, at(10_000));
+        assert_eq!((usage.allowed, usage.reset_after), (false, 50));
+        assert!(windows.peek(&key("/a"), &policy, at(60_000)).allowed);
+    }
+
+    #[test]
+    fn a_key_that_another_counter_exhausted_is_refused_until_that_counters_window_ends() {
+        let mut windows = Windows::new(10);
+        let policy = policy(3);
+        windows.take(key("/a"), &policy, at(0));
+        windows.exhaust(key("/a"), &policy, Duration::from_secs(5), at(30_000));
+        assert!(!windows.peek(&key("/a"), &policy, at(34_999)).allowed);
+        assert!(windows.peek(&key("/a"), &policy, at(35_000)).allowed);
+    }
+
+    proptest! {
+        #[test]
+        fn no_window_lets_more_through_than_its_quota_however_the_clock_jumps(
+            quota in 1_u32..5,
+            steps in proptest::collection::vec(-90_000_i64..90_000, 1..60),
+        ) {
+            let policy = policy(quota);
+            let mut windows = Windows::new(10);
+            let mut now = 10_000_000_i64;
+            let mut allowed_since_reset = 0_u32;
+            for step in steps {
+                now = (now + step).max(0);
+                let usage = windows.take(key("/a"), &policy, at(now));
+                prop_assert!((1..=60).contains(&usage.reset_after));
+                if usage.allowed && usage.remaining + 1 == quota {
+                    allowed_since_reset = 0;
+                }
+                allowed_since_reset += u32::from(usage.allowed);
+                prop_assert!(allowed_since_reset <= quota);
+                prop_assert_eq!(usage.remaining, quota - allowed_since_reset.min(quota));
+            }
+        }
+
+        #[test]
+        fn a_request_after_the_reset_time_is_always_allowed(spent in 1_u32..20, wait_ms in 0_i64..59_999) {
+            let policy = policy(3);
+            let mut windows = Windows::new(10);
+            for _ in 0..spent {
+                windows.take(key("/a"), &policy, at(0));
+            }
+            let usage = windows.take(key("/a"), &policy, at(wait_ms));
+            let retry_at = wait_ms + i64::try_from(usage.reset_after).unwrap() * 1_000;
+            prop_assert!(windows.take(key("/a"), &policy, at(retry_at)).allowed);
+        }
+    }
+}

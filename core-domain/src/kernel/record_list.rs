@@ -1,0 +1,40 @@
+//! The one list of records and of the ids that name them. Adding a record starts here.
+
+/// Calls a macro with every record: its accessor in a unit of work, its type and, where it has an id of its own, the
+/// type of that id and what it names.
+#[macro_export]
+macro_rules! for_each_record {
+    ($callback:ident) => {
+        $callback! {
+            // shared
+            audit_entries: $crate::shared::AuditEntry, AuditId "An audit entry.";
+            outbox_messages: $crate::shared::OutboxMessage, OutboxId "A message waiting to leave the process.";
+            idempotency_keys: $crate::shared::IdempotencyKey;
+            // iam
+            users: $crate::iam::User, UserId "A person.";
+            accounts: $crate::iam::Account, AccountId "A way a user proves who they are (a password, say).";
+            sessions: $crate::iam::Session, SessionId "A signed-in session (never its token).";
+            organizations: $crate::iam::Organization, OrganizationId "An organization.";
+            members: $crate::iam::Member, MemberId "A user's membership in an organization.";
+            platform_suspensions: $crate::iam::PlatformSuspension;
+            // provisioning
+            jobs: $crate::provisioning::Job, JobId "A provisioning job.";
+            job_events: $crate::provisioning::JobEvent, JobEventId "An entry of the job history.";
+            job_lanes: $crate::provisioning::JobLane;
+            job_leases: $crate::provisioning::JobLease;
+            job_holds: $crate::provisioning::JobHold, HoldId "A hold on job claims.";
+            dlq_entries: $crate::provisioning::DlqEntry, DlqEntryId "An entry of the dead-letter queue.";
+            // registry
+            platforms: $crate::registry::Platform, PlatformId "A platform: the tenant of the suite.";
+            lifecycle_records: $crate::registry::LifecycleRecord, LifecycleId "A platform lifecycle record.";
+            entities: $crate::registry::Entity, EntityId "A tenant or sub-tenant of a platform.";
+            resources: $crate::registry::Resource, ResourceId "An infrastructure resource.";
+            deployments: $crate::registry::Deployment, DeploymentId "A deployment of a built site.";
+            onboardings: $crate::registry::Onboarding, OnboardingId "A run of the onboarding flow.";
+            // stacks
+            stack_templates: $crate::stacks::StackTemplate, TemplateId "A stack template.";
+            stack_versions: $crate::stacks::StackVersion, VersionId "A version of a stack template.";
+        }
+    };
+}
+pub use for_each_record;

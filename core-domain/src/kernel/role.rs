@@ -1,0 +1,141 @@
+//! Roles: names that an organization gives its members. Three are built in.
+
+use std::borrow::Cow;
+
+use super::{PermissionSet, TextValue};
+
+/// A member's role in an organization: 1 to 63 characters `[a-z0-9_-]`, a letter in front.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(transparent)]
+pub struct Role(Cow<'static, str>);
+
+impl Role {
+    /// May do everything.
+    pub const OWNER: Self = Self(Cow::Borrowed("owner"));
+    /// May do everything but end the organization's platform.
+    pub const ADMIN: Self = Self(Cow::Borrowed("admin"));
+    /// May look, and deploy.
+    pub const MEMBER: Self = Self(Cow::Borrowed("member"));
+    /// The roles every organization has.
+    pub const BUILT_IN: [Self; 3] = [Self::OWNER, Self::ADMIN, Self::MEMBER];
+
+    /// Reads a name; `None` when it cannot be one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(built_in) = Self::BUILT_IN.into_iter().find(|role| role.0 == text) {
+            return Some(built_in);
+        }
+        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        let named = text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() <= 63;
+        (named && text.bytes().all(fits)).then(|| Self(Cow::Owned(text.to_owned())))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the role allows when the organization has not mapped it otherwise; a role that is not built in, nothing.
+    #[must_use]
+    pub fn permissions(&self) -> PermissionSet {
+        match self.as_str() {
+            "owner" => PermissionSet::new(["*:*"]),
+            "admin" => PermissionSet::new([
+                "platform:read",
+                "platform:create",
+                "platform:update",
+                "entity:*",
+                "resource:*",
+                "audit:*",
+                "job:*",
+                "deployment:*",
+                "stack:read",
+            ]),
+            // Named one by one, so that a permission that comes later is not theirs by accident.
+            "member" => PermissionSet::new([
+                "platform:read",
+                "entity:read",
+                "resource:read",
+                "audit:read",
+                "job:read",
+                "deployment:read",
+                "deployment:create",
+                "stack:read",
+            ]),
+            _ => PermissionSet::default(),
+        }
+    }
+}
+
+impl TextValue for Role {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
+crate::kernel::arbitrary!(Role as "owner|admin|member|[a-z][a-z0-9_-]{0,62}");
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Role {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the name of a role"))
+    }
+}
+
+impl schemars::JsonSchema for Role {
+    fn schema_name() -> Cow<'static, str> {
+        "Role".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z][a-z0-9_-]*$",
+            "examples": ["owner"],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Permission;
+
+    #[test]
+    fn a_member_is_granted_what_is_named_and_nothing_that_comes_later() {
+        let patterns = Role::MEMBER.permissions();
+        assert!(patterns.patterns().iter().all(|p| !p.contains('*')));
+        let reads = |p: &&Permission| p.as_str().ends_with(":read");
+        assert!(
+            Permission::ALL
+                .iter()
+                .filter(reads)
+                .all(|p| patterns.allows(*p))
+        );
+        assert!(!patterns.allows(Permission::EntityWrite));
+    }
+
+    #[test]
+    fn names_are_free_but_plain_and_allow_nothing_by_themselves() {
+        for name in ["owner", "a", "billing-admin_2"] {
+            assert_eq!(Role::parse(name).unwrap().as_str(), name);
+        }
+        for name in ["", "Owner", "1st", "a b", "-x", "é", &"a".repeat(64)] {
+            assert_eq!(Role::parse(name), None, "{name}");
+        }
+        assert_eq!(
+            Role::parse("auditor").unwrap().permissions(),
+            PermissionSet::default()
+        );
+    }
+}

@@ -1,0 +1,372 @@
+//! Strategies of proptest: a value or a command is made from the schema that documentation and validation use, a record
+//! from the types of its fields. So what is generated is valid, and no field is named a second time.
+
+use proptest::arbitrary::{Arbitrary, any};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy};
+use proptest::sample::select;
+use proptest::strategy::{BoxedStrategy, Union, ValueTree};
+use proptest::string::string_regex;
+use proptest::test_runner::TestRunner;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::sample::{Fields, sample_of};
+/// Instants of the years 2020 to 2035.
+const INSTANT: &str = "20(2[0-9]|3[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\\.[0-9]{3}Z";
+
+/// The most characters of a text without a limit of its own, and the most entries of a list.
+const LENGTH: u64 = 40;
+const ENTRIES: usize = 4;
+
+/// Values of a type from its schema: commands, validated text, closed sets of words. Fields that may be left out are left
+/// out in half of the cases; what several fields must be together is a rule's matter, and not promised.
+///
+/// ```
+/// use core_domain::registry::CreateEntity;
+/// use core_domain::testing::strategies::from_schema;
+/// use proptest::prelude::*;
+///
+/// proptest!(|(command in from_schema::<CreateEntity>())| {
+///     prop_assert!(command.slug.as_str().len() <= 63);
+/// });
+/// ```
+pub fn from_schema<T: JsonSchema + DeserializeOwned + std::fmt::Debug>() -> BoxedStrategy<T> {
+    json_of(&schema_of::<T>())
+        .prop_filter_map("not a value of the type", |value| {
+            serde_json::from_value(value).ok()
+        })
+        .boxed()
+}
+
+/// Any JSON, at most two levels deep.
+pub fn json() -> impl Strategy<Value = Value> {
+    let leaf = proptest::prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        count().prop_map(Value::from),
+        "\\PC{0,20}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 12, 3, |inner| {
+        proptest::prop_oneof![
+            vec(inner.clone(), 0..=3).prop_map(Value::Array),
+            vec(("[a-z]{1,8}", inner), 0..=3)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// JSON that a schema allows. A text whose pattern has no strategy is the schema's example.
+pub fn json_of(schema: &Value) -> BoxedStrategy<Value> {
+    for choice in ["anyOf", "oneOf"] {
+        if let Some(branches) = list(schema, choice) {
+            return Union::new(branches.iter().map(json_of)).boxed();
+        }
+    }
+    if let Some(constant) = schema.get("const") {
+        return Just(constant.clone()).boxed();
+    }
+    if let Some(words) = list(schema, "enum") {
+        return select(words.clone()).boxed();
+    }
+    match schema.get("type") {
+        Some(Value::String(kind)) => of_kind(kind, schema),
+        Some(Value::Array(kinds)) => {
+            let kinds = kinds.iter().filter_map(Value::as_str);
+            Union::new(kinds.map(|kind| of_kind(kind, schema))).boxed()
+        }
+        _ => json().boxed(),
+    }
+}
+
+/// The same records or values at every call, for tests that want a few and no property.
+///
+/// # Panics
+/// When so many values are rejected that none can be made.
+#[must_use]
+#[expect(
+    clippy::panic,
+    reason = "a strategy without values is a mistake of a test"
+)]
+pub fn some<T: Arbitrary>(count: usize) -> Vec<T> {
+    let (strategy, mut runner) = (T::arbitrary(), TestRunner::deterministic());
+    let trees = std::iter::repeat_with(|| strategy.new_tree(&mut runner));
+    let values = trees.map(|tree| match tree {
+        Ok(tree) => tree.current(),
+        Err(reason) => panic!("no value: {reason}"),
+    });
+    values.take(count).collect()
+}
+
+/// Numbers that count something: attempts, positions, versions.
+pub(crate) fn count() -> impl Strategy<Value = i64> + Clone {
+    0..100_000_i64
+}
+
+/// A number that counts something, if any.
+pub(crate) fn opt_count() -> impl Strategy<Value = Option<i64>> {
+    proptest::option::of(count())
+}
+
+/// JSON, if any.
+pub(crate) fn opt_json() -> impl Strategy<Value = Option<Value>> {
+    proptest::option::of(json())
+}
+
+/// A short list.
+pub(crate) fn few<T: Arbitrary + 'static>() -> BoxedStrategy<Vec<T>> {
+    vec(any::<T>(), 0..ENTRIES).boxed()
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .with(|settings| settings.inline_subschemas = true);
+    let generator = SchemaGenerator::from(settings);
+    generator.into_root_schema_for::<T>().to_value()
+}
+
+fn list<'a>(schema: &'a Value, key: &str) -> Option<&'a Vec<Value>> {
+    schema.get(key)?.as_array()
+}
+
+fn of_kind(kind: &str, schema: &Value) -> BoxedStrategy<Value> {
+    match kind {
+        "null" => Just(Value::Null).boxed(),
+        "boolean" => any::<bool>().prop_map(Value::from).boxed(),
+        "integer" | "number" => {
+            let bound = |key: &str| schema.get(key).and_then(Value::as_i64);
+            let least = bound("minimum").unwrap_or(0);
+            let most = bound("maximum").unwrap_or_else(|| least.saturating_add(100_000));
+            (least..=most).prop_map(Value::from).boxed()
+        }
+        "string" => text(schema),
+        "array" => {
+            let items = schema.get("items").unwrap_or(&Value::Null);
+            vec(json_of(items), 0..ENTRIES)
+                .prop_map(Value::from)
+                .boxed()
+        }
+        _ => object(schema),
+    }
+}
+
+fn object(schema: &Value) -> BoxedStrategy<Value> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        let fields = vec(("[a-z]{1,8}", json()), 0..ENTRIES);
+        return fields
+            .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+            .boxed();
+    };
+    let required = list(schema, "required");
+    let fields = properties.iter().map(|(name, property)| {
+        let is_required = required.is_some_and(|names| names.iter().any(|known| known == name));
+        let value = json_of(property).prop_map(Some);
+        let value = if is_required {
+            value.boxed()
+        } else {
+            proptest::prop_oneof![Just(None), value].boxed()
+        };
+        (Just(name.clone()), value)
+    });
+    let fields: Vec<_> = fields.collect();
+    fields
+        .prop_map(|fields| {
+            let given = |(name, value): (String, Option<Value>)| Some((name, value?));
+            Value::Object(fields.into_iter().filter_map(given).collect())
+        })
+        .boxed()
+}
+
+fn text(schema: &Value) -> BoxedStrategy<Value> {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_u64);
+    let least = bound("minLength").unwrap_or(0);
+    let most = bound("maxLength").unwrap_or(least + LENGTH);
+    let word = |key: &str| schema.get(key).and_then(Value::as_str);
+    let pattern = match (word("pattern"), word("format")) {
+        (Some(pattern), _) => of_length(pattern, least, most),
+        (None, Some("date-time")) => INSTANT.to_owned(),
+        (None, Some("email")) => {
+            "[a-z0-9][a-z0-9_+]{0,12}@[a-z0-9]{1,12}\\.(org|example)".to_owned()
+        }
+        (None, Some("uri")) => "https://[a-z]{1,12}\\.example(/[a-z0-9]{1,8}){0,3}".to_owned(),
+        (None, _) => format!("\\PC{{{least},{most}}}"),
+    };
+    let Ok(texts) = string_regex(&pattern) else {
+        return Just(sample_of(schema, &Map::new(), Fields::All)).boxed();
+    };
+    texts
+        .prop_filter("too short or too long", move |text| {
+            (least..=most).contains(&(text.chars().count() as u64))
+        })
+        .prop_map(Value::from)
+        .boxed()
+}
+
+/// A pattern of one class of characters with the lengths in it, so that the shortest and the longest text come up.
+fn of_length(pattern: &str, least: u64, most: u64) -> String {
+    let class = pattern.strip_prefix('^').and_then(|rest| {
+        let rest = rest
+            .strip_suffix("+$")
+            .or_else(|| rest.strip_suffix("*$"))?;
+        let is_class = rest.starts_with('[') && rest.matches(['[', ']']).count() == 2;
+        is_class.then_some(rest)
+    });
+    class.map_or_else(
+        || pattern.to_owned(),
+        |class| format!("{class}{{{least},{most}}}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq};
+    use proptest::proptest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::iam::{Bootstrap, SetUpOrganization};
+    use crate::kernel::{
+        DeletedFilter, Line, ListQuery, Name, NoFilter, Record, TextValue, for_each_record,
+    };
+    use crate::registry::{
+        CreateEntity, CreatePlatform, CreateResource, DeleteEntity, EntityFilter, StartOnboarding,
+        UpdateEntity, UpdatePlatform, UpdateResource,
+    };
+    use crate::shared::{AuditFilter, PlatformAuditFilter};
+    use crate::stacks::{CreateTemplate, PublishVersion, UpdateTemplate};
+    use crate::use_case::registry::provision::{DeprovisionCommand, ProvisionCommand};
+
+    /// Values differ from each other, are what the schema allows, and are read.
+    fn check_command<T: JsonSchema + DeserializeOwned + Debug + PartialEq>() {
+        let schema = schema_of::<T>();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let values = json_of(&schema);
+        proptest!(ProptestConfig::with_cases(50), |(value in values)| {
+            prop_assert!(validator.is_valid(&value), "{value}: {schema}");
+            prop_assert!(serde_json::from_value::<T>(value.clone()).is_ok(), "{value}: {schema}");
+        });
+        let mut runner = TestRunner::deterministic();
+        let commands = from_schema::<T>();
+        let mut made = || commands.new_tree(&mut runner).unwrap().current();
+        let first = made();
+        assert!((0..50).any(|_| made() != first), "{first:?} alone");
+    }
+
+    macro_rules! check_commands {
+        ($($command:ty),+ $(,)?) => { $(check_command::<$command>();)+ };
+    }
+
+    #[test]
+    fn every_command_made_from_its_schema_passes_the_schema_and_is_read() {
+        check_commands!(
+            Bootstrap,
+            SetUpOrganization,
+            CreatePlatform,
+            UpdatePlatform,
+            CreateEntity,
+            UpdateEntity,
+            DeleteEntity,
+            CreateResource,
+            UpdateResource,
+            StartOnboarding,
+            ProvisionCommand,
+            DeprovisionCommand,
+            CreateTemplate,
+            UpdateTemplate,
+            PublishVersion,
+            EntityFilter,
+            AuditFilter,
+            PlatformAuditFilter,
+            DeletedFilter,
+            ListQuery<NoFilter>,
+        );
+    }
+
+    fn check_record<R: Record + Arbitrary>() {
+        let made = some::<R>(20);
+        assert_eq!(made, some::<R>(20), "the same at every call");
+        assert!(made.iter().all(|record| !record.key().is_empty()));
+        let others = made.iter().filter(|record| **record != made[0]);
+        assert!(others.count() > 10, "{} do not differ", R::KIND);
+    }
+
+    macro_rules! check_records {
+        ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
+            #[test]
+            fn every_record_has_a_strategy_and_samples() {
+                $(check_record::<$record>();)+
+            }
+
+            proptest! {
+                #[test]
+                fn every_id_reads_back_from_its_text($($($accessor in any::<crate::kernel::$id>(),)?)+) {
+                    $($(
+                        let text = $accessor.as_text();
+                        prop_assert_eq!(crate::kernel::$id::from_text(text), Some($accessor.clone()));
+                    )?)+
+                }
+            }
+        };
+    }
+    for_each_record!(check_records);
+
+    /// What the interface shows of a record is what its schema says.
+    fn check_shown<R: Record + Arbitrary + JsonSchema + serde::Serialize>() {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let schema = SchemaGenerator::from(settings).into_root_schema_for::<R>();
+        let validator = jsonschema::validator_for(&schema.to_value()).unwrap();
+        proptest!(ProptestConfig::with_cases(50), |(record in any::<R>())| {
+            let shown = serde_json::to_value(&record).unwrap();
+            prop_assert!(validator.is_valid(&shown), "{shown}");
+        });
+    }
+
+    #[test]
+    fn whatever_a_record_holds_it_is_shown_as_its_schema_says() {
+        check_shown::<crate::shared::AuditEntry>();
+        check_shown::<crate::iam::User>();
+        check_shown::<crate::iam::Session>();
+        check_shown::<crate::iam::Organization>();
+        check_shown::<crate::provisioning::Job>();
+        check_shown::<crate::registry::Platform>();
+        check_shown::<crate::registry::LifecycleRecord>();
+        check_shown::<crate::registry::Entity>();
+        check_shown::<crate::registry::Resource>();
+        check_shown::<crate::registry::Deployment>();
+        check_shown::<crate::stacks::StackTemplate>();
+        check_shown::<crate::stacks::StackVersion>();
+    }
+
+    #[test]
+    fn the_shortest_and_the_longest_text_come_up() {
+        let lengths = |texts: Vec<Line<0, 3>>| {
+            let lengths = texts.iter().map(|text| text.as_str().chars().count());
+            lengths.collect::<std::collections::BTreeSet<_>>()
+        };
+        assert!(lengths(some(200)).is_superset(&[0, 3].into()));
+        assert!(
+            some::<Name>(50)
+                .iter()
+                .all(|name| !name.as_str().is_empty())
+        );
+    }
+
+    #[test]
+    fn what_a_schema_says_nothing_about_is_any_json_and_a_strange_pattern_its_example() {
+        let odd = json!({ "type": "string", "pattern": "^(?!a).*$", "examples": ["b"] });
+        let closed = json!({ "type": ["array", "null"], "items": { "const": 1 } });
+        let mixed = json!({ "type": "object", "properties": { "n": { "type": "integer",
+            "minimum": 2, "maximum": 3 } }, "required": ["n"] });
+        proptest!(|(odd in json_of(&odd), closed in json_of(&closed), mixed in json_of(&mixed))| {
+            prop_assert_eq!(odd, "b");
+            let is_closed = closed.as_array().is_none_or(|all| all.iter().all(|one| *one == 1));
+            prop_assert!(is_closed);
+            prop_assert!(mixed["n"] == 2 || mixed["n"] == 3);
+        });
+    }
+}

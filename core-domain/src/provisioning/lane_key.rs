@@ -1,0 +1,46 @@
+//! The names of lanes.
+
+use crate::kernel::{OnboardingId, PlatformId, TextValue, arbitrary};
+
+/// Names a lane: `platform:{id}`, or `onboarding:{id}` before there is a platform.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(transparent)]
+pub struct LaneKey(String);
+
+impl LaneKey {
+    /// The lane of a platform.
+    #[must_use]
+    pub fn platform(id: &PlatformId) -> Self {
+        Self(format!("platform:{id}"))
+    }
+
+    /// The lane of an onboarding.
+    #[must_use]
+    pub fn onboarding(id: &OnboardingId) -> Self {
+        Self(format!("onboarding:{id}"))
+    }
+
+    /// The text of the key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for LaneKey {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TextValue for LaneKey {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+}
+
+arbitrary!(LaneKey as "(platform|onboarding):[a-z0-9-]{1,36}");

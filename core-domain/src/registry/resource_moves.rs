@@ -1,0 +1,33 @@
+//! How a resource moves.
+
+use super::{Resource, ResourceEvent, ResourceStatus};
+use crate::kernel::{IllegalMove, Machine, Timestamp};
+
+impl Resource {
+    /// The resource after an event.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] when it cannot happen to it.
+    pub fn after(mut self, event: ResourceEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+        self.status = event.next(self.status)?;
+        if self.status == ResourceStatus::Deleted {
+            self.deleted_at = Some(now);
+        }
+        Ok(self)
+    }
+
+    /// The resource once it was found to be there, whatever was known of it before.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for a deleted one.
+    pub fn observed(self, now: Timestamp) -> Result<Self, IllegalMove> {
+        match self.status {
+            ResourceStatus::Active => Ok(self),
+            ResourceStatus::Provisioning => self.after(ResourceEvent::Activate, now),
+            _ => {
+                let provisioning = self.after(ResourceEvent::Provision, now)?;
+                provisioning.after(ResourceEvent::Activate, now)
+            }
+        }
+    }
+}

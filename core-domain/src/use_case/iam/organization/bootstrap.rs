@@ -1,0 +1,83 @@
+//! The operator organization: created once in the life of an installation.
+
+use super::active::set_active_if_none;
+use super::create::{NewOrganization, create};
+use crate::access::{ServiceScope, unowned};
+use crate::iam::{
+    Bootstrap, MAX_SESSIONS, Organization, OrganizationQuery, OrganizationType, Session,
+    SessionQuery, User, UserQuery,
+};
+use crate::kernel::{Code, Context, Error, Name, Record, Result, Slug, Stored, UserId};
+use crate::port::UnitOfWork;
+
+/// The operator organization was created.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bootstrapped {
+    /// The organization.
+    pub organization: Stored<Organization>,
+    /// Its owner, if it has one.
+    pub owner: Option<UserId>,
+}
+
+/// Creates the operator organization. Sessions of the owner that act for no organization act for this one at once.
+///
+/// # Errors
+/// `CONFLICT` when there is one already; `SLUG_TAKEN`; `NOT_FOUND` for an unknown owner.
+pub async fn bootstrap(
+    cx: &Context,
+    scope: &ServiceScope,
+    uow: &mut dyn UnitOfWork,
+    command: Bootstrap,
+) -> Result<Bootstrapped> {
+    let operators = OrganizationQuery::OfType(OrganizationType::CoreOperator);
+    if unowned::<Organization>(uow)
+        .first(&operators)
+        .await?
+        .is_some()
+    {
+        return Err(Error::refused(
+            Code::Conflict,
+            "The operator organization exists already.",
+        ));
+    }
+    let owner = owner_of(uow, &command).await?;
+    let new = NewOrganization {
+        name: command.name.map_or_else(default_name, Ok)?,
+        slug: command.slug.map_or_else(default_slug, Ok)?,
+        kind: OrganizationType::CoreOperator,
+        platform_id: None,
+        owner: owner.clone(),
+    };
+    let organization = create(cx, scope, uow, new).await?;
+    if let Some(owner) = &owner {
+        let now = uow.now().await?;
+        let active = SessionQuery::ActiveOf(owner.clone(), now);
+        for session in unowned::<Session>(uow).list(&active, MAX_SESSIONS).await? {
+            set_active_if_none(cx, scope, uow, &session.id, &organization.id).await?;
+        }
+    }
+    Ok(Bootstrapped {
+        organization,
+        owner,
+    })
+}
+
+async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Option<UserId>> {
+    match (&command.owner_id, &command.email) {
+        (Some(id), _) => Ok(Some(id.clone())),
+        (None, None) => Ok(None),
+        (None, Some(email)) => {
+            let with_email = UserQuery::WithEmail(email.clone());
+            let user = unowned::<User>(uow).first(&with_email).await?;
+            Ok(Some(user.ok_or(Error::NotFound(User::KIND))?.id.clone()))
+        }
+    }
+}
+
+fn default_name() -> Result<Name> {
+    Name::parse("Core Operator").map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn default_slug() -> Result<Slug> {
+    Slug::parse("core-operator").map_err(|error| Error::Internal(error.to_string()))
+}

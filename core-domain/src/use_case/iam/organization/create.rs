@@ -1,0 +1,90 @@
+//! Making organizations with their owner.
+
+use crate::access::{Covers, audited, unaudited, unowned};
+use crate::iam::{Member, Organization, OrganizationQuery, OrganizationType, User};
+use crate::kernel::{
+    Code, Context, Error, MemberId, Name, OrganizationId, PlatformId, Record, Result, Role, Slug,
+    StoreError, Stored, Unowned, UserId,
+};
+use crate::port::UnitOfWork;
+use crate::use_case::iam::user;
+
+/// An organization to be created.
+#[derive(Clone, Debug)]
+pub(in crate::use_case) struct NewOrganization {
+    pub(in crate::use_case) name: Name,
+    pub(in crate::use_case) slug: Slug,
+    pub(in crate::use_case) kind: OrganizationType,
+    pub(in crate::use_case) platform_id: Option<PlatformId>,
+    /// Who becomes its owner. Without one it has no members yet.
+    pub(in crate::use_case) owner: Option<UserId>,
+}
+
+/// Creates an organization with its owner's membership.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `CONFLICT` for a second operator organization or a platform that has one; `NOT_FOUND` for an unknown owner.
+pub(in crate::use_case) async fn create(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    new: NewOrganization,
+) -> Result<Stored<Organization>> {
+    let now = uow.now().await?;
+    let organization = Organization {
+        id: OrganizationId::generate(now, cx.entropy.as_ref()),
+        name: new.name,
+        slug: new.slug,
+        kind: new.kind,
+        platform_id: new.platform_id,
+        created_at: now,
+        updated_at: now,
+    };
+    let stored = audited::insert(cx, scope, uow, organization, "organization.created").await;
+    let stored = stored.map_err(taken)?;
+    if let Some(owner) = &new.owner {
+        add_owner(cx, uow, &stored, owner).await?;
+    }
+    Ok(stored)
+}
+
+fn taken(error: Error) -> Error {
+    match error {
+        Error::Store(StoreError::Conflict { index: "slug", .. }) => {
+            Error::refused(Code::SlugTaken, "The slug belongs to another organization.")
+        }
+        error => error,
+    }
+}
+
+/// A part of the organization's creation.
+async fn add_owner(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    organization: &Organization,
+    owner: &UserId,
+) -> Result<()> {
+    if !user::exists(uow, owner).await? {
+        return Err(Error::NotFound(User::KIND));
+    }
+    let now = uow.now().await?;
+    let member = Member {
+        id: MemberId::generate(now, cx.entropy.as_ref()),
+        organization_id: organization.id.clone(),
+        user_id: owner.clone(),
+        role: Role::OWNER,
+        created_at: now,
+    };
+    unaudited::insert(uow, member).await?;
+    Ok(())
+}
+
+/// Tells whether an organization has this slug.
+pub(in crate::use_case) async fn slug_is_taken(
+    uow: &mut dyn UnitOfWork,
+    slug: &Slug,
+) -> Result<bool> {
+    let with_slug = OrganizationQuery::WithSlug(slug.clone());
+    let found = unowned::<Organization>(uow).first(&with_slug).await?;
+    Ok(found.is_some())
+}

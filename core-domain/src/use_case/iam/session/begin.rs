@@ -1,0 +1,95 @@
+//! What every way to sign in ends with: a new session with a new token.
+
+use crate::access::{PublicScope, audited, unaudited, unowned};
+use crate::iam::{MAX_SESSIONS, Member, MemberQuery, Session, SessionQuery, TokenHash, User};
+use crate::kernel::{Caller, Context, Effect, Result, SessionId, Stored, secret_token};
+use crate::port::UnitOfWork;
+
+/// Letters of a token: 43 of 62 hold 256 bits.
+const TOKEN_LENGTH: usize = 43;
+
+/// Somebody has signed in.
+#[derive(Clone, PartialEq)]
+pub struct SignedIn {
+    /// Who.
+    pub user: Stored<User>,
+    /// The new session.
+    pub session: Stored<Session>,
+    /// The session's token. Shown now and never again.
+    pub token: String,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for SignedIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignedIn")
+            .field("user", &self.user.id)
+            .field("session", &self.session.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Begins a session. It acts for the organization the user joined first, if any.
+pub(in crate::use_case::iam) async fn begin(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    remembered: bool,
+) -> Result<SignedIn> {
+    evict_sessions(cx, uow, &user).await?;
+    let now = uow.now().await?;
+    let first = MemberQuery::OfUser(user.id.clone());
+    let member = unowned::<Member>(uow).first(&first).await?;
+    let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
+    let session = Session {
+        id: SessionId::generate(now, cx.entropy.as_ref()),
+        user_id: user.id.clone(),
+        token_hash: TokenHash::of(&token),
+        active_organization_id: member.map(|member| member.organization_id.clone()),
+        remembered,
+        ip_address: cx.request.ip.clone(),
+        user_agent: cx.request.user_agent.clone(),
+        created_at: now,
+        updated_at: now,
+        extended_at: now,
+        expires_at: Session::first_end(now, remembered),
+    };
+    // Its entry is that of the sign-in.
+    let session = unaudited::insert(uow, session).await?;
+    Ok(SignedIn {
+        user,
+        session,
+        token,
+    })
+}
+
+/// Keeps the sessions of a user bounded: the expired go, and the oldest when there are too many.
+async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
+    let now = uow.now().await?;
+    let expired = SessionQuery::ExpiredOf(user.id.clone(), now);
+    unowned::<Session>(uow).remove_all(&expired).await?;
+    let oldest = SessionQuery::OldestOf(user.id.clone());
+    if unowned::<Session>(uow).count(&oldest).await? < u64::from(MAX_SESSIONS) {
+        return Ok(());
+    }
+    if let Some(session) = unowned::<Session>(uow).first(&oldest).await? {
+        let (cx, scope) = (as_user(cx, user).consequence(), PublicScope::open());
+        audited::remove(&cx, &scope, uow, &session, "session.evicted").await?;
+        uow.effects()
+            .add(Effect::SessionChanged(session.id.clone()));
+    }
+    Ok(())
+}
+
+/// The context of somebody who has just proved who they are, for the audit.
+pub(in crate::use_case::iam) fn as_user(cx: &Context, user: &User) -> Context {
+    Context {
+        caller: Caller::User {
+            user_id: user.id.clone(),
+            session_id: None,
+            service: None,
+            membership: None,
+        },
+        ..cx.clone()
+    }
+}

@@ -1,0 +1,208 @@
+//! From a token to who is behind it: authentication itself, so nobody is asked for a permission.
+
+use crate::access::{SessionScope, unaudited, unowned};
+use crate::iam::{
+    Member, MemberQuery, Organization, PlatformSuspension, Session, SessionQuery, SessionValidity,
+    TokenHash, User, membership,
+};
+use crate::kernel::{Caller, Result, Role, Stored, Timestamp};
+use crate::port::UnitOfWork;
+
+/// The organization a session acts for, and the user's role in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActiveMembership {
+    /// The organization.
+    pub organization: Stored<Organization>,
+    /// The user's role in it.
+    pub role: Role,
+}
+
+/// A session that is valid, and what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionDetails {
+    /// The session.
+    pub session: Stored<Session>,
+    /// Whose it is.
+    pub user: Stored<User>,
+    /// The active organization, as long as the user is a member of it.
+    pub active: Option<ActiveMembership>,
+    /// Whether the platform of that organization is suspended.
+    pub suspended: bool,
+    /// Whether the session should be extended now, with [`extend`] in a write unit.
+    pub extension_due: bool,
+}
+
+impl SessionDetails {
+    /// The caller the session stands for.
+    #[must_use]
+    pub fn caller(&self) -> Caller {
+        caller(&self.session, self.active.as_ref())
+    }
+}
+
+/// What is known of the holder of a token: the gateway's question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorized {
+    /// Who calls.
+    pub caller: Caller,
+    /// Whether the caller's platform is suspended.
+    pub suspended: bool,
+    /// When the session ends by itself.
+    pub expires_at: Timestamp,
+    /// Whether the session should be extended now, with [`extend`] in a write unit.
+    pub extension_due: bool,
+}
+
+fn caller(session: &Session, active: Option<&ActiveMembership>) -> Caller {
+    Caller::User {
+        user_id: session.user_id.clone(),
+        session_id: Some(session.id.clone()),
+        service: None,
+        membership: active.map(|active| membership(&active.organization, &active.role)),
+    }
+}
+
+/// Finds who is behind a token; `None` when nobody is. One read unit is enough.
+///
+/// # Errors
+/// When the store failed.
+pub async fn authorize_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Authorized>> {
+    let Some((session, validity)) = valid_session(uow, token).await? else {
+        return Ok(None);
+    };
+    let active = active_membership(uow, &session).await?;
+    Ok(Some(Authorized {
+        suspended: is_suspended(uow, active.as_ref()).await?,
+        caller: caller(&session, active.as_ref()),
+        expires_at: session.expires_at,
+        extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
+    }))
+}
+
+/// Finds the session of a token; `None` for an unknown token and for a session that has expired. Reads only.
+///
+/// # Errors
+/// When the store failed.
+pub async fn details_by_token(
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<Option<SessionDetails>> {
+    match valid_session(uow, token).await? {
+        Some((session, validity)) => load_session_details(uow, session, validity).await,
+        None => Ok(None),
+    }
+}
+
+/// As [`details_by_token`], of the session the caller is known by.
+///
+/// # Errors
+/// When the store failed.
+pub async fn details(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Option<SessionDetails>> {
+    let id = scope.session_id();
+    let Some(session) = unowned::<Session>(uow).find(id).await? else {
+        return Ok(None);
+    };
+    let validity = session.validity(uow.now().await?);
+    load_session_details(uow, session, validity).await
+}
+
+async fn load_session_details(
+    uow: &mut dyn UnitOfWork,
+    session: Stored<Session>,
+    validity: SessionValidity,
+) -> Result<Option<SessionDetails>> {
+    if validity == SessionValidity::Expired {
+        return Ok(None);
+    }
+    let Some(user) = unowned::<User>(uow).find(&session.user_id).await? else {
+        return Ok(None);
+    };
+    let active = active_membership(uow, &session).await?;
+    Ok(Some(SessionDetails {
+        suspended: is_suspended(uow, active.as_ref()).await?,
+        session,
+        user,
+        active,
+        extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
+    }))
+}
+
+async fn valid_session(
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<Option<(Stored<Session>, SessionValidity)>> {
+    let with_token = SessionQuery::WithToken(TokenHash::of(token));
+    let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
+        return Ok(None);
+    };
+    match session.validity(uow.now().await?) {
+        SessionValidity::Expired => Ok(None),
+        validity => Ok(Some((session, validity))),
+    }
+}
+
+async fn active_membership(
+    uow: &mut dyn UnitOfWork,
+    session: &Session,
+) -> Result<Option<ActiveMembership>> {
+    let Some(active) = &session.active_organization_id else {
+        return Ok(None);
+    };
+    let of = MemberQuery::Of(active.clone(), session.user_id.clone());
+    let Some(member) = unowned::<Member>(uow).first(&of).await? else {
+        return Ok(None);
+    };
+    let organization = unowned::<Organization>(uow).find(active).await?;
+    Ok(organization.map(|organization| ActiveMembership {
+        organization,
+        role: member.role.clone(),
+    }))
+}
+
+async fn is_suspended(uow: &mut dyn UnitOfWork, active: Option<&ActiveMembership>) -> Result<bool> {
+    let platform = active.and_then(|active| active.organization.platform_id.clone());
+    match platform {
+        Some(platform) => {
+            let suspension = unowned::<PlatformSuspension>(uow).find(&platform).await?;
+            Ok(suspension.is_some())
+        }
+        None => Ok(false),
+    }
+}
+
+/// Tells whether a token is that of a session, valid or not.
+///
+/// # Errors
+/// When the store failed.
+pub async fn is_known(uow: &mut dyn UnitOfWork, token: &str) -> Result<bool> {
+    let with_token = SessionQuery::WithToken(TokenHash::of(token));
+    let found = unowned::<Session>(uow).first(&with_token).await?;
+    Ok(found.is_some())
+}
+
+/// Extends the session of a token if that is due, and removes it if it has expired. Answers the session when it was
+/// extended. Look the token up first: a unit that writes is too dear for one that nobody knows.
+///
+/// # Errors
+/// When the store failed.
+pub async fn extend(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Stored<Session>>> {
+    let with_token = SessionQuery::WithToken(TokenHash::of(token));
+    let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
+        return Ok(None);
+    };
+    let now = uow.now().await?;
+    match session.validity(now) {
+        SessionValidity::Valid => Ok(None),
+        SessionValidity::ExtendTo(until) => {
+            let next = session.extended(now, until);
+            Ok(Some(unaudited::replace(uow, &session, next).await?))
+        }
+        SessionValidity::Expired => {
+            unaudited::remove(uow, &session).await?;
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Sign-up with an address and a password.
+
+use serde_json::json;
+
+use crate::access::{AuditEvent, PublicScope, audited, unaudited};
+use crate::iam::{Account, CREDENTIAL, PasswordHash, User};
+use crate::kernel::{AccountId, Code, Context, Email, Error, Line, Result, StoreError, UserId};
+use crate::port::UnitOfWork;
+use crate::use_case::iam::session::{self, SignedIn};
+
+/// What somebody signs up with.
+#[derive(Clone, Debug)]
+pub struct SignUp {
+    /// What they call themselves; may be empty.
+    pub name: Line<0, 255>,
+    /// Their address.
+    pub email: Email,
+    /// Address of a picture.
+    pub image: Option<String>,
+    /// The hash of their password, which has passed [`crate::iam::check_password`].
+    pub password_hash: PasswordHash,
+    /// Whether the browser shall keep the session.
+    pub remembered: bool,
+}
+
+/// Creates the user, their password account and a session.
+///
+/// # Errors
+/// `USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL` when the address has a user.
+pub async fn sign_up(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: &SignUp,
+) -> Result<SignedIn> {
+    let now = uow.now().await?;
+    let user = User {
+        id: UserId::generate(now, cx.entropy.as_ref()),
+        name: input.name.clone(),
+        email: input.email.clone(),
+        email_verified: false,
+        image: input.image.clone(),
+        created_at: now,
+        updated_at: now,
+    };
+    // User, account and session have one entry: that of the sign-up.
+    let user = unaudited::insert(uow, user).await.map_err(taken)?;
+    let account = Account {
+        id: AccountId::generate(now, cx.entropy.as_ref()),
+        user_id: user.id.clone(),
+        provider: CREDENTIAL.to_owned(),
+        password_hash: Some(input.password_hash.clone()),
+        created_at: now,
+        updated_at: now,
+    };
+    unaudited::insert(uow, account).await?;
+    let signed_in = session::begin(cx, uow, user, input.remembered).await?;
+    let event = AuditEvent {
+        action: "user.signed_up",
+        entity_id: signed_in.user.id.to_string(),
+        details: Some(json!({ "email": input.email, "sessionId": signed_in.session.id })),
+        ..AuditEvent::default()
+    };
+    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    Ok(signed_in)
+}
+
+fn taken(error: Error) -> Error {
+    match error {
+        Error::Store(StoreError::Conflict { index: "email", .. }) => Error::refused(
+            Code::UserAlreadyExists,
+            "User already exists. Use another email.",
+        ),
+        error => error,
+    }
+}
+
+/// Records a sign-up that was refused because the address has a user; in a unit of its own, as the refused one is undone.
+///
+/// # Errors
+/// When the store failed.
+pub async fn sign_up_refused(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+) -> Result<()> {
+    let event = AuditEvent {
+        action: "user.sign_up_refused",
+        entity_id: "unknown".to_owned(),
+        details: Some(json!({ "email": email })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
+}

@@ -1,0 +1,253 @@
+//! Looking at jobs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::hold::wide;
+use super::lane::holds_on;
+use crate::access::{
+    JobScope, OperatorScope, PlatformAccess, PlatformScope, SystemScope, authorize,
+    authorize_operator, authorize_signed_in, unowned,
+};
+use crate::kernel::{
+    Context, Error, JobId, ListQuery, Page, PlatformId, Record, Result, Stored, Timestamp, grant,
+};
+use crate::port::UnitOfWork;
+use crate::provisioning::{
+    Job, JobEvent, JobEventQuery, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus, Progress,
+};
+
+/// How many of the newest jobs of a kind are looked at.
+const NEWEST: u32 = 100;
+
+/// A job as the interface shows it: the record, and what follows from it and from what stands around it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    /// The job.
+    #[serde(flatten)]
+    pub job: Job,
+    /// The step to be worked on; `None` when there is none.
+    pub current_step: Option<String>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Why it is not being claimed, if something holds it.
+    pub hold_reason: Option<String>,
+    /// For operators alone.
+    #[serde(flatten)]
+    pub lease: Option<LeaseView>,
+}
+
+/// What only operators see of a job.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseView {
+    /// Who runs it.
+    pub lease_owner: Option<String>,
+    /// Until when it is theirs.
+    pub lease_until: Option<Timestamp>,
+    /// The fence.
+    pub fence: i64,
+}
+
+/// Which jobs a list shows; every part that is given must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobFilter {
+    /// Of this platform. Who is no operator sees the jobs of the platform they act for when it is not given.
+    pub platform_id: Option<PlatformId>,
+    /// With this status.
+    pub status: Option<JobStatus>,
+}
+
+/// Whose jobs a list shows.
+#[derive(Clone, Debug)]
+pub enum JobListScope {
+    /// Those of a platform.
+    Platform(Box<PlatformScope<grant::JobRead>>),
+    /// Everybody's.
+    Installation(OperatorScope),
+    /// Nobody's: of somebody who acts for no platform.
+    Nobody,
+}
+
+/// Lets the caller in to a list of jobs: operators to everybody's, others to those of one platform, the one they act for
+/// when the filter names none.
+///
+/// # Errors
+/// `UNAUTHORIZED`; `NOT_FOUND` for a foreign platform; `FORBIDDEN`; `PLATFORM_SUSPENDED`.
+pub async fn authorize_list(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    filter: &JobFilter,
+) -> Result<JobListScope> {
+    authorize_signed_in(cx, uow).await?;
+    let named = filter.platform_id.as_ref();
+    if named.is_none() && cx.caller.is_operator() {
+        return Ok(JobListScope::Installation(authorize_operator(cx)?));
+    }
+    match named.or_else(|| cx.caller.platform_id()) {
+        Some(platform) => {
+            let scope = authorize(cx, uow, platform).await?;
+            Ok(JobListScope::Platform(Box::new(scope)))
+        }
+        None => Ok(JobListScope::Nobody),
+    }
+}
+
+/// Jobs, newest first.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub async fn list(
+    cx: &Context,
+    scope: &JobListScope,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery<JobFilter>,
+) -> Result<Page<JobView>> {
+    let platform_id = match scope {
+        JobListScope::Platform(scope) => Some(scope.id().clone()),
+        JobListScope::Installation(_) => None,
+        JobListScope::Nobody => return Ok(Page::empty()),
+    };
+    let jobs = JobQuery::Of {
+        platform_id,
+        status: query.filter.status,
+    };
+    let page = unowned::<Job>(uow).page(&jobs, &query.page()).await?;
+    let (next, total) = (page.next, page.total);
+    let items = views(cx, uow, page.items).await?;
+    Ok(Page { items, next, total })
+}
+
+/// A job.
+///
+/// # Errors
+/// When the store failed.
+pub async fn get(
+    cx: &Context,
+    scope: &JobScope<grant::JobRead>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<JobView> {
+    let mut views = views(cx, uow, vec![scope.job().clone()]).await?;
+    views.pop().ok_or(Error::NotFound(Job::KIND))
+}
+
+/// The jobs with what stands around them, in a number of statements that does not grow with the number of jobs.
+async fn views(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    jobs: Vec<Stored<Job>>,
+) -> Result<Vec<JobView>> {
+    let queued = jobs.iter().filter(|job| job.status == JobStatus::Queued);
+    let mut lanes: Vec<_> = queued.map(|job| job.lane.clone()).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    let mut holds = Vec::new();
+    if !lanes.is_empty() {
+        holds = holds_on(uow, lanes).await?;
+        holds.extend(wide(uow).await?);
+    }
+    let leases = if cx.caller.is_operator() {
+        Some(leases_of(uow, &jobs).await?)
+    } else {
+        None
+    };
+    let view = |job: Stored<Job>| JobView {
+        current_step: job.current_step().map(|at| job.steps[at].name.clone()),
+        progress: job.progress(),
+        hold_reason: hold_reason(&job, &holds),
+        lease: leases.as_ref().map(|leases| {
+            let lease = leases.get(&job.id);
+            LeaseView {
+                lease_owner: lease.map(|lease| lease.owner.clone()),
+                lease_until: lease.map(|lease| lease.lease_until),
+                fence: job.fence,
+            }
+        }),
+        job: job.into_inner(),
+    };
+    Ok(jobs.into_iter().map(view).collect())
+}
+
+/// Why a queued job is not being claimed, if something holds it: the words of the hold, or its source.
+fn hold_reason(job: &Job, holds: &[Stored<JobHold>]) -> Option<String> {
+    if job.status != JobStatus::Queued {
+        return None;
+    }
+    let held = holds.iter().find(|hold| hold.holds(&job.lane, &job.kind))?;
+    let source = || held.source.as_str().to_owned();
+    Some(held.reason.clone().unwrap_or_else(source))
+}
+
+async fn leases_of(
+    uow: &mut dyn UnitOfWork,
+    jobs: &[Stored<Job>],
+) -> Result<BTreeMap<JobId, JobLease>> {
+    let running = jobs.iter().filter(|job| job.status == JobStatus::Running);
+    let running: Vec<JobId> = running.map(|job| job.id.clone()).collect();
+    let limit = u32::try_from(running.len()).unwrap_or(u32::MAX);
+    if running.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let of_jobs = JobLeaseQuery::OfJobs(running);
+    let leases = unowned::<JobLease>(uow).list(&of_jobs, limit).await?;
+    let leases = leases.into_iter().map(Stored::into_inner);
+    Ok(leases.map(|lease| (lease.job_id.clone(), lease)).collect())
+}
+
+/// The history of a job after the entry with the given number (0 for all of it), oldest first.
+///
+/// # Errors
+/// When the store failed.
+pub async fn events(
+    scope: &JobScope<grant::JobRead>,
+    uow: &mut dyn UnitOfWork,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<Stored<JobEvent>>> {
+    let query = JobEventQuery::After(scope.job().id.clone(), after);
+    unowned::<JobEvent>(uow).list(&query, limit).await
+}
+
+/// A job, for use cases that let the caller in by something else: an onboarding, a deployment.
+pub(in crate::use_case) async fn find(
+    _: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    job: &JobId,
+) -> Result<Option<Stored<Job>>> {
+    unowned::<Job>(uow).find(job).await
+}
+
+/// The newest job that a job queued.
+pub(in crate::use_case) async fn child_of(
+    _: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    parent: &JobId,
+) -> Result<Option<Stored<Job>>> {
+    let queued_by = JobQuery::QueuedBy(parent.clone());
+    unowned::<Job>(uow).first(&queued_by).await
+}
+
+/// The newest jobs of a kind for a platform.
+pub(in crate::use_case) async fn of_kind(
+    _: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    kind: &str,
+) -> Result<Vec<Stored<Job>>> {
+    let of_kind = JobQuery::OfKind(platform.clone(), kind.to_owned());
+    unowned::<Job>(uow).list(&of_kind, NEWEST).await
+}
+
+/// Tells whether there is such a job and it works for the platform.
+pub(in crate::use_case) async fn belongs_to(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    job: &JobId,
+) -> Result<bool> {
+    let job = unowned::<Job>(uow).find(job).await?;
+    Ok(job.is_some_and(|job| job.platform_id.as_ref() == Some(scope.id())))
+}

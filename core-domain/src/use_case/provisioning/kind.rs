@@ -1,0 +1,361 @@
+//! Kinds of jobs: a name, a version, a typed input and a list of typed steps, and what steps and hooks are given.
+
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::step_error::{Observation, StepError};
+use crate::access::{PlatformAccess, SystemScope, unowned};
+use crate::kernel::{Context, EntityId, Environment, Error, PlatformId, RequestInfo, Result};
+use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork};
+use crate::provisioning::{Job, JobStatus, LaneKey, LanePlace};
+
+/// What a kind of job is asked to do: kept with the job as JSON; never a secret.
+pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
+    /// Whose the job is: [`PlatformOwned`](crate::kernel::PlatformOwned) or [`Unowned`](crate::kernel::Unowned).
+    /// Decides which scopes can queue it.
+    type Owner;
+
+    /// The lane the job runs in.
+    fn lane(&self) -> LaneKey;
+
+    /// The platform it works for.
+    fn platform_id(&self) -> Option<&PlatformId>;
+
+    /// The entity it works for, if it is about one.
+    fn entity_id(&self) -> Option<&EntityId> {
+        None
+    }
+
+    /// The environment it works in, if it is about one.
+    fn environment(&self) -> Option<Environment> {
+        None
+    }
+
+    /// What makes a second creation the same job, if anything does.
+    fn idempotency_key(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A kind of job. The hooks write into the unit of work that moves the job.
+#[async_trait]
+pub trait JobKind: Debug + Send + Sync + Sized + 'static {
+    /// Its name: `platform.deprovision`.
+    const NAME: &'static str;
+
+    /// The version of its list of steps, kept with every job.
+    const VERSION: i64 = 1;
+
+    /// Where a new job of it goes in its lane, and one that is retried.
+    const PLACE: LanePlace = LanePlace::Tail;
+
+    /// What it is asked to do.
+    type Input: JobInput;
+
+    /// Its steps, in order. A job keeps the list it was created with, so a step that jobs may still name stays.
+    fn steps() -> Steps<Self>;
+
+    /// The job has completed; `job.forced` tells whether an operator said so.
+    ///
+    /// # Errors
+    /// When it cannot be written; the job then does not complete.
+    async fn completed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
+    /// The job has stopped; `job.failure_kind` tells why.
+    ///
+    /// # Errors
+    /// When it cannot be written. A refusal (any error but the store's) does not keep the job from stopping, so check
+    /// before the first write.
+    async fn failed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
+    /// The job had stopped and an operator lets it go on.
+    ///
+    /// # Errors
+    /// When it cannot be written; the job then stays where it is.
+    async fn resumed(&self, _cx: &JobContext<'_, Self>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A step of a kind. Every method may be called again after a crash at any point, so give every object a name derived
+/// from what it is for.
+#[async_trait]
+pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
+    /// What the step leaves for those after it, and for the record of the job: at most 64 KiB, no secrets.
+    type Output: Serialize + DeserializeOwned + Send + Sync;
+
+    /// Its name, unique in the kind.
+    fn name(&self) -> &'static str;
+
+    /// Looks whether the effect has happened.
+    ///
+    /// # Errors
+    /// [`StepError`] when that cannot be told now.
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Observation<Self::Output>, StepError>;
+
+    /// Makes the effect and answers the step's output.
+    ///
+    /// # Errors
+    /// [`StepError`] says whether it is worth another try.
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError>;
+
+    /// Writes what the output means into the unit of work that ends the step.
+    ///
+    /// # Errors
+    /// When it cannot be written; the step then counts as failed.
+    async fn record(
+        &self,
+        _cx: &JobContext<'_, K>,
+        _uow: &mut dyn UnitOfWork,
+        _output: &Self::Output,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// How long one attempt may take.
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+}
+
+/// What a step works with besides its kind and its job.
+#[derive(Clone, Copy, Debug)]
+pub struct StepPorts<'a> {
+    /// The same for every attempt of the step, different for all others.
+    pub effect_key: &'a str,
+    /// The provider.
+    pub infrastructure: &'a dyn Infrastructure,
+    /// Uploads that wait.
+    pub blobs: &'a dyn Blobs,
+    /// For reads of the step's own; writes belong into [`JobStep::record`].
+    pub store: &'a dyn Store,
+}
+
+/// What a step is given.
+#[derive(Debug)]
+pub struct StepContext<'a, K: JobKind> {
+    /// The kind, with what it was registered with.
+    pub kind: &'a K,
+    /// The job, as it was when the step began.
+    pub job: &'a Job,
+    /// What the job is asked to do.
+    pub input: &'a K::Input,
+    ports: StepPorts<'a>,
+}
+
+impl<'a, K: JobKind> Deref for StepContext<'a, K> {
+    type Target = StepPorts<'a>;
+
+    fn deref(&self) -> &StepPorts<'a> {
+        &self.ports
+    }
+}
+
+impl<'a, K: JobKind> StepContext<'a, K> {
+    pub(super) const fn new(
+        kind: &'a K,
+        job: &'a Job,
+        input: &'a K::Input,
+        ports: StepPorts<'a>,
+    ) -> Self {
+        Self {
+            kind,
+            job,
+            input,
+            ports,
+        }
+    }
+
+    /// Makes sure that the job is still ours; to be called right before every effect after the first.
+    ///
+    /// # Errors
+    /// [`StepError::LeaseLost`] when it is not.
+    pub async fn guard(&self) -> Result<(), StepError> {
+        let mut uow = self.store.begin(Mode::Auto).await?;
+        let job = unowned::<Job>(uow.as_mut()).find(&self.job.id).await?;
+        match job {
+            Some(job) if job.status == JobStatus::Running && job.fence == self.job.fence => Ok(()),
+            _ => Err(StepError::LeaseLost),
+        }
+    }
+
+    /// The platform the job works for, as it is now; `None` when it works for none or the platform is gone.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformAccess>> {
+        platform_of(self.job, uow).await
+    }
+}
+
+/// What the hooks of a kind are given, and what a step records with. Dereferences to the [`Context`] of what the job
+/// writes: the suite does it, for the request that queued the job.
+#[derive(Debug)]
+pub struct JobContext<'a, K: JobKind> {
+    /// The kind, with what it was registered with.
+    pub kind: &'a K,
+    /// The job: before the move for a step that records, after it for a hook.
+    pub job: &'a Job,
+    /// What the job is asked to do.
+    pub input: &'a K::Input,
+    cx: Context,
+}
+
+impl<K: JobKind> Deref for JobContext<'_, K> {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.cx
+    }
+}
+
+impl<'a, K: JobKind> JobContext<'a, K> {
+    pub(super) fn new(kind: &'a K, job: &'a Job, input: &'a K::Input, cx: &Context) -> Self {
+        Self {
+            kind,
+            job,
+            input,
+            cx: context_for_job(cx, job),
+        }
+    }
+
+    /// The platform the job works for, as it is now; `None` when it works for none or the platform is gone.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformAccess>> {
+        platform_of(self.job, uow).await
+    }
+}
+
+async fn platform_of(job: &Job, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformAccess>> {
+    match &job.platform_id {
+        Some(platform) => SystemScope::new().platform(uow, platform).await,
+        None => Ok(None),
+    }
+}
+
+fn context_for_job(cx: &Context, job: &Job) -> Context {
+    Context {
+        request: RequestInfo {
+            request_id: job.request_id.clone(),
+            trace_id: job.trace_id.clone(),
+            ..RequestInfo::default()
+        },
+        ..Context::system(cx.entropy.clone())
+    }
+}
+
+/// The steps of a kind, in order.
+pub struct Steps<K>(pub(super) Vec<Box<dyn ErasedStep<K>>>);
+
+impl<K: JobKind> Steps<K> {
+    /// No steps yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a step.
+    #[must_use]
+    pub fn then(mut self, step: impl JobStep<K>) -> Self {
+        self.0.push(Box::new(step));
+        self
+    }
+
+    /// Adds several steps of one type.
+    #[must_use]
+    pub fn then_all<S: JobStep<K>>(self, steps: impl IntoIterator<Item = S>) -> Self {
+        steps.into_iter().fold(self, Self::then)
+    }
+
+    /// The names, in order.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|step| step.name()).collect()
+    }
+}
+
+impl<K: JobKind> Default for Steps<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K> Debug for Steps<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Steps").field(&self.0.len()).finish()
+    }
+}
+
+/// A step whose output is erased.
+#[async_trait]
+pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn timeout(&self) -> Duration;
+    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError>;
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError>;
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()>;
+}
+
+#[async_trait]
+impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
+    fn name(&self) -> &'static str {
+        JobStep::name(self)
+    }
+
+    fn timeout(&self) -> Duration {
+        JobStep::timeout(self)
+    }
+
+    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {
+        Ok(match JobStep::observe(self, cx).await? {
+            Observation::Absent => Observation::Absent,
+            Observation::Conflict(what) => Observation::Conflict(what),
+            Observation::Present(output) => Observation::Present(to_json(&output)?),
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError> {
+        let output = JobStep::apply(self, cx).await?;
+        Ok(to_json(&output)?)
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()> {
+        let output = S::Output::deserialize(output).map_err(|error| {
+            Error::Internal(format!(
+                "the output of {} is not its own: {error}",
+                self.name()
+            ))
+        })?;
+        JobStep::record(self, cx, uow, &output).await
+    }
+}
+
+/// A value of ours as JSON.
+pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Value> {
+    serde_json::to_value(value).map_err(|error| Error::Internal(format!("no JSON: {error}")))
+}

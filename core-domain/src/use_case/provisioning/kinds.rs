@@ -1,0 +1,221 @@
+//! The kinds a process knows, and a job of one whose types are erased: what the engine works with.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps};
+use super::step_error::{Observation, StepError};
+use crate::kernel::{Context, Error, Result};
+use crate::port::UnitOfWork;
+use crate::provisioning::{Job, LanePlace};
+
+/// A kind whose types are erased.
+pub(super) trait AnyKind: Debug + Send + Sync {
+    fn place(&self) -> LanePlace;
+    fn has_step(&self, name: &str) -> bool;
+
+    /// Reads the input of a job, once for all that is done with it.
+    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
+}
+
+/// A job of a kind that is known, with its input.
+#[async_trait]
+pub(super) trait OpenJob: Send + Sync {
+    fn timeout(&self, step: &str) -> Duration;
+    async fn observe(
+        &self,
+        step: &str,
+        ports: StepPorts<'_>,
+    ) -> Result<Observation<Value>, StepError>;
+    /// Makes the effect, provided the job is still ours.
+    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError>;
+    async fn record(
+        &self,
+        step: &str,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()>;
+    async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn resumed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
+}
+
+#[derive(Debug)]
+struct Registered<K> {
+    kind: K,
+    steps: Steps<K>,
+}
+
+impl<K: JobKind> AnyKind for Registered<K> {
+    fn place(&self) -> LanePlace {
+        K::PLACE
+    }
+
+    fn has_step(&self, name: &str) -> bool {
+        self.steps.0.iter().any(|step| step.name() == name)
+    }
+
+    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
+        let input = K::Input::deserialize(&job.input).map_err(|error| {
+            let message = format!("is not that of {}: {error}", K::NAME);
+            Error::invalid("input", "invalid", message)
+        })?;
+        Ok(Box::new(Opened {
+            registered: self,
+            job,
+            input,
+        }))
+    }
+}
+
+struct Opened<'a, K: JobKind> {
+    registered: &'a Registered<K>,
+    job: &'a Job,
+    input: K::Input,
+}
+
+impl<K: JobKind> Opened<'_, K> {
+    fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
+        let mut steps = self.registered.steps.0.iter();
+        steps.find(|step| step.name() == name).map(AsRef::as_ref)
+    }
+
+    fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
+        self.find(name).ok_or_else(|| {
+            StepError::permanent("UNKNOWN_STEP", format!("{}: no step {name}", K::NAME))
+        })
+    }
+
+    fn step_context<'c>(&'c self, ports: StepPorts<'c>) -> StepContext<'c, K> {
+        StepContext::new(&self.registered.kind, self.job, &self.input, ports)
+    }
+
+    fn job_context<'c>(&'c self, cx: &Context) -> JobContext<'c, K> {
+        JobContext::new(&self.registered.kind, self.job, &self.input, cx)
+    }
+}
+
+#[async_trait]
+impl<K: JobKind> OpenJob for Opened<'_, K> {
+    fn timeout(&self, step: &str) -> Duration {
+        self.find(step).map_or(Duration::ZERO, ErasedStep::timeout)
+    }
+
+    async fn observe(
+        &self,
+        step: &str,
+        ports: StepPorts<'_>,
+    ) -> Result<Observation<Value>, StepError> {
+        self.step(step)?.observe(&self.step_context(ports)).await
+    }
+
+    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
+        let cx = self.step_context(ports);
+        cx.guard().await?;
+        self.step(step)?.apply(&cx).await
+    }
+
+    async fn record(
+        &self,
+        step: &str,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+        output: &Value,
+    ) -> Result<()> {
+        match self.find(step) {
+            Some(step) => step.record(&self.job_context(cx), uow, output).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let cx = self.job_context(cx);
+        self.registered.kind.completed(&cx, uow).await
+    }
+
+    async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let cx = self.job_context(cx);
+        self.registered.kind.failed(&cx, uow).await
+    }
+
+    async fn resumed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let cx = self.job_context(cx);
+        self.registered.kind.resumed(&cx, uow).await
+    }
+}
+
+/// Why kinds cannot be used together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KindError {
+    /// Two kinds have one name.
+    #[error("two kinds of jobs are called {0}")]
+    DuplicateKind(&'static str),
+    /// Two steps of a kind have one name.
+    #[error("the kind {kind} has two steps called {step}")]
+    DuplicateStep {
+        /// The kind.
+        kind: &'static str,
+        /// The step.
+        step: &'static str,
+    },
+}
+
+/// The kinds a process knows, by name. Jobs of other kinds are left to processes that know them.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(BTreeMap<&'static str, Arc<dyn AnyKind>>);
+
+impl Kinds {
+    /// No kinds yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a kind.
+    ///
+    /// # Errors
+    /// [`KindError`] when its name is taken, or two of its steps have one name.
+    pub fn with<K: JobKind>(mut self, kind: K) -> Result<Self, KindError> {
+        let steps = K::steps();
+        let names = steps.names();
+        let duplicate = names
+            .iter()
+            .enumerate()
+            .find(|(i, name)| names[..*i].contains(name));
+        if let Some((_, step)) = duplicate {
+            return Err(KindError::DuplicateStep {
+                kind: K::NAME,
+                step,
+            });
+        }
+        let registered = Arc::new(Registered { kind, steps });
+        match self.0.insert(K::NAME, registered) {
+            None => Ok(self),
+            Some(_) => Err(KindError::DuplicateKind(K::NAME)),
+        }
+    }
+
+    /// Tells whether the kind of this name is known.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&dyn AnyKind> {
+        self.0.get(name).map(AsRef::as_ref)
+    }
+
+    /// All names.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().map(|name| (*name).to_owned()).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! How a step ends: what a look found, and how an attempt can fail.
+
+use std::time::Duration;
+
+use crate::kernel::{Error, StoreError, Timestamp};
+use crate::port::{BlobError, Cause, ProviderError};
+use crate::provisioning::JobError;
+
+/// What a look at the outside world found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Observation<T> {
+    /// The effect has not happened.
+    Absent,
+    /// The effect has happened; this is the step's output.
+    Present(T),
+    /// Something that is not ours stands in its place.
+    Conflict(String),
+}
+
+/// Why a step did not come to its end. A [`JobError`] is shown to the job's readers, a [`Cause`] to the log alone.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StepError {
+    /// Nothing happened, and it may work later.
+    Transient(JobError, Option<Cause>),
+    /// As [`StepError::Transient`], and not before this much time has passed.
+    Throttled {
+        /// The least wait.
+        retry_after: Duration,
+    },
+    /// It may or may not have happened: look before trying again.
+    OutcomeUnknown(JobError, Option<Cause>),
+    /// It will never work like this.
+    Permanent(JobError, Option<Cause>),
+    /// Something it builds on is missing; the text names it.
+    Precondition(String),
+    /// The world is not ready: to be tried again then, and the attempt does not count.
+    Wait {
+        /// When to look again.
+        until: Timestamp,
+        /// What is waited for.
+        reason: String,
+    },
+    /// The job belongs to somebody else by now: stop, and write nothing.
+    LeaseLost,
+}
+
+impl StepError {
+    /// A failure worth another try.
+    #[must_use]
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self::Transient(JobError::new("TRANSIENT_ERROR", message), None)
+    }
+
+    /// A failure after which nobody knows whether the effect has happened.
+    #[must_use]
+    pub fn unknown(code: &str, message: impl Into<String>) -> Self {
+        Self::OutcomeUnknown(JobError::new(code, message), None)
+    }
+
+    /// A failure that trying again does not mend.
+    #[must_use]
+    pub fn permanent(code: &str, message: impl Into<String>) -> Self {
+        Self::Permanent(JobError::new(code, message), None)
+    }
+
+    /// What the log is told besides.
+    #[must_use]
+    pub const fn cause(&self) -> Option<&Cause> {
+        match self {
+            Self::Transient(_, cause)
+            | Self::OutcomeUnknown(_, cause)
+            | Self::Permanent(_, cause) => cause.as_ref(),
+            Self::Throttled { .. }
+            | Self::Precondition(_)
+            | Self::Wait { .. }
+            | Self::LeaseLost => None,
+        }
+    }
+}
+
+impl From<ProviderError> for StepError {
+    fn from(error: ProviderError) -> Self {
+        let shown = |code| JobError::new(code, error.to_string());
+        match &error {
+            ProviderError::Transient(cause) => {
+                Self::Transient(shown("PROVIDER_UNAVAILABLE"), Some(cause.clone()))
+            }
+            ProviderError::Throttled {
+                retry_after_seconds,
+            } => Self::Throttled {
+                retry_after: Duration::from_secs(*retry_after_seconds),
+            },
+            ProviderError::OutcomeUnknown(cause) => {
+                Self::OutcomeUnknown(shown("PROVIDER_TIMEOUT"), Some(cause.clone()))
+            }
+            ProviderError::Permanent(_) => Self::Permanent(shown("PROVIDER_REFUSED"), None),
+            ProviderError::Damaged(cause) => {
+                Self::Permanent(shown("PROVIDER_DAMAGED"), Some(cause.clone()))
+            }
+            ProviderError::NameTaken(_) => Self::Permanent(shown("NAME_TAKEN"), None),
+        }
+    }
+}
+
+impl From<BlobError> for StepError {
+    fn from(error: BlobError) -> Self {
+        match error {
+            BlobError::Missing => Self::Precondition("the upload is no longer stored".to_owned()),
+            BlobError::Failed(cause) => Self::Transient(
+                JobError::new(
+                    "BLOB_STORE_FAILED",
+                    "the uploaded bytes could not be read or written",
+                ),
+                Some(cause),
+            ),
+        }
+    }
+}
+
+impl From<Error> for StepError {
+    fn from(error: Error) -> Self {
+        let job_error = JobError {
+            code: error.code().as_str().to_owned(),
+            message: error.to_string(),
+            details: error.details(),
+        };
+        match error {
+            Error::Store(error) if !error.certainly_not_applied() => {
+                Self::OutcomeUnknown(job_error, Some(Cause::new(error)))
+            }
+            Error::Store(error) => Self::Transient(job_error, Some(Cause::new(error))),
+            Error::Upstream(cause) | Error::Unavailable(cause) | Error::Internal(cause) => {
+                Self::Transient(job_error, Some(cause.into()))
+            }
+            Error::NotFound(kind) => Self::Precondition(format!("the {kind} is gone")),
+            _ => Self::Permanent(job_error, None),
+        }
+    }
+}
+
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_store_error_that_may_have_been_applied_leaves_the_outcome_unknown() {
+        let lost = StepError::from(StoreError::commit_unknown("connection lost"));
+        assert!(matches!(lost, StepError::OutcomeUnknown(..)));
+        for error in [
+            StoreError::unavailable("no connection"),
+            StoreError::retry("serialization failure"),
+            StoreError::backend("syntax error"),
+        ] {
+            assert!(matches!(StepError::from(error), StepError::Transient(..)));
+        }
+    }
+
+    const SECRET: &str = "/srv/data/r2/x: EIO";
+
+    fn shown(error: &StepError) -> String {
+        match error {
+            StepError::Transient(error, _)
+            | StepError::OutcomeUnknown(error, _)
+            | StepError::Permanent(error, _) => format!("{}{}", error.message, error.details),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_job_shows_never_holds_the_cause_and_the_log_gets_it() {
+        let failures: [StepError; 7] = [
+            ProviderError::Transient(SECRET.into()).into(),
+            ProviderError::OutcomeUnknown(SECRET.into()).into(),
+            ProviderError::Damaged(SECRET.into()).into(),
+            BlobError::Failed(SECRET.into()).into(),
+            Error::Upstream(SECRET.to_owned()).into(),
+            Error::Internal(SECRET.to_owned()).into(),
+            StoreError::backend(SECRET).into(),
+        ];
+        for failure in failures {
+            assert!(!shown(&failure).contains(SECRET), "{failure:?}");
+            let cause = failure.cause().map(ToString::to_string);
+            assert!(cause.is_some_and(|cause| cause.contains(SECRET)));
+        }
+        let refused: StepError = ProviderError::Permanent("no such binding".to_owned()).into();
+        assert!(shown(&refused).contains("no such binding"));
+    }
+}

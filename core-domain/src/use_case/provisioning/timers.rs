@@ -1,0 +1,229 @@
+//! Timer-driven transitions: waits end, leases end, deadlines pass. Any node may run them, as often as it likes.
+
+use super::kinds::Kinds;
+use super::operate;
+use super::transition::{TransitionContext, apply_transition};
+use crate::access::{JobScope, unaudited, unowned};
+use crate::kernel::{Context, JobId, PageRequest, Result, Stored, grant};
+use crate::port::{Mode, Store, UnitOfWork, transact};
+use crate::provisioning::{
+    Actor, Job, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal, Trigger, apply,
+};
+
+/// How many jobs one run looks at for each reason.
+const BATCH: u32 = 100;
+
+/// What a run of the timers did, in jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimerStats {
+    /// Woken from a wait.
+    pub woken: usize,
+    /// Taken from a worker whose lease had ended.
+    pub reaped: usize,
+    /// Stopped at their deadline.
+    pub overdue: usize,
+}
+
+/// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue; each job in a
+/// unit of work of its own.
+///
+/// # Errors
+/// When the store failed; what was done before stays done.
+pub(super) async fn run_timers(
+    cx: &Context,
+    store: &dyn Store,
+    kinds: &Kinds,
+) -> Result<TimerStats> {
+    let due = due(store).await?;
+    let wake = Trigger::Wake { signalled: false };
+    Ok(TimerStats {
+        woken: move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await?,
+        overdue: move_all(
+            cx,
+            store,
+            kinds,
+            &due.overdue,
+            &Trigger::Deadline,
+            Lease::Irrelevant,
+        )
+        .await?,
+        reaped: move_all(
+            cx,
+            store,
+            kinds,
+            &due.expired,
+            &Trigger::Reap,
+            Lease::MustHaveEnded,
+        )
+        .await?,
+    })
+}
+
+/// For a store that only this process uses, when it is opened: whatever runs has no worker, so all of it is taken back
+/// at once; jobs of kinds that are not known here wait for a process that knows them. Answers how many were taken back.
+///
+/// # Errors
+/// When the store failed.
+pub(super) async fn recover(cx: &Context, store: &dyn Store, kinds: &Kinds) -> Result<usize> {
+    let mut reaped = 0;
+    for job in &leased(store).await? {
+        let moved = transact(store, |uow, _| Box::pin(take_back(cx, uow, kinds, job)));
+        reaped += usize::from(moved.await?);
+    }
+    Ok(reaped)
+}
+
+async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
+    let mut uow = store.begin(Mode::Read).await?;
+    let mut page = PageRequest::first(BATCH);
+    let mut jobs = Vec::new();
+    loop {
+        let leases = unowned::<JobLease>(uow.as_mut());
+        let found = leases.page(&JobLeaseQuery::All, &page).await?;
+        jobs.extend(found.items.iter().map(|lease| lease.job_id.clone()));
+        page.cursor = found.next;
+        if page.cursor.is_none() {
+            return Ok(jobs);
+        }
+    }
+}
+
+/// Takes a job from a holder that is gone. A lease whose job does not run names nobody's work, and goes.
+async fn take_back(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    id: &JobId,
+) -> Result<bool> {
+    if move_one(cx, uow, kinds, id, &Trigger::Reap, Lease::HolderIsGone).await? {
+        return Ok(true);
+    }
+    let job = unowned::<Job>(uow).find(id).await?;
+    if job.is_none_or(|job| job.status != JobStatus::Running)
+        && let Some(orphan) = unowned::<JobLease>(uow).find(id).await?
+    {
+        unaudited::remove(uow, &orphan).await?;
+    }
+    Ok(false)
+}
+
+/// Wakes a waiting job because what it waits for has happened.
+///
+/// # Errors
+/// `INVALID_STATE` when it does not wait.
+pub async fn signal(
+    cx: &Context,
+    scope: &JobScope<grant::JobCreate>,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+) -> Result<Stored<Job>> {
+    let now = uow.now().await?;
+    let job = scope.job();
+    let trigger = Trigger::Wake { signalled: true };
+    let moved = apply(job, &trigger, now, cx.entropy.as_ref())?;
+    let actor = Actor::caller(cx);
+    let by = TransitionContext {
+        actor: &actor,
+        kinds,
+        holder_is_gone: false,
+    };
+    let stored = apply_transition(cx, uow, job, moved, by).await?;
+    operate::record(cx, uow, job, &stored, "job.signalled").await?;
+    Ok(stored)
+}
+
+/// Whether a job may be moved while its lease lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lease {
+    MustHaveEnded,
+    Irrelevant,
+    /// Nobody can still act under it: its process was the only one that may use the store, and this one has taken over.
+    HolderIsGone,
+}
+
+#[derive(Debug)]
+struct Due {
+    to_wake: Vec<JobId>,
+    overdue: Vec<JobId>,
+    expired: Vec<JobId>,
+}
+
+async fn due(store: &dyn Store) -> Result<Due> {
+    let mut uow = store.begin(Mode::Read).await?;
+    let now = uow.now().await?;
+    let jobs = unowned::<Job>;
+    let ids = |jobs: Vec<Stored<Job>>| jobs.iter().map(|job| job.id.clone()).collect();
+    let due = Due {
+        to_wake: ids(jobs(uow.as_mut())
+            .list(&JobQuery::WakeAt(now), BATCH)
+            .await?),
+        overdue: ids(jobs(uow.as_mut())
+            .list(&JobQuery::OverdueAt(now), BATCH)
+            .await?),
+        expired: unowned::<JobLease>(uow.as_mut())
+            .list(&JobLeaseQuery::ExpiredAt(now), BATCH)
+            .await?
+            .iter()
+            .map(|lease| lease.job_id.clone())
+            .collect(),
+    };
+    uow.rollback().await;
+    Ok(due)
+}
+
+async fn move_all(
+    cx: &Context,
+    store: &dyn Store,
+    kinds: &Kinds,
+    jobs: &[JobId],
+    trigger: &Trigger,
+    lease: Lease,
+) -> Result<usize> {
+    let mut count = 0;
+    for job in jobs {
+        let moved = transact(store, |uow, _| {
+            Box::pin(move_one(cx, uow, kinds, job, trigger, lease))
+        })
+        .await?;
+        count += usize::from(moved);
+    }
+    Ok(count)
+}
+
+/// Decides again inside the unit: somebody else may have been quicker, or the holder's heartbeat came after all.
+async fn move_one(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    job: &JobId,
+    trigger: &Trigger,
+    lease: Lease,
+) -> Result<bool> {
+    let now = uow.now().await?;
+    let Some(job) = unowned::<Job>(uow).find(job).await? else {
+        return Ok(false);
+    };
+    // Its hooks would be skipped: a process that knows the kind moves it.
+    if !kinds.knows(&job.kind) {
+        return Ok(false);
+    }
+    if lease == Lease::MustHaveEnded {
+        let held = unowned::<JobLease>(uow).find(&job.id).await?;
+        if job.status != JobStatus::Running || held.is_none_or(|l| l.lease_until >= now) {
+            return Ok(false);
+        }
+    }
+    let moved = match apply(&job, trigger, now, cx.entropy.as_ref()) {
+        Ok(moved) => moved,
+        Err(Refusal::NotDue | Refusal::Status(_)) => return Ok(false),
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let actor = Actor::system();
+    let by = TransitionContext {
+        actor: &actor,
+        kinds,
+        holder_is_gone: lease == Lease::HolderIsGone,
+    };
+    apply_transition(cx, uow, &job, moved, by).await?;
+    Ok(true)
+}

@@ -1,0 +1,90 @@
+//! Where an entity stands in its tree.
+
+use serde_json::json;
+
+use crate::access::PlatformAccess;
+use crate::kernel::{Code, EntityId, Error, IllegalMove, Record, Result, Stored};
+use crate::port::{Direction, UnitOfWork};
+use crate::registry::{Entity, EntityQuery, EntityStatus, MAX_DEPTH, Resource, ResourceQuery};
+
+/// An entity of the platform that is not deleted.
+pub(in crate::use_case::registry) async fn not_deleted(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+) -> Result<Stored<Entity>> {
+    let found = scope.records::<Entity>(uow).get(entity).await?;
+    if found.status == EntityStatus::Deleted {
+        return Err(Error::NotFound(Entity::KIND));
+    }
+    Ok(found)
+}
+
+/// The entities above one, the root first.
+pub(super) async fn ancestors_of(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+) -> Result<Vec<Stored<Entity>>> {
+    walk(scope, uow, entity, Direction::Ancestors).await
+}
+
+/// The entities below one that are not deleted, breadth first.
+pub(in crate::use_case::registry) async fn descendants_of(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+) -> Result<Vec<Stored<Entity>>> {
+    let mut below = walk(scope, uow, entity, Direction::Descendants).await?;
+    below.retain(|e| e.status != EntityStatus::Deleted);
+    Ok(below)
+}
+
+async fn walk(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    direction: Direction,
+) -> Result<Vec<Stored<Entity>>> {
+    let depth = u32::try_from(MAX_DEPTH).unwrap_or(u32::MAX);
+    let entities = scope.records::<Entity>(uow);
+    entities.walk(entity, direction, depth).await
+}
+
+/// Refuses what would be added to an entity that is suspended, or stands below one that is.
+pub(in crate::use_case::registry) async fn ensure_not_suspended(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &Entity,
+) -> Result<()> {
+    let above = ancestors_of(scope, uow, &entity.id).await?;
+    let suspended = |e: &Entity| e.status == EntityStatus::Suspended;
+    if suspended(entity) || above.iter().any(|e| suspended(e)) {
+        let illegal = IllegalMove::new(EntityStatus::Suspended, [EntityStatus::Active]);
+        return Err(illegal.into());
+    }
+    Ok(())
+}
+
+/// Refuses when entities or resources stand below the entity.
+pub(in crate::use_case::registry) async fn ensure_no_children(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &Entity,
+) -> Result<()> {
+    let children = EntityQuery::ChildrenOf(entity.id.clone());
+    let children = scope.records::<Entity>(uow).count(&children).await?;
+    let resources = ResourceQuery::OfEntity {
+        entity_id: entity.id.clone(),
+        deleted: false,
+    };
+    let resources = scope.records::<Resource>(uow).count(&resources).await?;
+    if children == 0 && resources == 0 {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        code: Code::Conflict,
+        message: "Entities or resources live below this one.".to_owned(),
+        details: json!({ "children": children, "resources": resources }),
+    })
+}

@@ -1,0 +1,123 @@
+//! The life of a platform: suspending, restoring, cancelling, deleting.
+
+use super::record::{notify, record_lifecycle};
+use super::suspension;
+use crate::access::{PlatformAccess, PlatformScope, audited};
+use crate::kernel::{Context, Machine, Reason, Result, Stored, grant};
+use crate::port::UnitOfWork;
+use crate::registry::{Platform, PlatformEvent, PlatformStatus};
+use crate::use_case::provisioning::{self, Kinds};
+use crate::use_case::registry::provision;
+use crate::use_case::registry::slug::{ensure_not_reserved, slug_conflict};
+
+/// Refuses the platform's callers and holds its jobs.
+///
+/// # Errors
+/// `INVALID_STATE`.
+pub async fn suspend(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope, uow, PlatformEvent::Suspend, reason).await
+}
+
+/// Lets a suspended, cancelled or deleted platform be used again. What an operator suspended only an operator restores.
+///
+/// # Errors
+/// `INVALID_STATE`; `SLUG_TAKEN` when a deleted platform comes back and its slug belongs to another one by now.
+pub async fn restore(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformRestore>,
+    uow: &mut dyn UnitOfWork,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope, uow, PlatformEvent::Restore, reason).await
+}
+
+/// Gives a platform up.
+///
+/// # Errors
+/// `INVALID_STATE`.
+pub async fn cancel(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope, uow, PlatformEvent::Cancel, reason).await
+}
+
+/// Deletes a platform; it can be restored for 30 days.
+///
+/// # Errors
+/// `INVALID_STATE`, `VERSION_CONFLICT`.
+pub async fn delete(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Stored<Platform>> {
+    apply(cx, scope, uow, PlatformEvent::Delete, None).await
+}
+
+/// Removes a platform for good, with all it has; it is gone when its job is done. Jobs of the platform that have not
+/// ended are cancelled. When the removal has failed, an operator asks for it again.
+///
+/// # Errors
+/// `INVALID_STATE`.
+pub async fn hard_delete(
+    cx: &Context,
+    scope: &PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    if scope.platform().purging && cx.caller.is_operator() {
+        provision::resume_removal(cx, scope, uow, kinds).await?;
+        return Ok(scope.platform().clone());
+    }
+    let stored = apply(cx, scope, uow, PlatformEvent::HardDelete, reason).await?;
+    let why = "The platform is being removed for good.";
+    provisioning::cancel_unfinished(cx, scope, uow, kinds, why).await?;
+    provision::queue_deprovision(cx, scope, uow, None).await?;
+    Ok(stored)
+}
+
+/// Moves a platform and writes what follows: lifecycle record, audit, suspension, message. All of it happens or none.
+async fn apply(
+    cx: &Context,
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    event: PlatformEvent,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    let now = uow.now().await?;
+    let next = scope.platform().edit().after(event, reason, now)?;
+    store(cx, scope, uow, next, event, reason).await
+}
+
+/// Stores a platform after an event, and what follows from the event.
+pub(super) async fn store(
+    cx: &Context,
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    next: Platform,
+    event: PlatformEvent,
+    reason: Option<&Reason>,
+) -> Result<Stored<Platform>> {
+    let seen = scope.platform();
+    if seen.status == PlatformStatus::Deleted && next.status != PlatformStatus::Deleted {
+        ensure_not_reserved(uow, &seen.slug).await?;
+    }
+    let action = event.of_event().action;
+    let stored = audited::replace(cx, scope, uow, seen, next, action).await;
+    let stored = stored.map_err(slug_conflict)?;
+    record_lifecycle(cx, uow, &stored, Some(seen.status), Some(event), reason).await?;
+    // Back in use means not suspended, also when the flag was set from outside.
+    if seen.is_suspended() != stored.is_suspended() || stored.status == PlatformStatus::Active {
+        suspension::follow(cx, scope, uow, stored.is_suspended(), reason).await?;
+    }
+    notify(cx, uow, &stored).await?;
+    Ok(stored)
+}

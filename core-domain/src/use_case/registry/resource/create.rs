@@ -1,0 +1,31 @@
+//! Entering resources.
+
+use super::rules::{check_config, check_job, name_conflict};
+use crate::access::{PlatformScope, audited};
+use crate::kernel::{Context, EntityId, ResourceId, Result, Stored, grant};
+use crate::port::UnitOfWork;
+use crate::registry::{CreateResource, Resource};
+use crate::use_case::registry::entity;
+
+/// Enters a resource.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown entity, and for a job of another platform; `CONFLICT` when the name is taken;
+/// `INVALID_STATE` below a suspended entity; `VALIDATION_ERROR` for settings that are too large.
+pub async fn create(
+    cx: &Context,
+    scope: &PlatformScope<grant::ResourceWrite>,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    command: CreateResource,
+) -> Result<Stored<Resource>> {
+    let entity = entity::not_deleted(scope, uow, entity).await?;
+    entity::ensure_not_suspended(scope, uow, &entity).await?;
+    check_config(&command.config)?;
+    check_job(scope, uow, command.provision_job_id.as_ref()).await?;
+    let now = uow.now().await?;
+    let id = ResourceId::generate(now, cx.entropy.as_ref());
+    let resource = Resource::create(id, scope.platform(), entity.id.clone(), command, now);
+    let stored = audited::insert(cx, scope, uow, resource, "resource.created").await;
+    stored.map_err(name_conflict)
+}

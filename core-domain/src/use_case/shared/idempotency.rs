@@ -1,0 +1,45 @@
+//! Stored answers of writes that carried an `Idempotency-Key`.
+
+use crate::access::{unaudited, unowned};
+use crate::kernel::{Error, Result, StoreError};
+use crate::port::UnitOfWork;
+use crate::shared::{IdempotencyKey, IdempotencyQuery};
+
+/// The answer stored under a key, as long as it counts.
+///
+/// # Errors
+/// When the store failed.
+pub async fn find_answer(uow: &mut dyn UnitOfWork, key: &str) -> Result<Option<IdempotencyKey>> {
+    let now = uow.now().await?;
+    let stored = unowned::<IdempotencyKey>(uow).find(key).await?;
+    let stored = stored.filter(|answer| now < answer.expires_at);
+    Ok(stored.map(crate::kernel::Stored::into_inner))
+}
+
+/// Stores an answer in the unit of the change. An answer that counts is never replaced; tells whether it was stored.
+///
+/// # Errors
+/// When the store failed.
+pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: IdempotencyKey) -> Result<bool> {
+    let now = uow.now().await?;
+    if let Some(known) = unowned::<IdempotencyKey>(uow).find(&answer.id).await? {
+        if now < known.expires_at {
+            return Ok(false);
+        }
+        unaudited::remove(uow, &known).await?;
+    }
+    match unaudited::insert(uow, answer).await {
+        Ok(_) => Ok(true),
+        Err(Error::Store(StoreError::Conflict { .. })) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the answers whose time is over; tells how many.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_expired_answers(uow: &mut dyn UnitOfWork) -> Result<u64> {
+    let expired = IdempotencyQuery::ExpiredBefore(uow.now().await?);
+    unowned::<IdempotencyKey>(uow).remove_all(&expired).await
+}

@@ -1,0 +1,8 @@
+//! What every service needs of the records they share: the outbox, stored answers.
+
+mod idempotency;
+mod outbox;
+
+pub use idempotency::{find_answer, remove_expired_answers, store_answer};
+pub(in crate::use_case) use outbox::send;
+pub use outbox::{Relayed, relay};

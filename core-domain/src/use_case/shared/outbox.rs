@@ -1,0 +1,143 @@
+//! The outbox: writing messages, and sending what waits: every message at least once, whatever dies in between.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::access::{unaudited, unowned};
+use crate::kernel::{Context, Effect, Entropy, Error, OutboxId, Result, StoreError, Stored};
+use crate::port::{Mode, Outlet, Store, UnitOfWork, transact};
+use crate::provisioning::retry_at;
+use crate::shared::{OutboxMessage, OutboxQuery};
+
+/// How many messages are taken at once.
+const BATCH: u32 = 20;
+
+/// How long a taken message is left alone by others. Whoever took it and died gives it back by that.
+const CLAIMED_FOR: Duration = Duration::from_secs(60);
+
+/// What became of the messages that were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Relayed {
+    /// Delivered and forgotten.
+    pub delivered: usize,
+    /// Not taken; tried again after a pause that grows to five minutes.
+    pub kept: usize,
+}
+
+impl Relayed {
+    /// Whether nothing was due.
+    #[must_use]
+    pub const fn is_idle(self) -> bool {
+        self.delivered + self.kept == 0
+    }
+}
+
+/// Delivers a batch of the messages that are due, oldest first. Opens its own units of work, so that none is open while
+/// a message is delivered.
+///
+/// # Errors
+/// When the store failed; what was not recorded as delivered comes again.
+pub async fn relay(
+    store: &dyn Store,
+    outlet: &dyn Outlet,
+    entropy: &dyn Entropy,
+) -> Result<Relayed> {
+    let mut relayed = Relayed::default();
+    if !any_due(store).await? {
+        return Ok(relayed);
+    }
+    for message in claim(store).await? {
+        if outlet.deliver(&message).await.is_ok() {
+            ack(store, &message).await?;
+            relayed.delivered += 1;
+        } else {
+            nack(store, &message, entropy).await?;
+            relayed.kept += 1;
+        }
+    }
+    Ok(relayed)
+}
+
+/// A look that costs no write.
+async fn any_due(store: &dyn Store) -> Result<bool> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let due = OutboxQuery::DueAt(uow.now().await?);
+    let first = unowned::<OutboxMessage>(uow.as_mut()).first(&due).await?;
+    Ok(first.is_some())
+}
+
+/// Takes messages, so that nobody else does for a while.
+async fn claim(store: &dyn Store) -> Result<Vec<Stored<OutboxMessage>>> {
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let now = uow.now().await?;
+            let due = OutboxQuery::DueAt(now);
+            let mut claimed = Vec::new();
+            for message in unowned::<OutboxMessage>(uow).claim(&due, BATCH).await? {
+                let mut next = (*message).clone();
+                next.attempts += 1;
+                next.run_at = now.plus(CLAIMED_FOR);
+                claimed.push(unaudited::replace(uow, &message, next).await?);
+            }
+            Ok(claimed)
+        })
+    })
+    .await
+}
+
+async fn ack(store: &dyn Store, message: &Stored<OutboxMessage>) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let removed = unaudited::remove(uow, message).await;
+            unless_claimed_by_others(removed)
+        })
+    })
+    .await
+}
+
+async fn nack(
+    store: &dyn Store,
+    message: &Stored<OutboxMessage>,
+    entropy: &dyn Entropy,
+) -> Result<()> {
+    transact(store, |uow, _| {
+        Box::pin(async move {
+            let mut next = (**message).clone();
+            let now = uow.now().await?;
+            next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
+            let replaced = unaudited::replace(uow, message, next).await;
+            unless_claimed_by_others(replaced.map(drop))
+        })
+    })
+    .await
+}
+
+/// A delivery that took too long: somebody else has the message now.
+fn unless_claimed_by_others(outcome: Result<()>) -> Result<()> {
+    match outcome {
+        Err(Error::Store(StoreError::Stale { .. })) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Writes a message into the unit of work.
+pub(in crate::use_case) async fn send(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    topic: &'static str,
+    payload: Value,
+) -> Result<()> {
+    let now = uow.now().await?;
+    let message = OutboxMessage {
+        id: OutboxId::generate(now, cx.entropy.as_ref()),
+        topic: topic.to_owned(),
+        payload,
+        attempts: 0,
+        run_at: now,
+        created_at: now,
+    };
+    unaudited::insert(uow, message).await?;
+    uow.effects().add(Effect::MessageQueued);
+    Ok(())
+}

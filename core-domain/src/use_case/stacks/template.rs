@@ -1,0 +1,106 @@
+//! Stack templates: creating, finding and changing them.
+
+use super::MAX_LISTED;
+use crate::access::{OperatorScope, SignedInScope, audited, unowned};
+use crate::kernel::{
+    Code, Context, Error, Machine, Record, Result, StoreError, Stored, TemplateId,
+};
+use crate::port::UnitOfWork;
+use crate::stacks::{
+    CreateTemplate, StackTemplate, StackTemplateQuery, TemplateEvent, TemplateName, UpdateTemplate,
+};
+
+/// Creates a template without versions.
+///
+/// # Errors
+/// `CONFLICT` when the name is taken.
+pub async fn create(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    command: CreateTemplate,
+) -> Result<Stored<StackTemplate>> {
+    let now = uow.now().await?;
+    let id = TemplateId::generate(now, cx.entropy.as_ref());
+    let template = StackTemplate::create(id, command, now);
+    let stored = audited::insert(cx, scope, uow, template, "stack_template.created").await;
+    stored.map_err(|error| match error {
+        Error::Store(StoreError::Conflict { .. }) => {
+            Error::refused(Code::Conflict, "A template has this name already.")
+        }
+        error => error,
+    })
+}
+
+/// The templates, newest first, and how many there are.
+///
+/// # Errors
+/// When the store failed.
+pub async fn list(
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<(Vec<Stored<StackTemplate>>, u64)> {
+    let all = StackTemplateQuery::All;
+    let total = unowned::<StackTemplate>(uow).count(&all).await?;
+    Ok((unowned(uow).list(&all, MAX_LISTED).await?, total))
+}
+
+/// The template with this name.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn get(
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    name: &TemplateName,
+) -> Result<Stored<StackTemplate>> {
+    named(uow, name).await
+}
+
+pub(super) async fn named(
+    uow: &mut dyn UnitOfWork,
+    name: &TemplateName,
+) -> Result<Stored<StackTemplate>> {
+    let named = StackTemplateQuery::Named(name.clone());
+    let found = unowned::<StackTemplate>(uow).first(&named).await?;
+    found.ok_or(Error::NotFound(StackTemplate::KIND))
+}
+
+/// The template that a name or an id means.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(in crate::use_case) async fn resolve(
+    uow: &mut dyn UnitOfWork,
+    name_or_id: &str,
+) -> Result<Stored<StackTemplate>> {
+    if let Ok(name) = TemplateName::parse(name_or_id) {
+        let named = StackTemplateQuery::Named(name);
+        if let Some(found) = unowned::<StackTemplate>(uow).first(&named).await? {
+            return Ok(found);
+        }
+    }
+    unowned::<StackTemplate>(uow).get(name_or_id).await
+}
+
+/// Changes a template.
+///
+/// # Errors
+/// `NOT_FOUND`; `VERSION_CONFLICT`.
+pub async fn update(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    name: &TemplateName,
+    command: UpdateTemplate,
+) -> Result<Stored<StackTemplate>> {
+    let seen = named(uow, name).await?;
+    let mut next = seen.edit();
+    if let Some(status) = command.status
+        && let Some(event) = TemplateEvent::between(seen.status, status)?
+    {
+        next.status = event.next(seen.status)?;
+    }
+    command.apply_to(&mut next);
+    audited::replace(cx, scope, uow, &seen, next, "stack_template.updated").await
+}

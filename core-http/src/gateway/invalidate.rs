@@ -1,0 +1,278 @@
+//! Invalidation of the session cache, by session, API key and platform.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use core_domain::kernel::{ApiKeyId, PlatformId, SessionId};
+
+use super::authority::Resolved;
+
+/// How many entries a generation of the log holds.
+const GENERATION: usize = 8_192;
+
+/// Invalidates the session cache of a gateway. To be called when a session or a key ended, or a platform was suspended or
+/// restored: after the change is committed, and before it is acknowledged.
+///
+/// An answer that was requested before its session, key or platform was invalidated is never used afterwards, even when it
+/// arrives later. Answers about others stay cached. A rejected credential has no such subject: it is cached for a second at
+/// the most, and [`Invalidate::all`] invalidates it.
+#[derive(Clone, Debug, Default)]
+pub struct Invalidate(Arc<InvalidationLog>);
+
+impl Invalidate {
+    /// Invalidates the answers about a session.
+    pub fn session(&self, id: &SessionId) {
+        self.0.record(Subject::Session(id));
+    }
+
+    /// Invalidates the answers about an API key.
+    pub fn api_key(&self, id: &ApiKeyId) {
+        self.0.record(Subject::ApiKey(id));
+    }
+
+    /// Invalidates the answers about every credential that acts for a platform.
+    pub fn platform(&self, id: &PlatformId) {
+        self.0.record(Subject::Platform(id));
+    }
+
+    /// Invalidates every answer.
+    pub fn all(&self) {
+        self.0.record_all();
+    }
+
+    pub(super) fn log(&self) -> &InvalidationLog {
+        &self.0
+    }
+}
+
+/// What an answer is about.
+#[derive(Clone, Copy, Hash)]
+enum Subject<'s> {
+    Session(&'s SessionId),
+    ApiKey(&'s ApiKeyId),
+    Platform(&'s PlatformId),
+}
+
+fn subjects(resolved: &Resolved) -> impl Iterator<Item = Subject<'_>> {
+    let session = resolved.caller.session_id().map(Subject::Session);
+    let api_key = resolved.caller.api_key_id().map(Subject::ApiKey);
+    let platform = resolved.caller.platform_id().map(Subject::Platform);
+    [session, api_key, platform].into_iter().flatten()
+}
+
+/// The last invalidation of each subject. Time is an epoch, which every invalidation increments: an answer is requested in
+/// the current epoch, and is stale when one of its subjects was invalidated in a later one.
+#[derive(Debug, Default)]
+pub(super) struct InvalidationLog {
+    epoch: AtomicU64,
+    entries: RwLock<Entries>,
+    hasher: RandomState,
+}
+
+/// Epochs by hash of the subject; a collision invalidates both subjects. Two generations of bounded size: when the newer one
+/// is full, the older one is dropped and `floor` takes its place, so that answers whose entries were dropped are stale.
+#[derive(Debug, Default)]
+struct Entries {
+    recent: HashMap<u64, u64>,
+    older: HashMap<u64, u64>,
+    /// The highest epoch in `older`.
+    older_last: u64,
+    /// Every answer that was requested before this epoch is stale.
+    floor: u64,
+}
+
+impl Entries {
+    fn insert(&mut self, subject: u64, epoch: u64) {
+        if self.recent.len() >= GENERATION {
+            self.floor = self.floor.max(self.older_last);
+            self.older = std::mem::take(&mut self.recent);
+            self.older_last = epoch - 1;
+        }
+        self.recent.insert(subject, epoch);
+    }
+
+    fn is_later(&self, subject: u64, requested: u64) -> bool {
+        let later = |entries: &HashMap<u64, u64>| {
+            let epoch = entries.get(&subject);
+            epoch.is_some_and(|epoch| *epoch > requested)
+        };
+        later(&self.recent) || later(&self.older)
+    }
+}
+
+impl InvalidationLog {
+    /// The current epoch, in which the next answer is requested.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Tells whether an answer that was requested in that epoch must not be used any more. Takes no lock while nothing was
+    /// invalidated since.
+    pub(super) fn is_stale(&self, requested: u64, resolved: Option<&Resolved>) -> bool {
+        if self.epoch() == requested {
+            return false;
+        }
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        requested < entries.floor
+            || resolved
+                .into_iter()
+                .flat_map(subjects)
+                .any(|subject| entries.is_later(self.hasher.hash_one(subject), requested))
+    }
+
+    fn record(&self, subject: Subject<'_>) {
+        let subject = self.hasher.hash_one(subject);
+        self.advance(|entries, epoch| entries.insert(subject, epoch));
+    }
+
+    fn record_all(&self) {
+        self.advance(|entries, epoch| {
+            *entries = Entries {
+                floor: epoch,
+                ..Entries::default()
+            };
+        });
+    }
+
+    /// The entry is written before the epoch: a reader that sees the new epoch finds the entry.
+    fn advance(&self, write: impl FnOnce(&mut Entries, u64)) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let epoch = self.epoch() + 1;
+        write(&mut entries, epoch);
+        self.epoch.store(epoch, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::kernel::{Caller, Membership, OrganizationId, Role, UserId};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(session: &str, platform: &str, key: Option<&str>) -> Resolved {
+        let membership = Membership {
+            organization_id: OrganizationId::parse("o").unwrap(),
+            platform_id: PlatformId::parse(platform),
+            role: Role::OWNER,
+            permissions: Role::OWNER.permissions(),
+            operates: false,
+        };
+        let caller = match key.and_then(ApiKeyId::parse) {
+            Some(key_id) => Caller::ApiKey {
+                key_id,
+                user_id: None,
+                membership,
+            },
+            None => Caller::User {
+                user_id: UserId::parse("u").unwrap(),
+                session_id: SessionId::parse(session),
+                service: None,
+                membership: Some(membership),
+            },
+        };
+        Resolved {
+            caller,
+            suspended: false,
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn only_earlier_answers_about_the_invalidated_subject_are_stale() {
+        let invalidate = Invalidate::default();
+        let log = invalidate.log();
+        let (by_session, by_key) = (of("s-1", "p-1", None), of("", "p-1", Some("k-1")));
+        let other = of("s-2", "p-2", None);
+        let steps: [(&Resolved, &dyn Fn()); 4] = [
+            (&by_session, &|| {
+                invalidate.session(&SessionId::parse("s-1").unwrap())
+            }),
+            (&by_session, &|| {
+                invalidate.platform(&PlatformId::parse("p-1").unwrap())
+            }),
+            (&by_key, &|| {
+                invalidate.platform(&PlatformId::parse("p-1").unwrap())
+            }),
+            (&by_key, &|| {
+                invalidate.api_key(&ApiKeyId::parse("k-1").unwrap())
+            }),
+        ];
+        for (mine, invalidate_mine) in steps {
+            let before = log.epoch();
+            invalidate_mine();
+            assert!(log.is_stale(before, Some(mine)));
+            assert!(!log.is_stale(before, Some(&other)));
+            assert!(!log.is_stale(before, None));
+            assert!(!log.is_stale(log.epoch(), Some(mine)));
+        }
+        let before = log.epoch();
+        invalidate.all();
+        assert!(log.is_stale(before, Some(&other)) && log.is_stale(before, None));
+        assert!(!log.is_stale(log.epoch(), Some(&other)));
+    }
+
+    #[test]
+    fn an_id_of_one_kind_does_not_invalidate_the_same_text_of_another() {
+        let invalidate = Invalidate::default();
+        let before = invalidate.log().epoch();
+        invalidate.platform(&PlatformId::parse("x").unwrap());
+        let resolved = of("x", "y", None);
+        assert!(!invalidate.log().is_stale(before, Some(&resolved)));
+    }
+
+    #[test]
+    fn the_size_is_bounded_and_dropped_entries_leave_no_stale_answer_usable() {
+        let invalidate = Invalidate::default();
+        let log = invalidate.log();
+        let before = log.epoch();
+        invalidate.session(&SessionId::parse("first").unwrap());
+        for n in 0..1_000_000 {
+            invalidate.session(&SessionId::parse(&n.to_string()).unwrap());
+        }
+        let entries = log.entries.read().unwrap();
+        assert!(entries.recent.len() + entries.older.len() <= 2 * GENERATION);
+        drop(entries);
+        assert!(log.is_stale(before, Some(&of("first", "p", None))));
+        let last = of("999999", "p", None);
+        assert!(log.is_stale(log.epoch() - 1, Some(&last)));
+        assert!(!log.is_stale(log.epoch(), Some(&last)));
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_is_stale_exactly_when_its_subject_was_invalidated_since(
+            steps in proptest::collection::vec((0_u8..4, 0_u8..5), 1..60), asked_at in 0_usize..60,
+        ) {
+            let invalidate = Invalidate::default();
+            let answers = [of("0", "1", None), of("", "1", Some("2"))];
+            let asked_at = asked_at.min(steps.len());
+            let mut asked = 0;
+            let mut expected = [false, false];
+            for (at, (kind, id)) in steps.iter().enumerate() {
+                if at == asked_at {
+                    asked = invalidate.log().epoch();
+                    expected = [false, false];
+                }
+                let text = id.to_string();
+                match kind {
+                    0 => invalidate.session(&SessionId::parse(&text).unwrap()),
+                    1 => invalidate.platform(&PlatformId::parse(&text).unwrap()),
+                    2 => invalidate.api_key(&ApiKeyId::parse(&text).unwrap()),
+                    _ => invalidate.all(),
+                }
+                let subject = kind == id && *kind < 3;
+                expected[0] |= *kind == 3 || (subject && *kind != 2);
+                expected[1] |= *kind == 3 || (subject && *kind != 0);
+            }
+            if asked_at == steps.len() {
+                asked = invalidate.log().epoch();
+                expected = [false, false];
+            }
+            let stale = answers.each_ref().map(|answer| invalidate.log().is_stale(asked, Some(answer)));
+            prop_assert_eq!(stale, expected);
+        }
+    }
+}

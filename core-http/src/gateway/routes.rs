@@ -1,0 +1,202 @@
+//! Which routes the services behind the gateway have, and how often a client may call each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use core_domain::gateway::{RateClass, Route};
+use core_domain::kernel::TextValue;
+use http::Method;
+
+use super::config::ConfigError;
+use crate::kernel::Service;
+
+/// What the gateway knows of a route of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteClass<'r> {
+    /// How often a client may call it.
+    pub class: RateClass,
+    /// What names it among the routes of its service: requests to a strict route are counted together, whatever the
+    /// parameters in their paths.
+    pub endpoint: &'r str,
+}
+
+/// The routes of a service.
+pub trait RouteClasses: Send + Sync + std::fmt::Debug {
+    /// The route that answers a method and the path behind the prefix; `None` when there is none. A client's requests to
+    /// routes that do not exist are counted together.
+    fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>>;
+}
+
+impl RouteClasses for Service {
+    fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>> {
+        let prefix = (!route.prefix.is_empty()).then_some(route.prefix);
+        if let Some(endpoint) = self.find(method, &route.rest, prefix) {
+            return Some(RouteClass {
+                class: endpoint.rate_class(),
+                endpoint: endpoint.operation(),
+            });
+        }
+        Self::is_built_in(method, &route.rest).then_some(RouteClass {
+            class: RateClass::Default,
+            endpoint: "built-in",
+        })
+    }
+}
+
+impl<R: RouteClasses + ?Sized> RouteClasses for Arc<R> {
+    fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>> {
+        (**self).class(method, route)
+    }
+}
+
+/// A list of routes, for a service that runs elsewhere.
+#[derive(Debug, Default)]
+pub struct RouteTable {
+    router: matchit::Router<usize>,
+    paths: Vec<Listed>,
+}
+
+/// The methods of a path; those of any method stand under `None`.
+#[derive(Debug, Default)]
+struct Listed {
+    path: String,
+    methods: HashMap<Option<Method>, RateClass>,
+}
+
+fn error(line: &str, problem: impl std::fmt::Display) -> ConfigError {
+    ConfigError {
+        setting: "routes",
+        problem: format!("{line:?} {problem}"),
+    }
+}
+
+impl RouteTable {
+    /// Reads lines such as `POST /api/auth/sign-in/email strict`: a method or `*`, the path as it remains behind the
+    /// gateway's prefix, with parameters as `{name}` and `{*rest}`, and the class unless it is `default`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the line that is none.
+    pub fn parse<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Self, ConfigError> {
+        let mut table = Self::default();
+        for line in lines {
+            table.add(line.as_ref())?;
+        }
+        Ok(table)
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), ConfigError> {
+        let form = || error(line, "is not of the form METHOD /path [default|strict]");
+        let mut words = line.split_ascii_whitespace();
+        let (Some(method), Some(path), class, None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(form());
+        };
+        let method = match method {
+            "*" => None,
+            word => Some(word.parse::<Method>().map_err(|_| form())?),
+        };
+        let class = class.map_or(Some(RateClass::Default), RateClass::from_text);
+        let class = class.filter(|_| path.starts_with('/')).ok_or_else(form)?;
+        let listed = self.listed(path).map_err(|problem| error(line, problem))?;
+        match listed.methods.insert(method, class) {
+            None => Ok(()),
+            Some(_) => Err(error(line, "is there twice")),
+        }
+    }
+
+    fn listed(&mut self, path: &str) -> Result<&mut Listed, matchit::InsertError> {
+        let at = match self.paths.iter().position(|listed| listed.path == path) {
+            Some(at) => at,
+            None => {
+                self.router.insert(path, self.paths.len())?;
+                self.paths.push(Listed {
+                    path: path.to_owned(),
+                    methods: HashMap::new(),
+                });
+                self.paths.len() - 1
+            }
+        };
+        Ok(&mut self.paths[at])
+    }
+}
+
+impl RouteClasses for RouteTable {
+    fn class(&self, method: &Method, route: &Route) -> Option<RouteClass<'_>> {
+        let at = *self.router.at(&route.rest).ok()?.value;
+        let listed = self.paths.get(at)?;
+        // What may be got may be asked for with HEAD.
+        let asked = if method == Method::HEAD {
+            Method::GET
+        } else {
+            method.clone()
+        };
+        let methods = &listed.methods;
+        let class = methods.get(&Some(asked)).or_else(|| methods.get(&None))?;
+        Some(RouteClass {
+            class: *class,
+            endpoint: &listed.path,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::gateway::ServiceName;
+
+    use super::*;
+
+    fn class(table: &RouteTable, method: Method, rest: &str) -> Option<RateClass> {
+        let route = Route {
+            service: ServiceName::Iam,
+            prefix: "/api/v1/iam",
+            rest: rest.to_owned(),
+        };
+        table.class(&method, &route).map(|found| found.class)
+    }
+
+    #[test]
+    fn a_table_knows_the_routes_it_lists_and_no_others() {
+        let table = RouteTable::parse([
+            "POST /api/auth/sign-in/email strict",
+            "GET /api/sessions",
+            "DELETE /api/sessions/{id} default",
+            "* /files/{*rest}",
+        ])
+        .unwrap();
+        let (default, strict) = (Some(RateClass::Default), Some(RateClass::Strict));
+        for (method, path, expected) in [
+            (Method::POST, "/api/auth/sign-in/email", strict),
+            (Method::GET, "/api/auth/sign-in/email", None),
+            (Method::HEAD, "/api/sessions", default),
+            (Method::DELETE, "/api/sessions/s-1", default),
+            (Method::DELETE, "/api/sessions/s-1/x", None),
+            (Method::PUT, "/files/a/b", default),
+            (Method::GET, "/", None),
+        ] {
+            assert_eq!(
+                class(&table, method.clone(), path),
+                expected,
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_route_is_refused() {
+        for bad in [
+            "",
+            "GET",
+            "GET path",
+            "GET /a lenient",
+            "GET /a strict more",
+            "G T /a",
+            "(T) /a",
+            "GET /{a",
+        ] {
+            assert!(RouteTable::parse([bad]).is_err(), "{bad}");
+        }
+        assert!(RouteTable::parse(["GET /a", "GET /a strict"]).is_err());
+        assert!(RouteTable::parse(["GET /{a}/x", "GET /{b}/x"]).is_err());
+    }
+}

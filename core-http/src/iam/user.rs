@@ -1,0 +1,206 @@
+//! Sign-up and sign-in with an address and a password. Hashing comes first; no unit of work is open meanwhile.
+
+use std::sync::Arc;
+
+use core_domain::access::PublicScope;
+use core_domain::gateway::RateClass;
+use core_domain::iam::{PasswordHash, User, check_password, normal_password};
+use core_domain::kernel::{Code, Email, Error, Line, Result};
+use core_domain::port::{Mode, PasswordError, transact};
+use core_domain::use_case::iam::user::{self, PasswordCredential, SignIn, SignUp};
+use http::header;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::config::Iam;
+use super::cookies::{give, with_header};
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        post("/api/auth/sign-up/email", "signUpEmail")
+            .summary("Signs somebody up with an address and a password, and in.")
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .takes_forms()
+            .refuses(&[
+                Code::UserAlreadyExists,
+                Code::PasswordTooShort,
+                Code::PasswordTooLong,
+                Code::PasswordTooCommon,
+                Code::InvalidCallbackUrl,
+            ])
+            .plain(with(iam, sign_up)),
+        post("/api/auth/sign-in/email", "signInEmail")
+            .summary("Signs somebody in with an address and a password.")
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .takes_forms()
+            .refuses(&[
+                Code::InvalidEmailOrPassword,
+                Code::InvalidEmail,
+                Code::InvalidCallbackUrl,
+            ])
+            .plain(with(iam, sign_in)),
+    ]
+}
+
+/// The body of a sign-up.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SignUpEmail {
+    /// What the person calls themselves; may be empty.
+    name: Line<0, 255>,
+    email: Email,
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: String,
+    /// Address of a picture.
+    image: Option<Line<0, 2048>>,
+    #[serde(rename = "callbackURL")]
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
+    callback_url: Option<String>,
+    remember_me: Option<bool>,
+}
+
+/// The answer to a sign-up.
+#[derive(Clone, Serialize, JsonSchema)]
+struct SignedUp {
+    token: String,
+    user: User,
+}
+
+async fn sign_up(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), SignUpEmail>,
+) -> Result<Output<SignedUp>> {
+    let body = input.body;
+    iam.refuse_foreign_origin(cx)?;
+    iam.refuse_foreign_target(body.callback_url.as_deref())?;
+    let password = normal_password(&body.password)?;
+    check_password(&password)?;
+    let hash = cx.app.hasher.hash(&password).await.map_err(broken)?;
+    let command = &SignUp {
+        name: body.name,
+        email: body.email,
+        image: body.image.map(|image| image.to_string()),
+        password_hash: PasswordHash::new(hash),
+        remembered: body.remember_me.unwrap_or(true),
+    };
+    let outcome = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::sign_up(cx, &scope, uow, command))
+    })
+    .await;
+    let exists = |error: &Error| error.code() == Code::UserAlreadyExists;
+    if outcome.as_ref().is_err_and(exists) {
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(user::sign_up_refused(cx, &scope, uow, &command.email))
+        })
+        .await?;
+    }
+    let signed_in = outcome?;
+    let answer = Output::new(SignedUp {
+        token: signed_in.token.clone(),
+        user: signed_in.user.edit(),
+    });
+    Ok(give(&iam, answer, &signed_in.session, &signed_in.token))
+}
+
+/// The body of a sign-in.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SignInEmail {
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    email: String,
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: String,
+    #[serde(rename = "callbackURL")]
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
+    callback_url: Option<String>,
+    remember_me: Option<bool>,
+}
+
+/// The answer to a sign-in.
+#[derive(Clone, Serialize, JsonSchema)]
+struct SignedIn {
+    redirect: bool,
+    token: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    user: User,
+}
+
+async fn sign_in(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), SignInEmail>,
+) -> Result<Output<SignedIn>> {
+    let body = input.body;
+    iam.refuse_foreign_origin(cx)?;
+    iam.refuse_foreign_target(body.callback_url.as_deref())?;
+    let email = Email::parse(&body.email)
+        .map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
+    let client = cx.request.ip.as_deref();
+    let attempt = iam
+        .failed_sign_ins
+        .begin(client, &email, cx.app.clock.now())
+        .await?;
+    let checked = check(cx, &scope, &email, &body.password).await?;
+    iam.failed_sign_ins.succeeded(&attempt).await;
+    let command = &SignIn {
+        checked,
+        remembered: body.remember_me.unwrap_or(true),
+    };
+    let signed_in = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::sign_in(cx, &scope, uow, command))
+    })
+    .await?;
+    let mut answer = Output::new(SignedIn {
+        redirect: body.callback_url.is_some(),
+        token: signed_in.token.clone(),
+        url: body.callback_url.clone(),
+        user: signed_in.user.edit(),
+    });
+    if let Some(url) = &body.callback_url {
+        answer = with_header(answer, header::LOCATION, url);
+    }
+    Ok(give(&iam, answer, &signed_in.session, &signed_in.token))
+}
+
+/// What is on file for the address, when the password is right. Takes as long when the address is unknown.
+async fn check(
+    cx: &Cx,
+    scope: &PublicScope,
+    email: &Email,
+    password: &str,
+) -> Result<PasswordCredential> {
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let on_file = user::password_credential(uow.as_mut(), email).await;
+    uow.rollback().await;
+    let on_file = on_file?;
+    let hash = on_file.as_ref().map(|on_file| on_file.hash.expose());
+    // A text that no password can be is wrong without being looked at, as slowly as any other.
+    let normal = normal_password(password).unwrap_or_default();
+    let right = cx.app.hasher.verify(&normal, hash).await;
+    let right = right.map_err(broken)? && !normal.is_empty();
+    match on_file {
+        Some(on_file) if right => Ok(on_file),
+        on_file => {
+            let known = on_file.as_ref();
+            let refusal = transact(cx.app.store.as_ref(), |uow, _| {
+                Box::pin(user::sign_in_failed(cx, scope, uow, email, known))
+            })
+            .await?;
+            Err(refusal)
+        }
+    }
+}
+
+fn broken(error: PasswordError) -> Error {
+    match error {
+        PasswordError::Busy => Error::Unavailable(error.to_string()),
+        _ => Error::Internal(error.to_string()),
+    }
+}

@@ -1,0 +1,208 @@
+//! What handlers answer: records and pages as they are, other JSON, bytes, streams, events, redirects, pages of HTML.
+
+use core_domain::kernel::{Error, Page, Record, Result, Stored};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use super::lists::{Data, ListP1};
+use super::reply::{Content, Reply};
+
+/// Writes the schema of a type into a generator.
+pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
+
+/// What is known of an answer before it is given.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerKind {
+    /// The schema of its JSON; `None` when it is not JSON.
+    pub(super) schema: Option<Describe>,
+    /// Whether it has an entity tag.
+    pub(super) etag: bool,
+    /// Its content type, when that is always the same.
+    pub(super) content_type: Option<&'static str>,
+}
+
+impl AnswerKind {
+    /// Of JSON of a type; with an entity tag or without.
+    #[must_use]
+    pub fn json<T: JsonSchema>(etag: bool) -> Self {
+        Self {
+            schema: Some(SchemaGenerator::subschema_for::<T>),
+            etag,
+            content_type: Some(super::reply::JSON),
+        }
+    }
+
+    /// Of an answer that is no JSON.
+    #[must_use]
+    pub const fn other(content_type: Option<&'static str>) -> Self {
+        Self {
+            schema: None,
+            etag: false,
+            content_type,
+        }
+    }
+}
+
+/// What a handler may answer.
+pub trait Answer: Sized + Send + 'static {
+    /// What is known of it before it is given.
+    fn kind() -> AnswerKind;
+
+    /// Writes it down; with this status unless it says another one.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it cannot be written.
+    fn reply(self, default: StatusCode) -> Result<Reply>;
+}
+
+/// JSON of a type, and what surrounds it.
+#[derive(Clone, Debug)]
+pub struct Output<T> {
+    body: T,
+    status: Option<StatusCode>,
+    headers: HeaderMap,
+}
+
+impl<T> Output<T> {
+    /// Answers the body with the first success status of the row.
+    pub fn new(body: T) -> Self {
+        Self {
+            body,
+            status: None,
+            headers: HeaderMap::new(),
+        }
+    }
+
+    /// Answers another success status of the row.
+    #[must_use]
+    pub const fn status(mut self, status: StatusCode) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.append(name, value);
+        self
+    }
+
+    /// Adds the entity tag, without quotes.
+    #[must_use]
+    pub fn etag(self, etag: impl Into<String>) -> Versioned<T> {
+        Versioned {
+            output: self,
+            etag: etag.into(),
+        }
+    }
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Answer for Output<T> {
+    fn kind() -> AnswerKind {
+        AnswerKind::json::<T>(false)
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        Ok(Reply {
+            status: self.status.unwrap_or(default),
+            content: Content::Json(json_text(&self.body)?),
+            headers: self.headers,
+            etag: None,
+        })
+    }
+}
+
+/// JSON of a type, with an entity tag.
+#[derive(Clone, Debug)]
+pub struct Versioned<T> {
+    output: Output<T>,
+    etag: String,
+}
+
+impl<T> Versioned<T> {
+    /// What the interface shows of a record where that is not the record itself, with the record's entity tag.
+    pub fn of<R: Record>(stored: &Stored<R>, shown: T) -> Self {
+        Output::new(shown).etag(stored.etag())
+    }
+
+    /// What is shown.
+    pub const fn shown(&self) -> &T {
+        &self.output.body
+    }
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Answer for Versioned<T> {
+    fn kind() -> AnswerKind {
+        AnswerKind::json::<T>(true)
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        Ok(Reply {
+            etag: Some(self.etag),
+            ..self.output.reply(default)?
+        })
+    }
+}
+
+impl<R: Record + Serialize + JsonSchema> Answer for Stored<R> {
+    fn kind() -> AnswerKind {
+        AnswerKind::json::<R>(true)
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        Ok(Reply {
+            status: default,
+            content: Content::Json(json_text(&*self)?),
+            headers: HeaderMap::new(),
+            etag: Some(self.etag()),
+        })
+    }
+}
+
+impl<R: Record + Serialize + JsonSchema> Answer for Page<Stored<R>> {
+    fn kind() -> AnswerKind {
+        Output::<ListP1<R>>::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let page = self.map(Stored::into_inner);
+        Output::new(ListP1::from(page)).reply(default)
+    }
+}
+
+impl<R: Record + Serialize + JsonSchema> Answer for Vec<Stored<R>> {
+    fn kind() -> AnswerKind {
+        Output::<Data<R>>::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let data = self.into_iter().map(Stored::into_inner).collect();
+        Output::new(Data { data }).reply(default)
+    }
+}
+
+/// No content.
+impl Answer for () {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(None)
+    }
+
+    fn reply(self, _: StatusCode) -> Result<Reply> {
+        Ok(reply(StatusCode::NO_CONTENT, Content::Empty))
+    }
+}
+
+fn json_text(body: &impl Serialize) -> Result<String> {
+    serde_json::to_string(body)
+        .map_err(|error| Error::Internal(format!("the answer is no JSON: {error}")))
+}
+
+pub(super) fn reply(status: StatusCode, content: Content) -> Reply {
+    Reply {
+        status,
+        content,
+        headers: HeaderMap::new(),
+        etag: None,
+    }
+}

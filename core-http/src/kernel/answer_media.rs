@@ -1,0 +1,208 @@
+//! Answers that are no JSON. A row that answers one of them says its content types with [`Row::produces`](super::Row::produces),
+//! unless the answer always has the same one.
+
+use bytes::Bytes;
+use core_domain::kernel::{Error, Result};
+use futures_util::stream::{Stream, StreamExt};
+use http::{HeaderValue, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde::Serialize;
+
+use super::answer::{Answer, AnswerKind, reply};
+use super::body::Body;
+use super::body_error::BoxError;
+use super::reply::{Content, Reply};
+
+const HTML: &str = "text/html; charset=utf-8";
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Bytes of a content type, whole.
+#[derive(Clone, Debug)]
+pub struct Media {
+    /// One of the content types of the row.
+    pub content_type: &'static str,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+impl Answer for Media {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(None)
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        Ok(reply(
+            default,
+            Content::Bytes(self.content_type, self.bytes),
+        ))
+    }
+}
+
+/// Bytes of a content type that come while the answer is being sent. What fails in the middle breaks the answer off.
+#[derive(Debug)]
+pub struct MediaStream {
+    /// One of the content types of the row.
+    pub content_type: &'static str,
+    body: Body,
+}
+
+impl MediaStream {
+    /// Sends what the stream gives.
+    pub fn new<S, E>(content_type: &'static str, stream: S) -> Self
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let frames = stream.map(|piece| piece.map(Frame::data).map_err(Into::into));
+        Self {
+            content_type,
+            body: StreamBody::new(frames).boxed_unsync(),
+        }
+    }
+}
+
+impl Answer for MediaStream {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(None)
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        Ok(reply(
+            default,
+            Content::Stream(self.content_type, self.body),
+        ))
+    }
+}
+
+/// An event of a stream of server-sent events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    id: Option<String>,
+    name: Option<&'static str>,
+    data: String,
+}
+
+impl Event {
+    /// An event with this as its data.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it is no JSON.
+    pub fn json(data: &impl Serialize) -> Result<Self> {
+        let data = serde_json::to_string(data)
+            .map_err(|error| Error::Internal(format!("the event is no JSON: {error}")))?;
+        Ok(Self {
+            id: None,
+            name: None,
+            data,
+        })
+    }
+
+    /// Names it; clients listen for names.
+    #[must_use]
+    pub const fn name(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// Gives it an id, which a client that lost the connection sends as `Last-Event-ID`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    fn into_bytes(self) -> Bytes {
+        let line = |name: &str, value: &str| {
+            // A line break would begin another field.
+            format!("{name}: {}\n", value.replace(['\r', '\n', '\0'], " "))
+        };
+        let mut text = String::new();
+        if let Some(id) = &self.id {
+            text.push_str(&line("id", id));
+        }
+        if let Some(name) = self.name {
+            text.push_str(&line("event", name));
+        }
+        text.push_str(&line("data", &self.data));
+        text.push('\n');
+        Bytes::from(text)
+    }
+}
+
+/// Server-sent events.
+#[derive(Debug)]
+pub struct EventStream(Body);
+
+impl EventStream {
+    /// Sends what the stream gives.
+    pub fn new<S, E>(events: S) -> Self
+    where
+        S: Stream<Item = Result<Event, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let bytes = events.map(|event| event.map(Event::into_bytes));
+        Self(MediaStream::new(EVENT_STREAM, bytes).body)
+    }
+}
+
+impl Answer for EventStream {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(Some(EVENT_STREAM))
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let mut reply = reply(default, Content::Stream(EVENT_STREAM, self.0));
+        let no_cache = HeaderValue::from_static("no-cache");
+        reply.headers.insert(header::CACHE_CONTROL, no_cache);
+        Ok(reply)
+    }
+}
+
+/// Sends the client elsewhere, with a 3xx status of the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Where to: a path of ours or an address that was checked.
+    pub location: String,
+}
+
+impl Answer for Redirect {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(None)
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        if !default.is_redirection() {
+            return Err(Error::Internal(format!("{default} is no redirection")));
+        }
+        let location = HeaderValue::try_from(self.location)
+            .map_err(|error| Error::Internal(format!("no place to redirect to: {error}")))?;
+        let mut reply = reply(default, Content::Empty);
+        reply.headers.insert(header::LOCATION, location);
+        Ok(reply)
+    }
+}
+
+/// A page for people: HTML that came from templates which escape what they are given.
+#[derive(Clone, Debug)]
+pub struct Html(pub String);
+
+impl Answer for Html {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(Some(HTML))
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let mut reply = reply(default, Content::Bytes(HTML, self.0.into()));
+        let set = |name, value| (name, HeaderValue::from_static(value));
+        reply.headers.extend([
+            set(
+                header::CONTENT_SECURITY_POLICY,
+                "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+            ),
+            set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            set(header::REFERRER_POLICY, "no-referrer"),
+        ]);
+        Ok(reply)
+    }
+}

@@ -1,0 +1,43 @@
+//! What is known of a service besides the request.
+
+use std::sync::Arc;
+
+use core_domain::gateway::TrustedProxies;
+use http::Method;
+use http::request::Parts;
+
+use super::app::App;
+use super::client::forwarded_prefix;
+use super::cors::CorsPolicy;
+use super::endpoint::Endpoint;
+use super::identify::Identify;
+use super::rate_limit::RateLimits;
+use super::router::{Route, Router};
+
+/// A service, compiled.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) name: &'static str,
+    pub(super) app: Arc<App>,
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) router: Router,
+    pub(super) identify: Arc<dyn Identify>,
+    pub(super) proxies: TrustedProxies,
+    pub(super) cors: CorsPolicy,
+    pub(super) rates: Arc<RateLimits>,
+    pub(super) better_auth: Option<&'static str>,
+    pub(super) openapi: String,
+}
+
+impl Inner {
+    /// The route of a request, in whatever spelling.
+    pub(super) fn route(&self, parts: &Parts) -> Option<Route<'_>> {
+        let prefix = forwarded_prefix(&self.app, &self.proxies, parts);
+        self.router.find(parts.uri.path(), prefix.as_deref())
+    }
+
+    /// The row of a route for a method.
+    pub(super) fn endpoint(&self, route: &Route<'_>, method: &Method) -> Option<&Endpoint> {
+        self.endpoints.get(route.row(method)?)
+    }
+}

@@ -1,0 +1,141 @@
+//! The in-memory rate limiter.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::gateway::{RateKey, RatePolicy, Usage, Windows};
+use core_domain::kernel::Timestamp;
+use core_domain::port::{RateLimiter, RateLimiterError};
+
+/// The default capacity of a policy's table, in keys.
+const CAPACITY: usize = 100_000;
+
+/// The shards of a table, each with a lock, to keep contention low.
+const SHARDS: usize = 16;
+
+/// The keys of one policy.
+#[derive(Debug)]
+struct Table {
+    shards: Vec<Mutex<Windows>>,
+}
+
+impl Table {
+    fn new(capacity: usize) -> Self {
+        let shard = || Mutex::new(Windows::new(capacity / SHARDS));
+        Self {
+            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+        }
+    }
+
+    fn with<T>(&self, key: &RateKey, work: impl FnOnce(&mut Windows) -> T) -> T {
+        let at = usize::from(key.as_bytes()[0]) % SHARDS;
+        work(
+            &mut self.shards[at]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+}
+
+/// Counts in memory, with a table of bounded size for each policy; a full table evicts the keys that were idle longest.
+/// Clones share their state. Never fails.
+#[derive(Clone, Debug)]
+pub struct MemoryRateLimiter {
+    /// By the policy's name. Policies come from the settings, so there are few.
+    tables: Arc<RwLock<HashMap<String, Arc<Table>>>>,
+    capacity: usize,
+}
+
+impl MemoryRateLimiter {
+    /// A limiter of at most 100,000 keys a policy, about 6 MiB each when full.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+
+    /// As [`Self::new`], with another capacity in keys a policy.
+    #[must_use]
+    pub fn with_capacity(keys: usize) -> Self {
+        Self {
+            tables: Arc::default(),
+            capacity: keys,
+        }
+    }
+
+    /// Counts a request, see [`RateLimiter::take`].
+    #[must_use]
+    pub fn count(&self, key: RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let table = self.table(policy);
+        table.with(&key, |windows| windows.take(key, policy, now))
+    }
+
+    /// The usage of a key, without counting a request.
+    #[must_use]
+    pub fn peek(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> Usage {
+        let table = self.table(policy);
+        table.with(key, |windows| windows.peek(key, policy, now))
+    }
+
+    /// Marks the quota of a key as exhausted for this long, as another limiter reported.
+    pub fn exhaust(&self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
+        let table = self.table(policy);
+        table.with(&key, |windows| windows.exhaust(key, policy, left, now));
+    }
+
+    fn table(&self, policy: &RatePolicy) -> Arc<Table> {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = tables.get(policy.name()) {
+            return Arc::clone(table);
+        }
+        drop(tables);
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let table = tables.entry(policy.name().to_owned());
+        Arc::clone(table.or_insert_with(|| Arc::new(Table::new(self.capacity))))
+    }
+}
+
+impl Default for MemoryRateLimiter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl RateLimiter for MemoryRateLimiter {
+    async fn take(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<Usage, RateLimiterError> {
+        Ok(self.count(key, policy, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::gateway::RateSubject;
+
+    use super::*;
+
+    fn policy(name: &str) -> RatePolicy {
+        RatePolicy::new(name, 1, Duration::from_secs(60)).unwrap()
+    }
+
+    #[test]
+    fn a_flood_of_keys_of_one_policy_does_not_evict_those_of_another() {
+        let limiter = MemoryRateLimiter::with_capacity(1_000);
+        let (strict, default) = (policy("strict"), policy("default"));
+        let client = "192.0.2.1".parse().unwrap();
+        let key = RateKey::new(&strict, client, RateSubject::Everything);
+        assert!(limiter.count(key, &strict, Timestamp::EPOCH).allowed);
+        for n in 0..10_000 {
+            let path = format!("/{n}");
+            let flood = RateKey::new(&default, client, RateSubject::Path(&path));
+            assert!(limiter.count(flood, &default, Timestamp::EPOCH).allowed);
+        }
+        assert!(!limiter.count(key, &strict, Timestamp::EPOCH).allowed);
+    }
+}

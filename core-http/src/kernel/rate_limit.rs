@@ -1,0 +1,205 @@
+//! Applying a rate plan: shared by the gateway and the services that are reached directly.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage};
+use core_domain::kernel::{Clock, Code, Error, Timestamp};
+use core_domain::port::{RateLimiter, RateLimiterError};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+use super::MemoryRateLimiter;
+
+/// How long a limiter that failed is not used.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// The capacity of the tables of rejected credentials, in keys.
+const REJECTED_CAPACITY: usize = 10_000;
+
+/// The name of the policy that counts each rejected credential once a window.
+const CREDENTIAL: &str = "credential";
+
+/// A request that was counted, and how its window stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted<'p> {
+    pub(crate) policy: &'p RatePolicy,
+    pub(crate) usage: Usage,
+}
+
+impl Counted<'_> {
+    /// The refusal, when the request may not go on.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        (!self.usage.allowed).then(|| self.error())
+    }
+
+    /// The error of a request that exceeds the policy.
+    pub(crate) fn error(&self) -> Error {
+        Error::Refused {
+            code: Code::RateLimited,
+            message: "Too many requests; try again later.".to_owned(),
+            details: json!({ "retryAfter": self.usage.reset_after }),
+        }
+    }
+
+    /// Adds the `RateLimit` headers, unless an inner policy that refused the request has added its own.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        if headers.contains_key(RATE_LIMIT) {
+            return;
+        }
+        insert(headers, RATE_LIMIT_POLICY, self.policy.to_header());
+        insert(headers, RATE_LIMIT, self.usage.to_header(self.policy));
+        if !self.usage.allowed {
+            headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
+        }
+    }
+}
+
+pub(crate) fn insert(headers: &mut HeaderMap, name: HeaderName, text: String) {
+    if let Ok(value) = HeaderValue::try_from(text) {
+        headers.insert(name, value);
+    }
+}
+
+/// Counts requests and rejected credentials under a plan. Never fails: it falls back to counting in memory.
+#[derive(Debug)]
+pub(crate) struct RateLimits {
+    plan: RatePlan,
+    limiter: Arc<dyn RateLimiter>,
+    fallback: MemoryRateLimiter,
+    /// The clients that are locked out, and the rejected credentials that were counted already.
+    rejected: MemoryRateLimiter,
+    timeout: Duration,
+    clock: Arc<dyn Clock>,
+    /// When the last lockout ends, in milliseconds of the clock.
+    last_lockout_ends: AtomicI64,
+    /// Until when a limiter that failed is not used, in milliseconds of the clock.
+    disabled_until: AtomicI64,
+}
+
+impl RateLimits {
+    /// Counts with the limiter, and in memory when it fails or takes longer than `timeout`.
+    pub(crate) fn new(
+        plan: RatePlan,
+        limiter: Arc<dyn RateLimiter>,
+        timeout: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            plan,
+            limiter,
+            fallback: MemoryRateLimiter::new(),
+            rejected: MemoryRateLimiter::with_capacity(REJECTED_CAPACITY),
+            timeout,
+            clock,
+            last_lockout_ends: AtomicI64::new(0),
+            disabled_until: AtomicI64::new(0),
+        }
+    }
+
+    /// Counts a request against the client's overall limit, and then against the policy of its subject. A client beyond its
+    /// overall limit creates no more keys.
+    pub(crate) async fn count(
+        &self,
+        client: IpAddr,
+        kind: RateKind,
+        subject: RateSubject<'_>,
+    ) -> Counted<'_> {
+        let all = self
+            .take(RateKind::Client, client, RateSubject::Everything)
+            .await;
+        if !all.usage.allowed {
+            return all;
+        }
+        self.take(kind, client, subject).await
+    }
+
+    /// Counts a request against the policy of its subject alone.
+    pub(crate) async fn take(
+        &self,
+        kind: RateKind,
+        client: IpAddr,
+        subject: RateSubject<'_>,
+    ) -> Counted<'_> {
+        let policy = self.plan.policy(kind);
+        let key = RateKey::new(policy, client, subject);
+        Counted {
+            policy,
+            usage: self.usage(key, policy).await,
+        }
+    }
+
+    /// The window that keeps the client from authenticating, after too many of its credentials were rejected. Counts nothing.
+    pub(crate) fn lockout(&self, client: IpAddr) -> Option<Counted<'_>> {
+        let now = self.clock.now();
+        // No key is made while no client at all is locked out.
+        if now.millis() >= self.last_lockout_ends.load(Ordering::Relaxed) {
+            return None;
+        }
+        let policy = self.plan.policy(RateKind::FailedAuthentications);
+        let key = RateKey::new(policy, client, RateSubject::Everything);
+        let usage = self.rejected.peek(&key, policy, now);
+        (!usage.allowed).then_some(Counted { policy, usage })
+    }
+
+    /// Counts a rejected credential. The same one is counted once a window: repeating it is not another guess.
+    pub(crate) async fn failed_authentication(&self, client: IpAddr, credential: &str) {
+        let policy = self.plan.policy(RateKind::FailedAuthentications);
+        let once = policy.once_per_window(CREDENTIAL);
+        let shown = RateKey::new(&once, client, RateSubject::Text(credential));
+        let now = self.clock.now();
+        if !self.rejected.count(shown, &once, now).allowed {
+            return;
+        }
+        let key = RateKey::new(policy, client, RateSubject::Everything);
+        let usage = self.usage(key, policy).await;
+        if usage.remaining == 0 {
+            let left = Duration::from_secs(usage.reset_after);
+            self.rejected.exhaust(key, policy, left, now);
+            let end = now.plus(left).millis();
+            self.last_lockout_ends.fetch_max(end, Ordering::Relaxed);
+        }
+    }
+
+    async fn usage(&self, key: RateKey, policy: &RatePolicy) -> Usage {
+        let now = self.clock.now();
+        if now.millis() < self.disabled_until.load(Ordering::Relaxed) {
+            return self.fallback.count(key, policy, now);
+        }
+        match self.ask(key, policy, now).await {
+            Ok(usage) => usage,
+            Err(error) => {
+                tracing::warn!(
+                    target: "core::rate_limit",
+                    error = ?error,
+                    "the rate limiter failed; counting in memory"
+                );
+                let until = now.plus(RETRY_INTERVAL).millis();
+                self.disabled_until.store(until, Ordering::Relaxed);
+                self.fallback.count(key, policy, now)
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<Usage, RateLimiterError> {
+        let mut asked = std::pin::pin!(self.limiter.take(key, policy, now));
+        // No timer is needed when the answer is ready at once.
+        if let std::task::Poll::Ready(answer) = futures_util::poll!(asked.as_mut()) {
+            return answer;
+        }
+        tokio::time::timeout(self.timeout, asked)
+            .await
+            .unwrap_or_else(|late| Err(RateLimiterError::Unavailable(Box::new(late))))
+    }
+}

@@ -1,0 +1,75 @@
+//! An answer on its way out: status, headers, content.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+use super::body::{Body, bytes_body, empty_body};
+
+/// The content type of JSON.
+pub(super) const JSON: &str = "application/json";
+
+/// What an answer is made of.
+#[derive(Debug, Default)]
+pub enum Content {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// JSON, as text.
+    Json(String),
+    /// Bytes of a content type.
+    Bytes(&'static str, Bytes),
+    /// Bytes of a content type that come while the answer is being sent.
+    Stream(&'static str, Body),
+}
+
+impl Content {
+    /// The content type, if there is content.
+    pub(super) const fn content_type(&self) -> Option<&'static str> {
+        match self {
+            Self::Empty => None,
+            Self::Json(_) => Some(JSON),
+            Self::Bytes(content_type, _) | Self::Stream(content_type, _) => Some(content_type),
+        }
+    }
+
+    fn into_body(self) -> Body {
+        match self {
+            Self::Empty => empty_body(),
+            Self::Json(text) => bytes_body(text),
+            Self::Bytes(_, bytes) => bytes_body(bytes),
+            Self::Stream(_, body) => body,
+        }
+    }
+}
+
+/// An answer whose type is forgotten.
+#[derive(Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The content.
+    pub content: Content,
+    /// Headers besides `Content-Type` and `ETag`.
+    pub headers: HeaderMap,
+    /// The entity tag, without quotes.
+    pub etag: Option<String>,
+}
+
+impl Reply {
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let content_type = self.content.content_type();
+        let mut response = Response::new(self.content.into_body());
+        *response.status_mut() = self.status;
+        if let Some(content_type) = content_type {
+            let value = HeaderValue::from_static(content_type);
+            response.headers_mut().insert(header::CONTENT_TYPE, value);
+        }
+        if let Some(etag) = self.etag
+            && let Ok(value) = HeaderValue::from_str(&format!("\"{etag}\""))
+        {
+            response.headers_mut().insert(header::ETAG, value);
+        }
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}

@@ -1,0 +1,161 @@
+//! The typed row of the endpoint table: everything there is to know about a route, in one place.
+
+use core_domain::gateway::RateClass;
+use core_domain::kernel::Code;
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::envelope::ErrorStyle;
+
+/// The content type of bytes nothing is known of.
+const ANY_BYTES: &str = "application/octet-stream";
+
+/// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
+/// end with [`Row::reads`], [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`] or [`Row::uploads`]. What
+/// the caller must be allowed, and what the row takes and gives, is learned from the handler.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) aliases: Vec<&'static str>,
+    pub(super) operation: &'static str,
+    pub(super) tag: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) rate: RateClass,
+    pub(super) success: Vec<StatusCode>,
+    pub(super) refuses: Vec<Code>,
+    pub(super) style: ErrorStyle,
+    pub(super) if_match: bool,
+    pub(super) secret_answer: bool,
+    pub(super) body_limit: Option<usize>,
+    pub(super) takes_forms: bool,
+    pub(super) takes: Vec<&'static str>,
+    pub(super) produces: Vec<&'static str>,
+    pub(super) headers: Vec<(&'static str, Value)>,
+}
+
+macro_rules! methods {
+    ($($name:ident $method:ident $text:literal),+) => {$(
+        #[doc = concat!("A `", $text, "` row: the documented path, and the operation id of OpenAPI.")]
+        #[must_use]
+        pub fn $name(path: &'static str, operation: &'static str) -> Row {
+            Row::new(Method::$method, path, operation)
+        }
+    )+};
+}
+methods!(get GET "GET", post POST "POST", put PUT "PUT", patch PATCH "PATCH", delete DELETE "DELETE");
+
+impl Row {
+    fn new(method: Method, path: &'static str, operation: &'static str) -> Self {
+        Self {
+            method,
+            path,
+            aliases: Vec::new(),
+            operation,
+            tag: "",
+            summary: "",
+            rate: RateClass::Default,
+            success: vec![StatusCode::OK],
+            refuses: Vec::new(),
+            style: ErrorStyle::Envelope,
+            if_match: false,
+            secret_answer: false,
+            body_limit: None,
+            takes_forms: false,
+            takes: vec![ANY_BYTES],
+            produces: Vec::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    /// Says in a sentence what the route does.
+    #[must_use]
+    pub const fn summary(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// Limits the requests of a client by another class than `Default`.
+    #[must_use]
+    pub const fn rate(mut self, class: RateClass) -> Self {
+        self.rate = class;
+        self
+    }
+
+    /// Answers another documented path as well.
+    #[must_use]
+    pub fn alias(mut self, path: &'static str) -> Self {
+        self.aliases.push(path);
+        self
+    }
+
+    /// The statuses of success; the first one unless the handler says otherwise. 200 when not said.
+    #[must_use]
+    pub fn success(mut self, statuses: &[StatusCode]) -> Self {
+        self.success = statuses.to_vec();
+        self
+    }
+
+    /// The codes it can refuse with, besides those that follow from what it takes and demands.
+    #[must_use]
+    pub fn refuses(mut self, codes: &[Code]) -> Self {
+        self.refuses = codes.to_vec();
+        self
+    }
+
+    /// Wraps errors differently.
+    #[must_use]
+    pub const fn errors(mut self, style: ErrorStyle) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Obeys `If-Match`: the use case replaces or removes the record only while it has one of these entity tags.
+    #[must_use]
+    pub const fn if_match(mut self) -> Self {
+        self.if_match = true;
+        self
+    }
+
+    /// The answer holds a secret: what is stored of it for an idempotency key is encrypted.
+    #[must_use]
+    pub const fn secret_answer(mut self) -> Self {
+        self.secret_answer = true;
+        self
+    }
+
+    /// The largest body in bytes, where that is not the limit of the installation.
+    #[must_use]
+    pub const fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = Some(bytes);
+        self
+    }
+
+    /// Takes `application/x-www-form-urlencoded` bodies too.
+    #[must_use]
+    pub const fn takes_forms(mut self) -> Self {
+        self.takes_forms = true;
+        self
+    }
+
+    /// The content types of bodies a row of uploads takes.
+    #[must_use]
+    pub fn takes(mut self, content_types: &[&'static str]) -> Self {
+        self.takes = content_types.to_vec();
+        self
+    }
+
+    /// The content types of an answer that is no JSON.
+    #[must_use]
+    pub fn produces(mut self, content_types: &[&'static str]) -> Self {
+        self.produces = content_types.to_vec();
+        self
+    }
+
+    /// Describes a header the handler reads, by its schema.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, schema: Value) -> Self {
+        self.headers.push((name, schema));
+        self
+    }
+}

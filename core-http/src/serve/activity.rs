@@ -1,0 +1,199 @@
+//! The state of a connection, and its deadline.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::ServeOptions;
+
+/// Receiving a head.
+const HEAD: u8 = 0;
+/// Answering a request.
+const BUSY: u8 = 1;
+/// Idle: between two requests.
+const IDLE: u8 = 2;
+/// Closing: was idle.
+const CLOSING: u8 = 3;
+
+/// The state of a connection. Written only by the connection's task, except for [`Activity::close_if_idle`].
+#[derive(Debug)]
+pub(super) struct Activity {
+    began: Instant,
+    phase: AtomicU8,
+    /// When the phase began, in milliseconds since `began`.
+    since: AtomicU64,
+    /// Since when writes are blocked, in milliseconds since `began` plus one; 0 when they are not.
+    blocked: AtomicU64,
+}
+
+impl Activity {
+    /// A connection that was just accepted.
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            phase: AtomicU8::new(HEAD),
+            since: AtomicU64::new(0),
+            blocked: AtomicU64::new(0),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn enter(&self, phase: u8) {
+        self.since.store(self.now(), Ordering::Relaxed);
+        self.phase.store(phase, Ordering::Release);
+    }
+
+    fn received(&self) {
+        let since = self.now();
+        let begun = self
+            .phase
+            .compare_exchange(IDLE, HEAD, Ordering::AcqRel, Ordering::Relaxed);
+        if begun.is_ok() {
+            self.since.store(since, Ordering::Relaxed);
+        }
+    }
+
+    /// A request's head is complete.
+    pub(super) fn begin_request(&self) {
+        self.enter(BUSY);
+    }
+
+    fn end_request(&self) {
+        self.enter(IDLE);
+    }
+
+    fn write_blocked(&self) {
+        if self.blocked.load(Ordering::Relaxed) == 0 {
+            self.blocked.store(self.now() + 1, Ordering::Relaxed);
+        }
+    }
+
+    fn write_progress(&self) {
+        self.blocked.store(0, Ordering::Relaxed);
+    }
+
+    /// How long the connection has been idle, if it is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let idle = self.phase.load(Ordering::Acquire) == IDLE;
+        // The end of its last answer may not have been sent yet.
+        let flushed = self.blocked.load(Ordering::Relaxed) == 0;
+        (idle && flushed).then(|| self.at(self.since.load(Ordering::Relaxed), Duration::ZERO))?
+    }
+
+    /// Moves an idle connection to the closing state; tells whether it was idle.
+    pub(super) fn close_if_idle(&self) -> bool {
+        self.phase
+            .compare_exchange(IDLE, CLOSING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    fn at(&self, millis: u64, later: Duration) -> Option<Instant> {
+        let since = self.began.checked_add(Duration::from_millis(millis))?;
+        since.checked_add(later)
+    }
+
+    /// When the connection exceeds a time limit unless its state changes.
+    pub(super) fn deadline(&self, options: &ServeOptions) -> Option<Instant> {
+        let since = self.since.load(Ordering::Relaxed);
+        let waiting = match self.phase.load(Ordering::Relaxed) {
+            HEAD => self.at(since, options.header_timeout),
+            IDLE => self.at(since, options.keep_alive_timeout),
+            _ => None,
+        };
+        let blocked = match self.blocked.load(Ordering::Relaxed) {
+            0 => None,
+            blocked => self.at(blocked - 1, options.write_idle_timeout),
+        };
+        match (waiting, blocked) {
+            (Some(waiting), Some(blocked)) => Some(waiting.min(blocked)),
+            (waiting, blocked) => waiting.or(blocked),
+        }
+    }
+}
+
+/// Marks the connection as idle when the body of its answer is dropped.
+#[derive(Debug)]
+pub(super) struct AnswerGuard(pub(super) Arc<Activity>);
+
+impl Drop for AnswerGuard {
+    fn drop(&mut self) {
+        self.0.end_request();
+    }
+}
+
+/// A stream that reports reads and writes to an [`Activity`].
+#[derive(Debug)]
+pub(super) struct Observed<T> {
+    inner: T,
+    activity: Arc<Activity>,
+}
+
+impl<T> Observed<T> {
+    pub(super) fn new(inner: T, activity: Arc<Activity>) -> Self {
+        Self { inner, activity }
+    }
+
+    fn written<R>(&self, outcome: Poll<R>) -> Poll<R> {
+        if outcome.is_pending() {
+            self.activity.write_blocked();
+        } else {
+            self.activity.write_progress();
+        }
+        outcome
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Observed<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.activity.received();
+        }
+        outcome
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Observed<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.written(outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write_vectored(cx, bytes);
+        self.written(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

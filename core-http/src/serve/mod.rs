@@ -1,0 +1,191 @@
+//! The HTTP/1.1 server: an accept loop and its connections.
+
+mod activity;
+mod connections;
+mod options;
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tower::{Service, ServiceExt};
+
+pub use options::ServeOptions;
+
+use self::activity::{Activity, AnswerGuard, Observed};
+use self::connections::Connections;
+use crate::kernel::{BoxError, PeerAddr, TimedBody};
+
+/// The body of a request as [`serve`] hands it on.
+pub type IncomingBody = TimedBody<Incoming>;
+
+/// The pause after a failed accept, for example without a free file descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves HTTP/1.1 connections until `shutdown` is ready; then accepts no more, waits for requests in flight for the drain
+/// time, closes the remaining connections, and returns. Requests have the peer as the extension [`PeerAddr`].
+///
+/// # Errors
+/// When the listener has no address any more.
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    service: S,
+    shutdown: impl Future<Output = ()>,
+    options: ServeOptions,
+) -> io::Result<()>
+where
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    listener.local_addr()?;
+    let options = Arc::new(options);
+    let graceful = GracefulShutdown::new();
+    let mut connections = Connections::new(options.max_connections);
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            () = connections.ended() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(target: "core::serve", %error, "a connection was not accepted");
+                connections.close_longest_idle();
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            () = connections.below_limit() => {}
+        }
+        let activity = Arc::new(Activity::new());
+        let connection = answer(
+            stream,
+            peer,
+            service.clone(),
+            Arc::clone(&activity),
+            Arc::clone(&options),
+            &graceful,
+        );
+        connections.spawn(activity, connection);
+    }
+    drop(listener);
+    if tokio::time::timeout(options.drain, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!(target: "core::serve", "connections were closed: their requests exceeded the drain time");
+    }
+    Ok(())
+}
+
+fn answer<S, B>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    service: S,
+    activity: Arc<Activity>,
+    options: Arc<ServeOptions>,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + Send + 'static + use<S, B>
+where
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    // Small answers must not wait for the peer's acknowledgement (Nagle); a socket without the option still works.
+    let _ = stream.set_nodelay(true);
+    let stream = Observed::new(stream, Arc::clone(&activity));
+    let (observed, times) = (Arc::clone(&activity), options.body_times);
+    let handler = service_fn(move |request: Request<Incoming>| {
+        observed.begin_request();
+        let guard = AnswerGuard(Arc::clone(&observed));
+        let mut request = request.map(|body| TimedBody::new(body, times));
+        request.extensions_mut().insert(PeerAddr(peer));
+        let answered = service.clone().oneshot(request);
+        async move {
+            let response = answered.await?;
+            Ok::<_, Infallible>(response.map(|body| guarded(body, guard)))
+        }
+    });
+    let connection = http1::Builder::new()
+        // `Activity` measures it, and distinguishes a slow head from an idle connection.
+        .header_read_timeout(None)
+        .max_buf_size(options.head_buffer())
+        .max_headers(options.max_header_lines)
+        .serve_connection(TokioIo::new(stream), handler);
+    let connection = graceful.watch(connection);
+    async move {
+        if let Err(error) = supervised(connection, &activity, &options).await {
+            tracing::debug!(target: "core::serve", %error, "a connection ended early");
+        }
+    }
+}
+
+/// The body, with the guard dropped together with it.
+fn guarded<B>(body: B, guard: AnswerGuard) -> impl http_body::Body<Data = B::Data, Error = BoxError>
+where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    body.map_err(move |error| {
+        let _kept = &guard;
+        error.into()
+    })
+}
+
+/// Polls the connection until it ends or exceeds a time limit.
+async fn supervised(
+    connection: impl Future<Output = hyper::Result<()>>,
+    activity: &Activity,
+    options: &ServeOptions,
+) -> Result<(), BoxError> {
+    let mut connection = pin!(connection);
+    let mut timer = pin!(tokio::time::sleep(Duration::ZERO));
+    // When the timer fires. It is not reset for a later deadline, which is checked when it fires: resets are rare.
+    let mut armed: Option<Instant> = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            return Poll::Ready(ended.map_err(Into::into));
+        }
+        loop {
+            let Some(deadline) = activity.deadline(options) else {
+                return Poll::Pending;
+            };
+            if armed.is_none_or(|armed| deadline < armed) {
+                timer.as_mut().reset(deadline);
+                armed = Some(deadline);
+            }
+            std::task::ready!(timer.as_mut().poll(cx));
+            if Instant::now() >= deadline {
+                return Poll::Ready(Err("a time limit was exceeded".into()));
+            }
+            armed = None;
+        }
+    })
+    .await
+}

@@ -1,0 +1,86 @@
+//! Versions of stack templates. The digest of a version's definition is its entity tag.
+
+use core_domain::access::{OperatorScope, SignedInScope};
+use core_domain::kernel::{Code, Result, Stored, VersionId};
+use core_domain::port::UnitOfWork;
+use core_domain::stacks::{PublishVersion, SemVer, StackVersion, TemplateName};
+use core_domain::use_case::stacks::version;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::template::Done;
+use crate::kernel::{Counted, Cx, Endpoint, Input, Output, Versioned, delete, get, post};
+
+const ALL: &str = "/api/v1/stacks/{name}/versions";
+const ONE: &str = "/api/v1/stacks/{name}/{version}";
+
+type One = (TemplateName, SemVer);
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![
+        get(ALL, "listStackVersions")
+            .summary("Lists the versions of a template, highest precedence first.")
+            .reads(list),
+        post(ALL, "publishStackVersion")
+            .summary("Publishes a version; it never changes afterwards.")
+            .success(&[StatusCode::CREATED])
+            .refuses(&[Code::Conflict, Code::InvalidState])
+            .writes(publish),
+        get(ONE, "getStackVersion")
+            .summary("Shows a version.")
+            .reads(show),
+        delete(ONE, "deprecateStackVersion")
+            .summary("Deprecates a version; it stays readable and usable.")
+            .if_match()
+            .writes(deprecate),
+    ]
+}
+
+/// The id of what was published.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct PublishedVersion {
+    id: VersionId,
+}
+
+async fn list(
+    _: &Cx,
+    scope: SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(TemplateName,)>,
+) -> Result<Output<Counted<StackVersion>>> {
+    let (versions, total) = version::list(&scope, uow, &input.path.0).await?;
+    Ok(Output::new(Counted::of(versions, total)))
+}
+
+async fn publish(
+    cx: &Cx,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(TemplateName,), (), PublishVersion>,
+) -> Result<Versioned<PublishedVersion>> {
+    let published = version::publish(cx, &scope, uow, &input.path.0, input.body).await?;
+    let id = published.id.clone();
+    Ok(Versioned::of(&published, PublishedVersion { id }))
+}
+
+async fn show(
+    _: &Cx,
+    scope: SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One>,
+) -> Result<Stored<StackVersion>> {
+    let (name, wanted) = input.path;
+    version::get(&scope, uow, &name, &wanted).await
+}
+
+async fn deprecate(
+    cx: &Cx,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One>,
+) -> Result<Output<Done>> {
+    let (name, wanted) = input.path;
+    version::deprecate(cx, &scope, uow, &name, &wanted).await?;
+    Ok(Output::new(Done::OK))
+}

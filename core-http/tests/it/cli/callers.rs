@@ -1,0 +1,122 @@
+//! Who deploys, and what is refused before a byte is read.
+
+use std::sync::atomic::Ordering;
+
+use core_domain::kernel::{Caller, PermissionSet};
+use core_domain::registry::DeploymentStatus;
+use core_http::kernel::bytes_body;
+use http::Request;
+use serde_json::json;
+
+use super::shop::{MOST, Shop, pieces};
+use crate::world::{SERVICE_KEY, SITE, at, operator, owner};
+
+/// A member whose role allows to look alone.
+fn reader(mary: &Caller) -> Caller {
+    let mut reader = mary.clone();
+    if let Caller::User { membership, .. } = &mut reader {
+        let known = membership.as_mut().unwrap();
+        known.permissions = PermissionSet::new(["deployment:read"]);
+    }
+    reader
+}
+
+#[tokio::test]
+async fn what_is_refused_without_its_body_is_refused_before_a_byte_is_read() {
+    let shop = Shop::new().await;
+    let (own, mary) = (shop.path(), shop.mary());
+    let missing = at("no-such-platform", "/deploy");
+    // What is wrong with the request is not told to who may not know.
+    let wrong = ("content-type", "text/html");
+    let long = (MOST + 1).to_string();
+    let too_long = ("content-length", long.as_str());
+    for (caller, path, header, status, code) in [
+        (&Caller::Anonymous, &own, wrong, 401, "UNAUTHORIZED"),
+        (&reader(&mary), &own, wrong, 403, "FORBIDDEN"),
+        (&owner("another"), &own, wrong, 404, "NOT_FOUND"),
+        (&mary, &missing, wrong, 404, "NOT_FOUND"),
+        (&operator(), &missing, wrong, 404, "NOT_FOUND"),
+        (&mary, &own, wrong, 415, "UNSUPPORTED_MEDIA_TYPE"),
+        (&mary, &own, too_long, 413, "PAYLOAD_TOO_LARGE"),
+    ] {
+        let (body, read) = pieces(1, SITE);
+        let refused = shop.world.upload(path, caller, &[header], body).await;
+        refused.refused(status, code);
+        assert!(!read.load(Ordering::Relaxed), "{status}");
+    }
+    assert_eq!(shop.blobs.count(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_cancelled_platform_takes_no_site_and_what_an_operator_sends_to_a_suspended_one_waits() {
+    let shop = Shop::new().await;
+    let (world, operator) = (&shop.world, operator());
+    let moved = async |step: &str| {
+        let moved = world.moved(&shop.platform, step, &operator).await;
+        let _ = moved.expect(200);
+        world.run_jobs().await;
+    };
+    moved("suspend").await;
+    let waiting = world.deploy(&shop.path(), &operator, &[]).await.expect(202);
+    world.run_jobs().await;
+    assert_eq!(shop.deployments().await[0].status, DeploymentStatus::Queued);
+    moved("restore").await;
+    let shown = shop.show(waiting.text("deploymentId"), "").await;
+    assert_eq!(shown.text("status"), "active");
+    moved("cancel").await;
+    let (body, read) = pieces(1, SITE);
+    let refused = shop.send(&[], body).await;
+    refused.refused(409, "INVALID_STATE");
+    assert!(!read.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_nobody_else() {
+    let shop = Shop::new().await;
+    let world = &shop.world;
+    let member = world.sign_up("ada@example.org").await;
+    let stranger = world.sign_up("eve@example.org").await;
+    let set_up = world.set_up(&member, "engines").await.expect(201);
+    let other = world.set_up(&stranger, "looms").await.expect(201);
+    for (platform, user, status) in [
+        (set_up.text("platformId"), &member, 202),
+        (set_up.text("platformId"), &stranger, 404),
+        (other.text("platformId"), &member, 404),
+        // A platform without an organization has no members.
+        (shop.platform.as_str(), &member, 404),
+    ] {
+        // Over the network: who calls is found out from the headers.
+        let request = Request::post(at(platform, "/deploy"))
+            .header("authorization", format!("Bearer {SERVICE_KEY}"))
+            .header("x-core-user-id", &user.user_id);
+        let answer = world.cli.raw(request.body(bytes_body(SITE)).unwrap()).await;
+        assert_eq!(answer.status, status, "{}", answer.json);
+    }
+    let created = world.audit("deployment.created").await.swap_remove(0);
+    assert_eq!(created.actor_id, member.user_id);
+    let credential = json!({ "type": "service", "id": "service-key" });
+    assert_eq!(created.metadata["credential"], credential);
+}
+
+#[tokio::test]
+async fn a_service_says_for_whom_it_deploys_and_a_person_deploys_for_themselves() {
+    let shop = Shop::new().await;
+    let grace = [("x-core-user-id", "grace")];
+    let (service, mary) = (operator(), shop.mary());
+    for (site, caller, headers, expected) in [
+        ("a", &service, &grace[..], "grace"),
+        ("b", &service, &[], "service-key"),
+        ("c", &mary, &grace, "mary"),
+    ] {
+        let branch = [headers, &[("x-core-deploy-branch", site)]].concat();
+        let made = shop.world.deploy(&shop.path(), caller, &branch).await;
+        let made = made.expect(202);
+        shop.world.tick(1);
+        let newest = shop.deployments().await.swap_remove(0);
+        assert_eq!(newest.id.as_str(), made.text("deploymentId"));
+        assert_eq!(newest.user_id, expected);
+    }
+    let nobody = [("x-core-user-id", "")];
+    let refused = shop.world.deploy(&shop.path(), &service, &nobody).await;
+    assert_eq!(refused.issues(), ["x-core-user-id: pattern"]);
+}

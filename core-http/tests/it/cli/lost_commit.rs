@@ -1,0 +1,90 @@
+//! When it is not known whether a deployment was committed, its upload must neither be lost nor stay for nobody.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use core_domain::access::RecordKey;
+use core_domain::kernel::{Effects, StoreError, Timestamp};
+use core_domain::port::{Mode, Repositories, Store, UnitOfWork};
+use core_http::cli::UploadLimits;
+
+use super::shop::Shop;
+use crate::world::SITE;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Answer,
+    Change,
+}
+
+type Next = Arc<Mutex<Option<Lost>>>;
+
+/// Loses the next commit, or its answer.
+#[derive(Debug)]
+struct Losing {
+    store: Arc<dyn Store>,
+    next: Next,
+}
+
+#[async_trait]
+impl Store for Losing {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        let (unit, next) = (self.store.begin(mode).await?, self.next.clone());
+        Ok(Box::new(LosingUnit { unit, next }))
+    }
+
+    async fn back_off(&self, run: u32) {
+        self.store.back_off(run).await;
+    }
+}
+
+struct LosingUnit {
+    unit: Box<dyn UnitOfWork>,
+    next: Next,
+}
+
+#[async_trait]
+impl UnitOfWork for LosingUnit {
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        self.unit.now().await
+    }
+
+    fn effects(&mut self) -> &mut Effects {
+        self.unit.effects()
+    }
+
+    fn repositories(&mut self, key: RecordKey) -> &mut dyn Repositories {
+        self.unit.repositories(key)
+    }
+
+    async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {
+        let lost = self.next.lock().unwrap().take();
+        match lost {
+            None => return self.unit.commit().await,
+            Some(Lost::Answer) => drop(self.unit.commit().await?),
+            Some(Lost::Change) => self.unit.rollback().await,
+        }
+        Err(StoreError::commit_unknown("the connection was lost"))
+    }
+
+    async fn rollback(self: Box<Self>) {
+        self.unit.rollback().await;
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_whose_commit_has_an_unknown_outcome_is_looked_up() {
+    for (lost, status, count) in [(Lost::Answer, 202, 1), (Lost::Change, 503, 0)] {
+        let next = Next::default();
+        let shop = Shop::over(UploadLimits::default(), |store| {
+            let next = next.clone();
+            Arc::new(Losing { store, next })
+        });
+        let shop = shop.await;
+        *next.lock().unwrap() = Some(lost);
+        let answer = shop.deploy(&[], SITE).await;
+        assert_eq!(answer.status, status, "{lost:?}: {}", answer.json);
+        assert_eq!(shop.deployments().await.len(), count);
+        assert_eq!(shop.blobs.count(), (0, count));
+    }
+}

@@ -1,0 +1,8 @@
+//! The command line's service: what its endpoints do, beyond what holds for every endpoint.
+
+mod callers;
+mod deployments;
+mod limits;
+mod lost_commit;
+mod shop;
+mod uploads;

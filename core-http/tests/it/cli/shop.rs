@@ -1,0 +1,255 @@
+//! A platform that sites are deployed to, and blobs that are counted, can fail and can be kept waiting.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use core_domain::access::RecordKey;
+use core_domain::kernel::{Caller, Stored};
+use core_domain::port::{
+    BlobError, BlobReader, Blobs, Mode, Repository, StagedBlob, Store, UnitOfWork, Within,
+};
+use core_domain::registry::{Deployment, DeploymentQuery};
+use core_domain::testing::MemoryBlobs;
+use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
+use core_http::kernel::{Body, bytes_body};
+use futures_util::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use tokio::sync::Semaphore;
+
+use crate::world::{Answer, SERVER_PATH, SITE, World, at, plain_member};
+
+/// How large an upload may be here.
+pub(super) const MOST: usize = 1_000;
+
+pub(super) struct Shop {
+    pub(super) world: World,
+    pub(super) blobs: WatchedBlobs,
+    pub(super) platform: String,
+}
+
+impl Shop {
+    pub(super) async fn new() -> Self {
+        Self::with(UploadLimits::default()).await
+    }
+
+    pub(super) async fn with(uploads: UploadLimits) -> Self {
+        Self::over(uploads, |store| store).await
+    }
+
+    /// Over a store that is put around the one in memory.
+    pub(super) async fn over(
+        uploads: UploadLimits,
+        around: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+    ) -> Self {
+        let blobs = WatchedBlobs::default();
+        let sites = SiteLimits {
+            upload_bytes: MOST as u64,
+            ..SiteLimits::default()
+        };
+        let world = World::with_uploads(CliConfig { sites, uploads }, |app| {
+            app.blobs = Arc::new(blobs.clone());
+            app.store = around(app.store.clone());
+        });
+        let platform = world.platform("shop").await;
+        Self {
+            world,
+            blobs,
+            platform,
+        }
+    }
+
+    pub(super) fn path(&self) -> String {
+        at(&self.platform, "/deploy")
+    }
+
+    /// A member of the platform's organization, who may deploy.
+    pub(super) fn mary(&self) -> Caller {
+        plain_member(&self.platform)
+    }
+
+    pub(super) async fn deploy(&self, headers: &[(&str, &str)], site: &[u8]) -> Answer {
+        self.send(headers, bytes_body(site.to_vec())).await
+    }
+
+    pub(super) async fn send(&self, headers: &[(&str, &str)], body: Body) -> Answer {
+        let path = self.path();
+        self.world.upload(&path, &self.mary(), headers, body).await
+    }
+
+    pub(super) async fn show(&self, deployment: &str, query: &str) -> Answer {
+        let path = at(&self.platform, &format!("/deployments/{deployment}{query}"));
+        self.world.cli.get(&self.mary(), &path).await
+    }
+
+    /// The platform's deployments, newest first.
+    pub(super) async fn deployments(&self) -> Vec<Stored<Deployment>> {
+        let mut uow = self.world.app.store.begin(Mode::Read).await.unwrap();
+        let all = DeploymentQuery::All { in_flight: false };
+        let found = deployments(uow.as_mut()).list(Within::Installation, &all, 100);
+        let mut found = found.await.unwrap();
+        found.retain(|deployment| deployment.platform_id.as_str() == self.platform);
+        found
+    }
+
+    /// Changes the newest deployment behind everybody's back.
+    pub(super) async fn rewrite(&self, change: impl FnOnce(&mut Deployment)) {
+        let newest = self.deployments().await.swap_remove(0);
+        let mut next = newest.edit();
+        change(&mut next);
+        let mut uow = self.world.app.store.begin(Mode::Write).await.unwrap();
+        let replaced = deployments(uow.as_mut()).replace(&newest, next).await;
+        replaced.unwrap();
+        uow.commit().await.unwrap();
+    }
+}
+
+fn deployments(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<Deployment> {
+    uow.repositories(RecordKey::for_tests()).deployments()
+}
+
+/// Where writing fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    Staging,
+    Store,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct WatchedBlobs {
+    blobs: MemoryBlobs,
+    keys: Arc<Mutex<BTreeSet<String>>>,
+    staged: Arc<AtomicUsize>,
+    pub(super) full: Arc<Mutex<Option<Full>>>,
+    /// As many uploads as there are permits are let in.
+    pub(super) gate: Arc<Semaphore>,
+    /// Gets a permit for each upload that came to the gate.
+    came: Arc<Semaphore>,
+}
+
+impl Default for WatchedBlobs {
+    fn default() -> Self {
+        Self {
+            blobs: MemoryBlobs::default(),
+            keys: Arc::default(),
+            staged: Arc::default(),
+            full: Arc::default(),
+            gate: Arc::new(Semaphore::new(1_000)),
+            came: Arc::new(Semaphore::new(0)),
+        }
+    }
+}
+
+impl WatchedBlobs {
+    /// How many uploads are being received, and how many are stored.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let stored = self.keys.lock().unwrap().len();
+        (self.staged.load(Ordering::SeqCst), stored)
+    }
+
+    /// Lets nobody in until permits are added again.
+    pub(super) fn close(&self) {
+        self.gate.forget_permits(1_000);
+    }
+
+    /// Waits until an upload is at the gate.
+    pub(super) async fn arrival(&self) {
+        in_time(&self.came).await;
+    }
+
+    fn check(&self, place: Full) -> Result<(), BlobError> {
+        if *self.full.lock().unwrap() == Some(place) {
+            return Err(BlobError::Failed(SERVER_PATH.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Takes a permit; a test that waits for one in vain fails.
+async fn in_time(permits: &Semaphore) {
+    let permit = tokio::time::timeout(Duration::from_secs(20), permits.acquire()).await;
+    permit.unwrap().unwrap().forget();
+}
+
+#[async_trait]
+impl Blobs for WatchedBlobs {
+    async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
+        self.staged.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(Staged {
+            blob: self.blobs.stage().await?,
+            watch: Counted(self.clone()),
+        }))
+    }
+
+    async fn open(&self, key: &str) -> Result<Box<dyn BlobReader>, BlobError> {
+        self.blobs.open(key).await
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), BlobError> {
+        self.keys.lock().unwrap().remove(key);
+        self.blobs.remove(key).await
+    }
+}
+
+#[derive(Debug)]
+struct Staged {
+    blob: Box<dyn StagedBlob>,
+    watch: Counted,
+}
+
+#[derive(Debug)]
+struct Counted(WatchedBlobs);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.staged.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl StagedBlob for Staged {
+    async fn append(&mut self, bytes: Vec<u8>) -> Result<(), BlobError> {
+        self.watch.0.check(Full::Staging)?;
+        self.blob.append(bytes).await
+    }
+
+    async fn open(&self) -> Result<Box<dyn BlobReader>, BlobError> {
+        self.blob.open().await
+    }
+
+    async fn commit(self: Box<Self>, key: &str) -> Result<(), BlobError> {
+        let blobs = &self.watch.0;
+        blobs.check(Full::Store)?;
+        blobs.came.add_permits(1);
+        in_time(&blobs.gate).await;
+        blobs.keys.lock().unwrap().insert(key.to_owned());
+        self.blob.commit(key).await
+    }
+}
+
+/// A body in pieces of which nobody knows how many come; says whether it was read.
+pub(super) fn pieces(count: usize, piece: &'static [u8]) -> (Body, Arc<AtomicBool>) {
+    let read = Arc::new(AtomicBool::new(false));
+    let seen = read.clone();
+    let frames = (0..count).map(move |_| {
+        seen.store(true, Ordering::Relaxed);
+        Ok(Frame::data(Bytes::from_static(piece)))
+    });
+    let body = StreamBody::new(stream::iter(frames));
+    (body.boxed_unsync(), read)
+}
+
+/// A body that its client sends as slowly as it likes: give `end` a permit to let it come to its end.
+pub(super) fn slow(reading: &Arc<Semaphore>, end: &Arc<Semaphore>) -> Body {
+    let (reading, end) = (reading.clone(), end.clone());
+    let frames = stream::once(async move {
+        reading.add_permits(1);
+        end.acquire().await.unwrap().forget();
+        Ok(Frame::data(Bytes::from_static(SITE)))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}

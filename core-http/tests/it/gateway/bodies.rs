@@ -1,0 +1,204 @@
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{Method, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use tokio::sync::mpsc;
+use tower::ServiceExt;
+
+use super::world::{World, after, answer, config, signed};
+use core_http::kernel::{Body, BoxError, bytes_body};
+
+const PATH: &str = "/api/v1/platforms";
+const DEPLOY: &str = "/api/v1/cli/platforms/p-1/deploy";
+
+/// A body that gives what is sent to it.
+fn piecewise() -> (mpsc::UnboundedSender<&'static str>, Body) {
+    let (sender, receiver) = mpsc::unbounded_channel::<&'static str>();
+    let stream = futures_util::stream::unfold(receiver, |mut receiver| async move {
+        let piece = receiver.recv().await?;
+        let frame = Ok::<_, Infallible>(Frame::data(Bytes::from_static(piece.as_bytes())));
+        Some((frame, receiver))
+    });
+    let body = StreamBody::new(stream).map_err(|never| -> BoxError { match never {} });
+    (sender, Body::new(body))
+}
+
+fn post(path: &str, body: Body) -> http::Request<Body> {
+    signed(path).method(Method::POST).body(body).build()
+}
+
+#[tokio::test]
+async fn a_request_body_reaches_the_service_whole() {
+    let world = World::new();
+    let (sender, body) = piecewise();
+    for piece in ["one ", "two ", "three"] {
+        sender.send(piece).unwrap();
+    }
+    drop(sender);
+    assert_eq!(world.send(post(PATH, body)).await.status, 200);
+    assert_eq!(&world.only().body[..], b"one two three");
+}
+
+#[tokio::test]
+async fn an_answer_streams_piece_by_piece() {
+    let world = World::new();
+    let (sender, body) = piecewise();
+    let body = std::sync::Mutex::new(Some(body));
+    world.reply(answer(move || {
+        Response::new(body.lock().unwrap().take().unwrap())
+    }));
+    let response = world
+        .gateway
+        .clone()
+        .oneshot(signed(PATH).build())
+        .await
+        .unwrap();
+    let mut pieces = response.into_body().into_data_stream();
+    for piece in ["first", "second"] {
+        sender.send(piece).unwrap();
+        assert_eq!(pieces.next().await.unwrap().unwrap(), piece);
+    }
+    drop(sender);
+    assert!(pieces.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_pauses_for_a_minute_is_broken_off() {
+    let world = World::new();
+    let (sender, body) = piecewise();
+    let body = std::sync::Mutex::new(Some(body));
+    world.reply(answer(move || {
+        Response::new(body.lock().unwrap().take().unwrap())
+    }));
+    let request = signed(PATH).build();
+    let response = world.gateway.clone().oneshot(request).await.unwrap();
+    let mut pieces = response.into_body().into_data_stream();
+    for _ in 0..3 {
+        tokio::time::advance(Duration::from_secs(50)).await;
+        sender.send("piece").unwrap();
+        assert_eq!(pieces.next().await.unwrap().unwrap(), "piece");
+    }
+    let began = tokio::time::Instant::now();
+    assert!(pieces.next().await.unwrap().is_err());
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+#[tokio::test]
+async fn a_body_announced_as_too_large_is_413_before_the_service_is_asked() {
+    let world = World::new();
+    let request = signed(PATH)
+        .method(Method::POST)
+        .header("content-length", "1048577");
+    let answer = world
+        .send(request.build())
+        .await
+        .refused(413, "PAYLOAD_TOO_LARGE");
+    assert_eq!(answer.header("connection"), "close");
+    assert!(world.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_body_that_turns_out_too_large_is_413_and_never_completed() {
+    let world = World::new();
+    let answer = world
+        .send(post(PATH, bytes_body(vec![b'x'; 1_048_577])))
+        .await;
+    answer.refused(413, "PAYLOAD_TOO_LARGE");
+    assert!(world.seen().is_empty());
+    let whole = world
+        .send(post(PATH, bytes_body(vec![b'x'; 1_048_576])))
+        .await;
+    assert_eq!(whole.status, 200);
+}
+
+#[tokio::test]
+async fn deployments_may_be_larger() {
+    let world = World::new();
+    let answer = world
+        .send(post(DEPLOY, bytes_body(vec![b'x'; 3_000_000])))
+        .await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(world.only().body.len(), 3_000_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_does_not_answer_in_30_seconds_is_504() {
+    let world = World::new();
+    world.reply(after(Duration::from_secs(29)));
+    assert_eq!(world.get(PATH).await.status, 200);
+    world.reply(after(Duration::from_secs(31)));
+    let began = tokio::time::Instant::now();
+    world.get(PATH).await.refused(504, "UPSTREAM_TIMEOUT");
+    assert_eq!(began.elapsed().as_secs(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_poll_is_given_its_wait_on_top_of_the_response_timeout() {
+    let world = World::new();
+    world.reply(after(Duration::from_secs(40)));
+    assert_eq!(
+        world
+            .get("/api/v1/provisioning/jobs/j?wait=20")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        world.get("/api/v1/provisioning/jobs/j?wait=5").await.status,
+        504
+    );
+    world.reply(after(Duration::from_secs(61)));
+    assert_eq!(
+        world
+            .get("/api/v1/provisioning/jobs/j?wait=9999")
+            .await
+            .status,
+        504
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_upload_does_not_count_as_response_time() {
+    let world = World::new();
+    let (sender, body) = piecewise();
+    let upload = world.send(post(DEPLOY, body));
+    let client = async move {
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            sender.send("piece").unwrap();
+        }
+    };
+    let (answer, ()) = tokio::join!(upload, client);
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_pauses_for_a_minute_is_400() {
+    let world = World::new();
+    let (sender, body) = piecewise();
+    sender.send("piece").unwrap();
+    let began = tokio::time::Instant::now();
+    let answer = world.send(post(DEPLOY, body)).await;
+    let answer = answer.refused(400, "BAD_REQUEST");
+    assert_eq!(answer.header("connection"), "close");
+    assert_eq!(began.elapsed().as_secs(), 60);
+    assert!(world.seen().is_empty());
+    drop(sender);
+}
+
+#[tokio::test]
+async fn server_timing_is_sent_when_configured() {
+    let mut config = config();
+    config.server_timing = true;
+    let answer = World::with(config).get(PATH).await;
+    let timing = answer.header("server-timing");
+    assert!(
+        timing.starts_with("total;dur=") && timing.contains("upstream;dur="),
+        "{timing}"
+    );
+    assert_eq!(World::new().get(PATH).await.header("server-timing"), "");
+}

@@ -1,0 +1,172 @@
+use http::{Method, Response};
+
+use super::world::{World, anonymous, answer, config, fails, signed};
+use core_http::gateway::UpstreamError;
+use core_http::kernel::bytes_body;
+
+const PAGE: &str = "https://app.example.com";
+const PATH: &str = "/api/v1/platforms";
+
+fn world() -> World {
+    let mut config = config();
+    config.allowed_origins = vec![PAGE.to_owned()];
+    World::with(config)
+}
+
+#[tokio::test]
+async fn a_preflight_is_answered_before_authentication_and_never_proxied() {
+    let world = world();
+    let request = anonymous(PATH)
+        .method(Method::OPTIONS)
+        .header("origin", PAGE)
+        .header("access-control-request-method", "PATCH");
+    let answer = world.send(request.build()).await;
+    assert_eq!((answer.status.as_u16(), answer.bytes.len()), (204, 0));
+    assert_eq!(answer.header("access-control-allow-origin"), PAGE);
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        "Content-Type, Authorization, X-Request-Id"
+    );
+    assert_eq!(
+        answer.header("access-control-allow-methods"),
+        "GET, POST, PUT, PATCH, DELETE, OPTIONS"
+    );
+    assert_eq!(answer.header("access-control-max-age"), "600");
+    assert_eq!(answer.header("access-control-allow-credentials"), "");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert!(world.seen().is_empty());
+}
+
+#[tokio::test]
+async fn options_without_preflight_headers_is_authenticated_and_proxied() {
+    let world = world();
+    let request = anonymous(PATH)
+        .method(Method::OPTIONS)
+        .header("origin", PAGE);
+    assert_eq!(world.send(request.build()).await.status, 401);
+    world
+        .send(signed(PATH).method(Method::OPTIONS).build())
+        .await;
+    assert_eq!(world.only().method, Method::OPTIONS);
+}
+
+#[tokio::test]
+async fn an_origin_that_is_not_listed_gets_no_cors_headers_and_no_error() {
+    let world = world();
+    for origin in [
+        "https://app.example.com.evil.test",
+        "null",
+        "http://app.example.com",
+    ] {
+        let answer = world
+            .send(signed(PATH).header("origin", origin).build())
+            .await;
+        assert_eq!(answer.status, 200);
+        assert!(
+            !answer
+                .headers
+                .keys()
+                .any(|n| n.as_str().starts_with("access-control"))
+        );
+        let preflight = anonymous(PATH)
+            .method(Method::OPTIONS)
+            .header("origin", origin)
+            .header("access-control-request-method", "GET");
+        let answer = world.send(preflight.build()).await;
+        assert_eq!(answer.status, 204);
+        assert!(
+            !answer
+                .headers
+                .keys()
+                .any(|n| n.as_str().starts_with("access-control"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_answer_of_every_status_carries_the_cors_headers() {
+    let world = world();
+    let page = |path: &str| signed(path).header("origin", PAGE);
+    let mut answers = vec![
+        world.send(page(PATH).build()).await,
+        world
+            .send(page(PATH).without("authorization").build())
+            .await,
+        world.send(page("/api/v1/nothing").build()).await,
+        world.send(page("/api/v1//x").build()).await,
+        world.send(page("/health").build()).await,
+    ];
+    world.reply(fails(|| UpstreamError::Broken("x".to_owned())));
+    answers.push(world.send(page(PATH).build()).await);
+    for _ in 0..100 {
+        answers.push(world.send(page("/api/v1/stacks").build()).await);
+    }
+    answers.push(world.send(page("/api/v1/stacks").build()).await);
+    assert_eq!(answers.last().unwrap().status, 429);
+    for answer in answers {
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            PAGE,
+            "{answer:?}"
+        );
+        assert_eq!(answer.header("vary"), "Origin");
+        let exposed = answer.header("access-control-expose-headers");
+        assert_eq!(
+            exposed,
+            "X-Request-Id, Retry-After, ETag, RateLimit, RateLimit-Policy"
+        );
+    }
+}
+
+#[tokio::test]
+async fn answers_vary_by_origin_even_without_one_and_keep_what_else_they_vary_by() {
+    let world = world();
+    assert_eq!(world.get(PATH).await.header("vary"), "Origin");
+    world.reply(answer(|| {
+        let mut response = Response::new(bytes_body("x"));
+        let vary = http::HeaderValue::from_static("Accept, origin");
+        response.headers_mut().insert("vary", vary);
+        response
+    }));
+    assert_eq!(world.get(PATH).await.header("vary"), "Accept, origin");
+}
+
+#[tokio::test]
+async fn cors_headers_of_a_service_are_replaced() {
+    let world = world();
+    world.reply(answer(|| {
+        let mut response = Response::new(bytes_body("x"));
+        for name in [
+            "access-control-allow-origin",
+            "access-control-allow-credentials",
+        ] {
+            response
+                .headers_mut()
+                .insert(name, http::HeaderValue::from_static("*"));
+        }
+        response
+    }));
+    let answer = world
+        .send(signed(PATH).header("origin", PAGE).build())
+        .await;
+    assert_eq!(answer.header("access-control-allow-origin"), PAGE);
+    assert_eq!(answer.header("access-control-allow-credentials"), "");
+}
+
+#[tokio::test]
+async fn credentials_and_more_headers_are_allowed_when_configured() {
+    let mut config = config();
+    config.allowed_origins = vec![PAGE.to_owned()];
+    config.cors_credentials = true;
+    config.extra_cors_headers = vec!["Idempotency-Key".to_owned()];
+    let request = anonymous(PATH)
+        .method(Method::OPTIONS)
+        .header("origin", PAGE)
+        .header("access-control-request-method", "POST");
+    let answer = World::with(config).send(request.build()).await;
+    assert_eq!(answer.header("access-control-allow-credentials"), "true");
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        "Content-Type, Authorization, X-Request-Id, Idempotency-Key"
+    );
+}

@@ -1,0 +1,324 @@
+use http::{HeaderValue, Method, Response, StatusCode};
+
+use super::world::{World, anonymous, answer, config, fails, signed};
+use core_http::gateway::UpstreamError;
+use core_http::kernel::{ClientIp, bytes_body, empty_body};
+
+type Failure = fn() -> UpstreamError;
+
+const PATH: &str = "/api/v1/platforms/p-1";
+
+#[tokio::test]
+async fn a_clients_request_id_is_kept_when_it_is_harmless_and_replaced_otherwise() {
+    let world = World::new();
+    let good = "req-1.A_b:c";
+    let answer = world
+        .send(signed(PATH).header("x-request-id", good).build())
+        .await;
+    assert_eq!(answer.header("x-request-id"), good);
+    assert_eq!(world.only().header("x-core-request-id"), good);
+    let long = "x".repeat(129);
+    for bad in ["", "a b", "<script>", long.as_str()] {
+        let answer = world
+            .send(signed(PATH).header("x-request-id", bad).build())
+            .await;
+        let id = answer.header("x-request-id");
+        assert!(uuid::Uuid::parse_str(id).is_ok(), "{id}");
+    }
+    let twice = signed(PATH)
+        .header("x-request-id", "a")
+        .header("x-request-id", "a");
+    let answer = world.send(twice.build()).await;
+    assert_ne!(answer.header("x-request-id"), "a");
+}
+
+#[tokio::test]
+async fn core_headers_of_a_client_are_removed() {
+    let world = World::new();
+    let mut request = signed(PATH);
+    for name in [
+        "X-Core-User-Id",
+        "x_core_user_id",
+        "X-Core_Role",
+        "x-core-role",
+        "x-core-platform-id",
+        "x-core-request-id",
+        "x-core-trace-id",
+        "x-core-deploy-branch",
+    ] {
+        request = request.header(name, "forged");
+    }
+    world
+        .send(request.header("idempotency-key", "k").build())
+        .await;
+    let seen = world.only();
+    assert!(
+        seen.headers.values().all(|value| value != "forged"),
+        "{:?}",
+        seen.headers
+    );
+    assert_eq!(seen.header("idempotency-key"), "k");
+}
+
+#[tokio::test]
+async fn the_deploy_branch_header_is_forwarded_to_the_cli_service_alone() {
+    let world = World::new();
+    for path in ["/api/v1/cli/platforms/p-1/deploy", PATH] {
+        world
+            .send(signed(path).header("x-core-deploy-branch", "main").build())
+            .await;
+    }
+    let branches: Vec<_> = world
+        .seen()
+        .iter()
+        .map(|seen| seen.header("x-core-deploy-branch").to_owned())
+        .collect();
+    assert_eq!(branches, ["main", ""]);
+}
+
+#[tokio::test]
+async fn connection_cannot_remove_end_to_end_headers() {
+    let world = World::new();
+    for name in [
+        "X-Core-User-Id",
+        "Authorization",
+        "Host",
+        "Content-Length",
+        "Cookie",
+    ] {
+        let answer = world
+            .send(signed(PATH).header("connection", name).build())
+            .await;
+        let refusal = (answer.status.as_u16(), answer.header("connection"));
+        assert_eq!(refusal, (400, "close"), "{name}");
+    }
+    world
+        .send(
+            signed(PATH)
+                .header("connection", "X-Mine")
+                .header("x-mine", "1")
+                .build(),
+        )
+        .await;
+    assert_eq!(world.only().header("x-mine"), "");
+}
+
+#[tokio::test]
+async fn forwarding_headers_are_replaced_unless_the_peer_is_a_trusted_proxy() {
+    let mut config = config();
+    config.trusted_proxies = vec!["10.0.0.1".to_owned()];
+    let world = World::with(config);
+    let told = |peer: &str| {
+        signed(PATH)
+            .peer(peer)
+            .header("x-forwarded-for", "198.51.100.7")
+            .header("x-forwarded-proto", "https")
+            .header("x-forwarded-host", "public.example.org")
+            .header("x-forwarded-prefix", "/forged")
+            .header("x-real-ip", "1.1.1.1")
+            .header("forwarded", "for=1.1.1.1")
+            .build()
+    };
+    world.send(told("203.0.113.9:1")).await;
+    world.send(told("10.0.0.1:1")).await;
+    let seen = world.seen();
+    let lines = |at: usize| {
+        ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"].map(|n| seen[at].header(n))
+    };
+    assert_eq!(lines(0), ["203.0.113.9", "http", "api.example.org"]);
+    assert_eq!(
+        lines(1),
+        ["198.51.100.7, 10.0.0.1", "https", "public.example.org"]
+    );
+    for request in &seen {
+        assert_eq!(request.header("x-forwarded-prefix"), "/api/v1/platforms");
+        assert_eq!(
+            (request.header("x-real-ip"), request.header("forwarded")),
+            ("", "")
+        );
+    }
+    assert_eq!(
+        seen[1].extensions.get(),
+        Some(&ClientIp("198.51.100.7".to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn a_trace_is_continued_when_it_is_well_formed_and_begun_otherwise() {
+    let world = World::new();
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{trace}-00f067aa0ba902b7-00");
+    let good = signed(PATH)
+        .header("traceparent", &parent)
+        .header("tracestate", "a=1");
+    let answer = world.send(good.build()).await;
+    assert_eq!(answer.header("x-core-trace-id"), trace);
+    let bad = signed(PATH)
+        .header("traceparent", "00-zz")
+        .header("tracestate", "a=1");
+    let other = world.send(bad.build()).await;
+    let seen = world.seen();
+    assert_eq!(seen[0].header("x-core-trace-id"), trace);
+    let sent = seen[0].header("traceparent");
+    assert!(
+        sent.contains(trace) && sent != parent && sent.ends_with("-01"),
+        "{sent}"
+    );
+    assert_eq!(seen[0].header("tracestate"), "a=1");
+    assert_eq!(seen[1].header("tracestate"), "");
+    let begun = other.header("x-core-trace-id");
+    assert!(begun != trace && seen[1].header("traceparent").contains(begun));
+}
+
+#[tokio::test]
+async fn security_headers_are_on_every_answer_exactly_once() {
+    let world = World::new();
+    world.reply(answer(|| {
+        let mut response = Response::new(bytes_body("x"));
+        for name in [
+            "x-frame-options",
+            "referrer-policy",
+            "x-content-type-options",
+            "cache-control",
+        ] {
+            response
+                .headers_mut()
+                .append(name, HeaderValue::from_static("theirs"));
+        }
+        response
+    }));
+    let answers = [
+        world.get(PATH).await,
+        world.get("/api/v1/nothing").await,
+        world.get("/api//").await,
+        world.send(anonymous(PATH).build()).await,
+        world.send(anonymous("/health").build()).await,
+    ];
+    for answer in answers {
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        assert_eq!(answer.header("x-frame-options"), "DENY");
+        assert_eq!(answer.header("referrer-policy"), "no-referrer");
+        assert_ne!(answer.header("x-request-id"), "");
+        assert_ne!(answer.header("x-core-trace-id"), "");
+        let health = &answer.bytes[..] == b"ok";
+        let expected = if health { "" } else { "no-store" };
+        assert_eq!(answer.header("cache-control"), expected);
+    }
+}
+
+#[tokio::test]
+async fn answers_of_services_are_not_changed_errors_included() {
+    let world = World::new();
+    world.reply(answer(|| {
+        let mut response = Response::new(bytes_body("<oops>"));
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        let headers = response.headers_mut();
+        headers.append("set-cookie", HeaderValue::from_static("a=1"));
+        headers.append("set-cookie", HeaderValue::from_static("b=2"));
+        headers.insert("allow", HeaderValue::from_static("GET"));
+        headers.insert("server", HeaderValue::from_static("secret/1"));
+        headers.insert("x-core-user-id", HeaderValue::from_static("u-1"));
+        headers.insert("connection", HeaderValue::from_static("close, x-hop"));
+        headers.insert("x-hop", HeaderValue::from_static("1"));
+        response
+    }));
+    let answer = world.get(PATH).await;
+    let answer = answer.expect(500);
+    assert_eq!(&answer.bytes[..], b"<oops>");
+    assert_eq!(answer.headers.get_all("set-cookie").iter().count(), 2);
+    assert_eq!(answer.header("allow"), "GET");
+    for name in ["server", "x-core-user-id", "connection", "x-hop"] {
+        assert_eq!(answer.header(name), "", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn not_modified_no_content_and_head_get_no_invented_body_or_length() {
+    let world = World::new();
+    for status in [StatusCode::NOT_MODIFIED, StatusCode::NO_CONTENT] {
+        world.reply(answer(move || {
+            let mut response = Response::new(empty_body());
+            *response.status_mut() = status;
+            response
+        }));
+        for method in [Method::GET, Method::HEAD] {
+            let answer = world.send(signed(PATH).method(method).build()).await;
+            assert_eq!((answer.status, answer.bytes.len()), (status, 0));
+            assert_eq!(answer.header("content-length"), "");
+        }
+    }
+    assert!(world.seen().iter().any(|seen| seen.method == Method::HEAD));
+}
+
+#[tokio::test]
+async fn an_error_to_head_is_the_head_of_the_error_to_get() {
+    let world = World::new();
+    let get = world
+        .send(anonymous(PATH).header("x-request-id", "a").build())
+        .await;
+    let head = anonymous(PATH)
+        .header("x-request-id", "a")
+        .method(Method::HEAD);
+    let head = world.send(head.build()).await;
+    assert_eq!((head.status.as_u16(), head.bytes.len()), (401, 0));
+    assert_eq!(head.header("content-type"), get.header("content-type"));
+    assert_eq!(
+        head.header("content-length"),
+        get.bytes.len().to_string().as_str()
+    );
+}
+
+#[tokio::test]
+async fn upstream_failures_are_502_503_and_504_without_their_cause() {
+    let world = World::new();
+    let cases: [(Failure, u16, &str); 3] = [
+        (
+            || UpstreamError::Broken("db-7.internal".to_owned()),
+            502,
+            "UPSTREAM_ERROR",
+        ),
+        (
+            || UpstreamError::Unavailable("db-7.internal".to_owned()),
+            503,
+            "SERVICE_UNAVAILABLE",
+        ),
+        (
+            || UpstreamError::Timeout("db-7.internal".to_owned()),
+            504,
+            "UPSTREAM_TIMEOUT",
+        ),
+    ];
+    for (make, status, code) in cases {
+        world.reply(fails(make));
+        let answer = world.get(PATH).await.refused(status, code);
+        assert!(!String::from_utf8_lossy(&answer.bytes).contains("db-7"));
+        assert_eq!(!answer.header("retry-after").is_empty(), status == 503);
+        assert_ne!(answer.header("ratelimit"), "");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_panics_is_a_500_with_the_envelope_and_all_headers() {
+    let world = World::new();
+    world.reply(std::sync::Arc::new(|| panic!("the handler is broken")));
+    let answer = world.get(PATH).await.refused(500, "INTERNAL_ERROR");
+    assert_ne!(answer.header("ratelimit"), "");
+    assert_ne!(answer.header("x-frame-options"), "");
+    world.reply(super::world::answer(|| Response::new(empty_body())));
+    assert_eq!(world.get(PATH).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_service_that_ends_with_an_informational_status_is_502() {
+    let world = World::new();
+    world.reply(answer(|| {
+        let mut response = Response::new(empty_body());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        response
+    }));
+    let upgrade = signed(PATH)
+        .header("connection", "upgrade")
+        .header("upgrade", "websocket");
+    assert_eq!(world.send(upgrade.build()).await.status, 502);
+    assert_eq!(world.only().header("upgrade"), "");
+}

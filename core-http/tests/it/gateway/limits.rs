@@ -1,0 +1,324 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::gateway::{RateClass, RateKey, RateKind, RatePolicy, Usage, find_route};
+use core_domain::kernel::Timestamp;
+use core_domain::port::{RateLimiter, RateLimiterError};
+use core_http::gateway::{InProcess, RouteTable, Upstream};
+use core_http::kernel::MemoryRateLimiter;
+use http::Method;
+
+use super::world::{World, anonymous, config, signed};
+
+const PATH: &str = "/api/v1/platforms";
+
+#[tokio::test]
+async fn the_101st_request_in_a_window_is_429_with_the_time_to_wait() {
+    let world = World::new();
+    let first = world.get(PATH).await;
+    assert_eq!(first.header("ratelimit-policy"), "\"default\";q=100;w=60");
+    assert_eq!(first.header("ratelimit"), "\"default\";r=99;t=60");
+    assert_eq!(first.header("retry-after"), "");
+    world.clock.advance(Duration::from_millis(10_500));
+    for _ in 1..100 {
+        assert_eq!(world.get(PATH).await.status, 200);
+    }
+    let refused = world.get(PATH).await.refused(429, "RATE_LIMITED");
+    assert_eq!(refused.header("ratelimit"), "\"default\";r=0;t=50");
+    assert_eq!(refused.header("retry-after"), "50");
+    world.clock.advance(Duration::from_secs(50));
+    assert_eq!(world.get(PATH).await.status, 200);
+}
+
+#[tokio::test]
+async fn queries_and_spellings_of_a_path_share_its_window() {
+    let world = World::new();
+    for n in 0..100 {
+        let path = match n % 3 {
+            0 => format!("{PATH}?x={n}"),
+            1 => format!("{PATH}/"),
+            _ => PATH.to_owned(),
+        };
+        assert_eq!(world.get(&path).await.status, 200);
+    }
+    assert_eq!(world.get(PATH).await.status, 429);
+    assert_eq!(world.get("/api/v1/stacks").await.status, 200);
+}
+
+#[tokio::test]
+async fn invalid_paths_share_one_window() {
+    let world = World::new();
+    for n in 0..100 {
+        assert_eq!(world.get(&format!("/api//{n}")).await.status, 400);
+    }
+    assert_eq!(world.get("/api//another").await.status, 429);
+}
+
+fn routes() -> RouteTable {
+    RouteTable::parse([
+        "POST /api/auth/sign-in/email strict",
+        "GET /api/auth/magic-link/{token} strict",
+        "GET /",
+        "GET /{id}",
+    ])
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_strict_route_is_limited_to_ten_and_failures_count() {
+    let world = World::with_routes(config(), routes());
+    let sign_in = || anonymous("/api/v1/iam/api/auth/sign-in/email").method(Method::POST);
+    for _ in 0..10 {
+        assert_eq!(world.send(sign_in().build()).await.status, 401);
+    }
+    let answer = world.send(sign_in().build()).await;
+    assert_eq!(answer.status, 429);
+    assert_eq!(answer.header("ratelimit-policy"), "\"strict\";q=10;w=60");
+}
+
+#[tokio::test]
+async fn a_strict_route_is_one_window_whatever_the_parameters_in_its_path() {
+    let world = World::with_routes(config(), routes());
+    let guess = |n: usize| format!("/api/v1/iam/api/auth/magic-link/guess-{n}");
+    for n in 0..10 {
+        assert_eq!(world.get(&guess(n)).await.status, 200);
+    }
+    assert_eq!(world.get(&guess(10)).await.status, 429);
+}
+
+#[test]
+fn a_service_in_process_knows_its_routes_and_their_rate_classes() {
+    let upstream = InProcess::service(crate::world::World::new().iam.0);
+    let class = |method: Method, path: &str| {
+        let destination = find_route(&format!("/api/v1/iam{path}")).unwrap();
+        let route = destination.route().unwrap().clone();
+        let found = upstream.routes().unwrap().class(&method, &route)?;
+        Some(found.class)
+    };
+    let (default, strict) = (Some(RateClass::Default), Some(RateClass::Strict));
+    for (method, path, expected) in [
+        (Method::POST, "/api/auth/sign-in/email", strict),
+        (Method::POST, "/api/auth/sign-up/email", strict),
+        (Method::POST, "/api/auth/sign-out", default),
+        (Method::HEAD, "/api/sessions", default),
+        (Method::DELETE, "/api/sessions/s-1", default),
+        (Method::GET, "/livez", default),
+        (Method::GET, "/api/auth/sign-in/email", None),
+        (Method::GET, "/nothing", None),
+    ] {
+        assert_eq!(class(method.clone(), path), expected, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn routes_that_do_not_exist_share_one_window() {
+    let world = World::with_routes(config(), routes());
+    for n in 0..100 {
+        let path = match n % 3 {
+            0 => format!("/api/v1/platforms/{n}/nothing/here"),
+            1 => format!("/api/v{n}/unknown"),
+            _ => format!("/outside/{n}"),
+        };
+        assert_ne!(world.get(&path).await.status, 429);
+    }
+    let wrong_method = signed("/api/v1/platforms/p-1").method(Method::DELETE);
+    assert_eq!(world.send(wrong_method.build()).await.status, 429);
+    assert_eq!(world.get("/another").await.status, 429);
+    assert_eq!(world.get("/api/v1/platforms/p-1").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_flood_of_random_paths_does_not_reset_a_window() {
+    for made_up in ["/api/v1/platforms/x/", "/api/v1/platforms/", "/nothing/"] {
+        let limiter = Arc::new(MemoryRateLimiter::with_capacity(2_000));
+        let world = World::with_ports(config(), limiter, Some(Arc::new(routes())));
+        for _ in 0..100 {
+            assert_eq!(world.get(PATH).await.status, 200);
+        }
+        for n in 0..3_000 {
+            world.get(&format!("{made_up}{n}")).await;
+        }
+        assert_eq!(world.get(PATH).await.status, 429, "{made_up}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_limited_to_a_thousand_requests_a_minute_over_all_paths() {
+    let world = World::new();
+    let ask = |n: usize| format!("/api/v1/platforms/p-{n}");
+    for n in 0..1_000 {
+        assert_eq!(world.get(&ask(n)).await.status, 200);
+    }
+    let refused = world.get(&ask(1_000)).await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.header("ratelimit-policy"), "\"client\";q=1000;w=60");
+    assert_eq!(refused.header("ratelimit"), "\"client\";r=0;t=60");
+    assert_eq!(refused.header("retry-after"), "60");
+    let other = signed(&ask(1_000)).peer("203.0.113.10:1");
+    assert_eq!(world.send(other.build()).await.status, 200);
+    assert_eq!(world.send(anonymous("/health").build()).await.status, 200);
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.get(&ask(1_000)).await.status, 200);
+}
+
+#[tokio::test]
+async fn requests_without_a_peer_are_limited_by_path_alone() {
+    let world = World::new();
+    for n in 0..1_100 {
+        let request = signed(&format!("/api/v1/platforms/p-{}", n % 11)).without_peer();
+        assert_eq!(world.send(request.build()).await.status, 200);
+    }
+    let request = signed("/api/v1/platforms/p-0").without_peer();
+    assert_eq!(world.send(request.build()).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_preflight_counts_in_the_window_of_the_request_it_asks_for() {
+    let world = World::with_routes(config(), routes());
+    let path = "/api/v1/iam/api/auth/sign-in/email";
+    let preflight = || {
+        anonymous(path)
+            .method(Method::OPTIONS)
+            .header("origin", "https://app.example.com")
+            .header("access-control-request-method", "POST")
+            .build()
+    };
+    for _ in 0..10 {
+        assert_eq!(world.send(preflight()).await.status, 204);
+    }
+    assert_eq!(world.send(preflight()).await.status, 429);
+    let sign_in = anonymous(path).method(Method::POST);
+    assert_eq!(world.send(sign_in.build()).await.status, 429);
+}
+
+#[tokio::test]
+async fn the_numbers_are_settings() {
+    let mut config = config();
+    let hour = Duration::from_secs(3_600);
+    config.rates.set(RateKind::Default, 2, hour).unwrap();
+    let world = World::with(config);
+    let first = world.get(PATH).await;
+    assert_eq!(first.header("ratelimit-policy"), "\"default\";q=2;w=3600");
+    world.get(PATH).await;
+    assert_eq!(world.get(PATH).await.header("retry-after"), "3600");
+}
+
+#[tokio::test]
+async fn another_client_has_a_window_of_its_own_and_an_ipv6_client_one_for_its_64() {
+    let world = World::new();
+    for n in 0..100 {
+        let peer = format!("[2001:db8::{n:x}]:1");
+        assert_eq!(
+            world.send(signed(PATH).peer(&peer).build()).await.status,
+            200
+        );
+    }
+    let same = signed(PATH).peer("[2001:db8::ffff]:1");
+    assert_eq!(world.send(same.build()).await.status, 429);
+    let other = signed(PATH).peer("[2001:db8:0:1::1]:1");
+    assert_eq!(world.send(other.build()).await.status, 200);
+}
+
+#[tokio::test]
+async fn only_a_trusted_proxy_can_forward_the_client_address() {
+    let mut config = config();
+    config.trusted_proxies = vec!["10.0.0.0/8".to_owned()];
+    let world = World::with(config);
+    for n in 0..100 {
+        // The client writes a new first entry each time; the proxy appends the address it saw.
+        let request = signed(PATH)
+            .peer("10.0.0.1:1")
+            .header("x-forwarded-for", &format!("1.2.3.{n}, 198.51.100.7"));
+        assert_eq!(world.send(request.build()).await.status, 200);
+    }
+    let through_proxy = signed(PATH)
+        .peer("10.0.0.2:1")
+        .header("x-forwarded-for", "198.51.100.7");
+    assert_eq!(world.send(through_proxy.build()).await.status, 429);
+    let lying = signed(PATH)
+        .peer("203.0.113.1:1")
+        .header("x-forwarded-for", "198.51.100.7");
+    assert_eq!(world.send(lying.build()).await.status, 200);
+}
+
+#[tokio::test]
+async fn health_is_not_limited() {
+    let world = World::new();
+    for _ in 0..150 {
+        assert_eq!(world.send(anonymous("/health").build()).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn the_legacy_headers_are_sent_when_configured() {
+    let mut config = config();
+    config.older_rate_headers = true;
+    let answer = World::with(config).get(PATH).await;
+    assert_eq!(answer.header("ratelimit-limit"), "100");
+    assert_eq!(answer.header("ratelimit-remaining"), "99");
+    assert_eq!(answer.header("ratelimit-reset"), "60");
+}
+
+/// A limiter that cannot be reached, or never answers.
+#[derive(Debug, Default)]
+struct Broken {
+    hangs: bool,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl RateLimiter for Broken {
+    async fn take(
+        &self,
+        _: RateKey,
+        _: &RatePolicy,
+        _: Timestamp,
+    ) -> Result<Usage, RateLimiterError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        let cause = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        Err(RateLimiterError::Unavailable(Box::new(cause)))
+    }
+}
+
+#[tokio::test]
+async fn a_failing_limiter_falls_back_to_memory() {
+    let world = World::with_limiter(config(), Arc::new(Broken::default()));
+    for _ in 0..100 {
+        assert_eq!(world.get(PATH).await.status, 200);
+    }
+    assert_eq!(world.get(PATH).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_failed_limiter_is_retried_after_a_second() {
+    let limiter = Arc::new(Broken::default());
+    let world = World::with_limiter(config(), Arc::clone(&limiter) as _);
+    for _ in 0..10 {
+        world.get(PATH).await;
+    }
+    assert_eq!(limiter.asked.load(Ordering::SeqCst), 1);
+    world.clock.advance(Duration::from_secs(1));
+    world.get(PATH).await;
+    assert_eq!(limiter.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limiter_that_does_not_answer_falls_back_after_its_timeout() {
+    let mut config = config();
+    config.limiter_timeout = Duration::from_millis(50);
+    let limiter = Broken {
+        hangs: true,
+        ..Broken::default()
+    };
+    let world = World::with_limiter(config, Arc::new(limiter));
+    let began = tokio::time::Instant::now();
+    for _ in 0..10 {
+        assert_eq!(world.get(PATH).await.status, 200);
+    }
+    assert_eq!(began.elapsed(), Duration::from_millis(50));
+}

@@ -1,0 +1,113 @@
+use http::Method;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::captured::{self, captured_log};
+use super::world::{World, after, anonymous, signed};
+
+/// The fields of the lines about requests.
+fn requests() -> Vec<Value> {
+    captured_log()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].clone())
+        .filter(|fields| fields["message"] == "request")
+        .collect()
+}
+
+#[tokio::test]
+async fn each_request_is_one_log_entry_written_when_its_answer_has_ended() {
+    captured::start();
+    let world = World::new();
+    let request = signed("/api/v1/platforms/p-1").header("x-request-id", "r-1");
+    let response = world
+        .gateway
+        .clone()
+        .oneshot(request.build())
+        .await
+        .unwrap();
+    assert!(requests().is_empty());
+    let body = http_body_util::BodyExt::collect(response.into_body()).await;
+    assert_eq!(body.unwrap().to_bytes(), "fine");
+    let written = requests();
+    assert_eq!(written.len(), 1, "{written:?}");
+    let line = &written[0];
+    assert_eq!(line["method"], "GET");
+    assert_eq!(line["route"], "/api/v1/platforms");
+    assert_eq!(line["status"], 200);
+    assert_eq!(line["outcome"], "ok");
+    assert_eq!(line["bytes"], 4);
+    assert_eq!(line["request_id"], "r-1");
+    assert_eq!(line["actor"], "olga");
+    assert!(line["upstream_ms"].is_number() && line["duration_ms"].is_number());
+}
+
+#[tokio::test]
+async fn refusals_are_logged_with_their_status() {
+    captured::start();
+    let world = World::new();
+    world.send(anonymous("/api/v1/platforms").build()).await;
+    world.send(anonymous("/api//x").build()).await;
+    let written = requests();
+    let seen: Vec<_> = written
+        .iter()
+        .map(|line| {
+            (
+                line["status"].as_u64(),
+                line["outcome"].as_str(),
+                line["route"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Some(401), Some("client-error"), Some("/api/v1/platforms")),
+            (Some(400), Some("client-error"), Some("refused")),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_disconnects_is_logged_as_499() {
+    captured::start();
+    let world = World::new();
+    world.reply(after(std::time::Duration::from_secs(5)));
+    let request = world.get("/api/v1/platforms");
+    let left = tokio::time::timeout(std::time::Duration::from_secs(1), request).await;
+    assert!(left.is_err());
+    let written = requests();
+    assert_eq!(
+        (
+            written[0]["status"].as_u64(),
+            written[0]["outcome"].as_str()
+        ),
+        (Some(499), Some("client-left"))
+    );
+}
+
+#[tokio::test]
+async fn secrets_and_client_text_are_not_logged() {
+    captured::start();
+    let world = World::new();
+    let request = signed("/api/v1/platforms/private-path?token=private-query")
+        .method(Method::POST)
+        .header("cookie", "private-cookie")
+        .header("x-request-id", "private <b>");
+    world.send(request.build()).await;
+    world
+        .send(
+            anonymous("/api/v1/stacks")
+                .header("authorization", "Bearer private-token")
+                .build(),
+        )
+        .await;
+    world
+        .send(
+            anonymous("/api/v1/stacks")
+                .header("x-api-key", "core_private-key")
+                .build(),
+        )
+        .await;
+    assert!(!captured_log().contains("private"), "{}", captured_log());
+    assert!(!captured_log().contains(super::world::SESSION));
+}

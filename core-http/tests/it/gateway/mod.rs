@@ -1,0 +1,16 @@
+//! The gateway as its clients and its services see it; each test name is a claim.
+
+mod authentication;
+mod bodies;
+mod caching;
+mod captured;
+mod cors;
+mod cross_origin;
+mod forwarding;
+mod framing;
+mod limits;
+mod logging;
+mod over_http;
+mod paths;
+mod suspension;
+mod world;

@@ -1,0 +1,254 @@
+//! Services behind HTTP, over real connections.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use core_domain::gateway::{Secret, ServiceName};
+use core_domain::testing::SeededEntropy;
+use core_http::gateway::{Gateway, HttpUpstream, Ports, Upstreams};
+use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
+use core_http::{IncomingBody, ServeOptions};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Collected};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::captured;
+use super::world::{FakeIam, KEY, SESSION, config, owner, resolves_to};
+use crate::world::server::{Server, options, status};
+use crate::world::start;
+
+/// A request as the service behind HTTP got it.
+#[derive(Clone, Debug)]
+struct Arrived {
+    target: String,
+    headers: HeaderMap,
+    body: Result<Bytes, String>,
+}
+
+impl Arrived {
+    fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// A gateway before a service behind HTTP that records its requests.
+struct Remote {
+    gateway: Server,
+    service: SocketAddr,
+    arrived: Arc<Mutex<Vec<Arrived>>>,
+    _service: Server,
+}
+
+impl Remote {
+    async fn new() -> Self {
+        Self::with(options()).await
+    }
+
+    async fn with(options: ServeOptions) -> Self {
+        let arrived = Arc::new(Mutex::new(Vec::new()));
+        let memory = Arc::clone(&arrived);
+        let service = tower::service_fn(move |request: Request<IncomingBody>| {
+            record(request, Arc::clone(&memory))
+        });
+        let service = Server::start(service, crate::world::server::options()).await;
+        Self {
+            gateway: Server::start(gateway_to(service.address), options).await,
+            service: service.address,
+            arrived,
+            _service: service,
+        }
+    }
+
+    /// Sends a signed request: its first line, further lines, and its body.
+    async fn send(&self, line: &str, lines: &str, body: &str) -> String {
+        self.gateway.raw(&signed(line, lines, body)).await
+    }
+
+    fn arrived(&self) -> Vec<Arrived> {
+        self.arrived.lock().unwrap().clone()
+    }
+
+    /// The requests that arrived with a whole body.
+    fn whole(&self) -> Vec<String> {
+        let arrived = self.arrived().into_iter();
+        let whole = arrived.filter(|seen| seen.body.is_ok());
+        whole.map(|seen| seen.target).collect()
+    }
+}
+
+async fn record(
+    request: Request<IncomingBody>,
+    memory: Arc<Mutex<Vec<Arrived>>>,
+) -> Result<Response<core_http::kernel::Body>, Infallible> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await;
+    memory.lock().unwrap().push(Arrived {
+        target: parts.uri.to_string(),
+        headers: parts.headers,
+        body: body
+            .map(Collected::to_bytes)
+            .map_err(|error| error.to_string()),
+    });
+    Ok(Response::new(bytes_body("from the service")))
+}
+
+fn gateway_to(address: SocketAddr) -> Gateway {
+    captured::start();
+    let iam = FakeIam::default();
+    iam.reply_to(SESSION, resolves_to(owner()));
+    let key = Secret::new(KEY);
+    let upstream = || HttpUpstream::new(&format!("http://{address}"), Some(&key)).unwrap();
+    let ports = Ports {
+        authority: Arc::new(iam),
+        upstreams: Upstreams::new()
+            .with(ServiceName::Registry, upstream())
+            .with(ServiceName::Iam, upstream()),
+        limiter: Arc::new(MemoryRateLimiter::new()),
+        clock: start(),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    };
+    Gateway::new(config(), ports).unwrap()
+}
+
+fn signed(line: &str, lines: &str, body: &str) -> String {
+    format!("{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {SESSION}\r\n{lines}\r\n{body}")
+}
+
+const CLOSE: &str = "Connection: close\r\n";
+
+#[tokio::test]
+async fn a_service_behind_http_gets_identity_headers_from_the_gateway_alone() {
+    let remote = Remote::new().await;
+    let forged = "X-Core-User-Id: forged\r\nX_Core_User_Id: forged\r\nCookie: a=b\r\n";
+    let lines = format!("{forged}Transfer-Encoding: chunked\r\n{CLOSE}");
+    let line = "PUT /api/v1/platforms/p-1?a=%2F";
+    let answer = remote.send(line, &lines, "5\r\nhello\r\n0\r\n\r\n").await;
+    assert_eq!(status(&answer), "200", "{answer}");
+    assert!(answer.ends_with("from the service"), "{answer}");
+    let seen = &remote.arrived()[0];
+    assert_eq!(seen.target, "/p-1?a=%2F");
+    assert_eq!(seen.body.as_ref().unwrap(), "hello");
+    for (name, value) in [
+        ("authorization", format!("Bearer {KEY}").as_str()),
+        ("x-core-user-id", "olga"),
+        ("x-core-role", "owner"),
+        ("x-core-platform-id", "p-1"),
+        ("x-core-organization-id", "organization-of-p-1"),
+        ("x-core-operator", ""),
+        ("x-core-client-ip", "127.0.0.1"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-host", "a"),
+        ("x-forwarded-prefix", "/api/v1/platforms"),
+        ("host", &remote.service.to_string()),
+        ("x_core_user_id", ""),
+        ("cookie", ""),
+    ] {
+        assert_eq!(seen.header(name), value, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn iam_behind_http_gets_the_clients_own_session_beside_the_service_key() {
+    let remote = Remote::new().await;
+    let lines = format!("X-Core-Service-Key: forged\r\n{CLOSE}");
+    let line = "GET /api/v1/iam/api/auth/get-session";
+    remote.send(line, &lines, "").await;
+    let seen = &remote.arrived()[0];
+    assert_eq!(seen.header("authorization"), format!("Bearer {SESSION}"));
+    assert_eq!(seen.header("x-core-user-id"), "");
+    assert_eq!(seen.header("x-core-service-key"), KEY);
+    assert_eq!(seen.header("x-core-client-ip"), "127.0.0.1");
+}
+
+#[tokio::test]
+async fn an_upload_that_pauses_on_its_way_to_a_service_behind_http_is_400() {
+    let remote = Remote::with(ServeOptions {
+        body_times: BodyTimes {
+            idle: Duration::from_millis(200),
+            total: Duration::from_secs(10),
+        },
+        ..options()
+    });
+    let remote = remote.await;
+    let answer = remote.send(
+        "POST /api/v1/platforms",
+        "Content-Length: 100\r\n",
+        "only this",
+    );
+    let answer = answer.await;
+    assert_eq!(status(&answer), "400", "{answer}");
+    assert!(answer.contains("BAD_REQUEST"), "{answer}");
+    assert!(remote.whole().is_empty(), "a body that was cut off");
+}
+
+#[tokio::test]
+async fn a_body_that_ends_before_its_length_is_never_completed() {
+    let remote = Remote::new().await;
+    let mut client = remote.gateway.connect().await;
+    let lines = "Content-Length: 100\r\n";
+    let request = signed("POST /api/v1/platforms", lines, "only this");
+    client.write(&request).await;
+    client.0.shutdown().await.unwrap();
+    client.closed().await;
+    // The service is asked again, so that whatever it got of the first request has been dealt with.
+    let line = "GET /api/v1/platforms/second";
+    remote.send(line, CLOSE, "").await;
+    assert_eq!(remote.whole(), ["/second"]);
+}
+
+#[tokio::test]
+async fn head_through_http_has_the_length_and_no_body() {
+    let remote = Remote::new().await;
+    for path in ["/api/v1/platforms", "/api/v1/nothing"] {
+        let answer = remote.send(&format!("HEAD {path}"), CLOSE, "").await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, "", "{answer}");
+        let head = head.to_ascii_lowercase();
+        assert!(head.contains("content-length: "), "{head}");
+        assert!(!head.contains("content-length: 0"), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_be_reached_or_disconnects_is_502() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = listener.local_addr().unwrap();
+    drop(listener);
+    let breaking = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let breaking_at = breaking.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = breaking.accept().await {
+            let _ = stream.read(&mut [0_u8; 16]).await;
+        }
+    });
+    for address in [gone, breaking_at] {
+        let gateway = Server::start(gateway_to(address), options()).await;
+        let lines = format!("Content-Length: 0\r\n{CLOSE}");
+        let request = signed("POST /api/v1/platforms", &lines, "");
+        let answer = gateway.raw(&request).await;
+        assert_eq!(status(&answer), "502", "{answer}");
+        assert!(answer.contains("UPSTREAM_ERROR") && !answer.contains(&address.to_string()));
+    }
+}
+
+#[test]
+fn an_upstream_address_is_plain_http_without_a_path() {
+    for bad in [
+        "",
+        "127.0.0.1:80",
+        "https://a",
+        "http://a/path",
+        "http://",
+        "http://a?x",
+    ] {
+        assert!(HttpUpstream::new(bad, None).is_err(), "{bad}");
+    }
+    for good in ["http://127.0.0.1:8082", "http://registry.internal"] {
+        assert!(HttpUpstream::new(good, None).is_ok(), "{good}");
+    }
+}

@@ -1,0 +1,172 @@
+use core_domain::gateway::ServiceName;
+use http::Method;
+
+use super::world::{World, anonymous, signed};
+use core_http::kernel::ForwardedPrefix;
+
+#[tokio::test]
+async fn each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
+    let world = World::new();
+    for path in [
+        "/api/v1/platforms/p-1",
+        "/api/v1/onboarding/start",
+        "/api/v1/iam/api/auth/get-session",
+        "/api/v1/provisioning/jobs",
+        "/api/v1/stacks",
+        "/api/v1/cli/platforms/p-1/deploy",
+        "/api/v1/platforms",
+        "/api/v1/platforms/",
+        "/api/v1/provisioning/api/v1/provision/jobs",
+    ] {
+        assert_eq!(world.get(path).await.status, 200, "{path}");
+    }
+    let seen: Vec<_> = world
+        .seen()
+        .iter()
+        .map(|seen| (seen.service, seen.uri.clone()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (ServiceName::Registry, "/p-1".to_owned()),
+            (ServiceName::Registry, "/start".to_owned()),
+            (ServiceName::Iam, "/api/auth/get-session".to_owned()),
+            (ServiceName::Provisioning, "/jobs".to_owned()),
+            (ServiceName::Stacks, "/".to_owned()),
+            (ServiceName::Cli, "/platforms/p-1/deploy".to_owned()),
+            (ServiceName::Registry, "/".to_owned()),
+            (ServiceName::Registry, "/".to_owned()),
+            (
+                ServiceName::Provisioning,
+                "/api/v1/provision/jobs".to_owned()
+            ),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_removed_prefix_is_forwarded() {
+    let world = World::new();
+    world.get("/api/v1/onboarding/start").await;
+    let seen = world.only();
+    assert_eq!(seen.header("x-forwarded-prefix"), "/api/v1/onboarding");
+    let prefix = seen.extensions.get::<ForwardedPrefix>().unwrap();
+    assert_eq!(prefix.0, "/api/v1/onboarding");
+}
+
+#[tokio::test]
+async fn whoami_reaches_iam_whole() {
+    let world = World::new();
+    let request = signed("/api/v1/cli/whoami").method(Method::POST);
+    assert_eq!(world.send(request.build()).await.status, 200);
+    let seen = world.only();
+    assert_eq!(
+        (seen.service, seen.uri.as_str()),
+        (ServiceName::Iam, "/api/v1/cli/whoami")
+    );
+    assert_eq!(seen.header("x-forwarded-prefix"), "");
+}
+
+#[tokio::test]
+async fn the_query_and_the_rest_of_the_path_are_kept_byte_for_byte() {
+    let world = World::new();
+    let rest = "/a%20b/%C3%a9?b=2&a=1&a=%2F+x&empty=&=&%2e%2e/";
+    world.get(&format!("/api/v1/platforms{rest}")).await;
+    assert_eq!(world.only().uri, rest);
+}
+
+#[tokio::test]
+async fn ambiguous_paths_are_400() {
+    let world = World::new();
+    for path in [
+        "/api/v1/platforms/..%2fiam/x",
+        "/api/v1/platforms/../iam/x",
+        "/api/v1/platforms/%2e%2e/iam",
+        "/api/v1/platforms//x",
+        "/api/v1/platforms/a%5cb",
+        "/api/v1/platforms/a%00",
+        "/api/v1/platforms/a;b",
+        "/api/v1/platforms/%zz",
+        "//api/v1/platforms",
+    ] {
+        let answer = world.get(path).await;
+        let refusal = (answer.status.as_u16(), answer.code());
+        assert_eq!(refusal, (400, "BAD_REQUEST"), "{path}");
+        assert_eq!(
+            world.send(anonymous(path).build()).await.status,
+            400,
+            "{path}"
+        );
+    }
+    assert!(world.seen().is_empty());
+}
+
+#[tokio::test]
+async fn internal_routes_are_404_for_every_credential() {
+    let world = World::new();
+    for path in [
+        "/api/v1/iam/internal/platform-status",
+        "/api/v1/provisioning/internal/platform-status",
+        "/api/v1/iam/%69nternal/platform-status",
+        "/api/v1/platforms/internal",
+    ] {
+        let answer = world.get(path).await;
+        let refusal = (answer.status.as_u16(), answer.code());
+        assert_eq!(refusal, (404, "NOT_FOUND"), "{path}");
+    }
+    assert!(world.seen().is_empty());
+}
+
+#[tokio::test]
+async fn health_is_ok_in_plain_text_without_a_credential_and_calls_no_service() {
+    let world = World::new();
+    let answer = world.send(anonymous("/health").build()).await;
+    let answer = answer.expect(200);
+    assert_eq!(&answer.bytes[..], b"ok");
+    assert!(answer.header("content-type").starts_with("text/plain"));
+    assert_eq!(answer.header("ratelimit"), "");
+    let post = anonymous("/health").method(Method::POST).build();
+    let post = world.send(post).await.refused(405, "METHOD_NOT_ALLOWED");
+    assert_eq!(post.header("allow"), "GET, HEAD");
+    assert!(world.seen().is_empty());
+    assert_eq!(world.iam.lookups(), 0);
+}
+
+#[tokio::test]
+async fn trace_and_connect_are_405() {
+    let world = World::new();
+    for method in [Method::TRACE, Method::CONNECT] {
+        let answer = world
+            .send(signed("/api/v1/platforms").method(method).build())
+            .await
+            .refused(405, "METHOD_NOT_ALLOWED");
+        assert!(answer.header("allow").contains("GET"));
+    }
+    assert!(world.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_target_longer_than_8_kib_is_414() {
+    let world = World::new();
+    let path = format!("/api/v1/platforms/{}", "x".repeat(8_192));
+    world.get(&path).await.refused(414, "URI_TOO_LONG");
+}
+
+#[tokio::test]
+async fn absolute_targets_of_another_host_are_never_proxied() {
+    let world = World::new();
+    let other = signed("http://other.example/api/v1/platforms");
+    assert_eq!(world.send(other.build()).await.status, 400);
+    let same = signed("http://API.example.org/api/v1/platforms");
+    assert_eq!(world.send(same.build()).await.status, 200);
+    assert_eq!(world.only().uri, "/");
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_configured_is_503() {
+    let answer = World::new()
+        .get("/api/v1/billing/plans")
+        .await
+        .refused(503, "SERVICE_UNAVAILABLE");
+    assert_ne!(answer.header("retry-after"), "");
+}

@@ -1,0 +1,260 @@
+//! Who is let in.
+
+use core_domain::access::Requirement;
+use core_domain::kernel::{Caller, Grant, grant};
+use serde_json::{Value, json};
+
+use super::fixture::{Ask, Case, below_platform, every_row};
+use super::samples::{Least, samples};
+use crate::world::{Answer, World, admin, at, loner, operator, owner, plain_member};
+
+#[test]
+fn every_row_has_one_sample() {
+    let world = World::new();
+    let rows = world.services().map(|api| api.0.clone());
+    let rows = rows.iter().flat_map(|service| service.endpoints());
+    let mut rows: Vec<&str> = rows.map(|row| row.operation()).collect();
+    let samples = samples();
+    let mut sampled: Vec<&str> = samples.iter().map(|sample| sample.operation).collect();
+    rows.sort_unstable();
+    sampled.sort_unstable();
+    assert_eq!(sampled, rows);
+}
+
+#[tokio::test]
+async fn the_good_request_of_every_row_succeeds_for_who_has_just_enough_of_a_role() {
+    every_row(async |case: &Case| {
+        let answer = case.succeed().await;
+        let documented = case.row().success().contains(&answer.status);
+        assert!(documented, "{}: {}", case.name(), answer.status);
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_is_refused_with_401_wherever_somebody_must_be_known() {
+    every_row(async |case: &Case| {
+        let ask = case.ask().without_credentials();
+        let answer = case.send(&Caller::Anonymous, &ask).await;
+        if case.sample.least == Least::Public {
+            assert!(answer.status.is_success(), "{}", case.name());
+            return false;
+        }
+        let refusal = (answer.status.as_u16(), answer.code());
+        assert_eq!(refusal, (401, "UNAUTHORIZED"), "{}", case.name());
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_has_less_of_a_role_is_refused_with_403() {
+    every_row(async |case: &Case| {
+        let platform = &case.fixture.ids["platformId"];
+        let lesser = [
+            (Least::SignedIn, loner()),
+            (Least::Member, plain_member(platform)),
+            (Least::Admin, admin(platform)),
+            (Least::Owner, owner(platform)),
+        ];
+        let of_platform = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        for (least, caller) in lesser
+            .into_iter()
+            .filter(|(least, _)| *least < case.sample.least)
+        {
+            // Whoever is no member at all finds nothing, see below; persons are asked for one by one.
+            if case.sample.least == Least::Person || (of_platform && least == Least::SignedIn) {
+                return false;
+            }
+            let answer = case.send(&caller, &case.ask()).await;
+            let refusal = (answer.status.as_u16(), answer.code());
+            let context = (case.name(), least);
+            assert_eq!(refusal, (403, "FORBIDDEN"), "{context:?}: {}", answer.json);
+        }
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn operators_may_do_whatever_any_member_may() {
+    every_row(async |case: &Case| {
+        if case.sample.least == Least::Person {
+            return false;
+        }
+        let answer = case.send(&operator(), &case.ask()).await;
+        let name = case.name();
+        assert!(
+            answer.status.is_success(),
+            "{name}: {} {}",
+            answer.status,
+            answer.json
+        );
+        true
+    })
+    .await;
+}
+
+/// The refusal, but for what differs between any two requests.
+fn refusal(answer: &Answer) -> (u16, Value) {
+    let mut json = answer.json.clone();
+    json["error"]["requestId"] = Value::Null;
+    (answer.status.as_u16(), json)
+}
+
+fn elsewhere(ask: &Ask, own: &str, other: &str) -> Ask {
+    let mut ask = ask.clone();
+    ask.path = ask.path.replace(own, other);
+    ask.body = serde_json::from_str(&ask.body.to_string().replace(own, other)).unwrap();
+    ask
+}
+
+#[tokio::test]
+async fn a_foreign_platform_is_not_found_exactly_as_a_missing_one() {
+    let checked = every_row(async |case: &Case| {
+        let own = case.fixture.ids["platformId"].clone();
+        let ask = case.ask();
+        let names_platform = ask.path.contains(&own) || ask.body["platformId"] == own.as_str();
+        let needs_role = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        if !names_platform || !needs_role {
+            return false;
+        }
+        for stranger in case.fixture.strangers().await.into_iter().chain([loner()]) {
+            let foreign = case.send(&stranger, &ask).await;
+            let missing = case
+                .send(&stranger, &elsewhere(&ask, &own, "nothing"))
+                .await;
+            assert_eq!(foreign.status, 404, "{}: {}", case.name(), foreign.json);
+            assert_eq!(refusal(&foreign), refusal(&missing), "{}", case.name());
+        }
+        let missing = case
+            .send(&operator(), &elsewhere(&ask, &own, "nothing"))
+            .await;
+        assert_eq!(missing.code(), "NOT_FOUND", "{}", case.name());
+        true
+    })
+    .await;
+    assert!(checked >= 25, "{checked}");
+}
+
+#[tokio::test]
+async fn what_is_below_a_platform_is_found_below_that_platform_alone() {
+    let checked = every_row(async |case: &Case| {
+        let path = case.row().path();
+        let inner = path.matches('{').count() > 1;
+        if !below_platform(path) || !inner {
+            return false;
+        }
+        let other = case.fixture.world.platform("other").await;
+        let own = case.fixture.ids["platformId"].clone();
+        let mut ask = case.ask();
+        ask.path = ask.path.replace(&own, &other);
+        let answer = case.send(&operator(), &ask).await;
+        let refusal = (answer.status.as_u16(), answer.code());
+        assert_eq!(refusal, (404, "NOT_FOUND"), "{}", case.name());
+        true
+    })
+    .await;
+    assert!(checked >= 10, "{checked}");
+}
+
+#[tokio::test]
+async fn an_unknown_id_in_a_path_is_not_found_and_so_is_a_text_that_is_no_id() {
+    every_row(async |case: &Case| {
+        // What is free is asked for there.
+        if case.name() == "checkSlug" {
+            return false;
+        }
+        let parameters = case.row().path().split('/').filter(|s| s.starts_with('{'));
+        for parameter in parameters {
+            let name = parameter.trim_matches(['{', '}']);
+            let own = case.id_of(name).to_owned();
+            for unknown in ["9.9.9-none", "not%20an%20id%21", "%00", &"x".repeat(200)] {
+                let mut ask = case.ask();
+                ask.path = ask.path.replace(&own, unknown);
+                let caller = match case.sample.least {
+                    Least::Person => case.least(),
+                    _ => operator(),
+                };
+                let answer = case.send(&caller, &ask).await;
+                let refusal = (answer.status.as_u16(), answer.code());
+                let context = (case.name(), name, unknown);
+                assert_eq!(refusal, (404, "NOT_FOUND"), "{context:?}: {}", answer.json);
+            }
+        }
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_suspended_platforms_callers_are_refused_with_451_and_operators_are_not() {
+    every_row(async |case: &Case| {
+        let platform = case.fixture.ids["platformId"].clone();
+        let of_platform = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        if !of_platform {
+            return false;
+        }
+        let flag = json!({ "platformId": platform, "status": "suspended" });
+        let world = &case.fixture.world;
+        let flagged = world.as_service("/internal/platform-status", &flag).await;
+        let _ = flagged.expect(200);
+        let answer = case.send(&owner(&platform), &case.ask()).await;
+        let refusal = (answer.status.as_u16(), answer.code());
+        assert_eq!(refusal, (451, "PLATFORM_SUSPENDED"), "{}", case.name());
+        let answer = case.send(&operator(), &case.ask()).await;
+        let name = case.name();
+        assert_ne!(answer.status, 451, "{name}: {}", answer.json);
+        true
+    })
+    .await;
+}
+
+/// What a deleted platform still takes: it is looked at, restored, and removed for good.
+const TAKEN_BY_DELETED: [&str; 3] = ["restorePlatform", "hardDeletePlatform", "deletePlatform"];
+
+#[tokio::test]
+async fn a_deleted_platform_is_read_and_nothing_of_it_is_written() {
+    every_row(async |case: &Case| {
+        let of_platform = below_platform(case.row().path());
+        if !of_platform || TAKEN_BY_DELETED.contains(&case.name()) {
+            return false;
+        }
+        let world = &case.fixture.world;
+        let platform = case.fixture.ids["platformId"].clone();
+        let deleted = world.registry.delete(&operator(), &at(&platform, "")).await;
+        let _ = deleted.expect(200);
+        let answer = case.send(&owner(&platform), &case.ask()).await;
+        let name = case.name();
+        if case.row().method().is_safe() {
+            assert!(answer.status.is_success(), "{name}: {}", answer.json);
+        } else {
+            assert_eq!(answer.code(), "INVALID_STATE", "{name}: {}", answer.json);
+        }
+        true
+    })
+    .await;
+}
+
+#[test]
+fn the_description_names_the_permission_that_a_row_asks_for() {
+    let world = World::new();
+    let mut count = 0;
+    for api in world.services() {
+        let document: Value = serde_json::from_str(api.0.openapi()).unwrap();
+        for row in api.0.endpoints() {
+            let method = row.method().as_str().to_ascii_lowercase();
+            let described = &document["paths"][row.path()][method]["x-permission"];
+            match row.requirement() {
+                Requirement::Permission(permission) => {
+                    assert_eq!(described, permission.as_str(), "{}", row.operation());
+                    count += 1;
+                }
+                _ => assert!(described.is_null(), "{}", row.operation()),
+            }
+        }
+    }
+    assert!(count > 25, "{count}");
+    assert_eq!(grant::EntityWrite::PERMISSION.as_str(), "entity:write");
+}

@@ -1,0 +1,131 @@
+//! Every row answers exactly the fields, types and words of the list of documented endpoints.
+
+use http::Method;
+use serde_json::{Map, Value};
+
+use super::fixture::{Case, every_row};
+
+pub(super) const ENDPOINTS: &str = include_str!("../../../../tests/data/endpoints.json");
+
+/// The documented endpoint of a route, if it is documented.
+pub(super) fn documented(service: &str, method: &Method, path: &str) -> Option<Value> {
+    let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
+    let service = if service == "stacks" {
+        "stack_registry"
+    } else {
+        service
+    };
+    all.into_iter().find(|endpoint| {
+        endpoint["service"] == service
+            && endpoint["method"] == method.as_str()
+            && endpoint["path"] == path
+    })
+}
+
+fn is_of_type(value: &Value, wanted: &str) -> bool {
+    match wanted {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    }
+}
+
+/// `2027-01-15T08:00:00.000Z`, or Unix seconds.
+fn is_instant(value: &Value) -> bool {
+    let Some(text) = value.as_str() else {
+        return value.is_u64();
+    };
+    let bytes = text.as_bytes();
+    text.len() == 24 && bytes[10] == b'T' && bytes[19] == b'.' && text.ends_with('Z')
+}
+
+fn fits(id: &str, fields: &Map<String, Value>, words: &Value, record: &Value) {
+    let Some(record) = record.as_object() else {
+        panic!("{id}: no object: {record}");
+    };
+    for name in fields.keys() {
+        assert!(record.contains_key(name), "{id}: {name} is missing");
+    }
+    for (name, value) in record.iter().filter(|(_, value)| !value.is_null()) {
+        let Some(wanted) = fields.get(name) else {
+            panic!("{id}: {name} is not documented");
+        };
+        let wanted = wanted.as_str().unwrap_or("any");
+        assert!(is_of_type(value, wanted), "{id}: {name} is {value}");
+        assert!(
+            !name.ends_with("At") || is_instant(value),
+            "{id}: {name} is {value}"
+        );
+        if let Some(words) = words[name].as_array() {
+            assert!(words.contains(value), "{id}: {name} is {value}");
+        }
+    }
+}
+
+fn fits_list(id: &str, response: &Value, answer: &Value) {
+    let data = answer["data"].as_array().unwrap();
+    assert!(!data.is_empty(), "{id}: nothing to look at");
+    if let Some(fields) = response["item_fields"].as_object() {
+        for record in data {
+            fits(id, fields, &response["enum"], record);
+        }
+    }
+    if let Some(envelope) = response["envelope"]["pagination"].as_object() {
+        fits(id, envelope, &Value::Null, &answer["pagination"]);
+    }
+}
+
+fn fits_row(id: &str, response: &Value, answer: &Value) {
+    match response["kind"].as_str().unwrap_or_default() {
+        "list" => fits_list(id, response, answer),
+        "object" => {
+            let Some(fields) = response["fields"].as_object() else {
+                return;
+            };
+            fits(id, fields, &response["enum"], answer);
+            for (name, value) in response["values"].as_object().into_iter().flatten() {
+                assert_eq!(&answer[name], value, "{id}");
+            }
+        }
+        "data_array" => {
+            let record = &response["records"]["entity"];
+            let data = answer["data"].as_array().unwrap();
+            assert!(
+                !data.is_empty() && answer.as_object().unwrap().len() == 1,
+                "{id}"
+            );
+            for entity in data {
+                fits(
+                    id,
+                    record["fields"].as_object().unwrap(),
+                    &record["enum"],
+                    entity,
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn every_row_answers_exactly_what_is_documented() {
+    let checked = every_row(async |case: &Case| {
+        let row = case.row();
+        let Some(documented) = documented(case.service.0.name(), row.method(), row.path()) else {
+            return false;
+        };
+        let answer = case.succeed().await;
+        let id = documented["id"].as_str().unwrap();
+        let status = documented["success_status"].as_u64();
+        if let Some(status) = status {
+            assert_eq!(u64::from(answer.status.as_u16()), status, "{id}");
+        }
+        fits_row(id, &documented["response"], &answer.json);
+        true
+    })
+    .await;
+    assert!(checked >= 30, "{checked}");
+}

@@ -1,0 +1,334 @@
+//! A world in which every row has something to work on, and requests that are filled in with it.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+
+use core_domain::kernel::{Caller, Role};
+use core_http::kernel::{Endpoint, ViaGateway, bytes_body, empty_body};
+use futures_util::FutureExt;
+use http::{Method, Request};
+use serde_json::{Map, Value, json};
+
+use super::samples::{Least, Sample, samples};
+use crate::world::{Answer, Api, Person, SITE, World, admin, loner, operator, owner, plain_member};
+
+/// The ids of what there is, by the name of the path parameter or field.
+pub(super) struct Fixture {
+    pub(super) world: World,
+    pub(super) ids: BTreeMap<&'static str, String>,
+    person: Person,
+}
+
+/// A request that is about to be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) headers: Vec<(String, String)>,
+    /// `null` for none.
+    pub(super) body: Value,
+    pub(super) uploads: bool,
+}
+
+impl Ask {
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(super) fn with_query(mut self, query: &str) -> Self {
+        self.query = if self.query.is_empty() {
+            query.to_owned()
+        } else {
+            format!("{}&{query}", self.query)
+        };
+        self
+    }
+
+    /// Without what says who calls.
+    pub(super) fn without_credentials(mut self) -> Self {
+        let credential = |name: &str| name == "cookie" || name == "authorization";
+        self.headers.retain(|(name, _)| !credential(name));
+        self
+    }
+
+    /// With a field of the body set, or taken out.
+    pub(super) fn with_field(mut self, field: &str, value: Option<Value>) -> Self {
+        let mut body = self.body.as_object().cloned().unwrap_or_default();
+        match value {
+            Some(value) => body.insert(field.to_owned(), value),
+            None => body.remove(field),
+        };
+        self.body = body.into();
+        self
+    }
+
+    fn uri(&self) -> String {
+        if self.query.is_empty() {
+            return self.path.clone();
+        }
+        format!("{}?{}", self.path, self.query)
+    }
+}
+
+/// A row with its sample and a world of its own.
+pub(super) struct Case {
+    pub(super) fixture: Fixture,
+    pub(super) sample: Sample,
+    pub(super) service: Api,
+}
+
+/// Checks every row of every service, each in a world of its own, and tells of all that fail; answers how many passed
+/// the check that were not left out by it (`false`).
+pub(super) async fn every_row<F>(check: F) -> usize
+where
+    F: AsyncFn(&Case) -> bool,
+{
+    let (mut checked, mut failed) = (0, Vec::new());
+    let mut world = Some(World::new());
+    for sample in samples() {
+        let emptied = world.take().map_or_else(World::new, World::emptied);
+        let case = Case::of(emptied, sample).await;
+        match AssertUnwindSafe(check(&case)).catch_unwind().await {
+            Ok(counts) => {
+                checked += usize::from(counts);
+                world = Some(case.fixture.world);
+            }
+            Err(_) => failed.push(sample.operation),
+        }
+    }
+    assert!(failed.is_empty(), "failed: {failed:?}");
+    checked
+}
+
+impl Case {
+    /// Of the row of an operation.
+    async fn of(world: World, sample: Sample) -> Self {
+        let case = Self::within(Fixture::of(world).await, sample);
+        for step in sample.before {
+            let path = case.fixture.filled(step.1);
+            let (service, operator) = (&case.service, operator());
+            let before = service.send(&operator, step.0, &path, &[], Value::Null);
+            let before = before.await;
+            assert!(
+                before.status.is_success(),
+                "{}: {}",
+                case.name(),
+                before.json
+            );
+        }
+        case
+    }
+
+    /// In a world that other rows have as well.
+    pub(super) fn within(fixture: Fixture, sample: Sample) -> Self {
+        let mut services = fixture.world.services().into_iter();
+        let service = services.find(|api| find(api, sample.operation).is_some());
+        let service = service.unwrap().clone();
+        drop(services);
+        Self {
+            fixture,
+            sample,
+            service,
+        }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        self.sample.operation
+    }
+
+    pub(super) fn row(&self) -> &Endpoint {
+        find(&self.service, self.sample.operation).unwrap()
+    }
+
+    /// The good request.
+    pub(super) fn ask(&self) -> Ask {
+        let row = self.row();
+        let uploads = row.takes_uploads();
+        let headers = self.sample.headers.iter().map(|(name, value)| {
+            let value = match *value {
+                "{cookie}" => self.fixture.person.cookie.clone(),
+                "{bearer}" => format!("Bearer {}", self.fixture.person.token),
+                value => value.to_owned(),
+            };
+            ((*name).to_owned(), value)
+        });
+        Ask {
+            method: row.method().clone(),
+            path: self.path(row.path()),
+            query: self.fixture.filled(self.sample.query),
+            headers: headers.collect(),
+            body: self.body(),
+            uploads,
+        }
+    }
+
+    fn path(&self, pattern: &str) -> String {
+        let mut path = pattern.to_owned();
+        for (parameter, id) in self.sample.using {
+            path = path.replace(&format!("{{{parameter}}}"), &self.fixture.ids[id]);
+        }
+        self.fixture.filled(&path)
+    }
+
+    /// The id that a path parameter of the good request stands for.
+    pub(super) fn id_of(&self, parameter: &str) -> &str {
+        let mut using = self.sample.using.iter();
+        let other = using.find(|(name, _)| *name == parameter);
+        &self.fixture.ids[other.map_or(parameter, |(_, id)| id)]
+    }
+
+    /// The example of the row's description, with ids of what there is, and what the sample says.
+    fn body(&self) -> Value {
+        let mut body =
+            match self.operation()["requestBody"]["content"]["application/json"]["example"].clone()
+            {
+                Value::Object(body) => body,
+                _ => return Value::Null,
+            };
+        for (field, value) in &mut body {
+            let known = self.fixture.ids.get(field.as_str());
+            if let (Some(id), true) = (known, value.is_string()) {
+                *value = json!(id);
+            }
+        }
+        let own: Map<String, Value> = serde_json::from_str(self.sample.body).unwrap();
+        for (field, value) in own {
+            match value {
+                Value::String(text) => body.insert(field, json!(self.fixture.filled(&text))),
+                Value::Null => body.remove(&field),
+                value => body.insert(field, value),
+            };
+        }
+        body.into()
+    }
+
+    /// How the service describes the row.
+    pub(super) fn operation(&self) -> Value {
+        let row = self.row();
+        let document: Value = serde_json::from_str(self.service.0.openapi()).unwrap();
+        let method = row.method().as_str().to_ascii_lowercase();
+        document["paths"][row.path()][method].clone()
+    }
+
+    /// Who has just enough of a role for the row.
+    pub(super) fn least(&self) -> Caller {
+        let platform = &self.fixture.ids["platformId"];
+        match self.sample.least {
+            Least::Public => Caller::Anonymous,
+            Least::SignedIn => loner(),
+            Least::Person => self.fixture.person.caller(),
+            Least::Member => plain_member(platform),
+            Least::Admin => admin(platform),
+            Least::Owner => owner(platform),
+            Least::Operator | Least::Service => operator(),
+        }
+    }
+
+    pub(super) async fn send(&self, caller: &Caller, ask: &Ask) -> Answer {
+        let mut request = Request::builder()
+            .method(ask.method.clone())
+            .uri(ask.uri())
+            .extension(ViaGateway);
+        for (name, value) in &ask.headers {
+            request = request.header(name, value);
+        }
+        let given = ask.headers.iter().any(|(name, _)| name == "content-type");
+        let body = match &ask.body {
+            _ if ask.uploads => {
+                request = request.header("content-type", "application/octet-stream");
+                bytes_body(SITE)
+            }
+            Value::Null => empty_body(),
+            body => {
+                if !given {
+                    request = request.header("content-type", "application/json");
+                }
+                bytes_body(body.to_string())
+            }
+        };
+        // Nobody is said to call where the row finds out by itself.
+        let request = request.extension(caller.clone());
+        self.service.raw(request.body(body).unwrap()).await
+    }
+
+    /// Sends the good request as somebody who may.
+    pub(super) async fn succeed(&self) -> Answer {
+        let answer = self.send(&self.least(), &self.ask()).await;
+        let name = self.sample.operation;
+        assert!(
+            answer.status.is_success(),
+            "{name}: {} {}",
+            answer.status,
+            answer.json
+        );
+        answer
+    }
+}
+
+fn find<'a>(api: &'a Api, operation: &str) -> Option<&'a Endpoint> {
+    let mut rows = api.0.endpoints().iter();
+    rows.find(|row| row.operation() == operation)
+}
+
+impl Fixture {
+    pub(super) async fn of(world: World) -> Self {
+        let platform = world.platform("engines").await;
+        let entity = world.tenant(&platform, "parent").await;
+        let child = world.subtenant(&platform, &entity, "child").await;
+        let leaf = world.subtenant(&platform, &entity, "leaf").await;
+        let resource = world.resource(&platform, &child, "engines-db").await;
+        let job = world.provision(&platform).await;
+        world.template("web").await;
+        let deployment = world.deployment(&platform, &operator()).await;
+        let person = world.sign_up("ada@example.org").await;
+        let start = json!({ "platformName": "Looms", "slug": "looms" });
+        let path = "/api/v1/onboarding/start";
+        let started = world.registry.post(&loner(), path, start).await.expect(202);
+        let ids = BTreeMap::from([
+            ("platformId", platform),
+            ("parentId", entity.clone()),
+            ("entityId", child),
+            ("leafId", leaf),
+            ("defaultEntityId", entity),
+            ("resourceId", resource),
+            ("jobId", job.clone()),
+            ("provisionJobId", job),
+            ("deploymentId", deployment),
+            ("onboardingId", started.text("onboardingId").to_owned()),
+            ("userId", person.user_id.clone()),
+            ("ownerId", person.user_id.clone()),
+            ("id", person.session_id.clone()),
+            ("token", person.token.clone()),
+            ("name", "web".to_owned()),
+            ("version", "1.0.0".to_owned()),
+            ("slug", "brand-new".to_owned()),
+            ("stackTemplateId", "web".to_owned()),
+        ]);
+        Self { world, ids, person }
+    }
+
+    /// A text with its parameters filled in.
+    pub(super) fn filled(&self, text: &str) -> String {
+        let mut filled = text.to_owned();
+        for (name, id) in &self.ids {
+            filled = filled.replace(&format!("{{{name}}}"), id);
+        }
+        filled
+    }
+
+    /// Another platform, and everybody to whom the fixture's is foreign.
+    pub(super) async fn strangers(&self) -> Vec<Caller> {
+        let other = self.world.platform("foreign").await;
+        vec![
+            owner(&other),
+            plain_member(&other),
+            self.person.member_of(&other, Role::OWNER),
+        ]
+    }
+}
+
+pub(super) fn below_platform(path: &str) -> bool {
+    path.contains("{platformId}")
+}

@@ -1,0 +1,148 @@
+//! Lists are walked to their end without gaps, and take good cursors alone.
+
+use core_domain::kernel::Clock;
+use serde_json::Value;
+
+use super::fixture::{Case, Fixture, every_row};
+use super::samples::samples;
+use crate::world::{World, at, operator};
+
+/// Whether the row takes this parameter.
+fn takes(case: &Case, parameter: &str) -> bool {
+    let operation = case.operation();
+    let parameters = operation["parameters"].as_array();
+    parameters.into_iter().flatten().any(|known| {
+        let shared = known["$ref"].as_str().unwrap_or_default();
+        known["name"] == parameter || shared.ends_with(&format!("/{parameter}"))
+    })
+}
+
+/// Where the next page begins, in whatever form the list has.
+fn next(answer: &Value) -> Option<String> {
+    let cursor = answer["pagination"]["nextCursor"].as_str();
+    cursor
+        .or_else(|| answer["cursor"].as_str())
+        .map(str::to_owned)
+}
+
+fn records(answer: &Value) -> Vec<Value> {
+    answer["data"].as_array().cloned().unwrap_or_default()
+}
+
+/// As many of everything as a walk needs.
+async fn filled(case: &Case) {
+    let world = &case.fixture.world;
+    let platform = &case.fixture.ids["platformId"];
+    // Each time others.
+    let round = world.clock.now().millis();
+    for slug in ["one", "two", "three"].map(|slug| format!("{slug}-{round}")) {
+        let entity = world.tenant(platform, &slug).await;
+        world
+            .resource(platform, &entity, &format!("{slug}-db"))
+            .await;
+        world
+            .resource(
+                platform,
+                &case.fixture.ids["entityId"],
+                &format!("{slug}-kv"),
+            )
+            .await;
+        world.provision(platform).await;
+        world.platform(&format!("further-{slug}")).await;
+    }
+    for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {
+        let moved = world.registry.post(&operator(), &path, Value::Null).await;
+        let _ = moved.expect(200);
+        world.tick(1);
+    }
+}
+
+#[tokio::test]
+async fn every_list_is_walked_without_gaps_and_repetitions() {
+    let checked = every_row(async |case: &Case| {
+        if !takes(case, "cursor") {
+            return false;
+        }
+        filled(case).await;
+        let caller = operator();
+        let whole = case
+            .send(&caller, &case.ask().with_query("limit=100"))
+            .await;
+        let whole = records(&whole.json);
+        let mut walked = Vec::new();
+        let mut query = "limit=1".to_owned();
+        loop {
+            let page = case.send(&caller, &case.ask().with_query(&query)).await;
+            assert_eq!(page.status, 200, "{}: {}", case.name(), page.json);
+            walked.extend(records(&page.json));
+            match next(&page.json) {
+                Some(cursor) => query = format!("limit=1&cursor={cursor}"),
+                None => break,
+            }
+        }
+        assert!(whole.len() > 1, "{} has too few", case.name());
+        let ids = |records: &[Value]| -> Vec<Value> {
+            let id = |r: &Value| [r["id"].clone(), r["jobId"].clone()];
+            records.iter().flat_map(id).collect()
+        };
+        assert_eq!(ids(&walked), ids(&whole), "{}", case.name());
+        let dates = whole.iter().rev().map(|r| r["createdAt"].to_string());
+        assert!(dates.is_sorted(), "{} is not newest first", case.name());
+        true
+    })
+    .await;
+    assert!(checked >= 8, "{checked}");
+}
+
+#[tokio::test]
+async fn cursors_and_limits_that_are_none_are_refused_and_more_than_a_hundred_is_a_hundred() {
+    every_row(async |case: &Case| {
+        if !takes(case, "cursor") {
+            return false;
+        }
+        let least = case.least();
+        for (query, code) in [
+            ("limit=0", "VALIDATION_ERROR"),
+            ("limit=-1", "VALIDATION_ERROR"),
+            ("limit=many", "VALIDATION_ERROR"),
+            ("limit=", "VALIDATION_ERROR"),
+            ("limit=1.5", "VALIDATION_ERROR"),
+            ("cursor=garbage", "INVALID_CURSOR"),
+            ("cursor=a%20b", "VALIDATION_ERROR"),
+            ("cursor=%00", "VALIDATION_ERROR"),
+        ] {
+            let answer = case.send(&least, &case.ask().with_query(query)).await;
+            let refusal = (answer.status.as_u16(), answer.code());
+            assert_eq!(refusal, (400, code), "{} {query}", case.name());
+        }
+        let ask = case.ask().with_query("limit=100000&unknown=x");
+        let answer = case.send(&least, &ask).await;
+        assert_eq!(answer.status, 200, "{}: {}", case.name(), answer.json);
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cursor_fits_its_own_list_alone() {
+    let mut cursors: Vec<(&str, String)> = Vec::new();
+    // One world for all, so that the cursors are those of one installation.
+    let mut fixture = Fixture::of(World::new()).await;
+    for sample in samples() {
+        let case = Case::within(fixture, sample);
+        if takes(&case, "cursor") {
+            filled(&case).await;
+            for (list, cursor) in &cursors {
+                let ask = case.ask().with_query(&format!("cursor={cursor}"));
+                let answer = case.send(&operator(), &ask).await;
+                assert_eq!(answer.code(), "INVALID_CURSOR", "{list} in {}", case.name());
+            }
+            let first = case
+                .send(&operator(), &case.ask().with_query("limit=1"))
+                .await;
+            cursors.push((case.name(), next(&first.json).unwrap()));
+        }
+        fixture = case.fixture;
+    }
+    assert!(cursors.len() >= 8, "{}", cursors.len());
+}

@@ -1,0 +1,11 @@
+//! What holds for every endpoint, generated from the endpoint table and one [`Sample`](samples::Sample) per row.
+
+mod access;
+mod bodies;
+mod contract;
+mod fixture;
+mod lists;
+mod openapi;
+mod preconditions;
+mod routes;
+mod samples;

@@ -1,0 +1,187 @@
+//! Idempotency keys, `If-Match`, `If-None-Match`.
+
+use core_http::kernel::testing::Answer;
+use futures_util::future::join_all;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::fixture::{Ask, Case, every_row};
+use super::samples::Least;
+use crate::world::{World, operator};
+
+const KEY: &str = "idempotency-key";
+
+/// What a client sees of an answer, but for what differs between any two requests.
+fn seen(answer: &Answer) -> (u16, Value, String) {
+    let etag = answer.header("etag").to_owned();
+    (answer.status.as_u16(), answer.json.clone(), etag)
+}
+
+#[tokio::test]
+async fn a_write_that_is_repeated_with_its_key_happens_once_and_gets_the_same_answer() {
+    let checked = every_row(async |case: &Case| {
+        if !case.row().takes_idempotency_keys() {
+            return false;
+        }
+        let (least, name) = (case.least(), case.name());
+        let ask = case.ask().with(KEY, "once");
+        let first = case.send(&least, &ask).await;
+        assert!(first.status.is_success(), "{name}: {}", first.json);
+        case.fixture.world.tick(60);
+        let again = case.send(&least, &ask).await;
+        assert_eq!(
+            again.header("idempotency-replayed"),
+            "true",
+            "{name}: {}",
+            again.json
+        );
+        assert_eq!(seen(&again), seen(&first), "{name}");
+        let other = different(&ask);
+        let refused = case.send(&least, &other).await;
+        assert_eq!(
+            refused.code(),
+            "IDEMPOTENCY_KEY_REUSED",
+            "{name}: {}",
+            refused.json
+        );
+        // The key is its caller's; somebody else's request is a request of its own.
+        if case.sample.least < Least::Service && case.sample.least != Least::Person {
+            let theirs = case.send(&operator(), &ask).await;
+            assert_eq!(theirs.header("idempotency-replayed"), "", "{name}");
+        }
+        true
+    })
+    .await;
+    assert!(checked >= 20, "{checked}");
+}
+
+/// Another request of the same row.
+fn different(ask: &Ask) -> Ask {
+    if ask.body.is_object() {
+        return ask.clone().with_field("unknown", Some(json!(1)));
+    }
+    ask.clone().with_query("unknown=1")
+}
+
+#[tokio::test]
+async fn a_refusal_is_repeated_with_its_key_too_and_a_bad_key_is_none() {
+    every_row(async |case: &Case| {
+        if !case.row().takes_idempotency_keys() {
+            return false;
+        }
+        let (least, name) = (case.least(), case.name());
+        for bad in ["", "a b", "\"\"", &"x".repeat(256)] {
+            let ask = case.ask().with(KEY, bad);
+            let refused = case.send(&least, &ask).await;
+            assert_eq!(refused.code(), "VALIDATION_ERROR", "{name} {bad:?}");
+        }
+        case.succeed().await;
+        let ask = case.ask().with(KEY, "refused");
+        let first = case.send(&least, &ask).await;
+        let final_refusal = [404, 409].contains(&first.status.as_u16());
+        if final_refusal && first.code() != "IDEMPOTENCY_IN_PROGRESS" {
+            let again = case.send(&least, &ask).await;
+            assert_eq!(again.header("idempotency-replayed"), "true", "{name}");
+            assert_eq!(again.json, first.json, "{name}");
+        }
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_key_sent_many_times_at_once_does_one_thing() {
+    every_row(async |case: &Case| {
+        if !case.row().takes_idempotency_keys() {
+            return false;
+        }
+        let (least, ask) = (case.least(), case.ask().with(KEY, "at-once"));
+        let answers = join_all((0..4).map(|_| case.send(&least, &ask))).await;
+        let first_hand = answers.iter().filter(|answer| {
+            answer.status.is_success() && answer.header("idempotency-replayed").is_empty()
+        });
+        assert_eq!(first_hand.count(), 1, "{}", case.name());
+        for answer in &answers {
+            let fine = answer.status.is_success() || answer.code() == "IDEMPOTENCY_IN_PROGRESS";
+            assert!(fine, "{}: {}", case.name(), answer.json);
+        }
+        true
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_change_with_if_match_happens_only_while_the_record_has_that_entity_tag() {
+    let checked = every_row(async |case: &Case| {
+        if !case.row().obeys_if_match() {
+            return false;
+        }
+        let (least, name) = (case.least(), case.name());
+        for stale in ["\"999\"", "\"a\", W/\"b\"", "nonsense"] {
+            let ask = case.ask().with("if-match", stale);
+            let refused = case.send(&least, &ask).await;
+            let refusal = (refused.status.as_u16(), refused.code());
+            assert_eq!(
+                refusal,
+                (412, "VERSION_CONFLICT"),
+                "{name} {stale}: {}",
+                refused.json
+            );
+        }
+        let current = current_etag(case).await;
+        let ask = case.ask().with("if-match", &format!("\"999\", {current}"));
+        let changed = case.send(&least, &ask).await;
+        assert!(changed.status.is_success(), "{name}: {}", changed.json);
+        true
+    })
+    .await;
+    assert!(checked >= 8, "{checked}");
+}
+
+/// The entity tag of what the row changes, as the row that shows it says.
+async fn current_etag(case: &Case) -> String {
+    let mut ask = case.ask();
+    ask.method = Method::GET;
+    ask.body = Value::Null;
+    let shown = case.send(&operator(), &ask).await;
+    assert!(shown.status.is_success(), "{}", shown.json);
+    shown.header("etag").to_owned()
+}
+
+#[tokio::test]
+async fn what_a_client_has_already_is_not_sent_again() {
+    let checked = every_row(async |case: &Case| {
+        if case.row().method() != Method::GET {
+            return false;
+        }
+        let shown = case.succeed().await;
+        let etag = shown.header("etag");
+        let described = !case.operation()["responses"]["304"].is_null();
+        assert_eq!(!etag.is_empty(), described, "{}", case.name());
+        if etag.is_empty() {
+            return false;
+        }
+        let ask = case.ask().with("if-none-match", etag);
+        let same = case.send(&case.least(), &ask).await;
+        assert_eq!((same.status.as_u16(), same.bytes.len()), (304, 0));
+        assert_eq!(same.header("etag"), etag);
+        let ask = case.ask().with("if-none-match", "\"other\"");
+        assert_eq!(case.send(&case.least(), &ask).await.status, 200);
+        true
+    })
+    .await;
+    assert!(checked >= 5, "{checked}");
+}
+
+#[test]
+fn every_row_that_changes_what_has_an_entity_tag_obeys_if_match() {
+    for api in World::new().services() {
+        let document: Value = serde_json::from_str(api.0.openapi()).unwrap();
+        for row in api.0.endpoints() {
+            let changes = [Method::PATCH, Method::PUT, Method::DELETE].contains(row.method());
+            let shown = &document["paths"][row.path()]["get"]["responses"]["304"];
+            let obeys = document["paths"][row.path()][row.method().as_str().to_ascii_lowercase()]["responses"]["412"].is_object();
+            assert!(!changes || shown.is_null() || obeys, "{}", row.operation());
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Every documented route is answered in every spelling, by the row that documents it.
+
+use core_http::kernel::Service;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::contract::ENDPOINTS;
+use crate::world::World;
+
+/// A service, by the name the list of documented endpoints uses, and the ids of the documented rows it does not answer
+/// yet: a new route is taken off its list.
+fn services(world: &World) -> [(&'static str, Service, &'static [&'static str]); 5] {
+    let of = |api: &crate::world::Api| api.0.clone();
+    [
+        ("stack_registry", of(&world.stacks), &[]),
+        (
+            "provisioning",
+            of(&world.provisioning),
+            MISSING_IN_PROVISIONING,
+        ),
+        ("registry", of(&world.registry), MISSING_IN_REGISTRY),
+        ("iam", of(&world.iam), MISSING_IN_IAM),
+        ("cli", of(&world.cli), &["cli-113", "cli-114", "cli-117"]),
+    ]
+}
+
+const MISSING_IN_PROVISIONING: &[&str] = &[
+    "provisioning-097",
+    "provisioning-098",
+    "provisioning-099",
+    "provisioning-100",
+    "provisioning-102",
+    "provisioning-103",
+    "provisioning-107",
+    "provisioning-108",
+    "provisioning-109",
+    "provisioning-110",
+    "provisioning-111",
+    "provisioning-112",
+];
+
+/// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
+const MISSING_IN_IAM: &[&str] = &[
+    "iam-005", "iam-006", "iam-009", "iam-011", "iam-017", "iam-018", "iam-019", "iam-020",
+    "iam-021", "iam-022", "iam-023", "iam-024", "iam-026", "iam-027", "iam-028", "iam-029",
+    "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
+];
+
+/// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
+const MISSING_IN_REGISTRY: &[&str] = &[
+    "registry-063",
+    "registry-064",
+    "registry-065",
+    "registry-066",
+    "registry-067",
+    "registry-068",
+    "registry-069",
+    "registry-070",
+    "registry-071",
+    "registry-072",
+    "registry-075",
+    "registry-076",
+    "registry-077",
+    "registry-078",
+    "registry-079",
+    "registry-080",
+    "registry-081",
+    "registry-082",
+    "registry-083",
+    "registry-084",
+    "registry-085",
+    "registry-086",
+    "registry-087",
+    "registry-088",
+    "registry-089",
+    "registry-090",
+    "registry-091",
+    "registry-092",
+    "registry-093",
+    "registry-094",
+];
+
+/// The interface names the prefix alone; the paths are ours.
+const ONBOARDING: [(&str, &str); 3] = [
+    ("POST", "/start"),
+    ("GET", "/status/{onboardingId}"),
+    ("GET", "/slug/{slug}"),
+];
+
+fn onboarding() -> impl Iterator<Item = Value> {
+    ONBOARDING.into_iter().map(|(method, rest)| {
+        let prefix = "/api/v1/onboarding";
+        let path = format!("{prefix}{rest}");
+        json!({
+            "id": format!("onboarding{rest}"),
+            "service": "registry",
+            "method": method,
+            "path": path,
+            "aliases": [],
+            "gateway_path": {
+                "literal": format!("{prefix}{path}"),
+                "natural": path,
+                "reaches_natural_as": rest,
+            },
+        })
+    })
+}
+
+fn documented(service: &str) -> Vec<Value> {
+    let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
+    let of_service: Vec<Value> = all
+        .into_iter()
+        .chain(onboarding())
+        .filter(|e| e["service"] == service)
+        .collect();
+    assert!(!of_service.is_empty(), "{service} is documented");
+    of_service
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// A path a client could ask for: parameters and the star are filled in.
+fn asked(pattern: &str) -> String {
+    let segments = pattern.split('/').map(|segment| match segment {
+        "*" => "some/thing",
+        s if s.starts_with('{') => "x1",
+        s => s,
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// All (path, prefix taken off) under which the endpoint must be found.
+fn spellings(endpoint: &Value) -> Vec<(String, Option<String>)> {
+    let path = text(endpoint, "path");
+    let mut spellings = vec![(asked(path), None)];
+    for alias in endpoint["aliases"].as_array().into_iter().flatten() {
+        spellings.push((asked(alias.as_str().unwrap()), None));
+    }
+    let gateway = &endpoint["gateway_path"];
+    if let Some(prefix) = text(gateway, "literal").strip_suffix(path) {
+        spellings.push((asked(path), Some(prefix.to_owned())));
+    }
+    let (natural, rest) = (
+        text(gateway, "natural"),
+        text(gateway, "reaches_natural_as"),
+    );
+    // Where two services share a prefix the rest names another service in words.
+    if rest.starts_with('/') && !rest.contains(' ') {
+        let prefix = natural.strip_suffix(rest).unwrap_or(natural);
+        spellings.push((asked(rest), None));
+        spellings.push((asked(rest), Some(prefix.to_owned())));
+    }
+    spellings
+}
+
+#[test]
+fn every_documented_route_is_answered_in_every_spelling_by_one_and_the_same_row() {
+    for (name, service, missing) in services(&World::new()) {
+        for endpoint in documented(name) {
+            if missing.contains(&text(&endpoint, "id")) {
+                continue;
+            }
+            let method: Method = text(&endpoint, "method").parse().unwrap();
+            let own = service.find(&method, &asked(text(&endpoint, "path")), None);
+            let own = own.map(|row| row.operation());
+            assert!(own.is_some(), "{endpoint}");
+            for (path, prefix) in spellings(&endpoint) {
+                let found = service.find(&method, &path, prefix.as_deref());
+                let found = found.map(|row| row.operation());
+                assert_eq!(found, own, "{name} {method} {path} below {prefix:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_route_that_is_said_to_be_missing_is_documented_and_answered_by_none() {
+    for (name, service, missing) in services(&World::new()) {
+        let documented = documented(name);
+        for id in missing {
+            let endpoint = documented.iter().find(|e| text(e, "id") == *id);
+            let endpoint = endpoint.unwrap_or_else(|| panic!("{id} is documented"));
+            let method: Method = text(endpoint, "method").parse().unwrap();
+            for (path, prefix) in spellings(endpoint) {
+                let found = service.find(&method, &path, prefix.as_deref());
+                let found = found.map(|row| row.operation());
+                assert_eq!(found, None, "{name} {method} {path} is not missing");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_service_has_a_route_that_is_not_documented() {
+    for (name, service, _) in services(&World::new()) {
+        let documented = documented(name);
+        for row in service.endpoints() {
+            let known = documented.iter().any(|endpoint| {
+                text(endpoint, "method") == row.method().as_str()
+                    && text(endpoint, "path") == row.path()
+            });
+            assert!(known, "{} {}", row.method(), row.path());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One sample per row: what of the good request does not follow from the row's description, and the least role that may
+//! send it. The roles are written down here once more on purpose: they are what the interface promises.
+
+/// Who may call at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Least {
+    Public,
+    SignedIn,
+    Person,
+    Member,
+    Admin,
+    Owner,
+    Service,
+    Operator,
+}
+
+/// A row's good request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) operation: &'static str,
+    pub(super) least: Least,
+    /// Parameters of the query.
+    pub(super) query: &'static str,
+    /// Fields in place of those of the example: an object as text; `null` leaves one out.
+    pub(super) body: &'static str,
+    pub(super) headers: &'static [(&'static str, &'static str)],
+    /// Path parameters that stand for another id of the fixture than that of their name.
+    pub(super) using: &'static [(&'static str, &'static str)],
+    /// Requests of the operator that must come before.
+    pub(super) before: &'static [(&'static str, &'static str)],
+}
+
+const fn sample(operation: &'static str, least: Least) -> Sample {
+    Sample {
+        operation,
+        least,
+        query: "",
+        body: "{}",
+        headers: &[],
+        using: &[],
+        before: &[],
+    }
+}
+
+impl Sample {
+    const fn query(mut self, query: &'static str) -> Self {
+        self.query = query;
+        self
+    }
+
+    const fn body(mut self, body: &'static str) -> Self {
+        self.body = body;
+        self
+    }
+
+    const fn headers(mut self, headers: &'static [(&'static str, &'static str)]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    const fn using(mut self, using: &'static [(&'static str, &'static str)]) -> Self {
+        self.using = using;
+        self
+    }
+
+    const fn before(mut self, before: &'static [(&'static str, &'static str)]) -> Self {
+        self.before = before;
+        self
+    }
+}
+
+use Least::{Admin, Member, Operator, Owner, Person, Public, Service, SignedIn};
+
+const BEARER: &[(&str, &str)] = &[("authorization", "{bearer}")];
+const COOKIE: &[(&str, &str)] = &[("cookie", "{cookie}"), ("origin", "http://iam.test")];
+
+/// Of every row of every service. A new row gets its line here.
+pub(super) fn samples() -> Vec<Sample> {
+    vec![
+        // registry
+        sample("listPlatforms", Member),
+        sample("createPlatform", Admin).body(r#"{"tier": "starter"}"#),
+        sample("getPlatform", Member),
+        sample("updatePlatform", Admin).body(r#"{"name": "Looms", "tier": null, "status": null}"#),
+        sample("deletePlatform", Owner),
+        sample("suspendPlatform", Owner),
+        sample("restorePlatform", Owner)
+            .before(&[("POST", "/api/v1/platforms/{platformId}/cancel")]),
+        sample("cancelPlatform", Owner),
+        sample("hardDeletePlatform", Owner),
+        sample("listLifecycle", Member),
+        sample("listEntities", Member),
+        sample("createEntity", Admin).body(r#"{"type": "subtenant"}"#),
+        sample("getEntity", Member),
+        sample("updateEntity", Admin).body(r#"{"name": "Kid", "status": null}"#),
+        sample("deleteEntity", Admin).using(&[("entityId", "leafId")]),
+        sample("listAncestors", Member),
+        sample("listDescendants", Member).using(&[("entityId", "parentId")]),
+        sample("lookUpResource", Member).query("cfName=engines-db"),
+        sample("listResources", Member),
+        sample("listEntityResources", Member),
+        sample("createResource", Admin),
+        sample("getResource", Member),
+        sample("updateResource", Admin).body(r#"{"status": null}"#),
+        sample("deleteResource", Admin),
+        sample("listPlatformAudit", Member),
+        sample("listAudit", Member),
+        sample("startOnboarding", SignedIn),
+        sample("getOnboarding", SignedIn),
+        sample("checkSlug", SignedIn),
+        // provisioning
+        sample("provisionPlatform", Admin),
+        sample("provisionOnboarding", Operator),
+        sample("deprovisionPlatform", Owner),
+        sample("listJobs", Member),
+        sample("getJob", Member),
+        sample("setProvisioningPlatformStatus", Service).body(r#"{"status": "suspended"}"#),
+        // cli
+        sample("deploy", Member),
+        sample("getDeployment", Member),
+        // stack registry
+        sample("listStackTemplates", SignedIn),
+        sample("createStackTemplate", Operator).body(r#"{"name": "brand-new"}"#),
+        sample("getStackTemplate", SignedIn),
+        sample("updateStackTemplate", Operator),
+        sample("listStackVersions", SignedIn),
+        sample("publishStackVersion", Operator).body(r#"{"version": "1.1.0"}"#),
+        sample("getStackVersion", SignedIn),
+        sample("deprecateStackVersion", Operator),
+        // IAM
+        sample("signUpEmail", Public).body(r#"{"email": "eve@example.org", "callbackURL": "/"}"#),
+        sample("signInEmail", Public).body(r#"{"callbackURL": "/"}"#),
+        sample("signOut", Public).headers(BEARER),
+        sample("getSession", Public).headers(BEARER),
+        sample("getCoreSession", Person),
+        sample("validateSession", Service),
+        sample("listSessions", Person),
+        sample("revokeSession", Person),
+        sample("orgSetup", Person).headers(COOKIE),
+        sample("bootstrap", Service),
+        sample("setPlatformStatus", Service).body(r#"{"status": "suspended"}"#),
+        sample("health", Public),
+    ]
+}

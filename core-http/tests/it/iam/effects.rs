@@ -1,0 +1,186 @@
+//! What follows from a commit of IAM and nothing else, and who makes it write at all.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use core_domain::kernel::{Effect, Effects, StoreError};
+use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store, UnitOfWork};
+use serde_json::{Value, json};
+
+use super::{ADA, BOOTSTRAP, CORE_SESSION, EVE, GET_SESSION, ORG_SETUP, SESSIONS, SIGN_OUT};
+use crate::world::{PASSWORD, World};
+
+/// Sees every unit that writes, and hears what is announced.
+#[derive(Debug, Default)]
+struct Watch {
+    writes: AtomicUsize,
+    heard: Mutex<Vec<Effect>>,
+}
+
+impl Watch {
+    /// How many units that write were opened since it was asked last.
+    fn writes(&self) -> usize {
+        self.writes.swap(0, Ordering::SeqCst)
+    }
+
+    /// The sessions and platforms that were announced since it was asked last.
+    fn changed(&self) -> Vec<String> {
+        let heard = std::mem::take(&mut *self.heard.lock().unwrap());
+        let changed = heard.into_iter().filter_map(|effect| match effect {
+            Effect::SessionChanged(id) => Some(id.to_string()),
+            Effect::PlatformAccessChanged(id) => Some(id.to_string()),
+            _ => None,
+        });
+        changed.collect()
+    }
+}
+
+impl CommitListener for Watch {
+    fn committed(&self, effects: &Effects) {
+        self.heard.lock().unwrap().extend(effects.iter().cloned());
+    }
+}
+
+#[derive(Debug)]
+struct WatchedStore(Arc<dyn Store>, Arc<Watch>);
+
+#[async_trait]
+impl Store for WatchedStore {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        if mode == Mode::Write {
+            self.1.writes.fetch_add(1, Ordering::SeqCst);
+        }
+        self.0.begin(mode).await
+    }
+
+    async fn back_off(&self, run: u32) {
+        self.0.back_off(run).await;
+    }
+}
+
+fn watched() -> (World, Arc<Watch>) {
+    let watch = Arc::new(Watch::default());
+    let world = World::with(|app| {
+        let store = WatchedStore(Arc::clone(&app.store), Arc::clone(&watch));
+        let listener = Arc::clone(&watch);
+        app.store = Arc::new(AnnouncingStore::new(Arc::new(store), listener));
+    });
+    (world, watch)
+}
+
+#[tokio::test]
+async fn a_session_that_ends_is_announced_and_no_other_one() {
+    let (world, watch) = watched();
+    let ada = world.sign_up(ADA).await;
+    world.sign_up(EVE).await;
+    let other = world.sign_in(ADA, PASSWORD).await.expect(200);
+    let other = world.session_of(other.text("token")).await;
+    let _ = world.sign_in(ADA, super::WRONG).await.expect(401);
+    assert_eq!(watch.changed(), [""; 0]);
+    let path = format!("{SESSIONS}/{other}");
+    let ended = world.iam.delete(&ada.caller(), &path).await;
+    let _ = ended.expect(200);
+    assert_eq!(watch.changed(), [other]);
+    for announced in [vec![ada.session_id.clone()], Vec::new()] {
+        let _ = world.held(&ada.token, "POST", SIGN_OUT).await.expect(200);
+        assert_eq!(watch.changed(), announced);
+    }
+    let entries = world.audit("session.revoked").await;
+    assert_eq!(entries[0].actor_id, ada.user_id);
+}
+
+#[tokio::test]
+async fn who_shows_no_session_makes_nobody_write() {
+    let (world, watch) = watched();
+    let ada = world.sign_up(ADA).await;
+    watch.writes();
+    let garbage = "x".repeat(43);
+    let [bearer, forged] = [&garbage, "abc.def"].map(|token| format!("Bearer {token}"));
+    let bare = format!("better-auth.session_token={}", ada.token);
+    let session = format!("{SESSIONS}/{}", ada.session_id);
+    for headers in [
+        &[][..],
+        &[("authorization", bearer.as_str())],
+        &[("authorization", &forged)],
+        &[("cookie", &bare), ("origin", crate::world::ORIGIN)],
+    ] {
+        for (method, path, body) in [
+            ("GET", GET_SESSION, Value::Null),
+            ("GET", CORE_SESSION, Value::Null),
+            ("GET", SESSIONS, Value::Null),
+            ("POST", SIGN_OUT, Value::Null),
+            ("DELETE", &session, Value::Null),
+            ("POST", ORG_SETUP, json!({ "name": "A", "slug": "abc" })),
+            ("POST", BOOTSTRAP, json!({})),
+        ] {
+            world.ask(method, path, headers, body).await;
+            assert_eq!(watch.writes(), 0, "{method} {path} {headers:?}");
+        }
+    }
+    assert_eq!(watch.changed(), [""; 0]);
+    for (hours, path, writes) in [
+        (23, GET_SESSION, 0),
+        (0, CORE_SESSION, 0),
+        (1, GET_SESSION, 1),
+        (24, CORE_SESSION, 1),
+        (0, CORE_SESSION, 0),
+    ] {
+        world.tick(hours * 3_600);
+        let _ = world.held(&ada.token, "GET", path).await.expect(200);
+        assert_eq!(watch.writes(), writes, "{hours} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
+    let (world, watch) = watched();
+    let ada = world.sign_up(ADA).await;
+    for _ in 1..100 {
+        world.tick(1);
+        let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+    }
+    assert_eq!(watch.changed(), [""; 0]);
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert_eq!(watch.changed(), [ada.session_id.as_str()]);
+    let listed = world.iam.get(&ada.caller(), SESSIONS).await.expect(200);
+    let ids = listed.each("id");
+    assert!(ids.len() == 100 && !ids.contains(&&*ada.session_id));
+    let entries = world.audit("session.evicted").await;
+    assert_eq!(entries.len(), 1);
+    let whose = (&entries[0].entity_id, &entries[0].actor_id);
+    assert_eq!(whose, (&ada.session_id, &ada.user_id));
+    // Those that are over make room by themselves.
+    world.tick(7 * 24 * 3_600);
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert_eq!(watch.changed(), [""; 0]);
+    assert_eq!(world.audit("session.evicted").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_acts_for_another_organization_is_announced_and_recorded() {
+    let (world, watch) = watched();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    world.sign_in(ADA, PASSWORD).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    assert_eq!(watch.changed(), [&*ada.session_id]);
+    let entries = world.audit("session.organization_changed").await;
+    assert_eq!(entries.len(), 1);
+    let whose = (&entries[0].entity_id, &entries[0].actor_id);
+    assert_eq!(whose, (&ada.session_id, &ada.user_id));
+    let after = entries[0].after.as_ref().unwrap();
+    assert_eq!(after["activeOrganizationId"], made.text("orgId"));
+    let body = json!({ "email": EVE });
+    let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
+    assert_eq!(watch.changed(), [&*eve.session_id]);
+    let platform = made.text("platformId");
+    for (status, changes) in [
+        ("suspended", 1),
+        ("suspended", 0),
+        ("active", 1),
+        ("active", 0),
+    ] {
+        world.flag(platform, status).await;
+        assert_eq!(watch.changed(), vec![platform; changes], "{status}");
+    }
+}

@@ -1,0 +1,72 @@
+//! IAM: what is special to its rows, over the whole way.
+
+mod authority;
+mod cross_origin;
+mod effects;
+mod on_behalf;
+mod organizations;
+mod sessions;
+mod sign_in;
+mod sign_up;
+mod throttle;
+
+use core_domain::kernel::Caller;
+use core_http::kernel::{ViaGateway, bytes_body};
+use http::Request;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World};
+
+const ADA: &str = "ada@example.org";
+const EVE: &str = "eve@example.org";
+const WRONG: &str = "wrong horse battery";
+
+const SIGN_UP: &str = "/api/auth/sign-up/email";
+const SIGN_IN: &str = "/api/auth/sign-in/email";
+const SIGN_OUT: &str = "/api/auth/sign-out";
+const GET_SESSION: &str = "/api/auth/get-session";
+const CORE_SESSION: &str = "/api/core/session";
+const SESSIONS: &str = "/api/sessions";
+const ORG_SETUP: &str = "/api/core/org-setup";
+const BOOTSTRAP: &str = "/api/core/bootstrap";
+
+type Headers<'h> = &'h [(&'h str, &'h str)];
+
+impl World {
+    /// A request that a gateway has authenticated nobody for: who calls is found out from its headers.
+    async fn ask(&self, method: &str, path: &str, headers: Headers<'_>, body: Value) -> Answer {
+        let nobody = Caller::Anonymous;
+        self.iam.send(&nobody, method, path, headers, body).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Answer {
+        self.ask("POST", path, &[], body).await
+    }
+
+    /// The request of whoever holds the token.
+    async fn held(&self, token: &str, method: &str, path: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str())];
+        self.ask(method, path, &headers, Value::Null).await
+    }
+
+    async fn sign_in(&self, email: &str, password: &str) -> Answer {
+        let body = json!({ "email": email, "password": password });
+        self.post(SIGN_IN, body).await
+    }
+
+    /// A body of any type.
+    async fn post_text(&self, path: &str, content_type: &str, text: &str) -> Answer {
+        let request = Request::post(path)
+            .header("content-type", content_type)
+            .extension(ViaGateway);
+        let request = request.body(bytes_body(text.to_owned())).unwrap();
+        self.iam.raw(request).await
+    }
+}
+
+/// The cookies that an answer sets.
+fn cookies(answer: &Answer) -> Vec<&str> {
+    let lines = answer.headers.get_all("set-cookie").iter();
+    lines.map(|line| line.to_str().unwrap()).collect()
+}

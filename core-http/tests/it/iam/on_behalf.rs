@@ -1,0 +1,68 @@
+//! A holder of the service key calls for a person, and says no more than who it is.
+
+use core_domain::access::RecordKey;
+use core_domain::iam::Member;
+use core_domain::kernel::{MemberId, OrganizationId, Role, UserId};
+use core_domain::port::Mode;
+use core_http::kernel::empty_body;
+use core_http::kernel::testing::SERVICE_KEY;
+use http::Request;
+
+use super::{ADA, EVE, SESSIONS};
+use crate::world::{Answer, Api, Person, World, at};
+
+async fn call_for(api: &Api, user: &str, method: &str, path: &str) -> Answer {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("authorization", format!("Bearer {SERVICE_KEY}"))
+        .header("x-core-user-id", user);
+    api.raw(request.body(empty_body()).unwrap()).await
+}
+
+async fn join(world: &World, person: &Person, organization: &str) {
+    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
+    let now = uow.now().await.unwrap();
+    let member = Member {
+        id: MemberId::generate(now, world.app.entropy.as_ref()),
+        organization_id: OrganizationId::parse(organization).unwrap(),
+        user_id: UserId::parse(&person.user_id).unwrap(),
+        role: Role::MEMBER,
+        created_at: now,
+    };
+    let members = uow.repositories(RecordKey::for_tests()).members();
+    members.insert(member).await.unwrap();
+    uow.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_persons_role_is_that_in_the_organization_of_the_platform_in_the_path() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let bob = world.sign_up("bob@example.org").await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    join(&world, &bob, made.text("orgId")).await;
+    let engines = made.text("platformId");
+    let looms = world.set_up(&eve, "looms").await.expect(201);
+    let looms = looms.text("platformId");
+    let bare = world.platform("bare").await;
+    for (user, method, platform, expected) in [
+        (&*ada.user_id, "GET", engines, 200),
+        (&bob.user_id, "GET", engines, 200),
+        (&eve.user_id, "GET", engines, 404),
+        ("nobody", "GET", engines, 404),
+        (&ada.user_id, "GET", looms, 404),
+        (&ada.user_id, "GET", &bare, 404),
+        (&bob.user_id, "DELETE", engines, 403),
+        (&eve.user_id, "DELETE", looms, 200),
+    ] {
+        let answer = call_for(&world.registry, user, method, &at(platform, "")).await;
+        assert_eq!(answer.status, expected, "{user} {method} {}", answer.json);
+    }
+    world.flag(engines, "suspended").await;
+    let path = at(engines, "");
+    let suspended = call_for(&world.registry, &ada.user_id, "GET", &path).await;
+    suspended.refused(451, "PLATFORM_SUSPENDED");
+    let listed = call_for(&world.iam, &ada.user_id, "GET", SESSIONS).await;
+    assert_eq!(listed.expect(200).each("id"), [&*ada.session_id]);
+}

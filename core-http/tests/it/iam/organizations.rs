@@ -1,0 +1,114 @@
+//! Setting up organizations.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{ADA, BOOTSTRAP, CORE_SESSION, EVE, ORG_SETUP};
+use crate::world::{PASSWORD, SERVICE_KEY, World, at, on_every_store, operator};
+
+async fn acts_for(world: &World, token: &str) -> Value {
+    let shown = world.held(token, "GET", CORE_SESSION).await.expect(200);
+    shown.json["organization"]["id"].clone()
+}
+
+#[tokio::test]
+async fn whoever_sets_up_an_organization_owns_it_and_acts_for_it_at_once() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let answered = json!({
+        "orgId": made.json["orgId"], "platformId": made.json["platformId"], "slug": "engines",
+        "name": "Engines",
+    });
+    assert_eq!(made.json, answered);
+    let path = at(made.text("platformId"), "");
+    let platform = world.registry.get(&operator(), &path).await.expect(200);
+    let named = (platform.text("name"), platform.text("slug"));
+    assert_eq!(named, ("Engines", "engines"));
+    let again = world.set_up(&ada, "engines").await;
+    again.refused(409, "SLUG_TAKEN");
+    world.tick(1);
+    let second = world.set_up(&ada, "looms").await.expect(201);
+    assert_eq!(acts_for(&world, &ada.token).await, second.json["orgId"]);
+    // A new session acts for the organization that was joined first.
+    let later = world.sign_in(ADA, PASSWORD).await.expect(200);
+    let first = &made.json["orgId"];
+    assert_eq!(acts_for(&world, later.text("token")).await, *first);
+}
+
+#[tokio::test]
+async fn only_the_sessions_own_cookie_sets_up_an_organization() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let other = world.sign_in(ADA, PASSWORD).await.expect(200);
+    let cookie = ("cookie", &*ada.cookie);
+    let bearers = [&*ada.token, other.text("token"), SERVICE_KEY, "wrong"];
+    let bearers = bearers.map(|token| format!("Bearer {token}"));
+    let [own, other, key, wrong] = bearers.each_ref().map(|b| ("authorization", b.as_str()));
+    for (slug, headers, expected) in [
+        ("a2", &[own][..], 401),
+        ("a3", &[key], 401),
+        ("a5", &[cookie, key], 401),
+        ("a6", &[cookie, wrong], 401),
+        ("a7", &[cookie, other], 401),
+        ("a8", &[cookie], 201),
+        ("a9", &[cookie, own], 201),
+    ] {
+        let body = json!({ "name": "Engines", "slug": slug });
+        let answer = world.ask("POST", ORG_SETUP, headers, body).await;
+        assert_eq!(answer.status, expected, "{slug}: {}", answer.json);
+    }
+}
+
+#[tokio::test]
+async fn the_owner_named_at_bootstrap_operates_at_once_with_sessions_that_act_for_nobody() {
+    let world = World::new();
+    let busy = world.sign_up(ADA).await;
+    let free = world.sign_in(ADA, PASSWORD).await.expect(200);
+    let engines = world.set_up(&busy, "engines").await.expect(201).json;
+    let body = json!({ "email": "Ada@Example.org" });
+    let made = world.as_service(BOOTSTRAP, &body).await.expect(201).json;
+    let answered = json!({
+        "orgId": made["orgId"], "name": "Core Operator", "slug": "core-operator",
+        "type": "core-operator", "ownerId": busy.user_id,
+    });
+    assert_eq!(made, answered);
+    let free = world
+        .held(free.text("token"), "GET", CORE_SESSION)
+        .await
+        .json;
+    let fields = ["effectiveRole", "role", "platformId", "tenant"].map(|name| &free[name]);
+    assert_eq!(json!(fields), json!(["operator", "owner", null, null]));
+    assert_eq!(free["organization"]["id"], made["orgId"]);
+    assert_eq!(acts_for(&world, &busy.token).await, engines["orgId"]);
+}
+
+#[tokio::test]
+async fn the_operator_organization_is_named_as_wanted_and_an_id_wins_over_an_address() {
+    let world = World::new();
+    let [ada, _] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let _ = world.set_up(&ada, "engines").await.expect(201);
+    for (body, status, code) in [
+        (json!({ "ownerId": "nobody" }), 404, "NOT_FOUND"),
+        (json!({ "email": "nobody@example.org" }), 404, "NOT_FOUND"),
+        (json!({ "slug": "engines" }), 409, "SLUG_TAKEN"),
+    ] {
+        let refused = world.as_service(BOOTSTRAP, &body).await;
+        refused.refused(status, code);
+    }
+    let body = json!({ "name": "Staff", "slug": "staff", "ownerId": ada.user_id, "email": EVE });
+    let made = world.as_service(BOOTSTRAP, &body).await.expect(201);
+    let named = (made.text("name"), made.text("slug"), made.text("ownerId"));
+    assert_eq!(named, ("Staff", "staff", &*ada.user_id));
+}
+
+async fn the_operator_organization_is_made_once_however_many_ask_at_once(world: World) {
+    let body = json!({});
+    let asked = (0..5).map(|_| world.as_service(BOOTSTRAP, &body));
+    let answers = join_all(asked).await;
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    let refused = answers.iter().filter(|answer| answer.code() == "CONFLICT");
+    assert_eq!((made, refused.count()), (1, 4));
+}
+
+on_every_store! { the_operator_organization_is_made_once_however_many_ask_at_once }

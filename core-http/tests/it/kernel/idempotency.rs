@@ -1,0 +1,215 @@
+//! A write that is sent twice with one key. That a replay is the same answer and happens once is claimed for every row that
+//! takes keys; here is the rest.
+
+use std::sync::Arc;
+
+use core_domain::access::SignedInScope;
+use core_domain::kernel::{Caller, Error, Result, Role, StoreError, secret_token};
+use core_domain::port::UnitOfWork;
+use core_http::kernel::testing::member;
+use core_http::kernel::{Cx, Input, Output, Service, Versioned, delete, post};
+use http::{HeaderValue, header};
+use serde_json::{Value, json};
+
+use crate::world::{Answer, Api, World, bare_app, operator};
+
+const STACKS: &str = "/api/v1/stacks";
+
+fn template(name: &str) -> Value {
+    json!({ "name": name, "displayName": "Web", "description": "A web stack" })
+}
+
+async fn with_key(api: &Api, caller: &Caller, key: &str, body: Value) -> Answer {
+    let headers = [("idempotency-key", key)];
+    api.send(caller, "POST", STACKS, &headers, body).await
+}
+
+#[tokio::test]
+async fn a_key_in_quotes_is_the_same_key_and_a_body_in_another_order_the_same_request() {
+    let world = World::new();
+    let first = with_key(&world.stacks, &operator(), "k1", template("web")).await;
+    let reordered = json!({ "description": "A web stack", "displayName": "Web", "name": "web" });
+    let again = with_key(&world.stacks, &operator(), "\"k1\"", reordered).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!((again.status, again.json), (first.status, first.json));
+}
+
+#[tokio::test]
+async fn a_day_later_the_key_is_new() {
+    let world = World::new();
+    let _ = with_key(&world.stacks, &operator(), "k1", template("web")).await;
+    world.tick(24 * 3_600 - 1);
+    let early = with_key(&world.stacks, &operator(), "k1", template("api")).await;
+    early.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    world.tick(1);
+    let late = with_key(&world.stacks, &operator(), "k1", template("api")).await;
+    let _ = late.expect(201);
+}
+
+#[tokio::test]
+async fn a_refusal_is_replayed_for_its_key_and_a_validation_failure_is_not() {
+    let world = World::new();
+    let _ = with_key(&world.stacks, &operator(), "k0", template("web")).await;
+    let first = with_key(&world.stacks, &operator(), "k1", template("web")).await;
+    let first = first.refused(409, "CONFLICT");
+    let again = with_key(&world.stacks, &operator(), "k1", template("web")).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!((first.status, first.json), (again.status, again.json));
+    let invalid = with_key(&world.stacks, &operator(), "k2", json!({})).await;
+    invalid.refused(400, "VALIDATION_ERROR");
+    let corrected = with_key(&world.stacks, &operator(), "k2", template("api")).await;
+    let _ = corrected.expect(201);
+}
+
+#[tokio::test]
+async fn of_many_writes_with_one_key_at_once_one_happens() {
+    let world = World::new();
+    let attempts = (0..16).map(|_| {
+        let api = world.stacks.clone();
+        tokio::spawn(async move { with_key(&api, &operator(), "k1", template("web")).await })
+    });
+    let mut ids = Vec::new();
+    for attempt in futures_util::future::join_all(attempts).await {
+        let answer = attempt.unwrap();
+        if answer.status == 201 {
+            ids.push(answer.id());
+        } else {
+            let refused = answer.refused(409, "IDEMPOTENCY_IN_PROGRESS");
+            assert_eq!(refused.header("retry-after"), "1");
+        }
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1);
+    let listed = world.stacks.get(&operator(), STACKS).await;
+    assert_eq!(listed.json["total"], 1);
+}
+
+#[tokio::test]
+async fn a_key_is_1_to_255_visible_characters() {
+    let world = World::new();
+    for bad in ["", "\"\"", "a b", &"k".repeat(256)] {
+        let refused = with_key(&world.stacks, &operator(), bad, template("web")).await;
+        refused.refused(400, "VALIDATION_ERROR");
+    }
+    let longest = "k".repeat(255);
+    let made = with_key(&world.stacks, &operator(), &longest, template("web")).await;
+    let _ = made.expect(201);
+}
+
+/// Answers something else each time, with an entity tag, a header and a cookie.
+async fn made(
+    cx: &Cx,
+    _: SignedInScope,
+    _: &mut dyn UnitOfWork,
+    _: Input,
+) -> Result<Versioned<String>> {
+    let secret = secret_token(cx.app.entropy.as_ref(), 20);
+    let set = HeaderValue::from_static;
+    Ok(Output::new(secret)
+        .header(header::LOCATION, set("/things/1"))
+        .header(header::SET_COOKIE, set("a=b"))
+        .etag("7"))
+}
+
+/// Two services with a row of the same path, one of them with secret answers, over one app.
+fn services() -> [Api; 2] {
+    let app = Arc::new(bare_app().0);
+    let service = |name, secret| {
+        let row = post("/api/v1/things", "make");
+        let row = if secret { row.secret_answer() } else { row };
+        let rows = vec![row.writes(made)];
+        Api(Service::builder(name, Arc::clone(&app), rows)
+            .build()
+            .unwrap())
+    };
+    [service("one", false), service("other", true)]
+}
+
+async fn make(api: &Api, caller: &Caller) -> Answer {
+    let headers = [("idempotency-key", "k1")];
+    let answer = api.send(caller, "POST", "/api/v1/things", &headers, Value::Null);
+    answer.await.expect(200)
+}
+
+#[tokio::test]
+async fn a_replay_has_the_entity_tag_and_the_headers_of_the_first_answer_but_no_cookies() {
+    for api in services() {
+        let first = make(&api, &operator()).await;
+        let again = make(&api, &operator()).await;
+        assert_eq!(again.header("idempotency-replayed"), "true");
+        assert_eq!(again.json, first.json);
+        for answer in [&first, &again] {
+            assert_eq!(answer.header("etag"), "\"7\"");
+            assert_eq!(answer.header("location"), "/things/1");
+            assert_eq!(answer.header("content-type"), "application/json");
+        }
+        assert_eq!(
+            (first.header("set-cookie"), again.header("set-cookie")),
+            ("a=b", "")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_its_caller_service_and_organization() {
+    let [one, other] = services();
+    let ada = |platform| member("ada", platform, Role::OWNER).unwrap();
+    let mut answers = vec![
+        make(&one, &operator()).await,
+        make(&other, &operator()).await,
+    ];
+    let vouched = Caller::Service {
+        name: "provisioning".to_owned(),
+    };
+    for caller in [
+        vouched,
+        ada("p1"),
+        ada("p2"),
+        member("eve", "p1", Role::OWNER).unwrap(),
+    ] {
+        answers.push(make(&one, &caller).await);
+    }
+    let mut bodies: Vec<String> = answers
+        .iter()
+        .map(|answer| answer.json.to_string())
+        .collect();
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!(bodies.len(), answers.len());
+}
+
+async fn refuse<const N: usize>(
+    _: &Cx,
+    _: SignedInScope,
+    _: &mut dyn UnitOfWork,
+    _: Input,
+) -> Result<()> {
+    let (table, index) = ("things", "name");
+    let refusals = [
+        Error::NotFound("thing"),
+        Error::Store(StoreError::Conflict { table, index }),
+    ];
+    Err(refusals.into_iter().nth(N).unwrap())
+}
+
+#[tokio::test]
+async fn a_row_that_answers_nothing_replays_its_refusals_a_conflict_in_the_store_included() {
+    let app = Arc::new(bare_app().0);
+    let rows = vec![
+        delete("/missing", "a").writes(refuse::<0>),
+        delete("/taken", "b").writes(refuse::<1>),
+    ];
+    let api = Api(Service::builder("one", app, rows).build().unwrap());
+    for (path, status, code) in [("/missing", 404, "NOT_FOUND"), ("/taken", 409, "CONFLICT")] {
+        let headers = [("idempotency-key", "k1")];
+        let mut said = Vec::new();
+        for replayed in ["", "true"] {
+            let caller = operator();
+            let answer = api.send(&caller, "DELETE", path, &headers, Value::Null);
+            let answer = answer.await.refused(status, code);
+            assert_eq!(answer.header("idempotency-replayed"), replayed, "{path}");
+            said.push(answer.json["error"]["message"].clone());
+        }
+        assert_eq!(said[0], said[1], "{path}");
+    }
+}

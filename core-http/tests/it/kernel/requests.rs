@@ -1,0 +1,231 @@
+//! Requests as they come in: bodies, methods, ids, content types.
+
+use core_domain::kernel::Caller;
+use core_http::kernel::bytes_body;
+use core_http::kernel::testing::SERVICE_KEY;
+use http::{Request, StatusCode};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::rows::{CLIENT, Direct, from};
+use crate::world::{Answer, Api, World, operator, plain_member};
+
+const STACKS: &str = "/api/v1/stacks";
+
+async fn sent(api: &Api, content_type: &str, body: impl Into<bytes::Bytes>) -> Answer {
+    let request = Request::post(STACKS)
+        .header("content-type", content_type)
+        .extension(operator())
+        .body(bytes_body(body))
+        .unwrap();
+    api.raw(request).await
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_is_refused_with_the_envelope() {
+    let api = World::new().stacks;
+    let json = "application/json";
+    let large = format!("{{\"name\":\"{}\"}}", "x".repeat(1024 * 1024));
+    for (content_type, body, status, code) in [
+        (json, "{".to_owned(), 400, "MALFORMED_JSON"),
+        (
+            json,
+            r#"{"name":"a","name":"b"}"#.to_owned(),
+            400,
+            "MALFORMED_JSON",
+        ),
+        (json, "{} {}".to_owned(), 400, "MALFORMED_JSON"),
+        (json, "[".repeat(100_000), 400, "MALFORMED_JSON"),
+        (json, large, 413, "PAYLOAD_TOO_LARGE"),
+        ("text/plain", "{}".to_owned(), 415, "UNSUPPORTED_MEDIA_TYPE"),
+        (
+            "application/json; charset=utf-8",
+            "{}".to_owned(),
+            400,
+            "VALIDATION_ERROR",
+        ),
+        ("text/plain", String::new(), 400, "VALIDATION_ERROR"),
+    ] {
+        let refused = sent(&api, content_type, body).await.refused(status, code);
+        assert!(refused.json["error"]["details"].is_object());
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_no_type_or_of_one_that_any_page_may_send_is_415() {
+    let direct = Direct::new();
+    for path in ["/api/v1/things", "/tick"] {
+        for content_type in [
+            None,
+            Some(""),
+            Some("text/plain"),
+            Some("text/plain;application/json"),
+            Some("application/x-www-form-urlencoded"),
+            Some("multipart/form-data; boundary=x"),
+        ] {
+            let mut request = from(CLIENT, http::Method::POST, path);
+            if let Some(content_type) = content_type {
+                request = request.header("content-type", content_type);
+            }
+            let refused = direct.send(request, bytes_body("{}")).await;
+            refused.refused(415, "UNSUPPORTED_MEDIA_TYPE");
+        }
+        let json =
+            from(CLIENT, http::Method::POST, path).header("content-type", "application/json");
+        let _ = direct.send(json, bytes_body("{}")).await.expect(204);
+        let _ = direct.post(path).await.expect(204);
+    }
+}
+
+#[tokio::test]
+async fn the_limit_of_bodies_is_a_setting_that_a_row_may_change() {
+    let world = World::with(|app| app.options.max_body_bytes = 100);
+    let named = |length: usize| json!({ "name": "x".repeat(length) }).to_string();
+    let refused = sent(&world.stacks, "application/json", named(100)).await;
+    refused.refused(413, "PAYLOAD_TOO_LARGE");
+    let refused = sent(&world.stacks, "application/json", named(50)).await;
+    refused.refused(400, "VALIDATION_ERROR");
+    let api = super::table::with_body_limit(10);
+    let _ = api
+        .post(&operator(), "/things", json!("12345678"))
+        .await
+        .expect(204);
+    let refused = api.post(&operator(), "/things", json!("123456789")).await;
+    refused.refused(413, "PAYLOAD_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn every_answer_has_a_request_id_and_a_fit_one_is_kept() {
+    let api = World::new().stacks;
+    for (headers, kept) in [
+        (vec![("x-request-id", "abc.1:2_3-4")], Some("abc.1:2_3-4")),
+        (
+            vec![("x-core-request-id", "core"), ("x-request-id", "client")],
+            Some("core"),
+        ),
+        (vec![("x-request-id", "not fit")], None),
+        (vec![("x-request-id", "a"), ("x-request-id", "b")], None),
+        (vec![], None),
+    ] {
+        let answer = api
+            .send(&operator(), "GET", "/nothing/at/all", &headers, Value::Null)
+            .await;
+        let id = answer.header("x-request-id");
+        assert_eq!(answer.json["error"]["requestId"], id);
+        match kept {
+            Some(kept) => assert_eq!(id, kept),
+            None => assert_eq!(id.len(), 36),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_names_the_right_ones_and_head_is_get_without_its_body() {
+    let api = World::new().stacks;
+    let refused = api
+        .send(&operator(), "PUT", "/api/v1/stacks/web", &[], json!({}))
+        .await;
+    let refused = refused.refused(405, "METHOD_NOT_ALLOWED");
+    assert_eq!(refused.header("allow"), "GET, PATCH, HEAD");
+    let get = api.get(&operator(), STACKS).await;
+    let head = api
+        .send(&operator(), "HEAD", STACKS, &[], Value::Null)
+        .await
+        .expect(200);
+    assert!(head.bytes.is_empty());
+    assert_eq!(head.header("content-length"), get.bytes.len().to_string());
+}
+
+#[tokio::test]
+async fn who_wants_something_else_than_json_is_told() {
+    let api = World::new().stacks;
+    for (accept, status) in [
+        ("text/html", StatusCode::NOT_ACCEPTABLE),
+        ("application/json;q=0", StatusCode::NOT_ACCEPTABLE),
+        ("text/html, */*;q=0.1", StatusCode::OK),
+        ("application/json", StatusCode::OK),
+    ] {
+        let answer = api
+            .send(&operator(), "GET", "/", &[("accept", accept)], Value::Null)
+            .await;
+        assert_eq!(answer.status, status, "{accept}");
+    }
+}
+
+fn keyed(token: &str, users: &[&str]) -> Request<core_http::kernel::Body> {
+    let mut request = Request::post("/")
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {token}"));
+    for user in users {
+        request = request.header("x-core-user-id", user.as_bytes());
+    }
+    if users.len() == 1 {
+        request = request
+            .header("x-core-role", "owner")
+            .header("x-core-platform-id", "p1");
+    }
+    request.body(bytes_body("{}")).unwrap()
+}
+
+#[tokio::test]
+async fn the_service_key_is_a_trusted_caller_and_may_speak_for_a_user() {
+    let api = World::new().stacks;
+    for (token, users, status, code) in [
+        (SERVICE_KEY, &[][..], 400, "VALIDATION_ERROR"),
+        (SERVICE_KEY, &["ada"], 403, "FORBIDDEN"),
+        ("wrong", &[], 401, "UNAUTHORIZED"),
+        ("wrong", &["ada"], 401, "UNAUTHORIZED"),
+        // Who does not say clearly for whom speaks for nobody.
+        (SERVICE_KEY, &[""], 401, "UNAUTHORIZED"),
+        (SERVICE_KEY, &["not an id"], 401, "UNAUTHORIZED"),
+        (SERVICE_KEY, &["ada", "eve"], 401, "UNAUTHORIZED"),
+        (SERVICE_KEY, &["é"], 401, "UNAUTHORIZED"),
+    ] {
+        api.raw(keyed(token, users)).await.refused(status, code);
+    }
+}
+
+#[tokio::test]
+async fn every_service_tells_its_health_and_its_description() {
+    let world = World::new();
+    for api in world.services() {
+        for path in ["/health", "/livez", "/readyz"] {
+            let answer = api.get(&Caller::Anonymous, path).await.expect(200);
+            assert!(["ok", "healthy"].contains(&answer.text("status")), "{path}");
+        }
+        let described = api
+            .get(&Caller::Anonymous, "/openapi.json")
+            .await
+            .expect(200);
+        assert_eq!(described.header("content-type"), "application/json");
+        assert_eq!(described.bytes, api.0.openapi().as_bytes());
+        let refused = api.post(&Caller::Anonymous, "/livez", Value::Null).await;
+        refused.refused(404, "NOT_FOUND");
+    }
+}
+
+/// An answer outside of an async test.
+fn answer_to(send: impl AsyncFnOnce(&Api) -> Answer) -> Answer {
+    thread_local! {
+        static API: Api = World::new().stacks;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    API.with(|api| runtime.block_on(send(api)))
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_in_a_body_are_our_fault(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let answer = answer_to(async |api| sent(api, "application/json", body).await);
+        prop_assert!(answer.status.is_client_error(), "{}", answer.status);
+    }
+
+    #[test]
+    fn no_path_is_our_fault(path in "/[!-~]{0,40}") {
+        let caller = plain_member("p1");
+        let answer = answer_to(async |api| api.get(&caller, &path).await);
+        prop_assert!(!answer.status.is_server_error(), "{path} {}", answer.status);
+    }
+}

@@ -1,0 +1,131 @@
+//! What keeps jobs from being worked on: a platform's suspension, and an operator.
+
+use core_domain::access::authorize_operator;
+use core_domain::kernel::{PlatformId, Reason};
+use core_domain::port::transact;
+use core_domain::provisioning::{HoldScope, LaneKey};
+use core_domain::use_case::provisioning;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::world::{Api, How, World, at, on_every_store, operator};
+
+impl World {
+    /// Sets or lifts an operator's hold.
+    pub(super) async fn hold(&self, held: &HoldScope, on: bool) {
+        let cx = &self.cx();
+        let scope = &authorize_operator(cx).unwrap();
+        let why = &Reason::parse("repairs").unwrap();
+        let done = transact(self.app.store.as_ref(), |uow, _| {
+            let held = held.clone();
+            Box::pin(async move {
+                if on {
+                    provisioning::hold(cx, scope, uow, held, Some(why)).await
+                } else {
+                    provisioning::release_hold(cx, scope, uow, held).await
+                }
+            })
+        });
+        done.await.unwrap();
+    }
+
+    async fn hold_reason(&self, job: &str) -> Value {
+        self.job(job).await["holdReason"].clone()
+    }
+}
+
+async fn an_operators_hold_keeps_back_what_it_names_until_it_is_lifted(world: World) {
+    let platform = world.platform("engines").await;
+    let job = world.provision(&platform).await;
+    let other = world.platform("looms").await;
+    let lane = |platform: &str| LaneKey::platform(&PlatformId::parse(platform).unwrap());
+    for (held, holds) in [
+        (HoldScope::All, true),
+        (HoldScope::Kind("platform".to_owned()), true),
+        (HoldScope::Kind("deploy".to_owned()), false),
+        (HoldScope::Lane(lane(&platform)), true),
+        (HoldScope::Lane(lane(&other)), false),
+    ] {
+        // Twice is once.
+        world.hold(&held, true).await;
+        world.hold(&held, true).await;
+        let reason = if holds { json!("repairs") } else { Value::Null };
+        assert_eq!(world.hold_reason(&job).await, reason, "{held:?}");
+        let next = world.next_job().await;
+        assert_eq!(next, (!holds).then(|| job.clone()), "{held:?}");
+        world.hold(&held, false).await;
+        world.hold(&held, false).await;
+        assert_eq!(world.hold_reason(&job).await, Value::Null, "{held:?}");
+        assert_eq!(world.next_job().await.as_deref(), Some(&*job), "{held:?}");
+    }
+    for action in ["job_hold.set", "job_hold.lifted"] {
+        let entries = world.audit(action).await;
+        assert_eq!(entries.len(), 5, "{action}");
+        assert!(entries.iter().all(|entry| entry.actor_id == "service-key"));
+    }
+}
+
+async fn a_suspension_holds_all_but_the_removal_whoever_lifts_a_hold_of_their_own(world: World) {
+    let platform = world.platform("engines").await;
+    let why = json!({ "reason": "late" });
+    let path = at(&platform, "/suspend");
+    let suspended = world.registry.post(&operator(), &path, why).await;
+    let _ = suspended.expect(200);
+    let job = world.provision(&platform).await;
+    assert_eq!(world.hold_reason(&job).await, "late");
+    assert_eq!(world.next_job().await, None);
+    let lane = LaneKey::platform(&PlatformId::parse(&platform).unwrap());
+    let held = HoldScope::Lane(lane);
+    world.hold(&held, true).await;
+    world.hold(&held, false).await;
+    assert_eq!(world.next_job().await, None);
+    // What has ended is not held, whatever its lane is.
+    let ended = world.provision(&platform).await;
+    world.operate(&ended, How::Cancel).await;
+    for shown in world.jobs(&platform).await {
+        let held = shown["jobId"] != *ended;
+        assert_eq!(shown["holdReason"].is_string(), held, "{shown}");
+    }
+    let removal = world.deprovision(&platform, "prod").await;
+    assert_eq!(world.hold_reason(&removal).await, Value::Null);
+    assert_eq!(world.next_job().await, Some(removal));
+    world.run_jobs().await;
+    let restored = world.moved(&platform, "restore", &operator()).await;
+    let _ = restored.expect(200);
+    assert_eq!(world.next_job().await, Some(job));
+}
+
+const STATUS: &str = "/internal/platform-status";
+
+async fn set(api: &Api, platform: &str, status: &str) {
+    let body = json!({ "platformId": platform, "status": status });
+    let answer = api.post(&operator(), STATUS, body.clone()).await;
+    assert_eq!(answer.expect(200).json, body);
+}
+
+async fn other_services_suspend_a_platform_and_its_jobs_once_however_often_they_ask(world: World) {
+    let platform = world.platform("engines").await;
+    let job = world.provision(&platform).await;
+    for (count, api) in (1..).zip([&world.iam, &world.provisioning]) {
+        for (status, action) in [("suspended", "suspended"), ("active", "restored")] {
+            join_all((0..4).map(|_| set(api, &platform, status))).await;
+            set(api, &platform, status).await;
+            let suspended = status == "suspended";
+            assert_eq!(world.is_suspended(&platform).await, suspended);
+            assert_eq!(world.hold_reason(&job).await.is_null(), !suspended);
+            let entries = world.audit(&format!("platform_access.{action}")).await;
+            assert_eq!(entries.len(), count);
+        }
+        assert_eq!(world.status(&platform).await, "active");
+        let nothing = json!({ "platformId": "nothing", "status": "suspended" });
+        let refused = api.post(&operator(), STATUS, nothing).await;
+        refused.refused(404, "NOT_FOUND");
+    }
+    assert_eq!(world.audit("job_hold.set").await.len(), 2);
+}
+
+on_every_store! {
+    an_operators_hold_keeps_back_what_it_names_until_it_is_lifted,
+    a_suspension_holds_all_but_the_removal_whoever_lifts_a_hold_of_their_own,
+    other_services_suspend_a_platform_and_its_jobs_once_however_often_they_ask,
+}

@@ -1,0 +1,231 @@
+//! Looking at jobs: one, and lists of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Caller, PermissionSet};
+use core_domain::port::{ProviderError, Provisioned};
+use core_domain::registry::ResourceType;
+use core_domain::testing::MockInfrastructure;
+use core_domain::use_case::provisioning::Unsupervised;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::world::{How, World, loner, operator, owner, plain_member};
+
+const JOBS: &str = "/api/v1/provision/jobs";
+
+fn step(name: &str) -> Value {
+    json!({
+        "name": name, "status": "PENDING", "attempts": 0, "startedAt": null, "finishedAt": null,
+        "error": null, "output": null, "effectKey": null,
+    })
+}
+
+#[tokio::test]
+async fn a_job_that_stopped_shows_why_and_where_and_its_lease_to_operators_alone() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let id = world.provision(&platform).await;
+    let now = "2027-01-15T08:00:01.000Z";
+    let claimed = world.worker().claim(1).await.unwrap();
+    assert_eq!(claimed[0].job_id.as_str(), id);
+    let running = world.job(&id).await;
+    assert!(running["leaseOwner"].is_string());
+    assert_eq!(running["leaseUntil"], "2027-01-15T08:00:31.000Z");
+    assert_eq!(
+        [&running["status"], &running["startedAt"]],
+        ["RUNNING", now]
+    );
+    world.operate(&id, How::Cancel).await;
+    let mut shown = world.job(&id).await;
+    let steps = ["d1", "kv", "r2", "queue", "worker", "pages"].map(step);
+    let expected = json!({
+        "jobId": id, "kind": "platform", "platformId": platform, "entityId": shown["entityId"],
+        "environment": "prod", "status": "FAILED", "reason": "cancelled by operator",
+        "failureKind": "CANCELLED", "output": null, "steps": steps, "currentStep": "d1",
+        "error": { "code": "CANCELLED", "message": "cancelled by operator", "details": {} },
+        "input": {
+            "platformId": platform, "slug": "engines", "entityId": shown["entityId"], "environment": "prod",
+            "planTier": "starter", "billingEmail": "ada@example.org",
+        },
+        "progress": { "completedSteps": 0, "totalSteps": 6, "percent": 0, "message": "stopped at d1" },
+        "attempts": 0, "maxAttempts": 8, "lostLeases": 0, "runAt": now,
+        "deadlineAt": "2027-01-16T08:00:01.000Z", "waitingFor": null, "holdReason": null, "priority": 0,
+        "forced": false, "replayCount": 0, "dlqEntryId": null, "parentJobId": null, "idempotencyKey": null,
+        "requestId": shown["requestId"], "traceId": null, "createdBy": { "type": "service", "id": "service-key" },
+        "definitionVersion": 1, "createdAt": now, "startedAt": now, "finishedAt": now, "updatedAt": now,
+        "leaseOwner": null, "leaseUntil": null, "fence": 2,
+    });
+    assert_eq!(shown, expected);
+    for operators in ["leaseOwner", "leaseUntil", "fence"] {
+        shown.as_object_mut().unwrap().remove(operators);
+    }
+    assert_eq!(world.job_for(&plain_member(&platform), &id).await, shown);
+}
+
+#[tokio::test]
+async fn a_job_tells_in_words_how_far_it_is() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let id = world.provision(&platform).await;
+    let told = async |completed: u64, percent: u64, message: &str| {
+        let progress = world.job(&id).await["progress"].clone();
+        let wanted = json!({
+            "completedSteps": completed, "totalSteps": 6, "percent": percent, "message": message,
+        });
+        assert_eq!(progress, wanted);
+    };
+    told(0, 0, "waiting for its turn").await;
+    let mut provider = MockInfrastructure::new();
+    let owner = platform.clone();
+    provider
+        .expect_observe()
+        .returning(move |resource| match resource.resource_type {
+            ResourceType::Kv => Err(ProviderError::Transient("busy".into())),
+            _ => Ok(Some(Provisioned {
+                id: "1".to_owned(),
+                url: None,
+                owner: owner.clone(),
+            })),
+        });
+    let worker = world.worker_on(Arc::new(provider));
+    worker.run_one(&Unsupervised).await.unwrap();
+    told(1, 16, "kv: trying again (2 of 8)").await;
+    world.tick(2);
+    let claimed = world.worker().claim(1).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    told(1, 16, "kv").await;
+    world.operate(&id, How::ForceComplete).await;
+    told(6, 100, "declared done by an operator").await;
+}
+
+async fn found(world: &World, caller: &Caller, query: &str) -> Vec<String> {
+    let path = format!("{JOBS}{query}");
+    let listed = world.provisioning.get(caller, &path).await.expect(200);
+    let ids = listed.each("jobId");
+    assert_eq!(listed.json["pagination"]["count"], ids.len());
+    ids.into_iter().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_list_shows_what_is_asked_for_of_what_the_caller_reaches_newest_first() {
+    let world = World::new();
+    let (first, second) = (world.platform("one").await, world.platform("two").await);
+    let mut jobs = Vec::new();
+    for platform in [&first, &first, &second] {
+        jobs.push(world.provision(platform).await);
+        world.tick(1);
+    }
+    world.operate(&jobs[0], How::Cancel).await;
+    let of_second = format!("?platformId={second}");
+    let queued_of_first = format!("?platformId={first}&status=QUEUED");
+    let (operator, owner) = (operator(), owner(&first));
+    for (caller, query, wanted) in [
+        (&operator, "", vec![2, 1, 0]),
+        (&operator, "?status=FAILED", vec![0]),
+        (&operator, "?status=COMPLETED", vec![]),
+        (&operator, of_second.as_str(), vec![2]),
+        (&operator, queued_of_first.as_str(), vec![1]),
+        (&owner, "", vec![1, 0]),
+        (&owner, "?status=QUEUED", vec![1]),
+        (&loner(), "", vec![]),
+    ] {
+        let wanted: Vec<String> = wanted
+            .into_iter()
+            .map(|at: usize| jobs[at].clone())
+            .collect();
+        assert_eq!(found(&world, caller, query).await, wanted, "{query}");
+    }
+    let path = format!("{JOBS}{of_second}");
+    let foreign = world.provisioning.get(&owner, &path).await;
+    foreign.refused(404, "NOT_FOUND");
+    let path = format!("{JOBS}?limit=1");
+    let page = world.provisioning.get(&operator, &path).await.expect(200);
+    let page = &page.json["pagination"];
+    let next = page["nextCursor"].as_str().unwrap();
+    let other = format!("{JOBS}?limit=1&status=QUEUED&cursor={next}");
+    let refused = world.provisioning.get(&operator, &other).await;
+    refused.refused(400, "INVALID_CURSOR");
+    let wanted = json!({ "count": 1, "limit": 1, "cursor": null, "nextCursor": next });
+    assert_eq!(*page, wanted);
+}
+
+#[tokio::test]
+async fn who_may_not_see_jobs_is_refused() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let id = world.provision(&platform).await;
+    let mut caller = plain_member(&platform);
+    if let Caller::User {
+        membership: Some(own),
+        ..
+    } = &mut caller
+    {
+        own.permissions = PermissionSet::new(["platform:read"]);
+    }
+    for rest in [
+        format!("/{id}"),
+        String::new(),
+        format!("?platformId={platform}"),
+    ] {
+        let path = format!("{JOBS}{rest}");
+        let refused = world.provisioning.get(&caller, &path).await;
+        refused.refused(403, "FORBIDDEN");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_jobs_costs_as_many_calls_of_the_store_however_long_it_is() {
+    let (world, faults) = World::faulty();
+    let mut costs = Vec::new();
+    for round in 0..3 {
+        for job in 0..1 + 4 * round {
+            let platform = world.platform(&format!("p-{round}-{job}")).await;
+            world.provision(&platform).await;
+            world.provision(&platform).await;
+        }
+        world.worker().claim(1 + 2 * round).await.unwrap();
+        let mut calls = 0;
+        loop {
+            calls += 1;
+            faults.fail_call(calls);
+            let listed = world.provisioning.get(&operator(), JOBS).await;
+            if !faults.has_failed() {
+                faults.fail_call(u32::MAX);
+                costs.push((
+                    calls,
+                    listed.expect(200).json["pagination"]["count"].clone(),
+                ));
+                break;
+            }
+        }
+    }
+    let [(few, short), (_, _), (many, long)] = costs.try_into().unwrap();
+    assert_eq!((few, &short, &long), (many, &json!(2), &json!(30)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_job_is_answered_when_it_ends() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let id = world.provision(&platform).await;
+    let caller = plain_member(&platform);
+    let path = format!("{JOBS}/{id}?wait=20");
+    let began = Instant::now();
+    let ends = async {
+        sleep(Duration::from_secs(4)).await;
+        world.operate(&id, How::Cancel).await;
+    };
+    let (answer, ()) = tokio::join!(world.provisioning.get(&caller, &path), ends);
+    assert_eq!(answer.expect(200).text("status"), "FAILED");
+    let took = began.elapsed().as_millis();
+    assert!((4_000..=5_000).contains(&took), "{took} ms");
+    // What has ended, and what is refused, is answered at once.
+    let again = Instant::now();
+    let ended = world.provisioning.get(&caller, &path).await;
+    assert_eq!(ended.expect(200).text("status"), "FAILED");
+    let hidden = world.provisioning.get(&owner("other"), &path).await;
+    hidden.refused(404, "NOT_FOUND");
+    assert_eq!(again.elapsed(), Duration::ZERO);
+}

@@ -1,0 +1,97 @@
+//! Which job of a platform is next.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{JobId, Timestamp};
+use core_domain::port::{Mode, Repository};
+use core_domain::provisioning::JobLease;
+use serde_json::json;
+
+use super::{DEPROVISION, PLATFORM, wanted};
+use crate::world::{How, World, on_every_store, operator};
+
+#[tokio::test]
+async fn removing_goes_before_all_that_waits_and_the_rest_in_the_order_it_came() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let body = wanted(&platform);
+        waiting.push(world.queued(&operator(), PLATFORM, body).await);
+    }
+    let first = world.deprovision(&platform, "stg").await;
+    let body = json!({ "platformId": platform });
+    let second = world.queued(&operator(), DEPROVISION, body).await;
+    let shown = world.job(&second).await;
+    let told = [&shown["kind"], &shown["environment"]];
+    assert_eq!(told, ["platform.deprovision", "prod"]);
+    for id in [second, first].into_iter().chain(waiting) {
+        assert_eq!(world.next_job().await, Some(id.clone()));
+        world.operate(&id, How::Cancel).await;
+    }
+    assert_eq!(world.next_job().await, None);
+    let queued = world.audit("platform.deprovision_queued").await;
+    assert_eq!(queued.len(), 2);
+    assert_eq!(queued[0].platform_id.as_ref().unwrap().as_str(), platform);
+}
+
+async fn a_retried_removal_goes_before_all_that_waits_again(world: World) {
+    let platform = world.platform("engines").await;
+    let removal = world.deprovision(&platform, "prod").await;
+    world.provider.refuse(true);
+    world.run_jobs().await;
+    assert_eq!(world.job(&removal).await["status"], "FAILED");
+    let waiting = world.provision(&platform).await;
+    // Held with the platform: whatever stood behind it would wait for ever.
+    world.flag(&platform, "suspended").await;
+    world.operate(&removal, How::Retry).await;
+    assert_eq!(world.next_job().await.as_deref(), Some(&*removal));
+    world.flag(&platform, "active").await;
+    assert_eq!(world.next_job().await, Some(removal.clone()));
+    world.operate(&removal, How::Cancel).await;
+    // What is no removal goes to the end of its lane.
+    let last = world.provision(&platform).await;
+    world.operate(&waiting, How::Cancel).await;
+    world.operate(&waiting, How::Retry).await;
+    assert_eq!(world.next_job().await, Some(last));
+}
+
+/// Adds a lease of a job that does not run.
+async fn orphan_lease(world: &World, job: &str) {
+    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
+    let lease = JobLease {
+        job_id: JobId::parse(job).unwrap(),
+        fence: 1,
+        owner: "nobody".to_owned(),
+        lease_until: Timestamp::EPOCH,
+    };
+    let repositories = uow.repositories(RecordKey::for_tests());
+    let leases: &mut dyn Repository<JobLease> = repositories.job_leases();
+    leases.insert(lease).await.unwrap();
+    uow.commit().await.unwrap();
+}
+
+async fn a_restart_takes_back_what_ran_and_ends_whatever_leases_there_are(world: World) {
+    let platform = world.platform("engines").await;
+    let running = world.provision(&platform).await;
+    let claimed = world.worker().claim(1).await.unwrap();
+    assert_eq!(claimed[0].job_id.as_str(), running);
+    let waiting = world.provision(&platform).await;
+    orphan_lease(&world, &waiting).await;
+    orphan_lease(&world, "no-such-job").await;
+    assert_eq!(world.worker().recover().await.unwrap(), 1);
+    let taken_back = world.job(&running).await;
+    assert_eq!(taken_back["status"], "QUEUED");
+    assert_eq!(taken_back["error"]["code"], "WORKER_LOST");
+    assert_eq!(world.job(&waiting).await["status"], "QUEUED");
+    assert_eq!(world.worker().recover().await.unwrap(), 0);
+    // The lane does not rest: who held the job is gone with the process.
+    let retry = taken_back["runAt"].as_str().unwrap();
+    assert!(retry <= "2027-01-15T08:00:03.000Z", "{retry}");
+    world.tick(2);
+    assert_eq!(world.next_job().await, Some(running));
+}
+
+on_every_store! {
+    a_retried_removal_goes_before_all_that_waits_again,
+    a_restart_takes_back_what_ran_and_ends_whatever_leases_there_are,
+}

@@ -1,0 +1,57 @@
+//! Provisioning: what queueing, operating and showing jobs does, beyond what holds for every endpoint.
+
+mod creating;
+mod holds;
+mod jobs;
+mod lanes;
+mod onboarding;
+mod operating;
+mod removal;
+
+use core_domain::kernel::Caller;
+use core_domain::provisioning::Report;
+use serde_json::{Value, json};
+
+use crate::world::{World, operator};
+
+const PLATFORM: &str = "/api/v1/provision/platform";
+const DEPROVISION: &str = "/api/v1/provision/platform/deprovision";
+
+/// What [`PLATFORM`] takes.
+fn wanted(platform: &str) -> Value {
+    json!({ "platformId": platform, "planTier": "starter", "billingEmail": "bills@example.org" })
+}
+
+impl World {
+    /// Queues a job; answers its id, which with the status is all that is answered.
+    async fn queued(&self, caller: &Caller, path: &str, body: Value) -> String {
+        let queued = self.provisioning.post(caller, path, body).await.expect(202);
+        let id = queued.text("jobId").to_owned();
+        assert_eq!(queued.json, json!({ "jobId": id, "status": "QUEUED" }));
+        id
+    }
+
+    async fn deprovision(&self, platform: &str, environment: &str) -> String {
+        let body = json!({ "platformId": platform, "environment": environment });
+        self.queued(&operator(), DEPROVISION, body).await
+    }
+
+    /// Deletes a platform, for good (`delete`) or so that it can be restored (`soft-delete`).
+    async fn deleted(&self, platform: &str, how: &str) {
+        let _ = self.moved(platform, how, &operator()).await.expect(200);
+    }
+
+    /// The job that is worked on next, if one can be; nobody works on it yet.
+    async fn next_job(&self) -> Option<String> {
+        let worker = self.worker();
+        let claimed = worker.claim(1).await.unwrap().pop()?;
+        worker.report(&claimed, Report::Release).await.unwrap();
+        Some(claimed.job_id.to_string())
+    }
+
+    /// A job as a caller sees it.
+    async fn job_for(&self, caller: &Caller, job: &str) -> Value {
+        let path = format!("/api/v1/provision/jobs/{job}");
+        self.provisioning.get(caller, &path).await.expect(200).json
+    }
+}

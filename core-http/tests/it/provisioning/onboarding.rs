@@ -1,0 +1,214 @@
+//! Queueing the job that makes an organization with its platform, under an id of the caller's.
+
+use core_domain::kernel::Caller;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, How, Person, World, at, loner, on_every_store, operator, owner};
+
+const ONBOARD: &str = "/api/v1/provision/onboard";
+
+fn wanted(id: &str, slug: &str, person: &Person) -> Value {
+    json!({ "onboardingId": id, "platformName": "Engines", "slug": slug, "userId": person.user_id })
+}
+
+impl World {
+    async fn provision_onboarding(&self, caller: &Caller, body: Value) -> Answer {
+        self.provisioning.post(caller, ONBOARD, body).await
+    }
+
+    /// How far the onboarding is that the caller gave this id.
+    async fn onboarding_of(&self, caller: &Caller, id: &str) -> Value {
+        let path = format!("/api/v1/onboarding/status/{id}");
+        self.registry.get(caller, &path).await.expect(200).json
+    }
+}
+
+#[tokio::test]
+async fn an_onboarding_is_a_job_that_its_person_alone_sees() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    let bob = world.sign_up("bob@example.org").await;
+    let mut body = wanted("o1", "engines", &ada);
+    body["tier"] = json!("growth");
+    body["billingEmail"] = json!("Bills@Example.org");
+    let caller = ada.caller();
+    let id = world.queued(&caller, ONBOARD, body).await;
+    let job = world.job_for(&caller, &id).await;
+    assert_eq!([&job["kind"], &job["environment"]], ["onboard", "prod"]);
+    assert!(job["platformId"].is_null() && job.get("fence").is_none());
+    let input = &job["input"];
+    let told = [&input["planTier"], &input["billingEmail"]];
+    assert_eq!(told, ["growth", "bills@example.org"]);
+    let steps: Vec<_> = (0..2).map(|step| &job["steps"][step]["name"]).collect();
+    assert_eq!(steps, ["platform", "infrastructure"]);
+    let maker = json!({ "type": "user", "id": ada.user_id });
+    assert_eq!(job["createdBy"], maker);
+    assert_eq!(world.job(&id).await["jobId"], *id);
+    let path = format!("/api/v1/provision/jobs/{id}");
+    for stranger in [bob.caller(), loner(), owner("engines")] {
+        let hidden = world.provisioning.get(&stranger, &path).await;
+        hidden.refused(404, "NOT_FOUND");
+    }
+    assert_eq!(world.audit("onboarding.started").await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_request_is_the_same_job_and_another_one_under_its_id_is_refused() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    let bob = world.sign_up("bob@example.org").await;
+    world.template("web").await;
+    let mut body = wanted("o1", "engines", &ada);
+    body["stackTemplateId"] = json!("web");
+    let id = world.queued(&operator(), ONBOARD, body.clone()).await;
+    // The first answer, whatever has become of the job.
+    world.run_jobs().await;
+    let told = world.onboarding_of(&operator(), "o1").await;
+    let mut spelled = body.clone();
+    spelled["stackTemplateId"] = told["stackTemplateId"].clone();
+    assert_ne!(spelled["stackTemplateId"], "web", "the id it stands for");
+    spelled["tier"] = json!("starter");
+    for same in [body.clone(), spelled] {
+        assert_eq!(world.queued(&operator(), ONBOARD, same).await, id);
+    }
+    for (field, value) in [
+        ("slug", json!("other")),
+        ("platformName", json!("Others")),
+        ("tier", json!("scale")),
+        ("stackTemplateId", Value::Null),
+        ("billingEmail", json!("other@example.org")),
+        ("userId", json!(bob.user_id)),
+    ] {
+        let mut other = body.clone();
+        other[field] = value;
+        let refused = world.provision_onboarding(&operator(), other).await;
+        refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    }
+    assert_eq!(world.audit("onboarding.started").await.len(), 1);
+}
+
+async fn an_id_is_its_callers_and_takes_nobody_elses_place(world: World) {
+    let ada = world.sign_up("ada@example.org").await;
+    let bob = world.sign_up("bob@example.org").await;
+    let (by_ada, by_bob, operator) = (ada.caller(), bob.caller(), operator());
+    let mut jobs = Vec::new();
+    for (caller, slug, owner) in [
+        (&by_ada, "of-ada", &ada),
+        (&by_bob, "of-bob", &bob),
+        (&operator, "of-the-operator", &ada),
+    ] {
+        if *caller == operator {
+            // Who has given it to nothing yet finds the newest of those they may see.
+            assert_eq!(world.onboarding_of(caller, "o1").await["slug"], "of-bob");
+        }
+        let body = wanted("o1", slug, owner);
+        jobs.push(world.queued(caller, ONBOARD, body).await);
+        world.tick(1);
+    }
+    for (caller, job) in [&by_ada, &by_bob, &operator].into_iter().zip(&jobs) {
+        assert_eq!(world.onboarding_of(caller, "o1").await["jobId"], **job);
+    }
+    let body = wanted("o2", "on-behalf", &ada);
+    let job = world.queued(&operator, ONBOARD, body).await;
+    assert_eq!(world.onboarding_of(&by_ada, "o2").await["jobId"], *job);
+    let path = "/api/v1/onboarding/status/o2";
+    for stranger in [by_bob, loner()] {
+        let hidden = world.registry.get(&stranger, path).await;
+        hidden.refused(404, "NOT_FOUND");
+    }
+}
+
+async fn of_many_requests_at_once_one_makes_an_onboarding(world: World) {
+    let ada = world.sign_up("ada@example.org").await;
+    let caller = operator();
+    let same = (0..8).map(|_| world.queued(&caller, ONBOARD, wanted("o1", "engines", &ada)));
+    let mut jobs = join_all(same).await;
+    jobs.dedup();
+    assert_eq!(jobs.len(), 1);
+    let ids: Vec<String> = (0..8).map(|number| format!("x{number}")).collect();
+    let rivals = ids
+        .iter()
+        .map(|id| world.provision_onboarding(&caller, wanted(id, "looms", &ada)));
+    let answers = join_all(rivals).await;
+    let made = answers.iter().filter(|answer| answer.status == 202);
+    assert_eq!(made.count(), 1);
+    let refused = answers.iter().filter(|a| a.code() == "SLUG_TAKEN");
+    assert_eq!(refused.count(), 7);
+    assert_eq!(world.audit("onboarding.started").await.len(), 2);
+}
+
+on_every_store! {
+    an_id_is_its_callers_and_takes_nobody_elses_place,
+    of_many_requests_at_once_one_makes_an_onboarding,
+}
+
+#[tokio::test]
+async fn people_onboard_themselves_and_operators_anybody_they_know() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    let ask = async |caller: &Caller| {
+        world
+            .provision_onboarding(caller, wanted("o1", "engines", &ada))
+            .await
+    };
+    for other in [loner(), owner("engines")] {
+        ask(&other).await.refused(403, "FORBIDDEN");
+    }
+    let mut body = wanted("o1", "engines", &ada);
+    body["userId"] = json!("nobody");
+    let unknown = world.provision_onboarding(&operator(), body).await;
+    unknown.refused(404, "NOT_FOUND");
+    let _ = ask(&ada.caller()).await.expect(202);
+    // The slug is reserved before there is a platform, and taken afterwards.
+    for _ in 0..2 {
+        let body = wanted("o2", "engines", &ada);
+        let again = world.provision_onboarding(&operator(), body).await;
+        again.refused(409, "SLUG_TAKEN");
+        assert!(!world.slug_is_free("engines").await);
+        world.run_jobs().await;
+    }
+    // One that an operator declares done before there is a platform has none.
+    let body = wanted("o3", "looms", &ada);
+    let job = world.queued(&operator(), ONBOARD, body).await;
+    world.operate(&job, How::ForceComplete).await;
+    assert_eq!(world.audit("onboarding.failed").await.len(), 1);
+    assert!(world.slug_is_free("looms").await);
+}
+
+#[tokio::test]
+async fn operators_alone_give_a_new_platform_more_than_the_first_tier() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    for (id, caller, asked, given) in [
+        ("o1", ada.caller(), "scale", "starter"),
+        ("o2", operator(), "scale", "scale"),
+        ("o3", operator(), "growth", "growth"),
+        ("o4", operator(), "free", "starter"),
+    ] {
+        let mut body = wanted(id, id, &ada);
+        body["tier"] = json!(asked);
+        world.queued(&caller, ONBOARD, body).await;
+        world.run_jobs().await;
+        let told = world.onboarding_of(&caller, id).await;
+        assert_eq!([&told["status"], &told["tier"]], ["COMPLETED", asked]);
+        let path = at(told["platformId"].as_str().unwrap(), "");
+        let platform = world.registry.get(&operator(), &path).await.expect(200);
+        assert_eq!(platform.text("tier"), given);
+    }
+}
+
+#[tokio::test]
+async fn the_stack_template_of_an_onboarding_is_one_that_is_offered() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    world.template("web").await;
+    let (path, off) = ("/api/v1/stacks/web", json!({ "status": "deprecated" }));
+    let _ = world.stacks.patch(&operator(), path, off).await.expect(200);
+    let mut body = wanted("o1", "engines", &ada);
+    for (template, status, code) in [("nothing", 404, "NOT_FOUND"), ("web", 409, "INVALID_STATE")] {
+        body["stackTemplateId"] = json!(template);
+        let refused = world.provision_onboarding(&operator(), body.clone()).await;
+        refused.refused(status, code);
+    }
+}

@@ -1,0 +1,120 @@
+//! What operators do to jobs, as far as it is specific to a kind, and what tenants learn of failures.
+
+use std::sync::Arc;
+
+use core_domain::access::authorize_job;
+use core_domain::kernel::{JobId, grant};
+use core_domain::port::{ProviderError, transact};
+use core_domain::provisioning::HoldScope;
+use core_domain::testing::MockInfrastructure;
+use core_domain::use_case::provisioning::{self, Unsupervised};
+use serde_json::{Value, json};
+
+use crate::world::{How, SERVER_PATH, World, at, on_every_store, owner};
+
+async fn a_failed_deployment_goes_on_when_its_job_is_retried_or_replayed(world: World) {
+    for how in [How::Retry, How::Replay] {
+        let platform = world.platform(&format!("{how:?}").to_lowercase()).await;
+        world.provider.refuse(true);
+        let deployment = world.deployment(&platform, &owner(&platform)).await;
+        world.run_jobs().await;
+        world.provider.refuse(false);
+        let [failed] = <[Value; 1]>::try_from(world.jobs(&platform).await).unwrap();
+        let id = failed["jobId"].as_str().unwrap();
+        assert!(failed["dlqEntryId"].is_string(), "{failed}");
+        world.tick(1);
+        world.operate(id, how).await;
+        world.run_jobs().await;
+        let done = world.job(id).await;
+        assert_eq!(done["status"], "COMPLETED", "{done}");
+        assert_eq!(done["replayCount"], u64::from(matches!(how, How::Replay)));
+        assert!(done["error"].is_null() && done["failureKind"].is_null());
+        // The one that failed stays as it is.
+        let path = at(&platform, &format!("/deployments/{deployment}"));
+        let shown = world.cli.get(&owner(&platform), &path).await.expect(200);
+        assert_eq!(shown.text("status"), "failure");
+        for (how, code) in [
+            (How::Retry, "INVALID_STATE"),
+            (How::Replay, "DLQ_ENTRY_NOT_REPLAYABLE"),
+        ] {
+            let refused = world.try_to_operate(id, how).await.unwrap_err();
+            assert_eq!(refused.code().as_str(), code);
+        }
+    }
+    for action in ["job.retried", "job.replayed"] {
+        assert_eq!(world.audit(action).await.len(), 1, "{action}");
+    }
+}
+
+async fn a_signal_wakes_a_job_that_waits_and_is_audited(world: World) {
+    let ada = world.sign_up("ada@example.org").await;
+    let held = HoldScope::Kind("platform".to_owned());
+    world.hold(&held, true).await;
+    let start = json!({ "platformName": "Engines", "slug": "engines" });
+    let path = "/api/v1/onboarding/start";
+    let started = world.registry.post(&ada.caller(), path, start).await;
+    let started = started.expect(202);
+    let job = started.text("jobId");
+    let signal = async || {
+        let (cx, kinds) = (&world.cx(), world.app.kinds.as_ref());
+        let id = &JobId::parse(job).unwrap();
+        let done = transact(world.app.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                let scope = authorize_job::<grant::JobCreate>(cx, uow, id).await?;
+                provisioning::signal(cx, &scope, uow, kinds).await
+            })
+        });
+        done.await
+    };
+    let early = signal().await.unwrap_err();
+    assert_eq!(early.code().as_str(), "INVALID_STATE");
+    world.run_jobs().await;
+    assert_eq!(world.job(job).await["status"], "WAITING");
+    assert_eq!(signal().await.unwrap().status.as_str(), "QUEUED");
+    assert_eq!(world.next_job().await.as_deref(), Some(job));
+    let entries = world.audit("job.signalled").await;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].entity_id, job);
+}
+
+on_every_store! {
+    a_failed_deployment_goes_on_when_its_job_is_retried_or_replayed,
+    a_signal_wakes_a_job_that_waits_and_is_audited,
+}
+
+#[tokio::test]
+async fn what_a_job_tells_of_a_failure_holds_nothing_of_the_server() {
+    let world = World::new();
+    let refusal = "no such zone".to_owned();
+    for (failure, code) in [
+        (
+            ProviderError::Transient(SERVER_PATH.into()),
+            "PROVIDER_UNAVAILABLE",
+        ),
+        (
+            ProviderError::OutcomeUnknown(SERVER_PATH.into()),
+            "PROVIDER_TIMEOUT",
+        ),
+        (
+            ProviderError::Damaged(SERVER_PATH.into()),
+            "PROVIDER_DAMAGED",
+        ),
+        (ProviderError::Permanent(refusal), "PROVIDER_REFUSED"),
+    ] {
+        let slug = code.to_lowercase().replace('_', "-");
+        let platform = world.platform(&slug).await;
+        let job = world.provision(&platform).await;
+        let mut provider = MockInfrastructure::new();
+        let seen = failure.clone();
+        provider
+            .expect_observe()
+            .returning(move |_| Err(seen.clone()));
+        let worker = world.worker_on(Arc::new(provider));
+        worker.run_one(&Unsupervised).await.unwrap();
+        let shown = world.job_for(&owner(&platform), &job).await;
+        assert_eq!(shown["error"]["code"], code);
+        assert_eq!(shown["error"]["message"], failure.to_string());
+        assert!(!shown.to_string().contains("/srv"), "{shown}");
+        world.operate(&job, How::ForceComplete).await;
+    }
+}

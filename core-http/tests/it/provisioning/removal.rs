@@ -1,0 +1,174 @@
+//! Removing platforms for good.
+
+use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::provisioning::HoldScope;
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::Unsupervised;
+use serde_json::{Value, json};
+
+use crate::world::{How, World, at, on_every_store, operator, owner};
+
+impl World {
+    /// An object at the provider that was made by hand.
+    async fn object(&self, name: &str, owner: &str) {
+        let request = CreateResource {
+            resource: ResourceRef {
+                resource_type: ResourceType::D1,
+                name: name.to_owned(),
+            },
+            owner: owner.to_owned(),
+            effect_key: name.to_owned(),
+            config: json!({}),
+        };
+        self.provider.create(&request).await.unwrap();
+    }
+
+    async fn is_gone(&self, platform: &str) -> bool {
+        let answer = self.registry.get(&operator(), &at(platform, "")).await;
+        answer.status == 404
+    }
+
+    /// The newest job that removes all of a platform.
+    async fn removal_of(&self, platform: &str) -> String {
+        let jobs = self.jobs(platform).await;
+        let of_everything =
+            |job: &&Value| job["kind"] == "platform.deprovision" && job["environment"].is_null();
+        let removal = jobs.iter().find(of_everything).unwrap();
+        removal["jobId"].as_str().unwrap().to_owned()
+    }
+}
+
+async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World) {
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    world.resource(&platform, &entity, "engines-db").await;
+    world.object("engines-db", &platform).await;
+    world.provision(&platform).await;
+    world.run_jobs().await;
+    world.object("of-others", "somebody-else").await;
+    world.provider.refuse(true);
+    let of_dev = world.deprovision(&platform, "dev").await;
+    world.run_jobs().await;
+    let caller = owner(&platform);
+    let _ = world.moved(&platform, "delete", &caller).await.expect(200);
+    world.run_jobs().await;
+    // Its owner waits for an operator, who lets the same job go on.
+    let removal = world.removal_of(&platform).await;
+    for _ in 0..2 {
+        let refused = world.moved(&platform, "delete", &caller).await;
+        refused.refused(409, "INVALID_STATE");
+        let failed = world.job(&removal).await;
+        assert_eq!(failed["status"], "FAILED");
+        let again = world.moved(&platform, "delete", &operator()).await;
+        assert_eq!(again.expect(200).text("status"), "deleted");
+        assert_eq!(world.removal_of(&platform).await, removal);
+        let under_way = world.moved(&platform, "delete", &operator()).await;
+        under_way.refused(409, "INVALID_STATE");
+        world.run_jobs().await;
+    }
+
+    // An environment is less than everything, and so is what an operator declared done.
+    world.provider.refuse(false);
+    world.operate(&of_dev, How::Retry).await;
+    world.run_jobs().await;
+    assert_eq!(world.job(&of_dev).await["status"], "COMPLETED");
+    assert_eq!(world.status(&platform).await, "deleted");
+    world.operate(&removal, How::ForceComplete).await;
+    assert_eq!(world.job(&removal).await["status"], "COMPLETED");
+    assert_eq!(world.status(&platform).await, "deleted");
+    assert_eq!(world.provider.names().len(), 8);
+    assert!(world.audit("platform.purged").await.is_empty());
+
+    // It is asked for again.
+    let again = world.moved(&platform, "delete", &operator()).await;
+    let _ = again.expect(200);
+    assert_ne!(world.removal_of(&platform).await, removal);
+    world.run_jobs().await;
+    assert!(world.is_gone(&platform).await);
+    assert_eq!(world.provider.names(), ["of-others"]);
+    assert_eq!(world.audit("platform.purged").await.len(), 1);
+    assert!(world.slug_is_free("engines").await);
+}
+
+async fn jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letters(world: World) {
+    let platform = world.platform("engines").await;
+    let overtaken = [
+        world.provision(&platform).await,
+        world.provision(&platform).await,
+        world.deprovision(&platform, "dev").await,
+    ];
+    let deployment = world.deployment(&platform, &operator()).await;
+    let claimed = world.worker().claim(1).await.unwrap();
+    assert_eq!(claimed[0].job_id.as_str(), overtaken[2]);
+    let deleted = world.moved(&platform, "delete", &owner(&platform)).await;
+    let _ = deleted.expect(200);
+    let path = at(&platform, &format!("/deployments/{deployment}"));
+    let shown = world.cli.get(&operator(), &path).await.expect(200);
+    assert_eq!(shown.text("status"), "canceled");
+    for job in &overtaken {
+        let job = world.job(job).await;
+        let told = [&job["status"], &job["failureKind"]];
+        assert_eq!(told, ["FAILED", "CANCELLED"]);
+        assert_eq!(job["reason"], "The platform is being removed for good.");
+        assert!(job["dlqEntryId"].is_null());
+    }
+    let cancelled = world.audit("job.cancelled").await;
+    assert!(cancelled.len() >= 4, "{}", cancelled.len());
+    assert!(cancelled.iter().all(|entry| entry.actor_id == "olga"));
+    world.flag(&platform, "suspended").await;
+    // Who worked on one may not have heard yet: their lease ends first.
+    assert_eq!(world.next_job().await, None);
+    world.tick(31);
+    world.run_jobs().await;
+    assert!(world.is_gone(&platform).await && world.provider.names().is_empty());
+    assert_eq!(world.audit("job_hold.lifted").await.len(), 1);
+}
+
+async fn nothing_of_an_onboarding_is_made_after_its_platform_was_removed(world: World) {
+    let ada = world.sign_up("ada@example.org").await;
+    let jobs_of_platforms = HoldScope::Kind("platform".to_owned());
+    world.hold(&jobs_of_platforms, true).await;
+    let start = json!({ "platformName": "Engines", "slug": "engines" });
+    let path = "/api/v1/onboarding/start";
+    let started = world.registry.post(&ada.caller(), path, start).await;
+    let started = started.expect(202);
+    world.run_jobs().await;
+    let path = format!("/api/v1/onboarding/status/{}", started.text("onboardingId"));
+    let status = world.registry.get(&ada.caller(), &path).await.expect(200);
+    assert_eq!(status.text("status"), "WAITING");
+    let message = "infrastructure: waiting for the platform's infrastructure";
+    assert_eq!(status.text("message"), message);
+    let platform = status.text("platformId");
+    // The platform's own lane has the job that makes its infrastructure.
+    let [job] = <[Value; 1]>::try_from(world.jobs(platform).await).unwrap();
+    let told = [&job["kind"], &job["status"], &job["parentJobId"]];
+    assert_eq!(told, ["platform", "QUEUED", started.text("jobId")]);
+    world.deleted(platform, "delete").await;
+    world.hold(&jobs_of_platforms, false).await;
+    world.settle_jobs().await;
+    assert!(world.is_gone(platform).await && world.provider.names().is_empty());
+    let ended = world.job(started.text("jobId")).await;
+    assert_eq!(ended["status"], "FAILED");
+    assert!(world.slug_is_free("engines").await);
+}
+
+#[tokio::test]
+async fn sites_that_are_on_their_way_are_called_off_when_production_is_removed() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let deployment = world.deployment(&platform, &operator()).await;
+    let path = at(&platform, &format!("/deployments/{deployment}"));
+    for (environment, status) in [("dev", "queued"), ("prod", "canceled")] {
+        let removal = world.deprovision(&platform, environment).await;
+        assert!(world.worker().run_one(&Unsupervised).await.is_ok());
+        assert_eq!(world.job(&removal).await["status"], "COMPLETED");
+        let shown = world.cli.get(&operator(), &path).await.expect(200);
+        assert_eq!(shown.text("status"), status, "{environment}");
+    }
+}
+
+on_every_store! {
+    a_platform_goes_when_all_it_had_was_removed_and_not_before,
+    jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letters,
+    nothing_of_an_onboarding_is_made_after_its_platform_was_removed,
+}

@@ -1,0 +1,181 @@
+//! Reading the audit.
+
+use serde_json::json;
+
+use crate::world::{World, api_key, at, loner, on_every_store, operator, owner, plain_member};
+
+const AUDIT: &str = "/api/v1/audit";
+
+/// A platform with a tenant, renamed by its owner, and another platform.
+async fn changed(world: &World) -> (String, String, String) {
+    let platform = world.platform("engines").await;
+    let other = world.platform("looms").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let body = json!({ "name": "Motors" });
+    let path = at(&platform, "");
+    let renamed = world.registry.patch(&owner(&platform), &path, body).await;
+    let _ = renamed.expect(200);
+    world.tick(1);
+    (platform, other, entity)
+}
+
+#[tokio::test]
+async fn an_entry_says_who_did_what_to_which_thing_with_which_credential_in_which_request() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    // What a client says about its address is not believed.
+    let headers = [
+        ("x-request-id", "req-7"),
+        ("user-agent", "test/1"),
+        ("x-forwarded-for", "203.0.113.9"),
+    ];
+    for (caller, who) in [
+        (owner(&platform), "user olga session session-of-olga"),
+        (api_key(&platform), "api_key key-1 api_key key-1"),
+        (operator(), "service service-key service service-key"),
+    ] {
+        let (path, body) = (at(&platform, ""), json!({ "name": who }));
+        let sent = world.registry.send(&caller, "PATCH", &path, &headers, body);
+        let changed = sent.await.expect(200);
+        world.tick(1);
+        let path = at(&platform, "/audit?action=platform.updated&limit=1");
+        let entries = world.registry.get(&caller, &path).await.expect(200);
+        let entry = &entries.json["data"][0];
+        let who: Vec<_> = who.split(' ').collect();
+        let wanted = json!({
+            "id": entry["id"], "platformId": platform, "actorType": who[0], "actorId": who[1],
+            "action": "platform.updated", "entityType": "platform", "entityId": platform,
+            "before": entry["before"], "after": entry["after"], "createdAt": changed.text("updatedAt"),
+            "metadata": {
+                "requestId": "req-7", "ip": "192.0.2.7", "userAgent": "test/1",
+                "credential": { "type": who[2], "id": who[3] },
+            },
+        });
+        assert_eq!(entry, &wanted);
+        assert_eq!(entry["after"]["name"], changed.json["name"]);
+        assert_ne!(entry["before"]["name"], changed.json["name"]);
+    }
+}
+
+#[tokio::test]
+async fn the_audit_of_a_platform_is_filtered_by_action_and_by_thing() {
+    let world = World::new();
+    let (platform, _, entity) = changed(&world).await;
+    let of_entity = format!("?entity={entity}");
+    for (query, wanted) in [
+        ("", "platform.updated entity.created platform.created"),
+        ("?action=entity.created", "entity.created"),
+        ("?action=platform", ""),
+        ("?entity=entity", "entity.created"),
+        (&of_entity, "entity.created"),
+        ("?entity=platform", "platform.updated platform.created"),
+        ("?entity=entity&action=platform.created", ""),
+        ("?entity=nothing", ""),
+    ] {
+        let path = at(&platform, &format!("/audit{query}"));
+        let entries = world.registry.get(&plain_member(&platform), &path).await;
+        assert_eq!(entries.each("action").join(" "), wanted, "{query}");
+        let total = wanted.split_whitespace().count() as u64;
+        assert_eq!(entries.total(), Some(total), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_across_platforms_is_filtered_by_platform_actor_event_and_time() {
+    let world = World::new();
+    let (platform, other, _) = changed(&world).await;
+    let between = "from=2027-01-15T08:00:01Z&to=2027-01-15T09:00:03%2B01:00";
+    let together = format!("platformId={platform}&actorId=olga&eventType=platform");
+    for (query, count) in [
+        ("", 4),
+        (&*format!("platformId={platform}"), 3),
+        (&format!("platformId={other}"), 1),
+        ("platformId=nothing", 0),
+        ("actorId=olga", 1),
+        ("actorId=service-key", 3),
+        ("eventType=platform", 3),
+        ("eventType=platform.created", 2),
+        ("eventType=plat", 0),
+        // From is inclusive, to is not.
+        ("from=2027-01-15T08:00:01.000Z", 3),
+        ("from=2027-01-15T08:00:01.001Z", 2),
+        ("to=2027-01-15T08:00:01.000Z", 1),
+        (between, 2),
+        (&together, 1),
+    ] {
+        let found = world.count(&format!("{AUDIT}?{query}")).await;
+        assert_eq!(found, count, "{query}");
+    }
+    for bad in ["from=yesterday", "to=2027-13-01T00:00:00Z"] {
+        let path = format!("{AUDIT}?{bad}");
+        let answer = world.registry.get(&operator(), &path).await;
+        answer.refused(400, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_no_operator_sees_the_audit_of_one_platform_of_their_organization() {
+    let world = World::new();
+    let (platform, other, _) = changed(&world).await;
+    let second = world.platform_by(&owner(&platform), "second").await;
+    let member = plain_member(&platform);
+    let ask = async |caller, query: &str| {
+        let path = format!("{AUDIT}{query}");
+        world.registry.get(&caller, &path).await
+    };
+    let own = ask(member.clone(), "").await.expect(200);
+    assert_eq!(own.each("platformId"), [&platform; 3]);
+    let of_second = format!("?platformId={second}");
+    let seen = ask(member.clone(), &of_second).await.expect(200);
+    assert_eq!(seen.each("platformId"), [&second]);
+    for (caller, query) in [
+        (member, format!("?platformId={other}")),
+        (owner(&other), of_second),
+        (loner(), String::new()),
+    ] {
+        ask(caller, &query).await.refused(404, "NOT_FOUND");
+    }
+}
+
+async fn reads_are_recorded_where_no_total_moves_under_its_reader(world: World) {
+    let (platform, other, _) = changed(&world).await;
+    let of_platform = at(&platform, "/audit");
+    let foreign = format!("{AUDIT}?platformId={other}");
+    for (caller, path, entries) in [
+        (plain_member(&platform), of_platform.as_str(), Some(3)),
+        (owner(&platform), AUDIT, Some(3)),
+        (operator(), AUDIT, Some(4)),
+        (owner(&platform), &foreign, None),
+    ] {
+        let answer = world.registry.get(&caller, path).await;
+        assert_eq!(answer.total(), entries, "{path}");
+        world.tick(1);
+    }
+    let reads = world.audit("audit.read").await;
+    let told = reads.iter().rev().map(|read| {
+        let read = serde_json::to_value(read).unwrap();
+        ["actorId", "entityId", "platformId", "after"].map(|field| read[field].clone())
+    });
+    let wanted = json!([
+        ["mary", platform, platform, { "entries": 3 }],
+        ["olga", platform, platform, { "entries": 3 }],
+        ["service-key", "all", null, { "entries": 4 }],
+    ]);
+    assert_eq!(json!(told.collect::<Vec<_>>()), wanted);
+}
+
+on_every_store! { reads_are_recorded_where_no_total_moves_under_its_reader }
+
+#[tokio::test]
+async fn no_settings_of_a_resource_are_kept_in_the_audit() {
+    let world = World::new();
+    let (platform, _, entity) = changed(&world).await;
+    let resource = world.resource(&platform, &entity, "engines-db").await;
+    let path = at(&platform, &format!("/resources/{resource}"));
+    let body = json!({ "config": { "password": "hunter2" }, "cfId": "cf1" });
+    let changed = world.patched(&path, body).await;
+    assert_eq!(changed.expect(200).json["config"]["password"], "hunter2");
+    let entries = world.shown(AUDIT).await;
+    assert!(entries.each("action").contains(&"resource.updated"));
+    assert!(!entries.json.to_string().contains("hunter2"));
+}

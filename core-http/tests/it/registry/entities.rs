@@ -1,0 +1,253 @@
+//! The tree of entities.
+
+use core_domain::registry::MAX_DEPTH;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, at, operator, owner, plain_member, resource_body};
+
+fn one(platform: &str, entity: &str) -> String {
+    at(platform, &format!("/entities/{entity}"))
+}
+
+impl World {
+    async fn add_entity(&self, platform: &str, kind: &str, slug: &str, parent: Value) -> Answer {
+        let body = json!({ "name": "E", "slug": slug, "type": kind, "parentId": parent });
+        let path = at(platform, "/entities");
+        self.registry.post(&owner(platform), &path, body).await
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_stands_at_the_top_and_a_subtenant_below_something_of_the_same_platform() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let tenant = world.tenant(&platform, "tenant").await;
+    let other = world.platform("looms").await;
+    let foreign = world.tenant(&other, "foreign").await;
+    let add = async |kind, parent| world.add_entity(&platform, kind, "a", parent).await;
+    for (kind, parent, issue) in [
+        ("tenant", json!(tenant), "parentId: not_allowed"),
+        ("tenant", json!("nothing"), "parentId: not_allowed"),
+        ("subtenant", Value::Null, "parentId: required"),
+    ] {
+        let refused = add(kind, parent).await.refused(400, "VALIDATION_ERROR");
+        assert_eq!(refused.issues(), [issue]);
+    }
+    let below = add("subtenant", json!(tenant)).await.expect(201);
+    assert_eq!(below.text("parentId"), tenant);
+    assert_eq!(
+        (below.text("type"), below.text("status")),
+        ("subtenant", "active")
+    );
+    world.removed(&one(&platform, &below.id())).await;
+    for parent in [foreign, "nothing".to_owned(), below.id()] {
+        add("subtenant", json!(parent))
+            .await
+            .refused(404, "NOT_FOUND");
+    }
+}
+
+#[tokio::test]
+async fn siblings_have_slugs_of_their_own_and_deleted_ones_do_not_count() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let first = world.tenant(&platform, "one").await;
+    let second = world.tenant(&platform, "two").await;
+    let other = world.platform("looms").await;
+    world.tenant(&other, "one").await;
+    let below = async |parent: &str| {
+        world
+            .add_entity(&platform, "subtenant", "one", json!(parent))
+            .await
+    };
+    let at_the_top = world
+        .add_entity(&platform, "tenant", "one", Value::Null)
+        .await;
+    at_the_top.refused(409, "SLUG_TAKEN");
+    let child = below(&first).await.expect(201).id();
+    below(&first).await.refused(409, "SLUG_TAKEN");
+    let _ = below(&second).await.expect(201);
+    world.removed(&one(&platform, &child)).await;
+    let _ = below(&first).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_tree_has_sixteen_levels_and_is_shown_root_first_upwards_and_breadth_first_downwards() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let shown = async |entity: &str, direction: &str| -> Vec<String> {
+        let path = format!("{}/{direction}", one(&platform, entity));
+        let listed = world.shown(&path).await;
+        listed.each("id").into_iter().map(str::to_owned).collect()
+    };
+    let mut line = vec![world.tenant(&platform, "level").await];
+    for _ in 1..MAX_DEPTH {
+        let next = world
+            .subtenant(&platform, line.last().unwrap(), "level")
+            .await;
+        line.push(next);
+    }
+    let last = line.last().unwrap();
+    let too_deep = world
+        .add_entity(&platform, "subtenant", "level", json!(last))
+        .await;
+    too_deep.refused(409, "CONFLICT");
+    assert_eq!(shown(last, "ancestors").await, line[..15]);
+    assert_eq!(shown(&line[0], "descendants").await, line[1..]);
+
+    let root = world.tenant(&platform, "root").await;
+    let left = world.subtenant(&platform, &root, "left").await;
+    let right = world.subtenant(&platform, &root, "right").await;
+    let deep = world.subtenant(&platform, &left, "deep").await;
+    let gone = world.subtenant(&platform, &right, "gone").await;
+    world.removed(&one(&platform, &gone)).await;
+    let below = shown(&root, "descendants").await;
+    assert_eq!(below.len(), 3);
+    assert!(below[..2].contains(&left) && below[..2].contains(&right));
+    assert_eq!(below[2], deep);
+    assert!(shown(&root, "ancestors").await.is_empty());
+}
+
+#[tokio::test]
+async fn what_something_lives_below_is_not_deleted() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let parent = world.tenant(&platform, "parent").await;
+    let child = world.subtenant(&platform, &parent, "child").await;
+    let resource = world.resource(&platform, &child, "engines-db").await;
+    let caller = owner(&platform);
+    let delete = async |path: &str| world.registry.delete(&caller, path).await;
+    let set = async |entity: &str, status: &str| {
+        let (path, body) = (one(&platform, entity), json!({ "status": status }));
+        world.registry.patch(&caller, &path, body).await
+    };
+    for (entity, children, resources) in [(&parent, 1, 0), (&child, 0, 1)] {
+        let refused = delete(&one(&platform, entity))
+            .await
+            .refused(409, "CONFLICT");
+        let details = json!({ "children": children, "resources": resources });
+        assert_eq!(refused.json["error"]["details"], details);
+        set(entity, "deleted").await.refused(409, "CONFLICT");
+    }
+    let _ = delete(&at(&platform, &format!("/resources/{resource}")))
+        .await
+        .expect(200);
+    let gone = set(&child, "deleted").await.expect(200);
+    assert_eq!(gone.text("deletedAt"), "2027-01-15T08:00:04.000Z");
+    let _ = set(&parent, "suspended").await.expect(200);
+    let _ = delete(&one(&platform, &parent)).await.expect(200);
+    for entity in [&parent, &child] {
+        delete(&one(&platform, entity))
+            .await
+            .refused(404, "NOT_FOUND");
+        for list in ["", "/descendants", "/ancestors", "/resources"] {
+            let path = format!("{}{list}", one(&platform, entity));
+            let missing = world.registry.get(&caller, &path).await;
+            missing.refused(404, "NOT_FOUND");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_operator_deletes_a_whole_tree_with_its_resources() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let root = world.tenant(&platform, "root").await;
+    let child = world.subtenant(&platform, &root, "child").await;
+    let leaf = world.subtenant(&platform, &child, "leaf").await;
+    let kept = world.tenant(&platform, "kept").await;
+    for (entity, name) in [(&root, "a-db"), (&leaf, "b-db"), (&kept, "c-db")] {
+        world.resource(&platform, entity, name).await;
+    }
+    let tree = format!("{}?cascade=true", one(&platform, &root));
+    let refused = world.registry.delete(&owner(&platform), &tree).await;
+    refused.refused(403, "FORBIDDEN");
+    let name = json!({ "name": "Root" });
+    let renamed = world.patched(&one(&platform, &root), name).await;
+    let _ = renamed.expect(200);
+    // The tag is that of the root; what is below has others.
+    let caller = operator();
+    for (tag, status) in [("\"1\"", 412), ("\"2\"", 200)] {
+        let tag = [("if-match", tag)];
+        let answer = world
+            .registry
+            .send(&caller, "DELETE", &tree, &tag, Value::Null);
+        let _ = answer.await.expect(status);
+    }
+    for list in ["/entities", "/resources"] {
+        assert_eq!(world.count(&at(&platform, list)).await, 1, "{list}");
+    }
+    for (action, count) in [("entity.deleted", 3), ("resource.deleted", 2)] {
+        assert_eq!(world.audit(action).await.len(), count, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_added_to_or_below_what_is_suspended() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let parent = world.tenant(&platform, "parent").await;
+    let child = world.subtenant(&platform, &parent, "child").await;
+    let set = async |status: &str| {
+        let (path, body) = (one(&platform, &parent), json!({ "status": status }));
+        let changed = world.patched(&path, body).await.expect(200);
+        assert_eq!(changed.text("status"), status);
+    };
+    let add = async |entity: &str, number: u32| {
+        let slug = format!("new-{number}");
+        let resources = format!("{}/resources", one(&platform, entity));
+        let job = json!({
+            "platformId": platform, "planTier": "x", "billingEmail": "a@b.test", "defaultEntityId": entity,
+        });
+        [
+            world
+                .add_entity(&platform, "subtenant", &slug, json!(entity))
+                .await,
+            world
+                .registry
+                .post(&operator(), &resources, resource_body(&slug))
+                .await,
+            world
+                .provisioning
+                .post(&operator(), "/api/v1/provision/platform", job)
+                .await,
+        ]
+    };
+    set("suspended").await;
+    for entity in [&parent, &child] {
+        for answer in add(entity, 0).await {
+            answer.refused(409, "INVALID_STATE");
+        }
+    }
+    set("active").await;
+    for (number, entity) in [(1, &parent), (2, &child)] {
+        for answer in add(entity, number).await {
+            assert!(answer.status.is_success(), "{}", answer.json);
+        }
+    }
+    for action in ["entity.suspended", "entity.activated"] {
+        assert_eq!(world.audit(action).await.len(), 1, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_is_filtered_by_type() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let tenant = world.tenant(&platform, "tenant").await;
+    let subtenant = world.subtenant(&platform, &tenant, "sub").await;
+    let list = async |query: &str| {
+        let path = at(&platform, &format!("/entities{query}"));
+        world.registry.get(&plain_member(&platform), &path).await
+    };
+    for (query, wanted) in [
+        ("", vec![&subtenant, &tenant]),
+        ("?type=tenant", vec![&tenant]),
+        ("?type=subtenant", vec![&subtenant]),
+    ] {
+        assert_eq!(list(query).await.expect(200).each("id"), wanted, "{query}");
+    }
+    for query in ["?type=moon", "?includeDeleted=maybe"] {
+        list(query).await.refused(400, "VALIDATION_ERROR");
+    }
+}

@@ -1,0 +1,299 @@
+//! Suspending, restoring, cancelling, deleting: status, lifecycle, audit, message, refusal of callers and hold of jobs.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{Caller, Timestamp};
+use core_domain::port::{Mode, Repository, Within};
+use core_domain::shared::{OutboxMessage, OutboxQuery};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::world::{World, admin, at, on_every_store, operator, owner};
+
+const DAY: u64 = 86_400;
+
+/// How a platform gets into a status.
+fn way_to(status: &str) -> Option<&'static str> {
+    match status {
+        "suspended" => Some("suspend"),
+        "cancelled" => Some("cancel"),
+        "deleted" => Some("soft-delete"),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn every_move_is_made_from_the_statuses_of_the_table_and_refused_from_the_others() {
+    const ALL: [&str; 4] = ["active", "suspended", "cancelled", "deleted"];
+    let world = World::new();
+    for (step, sources, target) in [
+        ("suspend", &ALL[..1], "suspended"),
+        ("restore", &ALL[1..], "active"),
+        ("cancel", &ALL[..2], "cancelled"),
+        ("soft-delete", &ALL[..3], "deleted"),
+        ("delete", &ALL[..], "deleted"),
+    ] {
+        for status in ALL {
+            let platform = world.platform(&format!("{step}-{status}")).await;
+            if let Some(way) = way_to(status) {
+                world.move_on(&platform, way).await;
+            }
+            let answer = world.moved(&platform, step, &operator()).await;
+            if sources.contains(&status) {
+                let _ = answer.expect(200);
+                assert_eq!(world.status(&platform).await, target, "{step} {status}");
+            } else {
+                let details = &answer.refused(409, "INVALID_STATE").json["error"]["details"];
+                let wanted = json!({ "status": status, "allowedFrom": sources });
+                assert_eq!(*details, wanted, "{step}");
+                assert_eq!(world.status(&platform).await, status, "{step}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_platform_is_restored_for_thirty_days() {
+    let world = World::new();
+    let late = world.platform("late").await;
+    let in_time = world.platform("in-time").await;
+    for platform in [&late, &in_time] {
+        world.move_on(platform, "soft-delete").await;
+    }
+    world.tick(30 * DAY - 1);
+    world.move_on(&in_time, "restore").await;
+    let refused = world.moved(&late, "restore", &operator()).await;
+    refused.refused(409, "INVALID_STATE");
+    assert_eq!(world.status(&late).await, "deleted");
+}
+
+#[tokio::test]
+async fn a_reason_is_kept_with_the_platform_and_in_its_lifecycle_by_who_gave_it() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let act = async |caller: &Caller, step: &str, reason: &str| {
+        let (path, why) = (at(&platform, step), json!({ "reason": reason }));
+        let moved = world.registry.post(caller, &path, why).await.expect(200);
+        world.tick(1);
+        moved
+    };
+    let caller = owner(&platform);
+    let suspended = act(&caller, "/suspend", "late").await;
+    assert_eq!(suspended.text("suspensionReason"), "late");
+    assert_eq!(suspended.text("suspendedAt"), "2027-01-15T08:00:01.000Z");
+    let restored = act(&operator(), "/restore", "paid").await.json;
+    assert!(restored["suspensionReason"].is_null() && restored["suspendedAt"].is_null());
+    let cancelled = act(&caller, "/cancel", "enough").await;
+    assert_eq!(cancelled.text("cancellationReason"), "enough");
+    let path = at(&platform, "/lifecycle");
+    let records = world.registry.get(&caller, &path).await.expect(200);
+    let fields = "fromStatus toStatus reason triggeredBy triggerType metadata/event";
+    let told = records.json["data"].as_array().unwrap().iter();
+    let field = |r: &Value, name: &str| r.pointer(&format!("/{name}")).cloned();
+    let fields = |r: &Value| fields.split(' ').map(|name| field(r, name)).collect();
+    let told: Vec<Vec<Option<Value>>> = told.map(fields).collect();
+    let wanted = json!([
+        ["active", "cancelled", "enough", "olga", "user", "cancel"],
+        [
+            "suspended",
+            "active",
+            "paid",
+            "service-key",
+            "service",
+            "restore"
+        ],
+        ["active", "suspended", "late", "olga", "user", "suspend"],
+        [null, "active", null, "service-key", "service", "create"],
+    ]);
+    assert_eq!(json!(told), wanted);
+}
+
+/// What the outbox tells others, oldest first.
+async fn messages(world: &World) -> Vec<Value> {
+    let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
+    let all = OutboxQuery::DueAt(Timestamp::from_seconds(4_000_000_000));
+    let outbox: &mut dyn Repository<OutboxMessage> =
+        uow.repositories(RecordKey::for_tests()).outbox_messages();
+    let messages = outbox.list(Within::Installation, &all, 100).await.unwrap();
+    messages.iter().map(|m| m.payload.clone()).collect()
+}
+
+#[tokio::test]
+async fn every_move_leaves_one_record_one_entry_and_one_message_and_a_refused_one_nothing() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let written = async || {
+        let mut counts = Vec::new();
+        for list in ["/lifecycle", "/audit?entity=platform"] {
+            counts.push(world.count(&at(&platform, list)).await);
+        }
+        counts.push(messages(&world).await.len() as u64);
+        counts
+    };
+    let mut expected = 1;
+    for (step, status, suspended) in [
+        ("suspend", "suspended", true),
+        ("cancel", "cancelled", true),
+        ("soft-delete", "deleted", true),
+        ("restore", "active", false),
+    ] {
+        world.move_on(&platform, step).await;
+        expected += 1;
+        assert_eq!(written().await, [expected; 3], "{step}");
+        let message = json!({ "platformId": platform, "status": status, "suspended": suspended });
+        assert_eq!(messages(&world).await.pop(), Some(message));
+        if step != "soft-delete" {
+            let again = world.moved(&platform, step, &operator()).await;
+            again.refused(409, "INVALID_STATE");
+            assert_eq!(written().await, [expected; 3], "{step} refused");
+        }
+    }
+    let actions = world
+        .registry
+        .get(&operator(), &at(&platform, "/audit"))
+        .await;
+    let wanted = [
+        "platform.restored",
+        "platform.deleted",
+        "platform.cancelled",
+        "platform.suspended",
+        "platform.created",
+    ];
+    assert_eq!(actions.each("action"), wanted);
+}
+
+/// Whether the platform's callers are refused, and whether the job is held.
+async fn effects(world: &World, platform: &str, job: &str) -> (bool, bool) {
+    let held = &world.job(job).await["holdReason"];
+    assert!(held.is_null() || held == "suspension", "{held}");
+    (world.is_suspended(platform).await, !held.is_null())
+}
+
+async fn what_an_operator_suspended_only_an_operator_lifts(world: World) {
+    let platform = world.platform("engines").await;
+    let caller = owner(&platform);
+    let try_all = async || {
+        for step in ["restore", "cancel", "soft-delete", "delete"] {
+            let refused = world.moved(&platform, step, &caller).await;
+            refused.refused(451, "PLATFORM_SUSPENDED");
+        }
+        let (path, body) = (at(&platform, ""), json!({ "status": "active" }));
+        let refused = world.registry.patch(&caller, &path, body).await;
+        refused.refused(451, "PLATFORM_SUSPENDED");
+    };
+    world.move_on(&platform, "suspend").await;
+    try_all().await;
+    world.move_on(&platform, "restore").await;
+    // One's own suspension is one's own to lift, until an operator wants it as well.
+    let _ = world.moved(&platform, "suspend", &caller).await.expect(200);
+    let by_admin = world.moved(&platform, "restore", &admin(&platform)).await;
+    by_admin.refused(403, "FORBIDDEN");
+    let _ = world.moved(&platform, "restore", &caller).await.expect(200);
+    let _ = world.moved(&platform, "suspend", &caller).await.expect(200);
+    world.flag(&platform, "suspended").await;
+    try_all().await;
+    assert_eq!(world.audit("platform_access.suspended").await.len(), 1);
+    world.flag(&platform, "active").await;
+    assert!(!world.is_suspended(&platform).await);
+}
+
+async fn each_platform_of_an_organization_is_suspended_by_itself(world: World) {
+    let first = world.platform("engines").await;
+    let caller = owner(&first);
+    let second = world.platform_by(&caller, "second").await;
+    let ask = async |platform: &str, suspended: bool| {
+        let job = json!({ "platformId": platform, "planTier": "x", "billingEmail": "a@b.test" });
+        let jobs = format!("/api/v1/provision/jobs?platformId={platform}");
+        let answers = [
+            world.registry.get(&caller, &at(platform, "")).await,
+            world.provisioning.get(&caller, &jobs).await,
+            world
+                .provisioning
+                .post(&caller, "/api/v1/provision/platform", job)
+                .await,
+            world.deploy(&at(platform, "/deploy"), &caller, &[]).await,
+        ];
+        for answer in answers {
+            let code = if suspended { "PLATFORM_SUSPENDED" } else { "" };
+            assert_eq!(answer.code(), code, "{}", answer.json);
+        }
+    };
+    for platform in [&second, &first] {
+        ask(platform, false).await;
+    }
+    world.move_on(&second, "suspend").await;
+    ask(&second, true).await;
+    ask(&first, false).await;
+}
+
+on_every_store! {
+    what_an_operator_suspended_only_an_operator_lifts,
+    each_platform_of_an_organization_is_suspended_by_itself,
+}
+
+#[tokio::test]
+async fn a_restore_lifts_a_suspension_that_was_set_from_outside() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let job = world.provision(&platform).await;
+    world.flag(&platform, "suspended").await;
+    assert_eq!(effects(&world, &platform, &job).await, (true, true));
+    assert_eq!(world.status(&platform).await, "active");
+    for step in ["cancel", "restore"] {
+        world.move_on(&platform, step).await;
+    }
+    assert_eq!(effects(&world, &platform, &job).await, (false, false));
+}
+
+/// The status at the end of a platform's lifecycle, each record of which begins where the one before it ended.
+async fn told(world: &World, platform: &str) -> Value {
+    let path = at(platform, "/lifecycle?limit=100");
+    let records = world.shown(&path).await;
+    let records = records.json["data"].as_array().unwrap().clone();
+    records.iter().rev().fold(Value::Null, |status, record| {
+        assert_eq!(record["fromStatus"], status);
+        record["toStatus"].clone()
+    })
+}
+
+async fn asked(world: &World, platform: &str, job: &str, step: &str) {
+    let answer = if ["active", "suspended", "deleted"].contains(&step) {
+        let (path, body) = (at(platform, ""), json!({ "status": step }));
+        world.patched(&path, body).await
+    } else {
+        world.moved(platform, step, &operator()).await
+    };
+    world.tick(1);
+    let status = answer.status.as_u16();
+    assert!([200, 409].contains(&status), "{step}: {}", answer.json);
+    let shown = world
+        .registry
+        .get(&operator(), &at(platform, ""))
+        .await
+        .json;
+    assert_eq!(told(world, platform).await, shown["status"]);
+    let suspended = !shown["suspendedAt"].is_null();
+    let effects = effects(world, platform, job).await;
+    assert_eq!(effects, (suspended, suspended), "{step}: {shown}");
+    assert!(shown["status"] != "suspended" || suspended);
+    assert!(shown["status"] != "active" || !suspended);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn whatever_is_asked_in_whatever_order_status_records_refusal_and_hold_agree(
+        steps in prop::collection::vec(prop::sample::select(&[
+            "suspend", "restore", "cancel", "soft-delete", "active", "suspended", "deleted",
+        ][..]), 1..15),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = World::new();
+            let platform = world.platform("engines").await;
+            let job = world.provision(&platform).await;
+            for step in steps {
+                asked(&world, &platform, &job, step).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,234 @@
+//! Onboarding: what is asked for, who sees it, and the slug it reserves.
+
+use core_domain::kernel::Caller;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, How, PLATFORMS, World, api_key, at, loner, operator, owner};
+
+const START: &str = "/api/v1/onboarding/start";
+
+impl World {
+    async fn start_onboarding(&self, caller: &Caller, slug: &str) -> Answer {
+        let body = json!({ "platformName": "Engines", "slug": slug });
+        self.registry.post(caller, START, body).await
+    }
+
+    async fn onboarding_status(&self, caller: &Caller, id: &str) -> Answer {
+        let path = format!("/api/v1/onboarding/status/{id}");
+        self.registry.get(caller, &path).await
+    }
+}
+
+/// What an answer shows of these fields.
+fn fields<const N: usize>(shown: &Value, names: [&str; N]) -> [Value; N] {
+    names.map(|name| shown[name].clone())
+}
+
+#[tokio::test]
+async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who_asked() {
+    let world = World::new();
+    world.template("web").await;
+    let person = world.sign_up("ada@example.org").await;
+    let caller = person.caller();
+    assert!(world.slug_is_free("engines").await);
+    let body = json!({
+        "platformName": " Engines ", "slug": "engines", "tier": "scale", "stackTemplateId": "web",
+        "billingEmail": "Ada@Example.org",
+    });
+    let started = world.registry.post(&caller, START, body).await.expect(202);
+    let (id, job) = (started.text("onboardingId"), started.text("jobId"));
+    let wanted = json!({ "onboardingId": id, "jobId": job, "status": "QUEUED" });
+    assert_eq!(started.json, wanted);
+    assert!(!world.slug_is_free("engines").await);
+    let view = world.onboarding_status(&caller, id).await.expect(200).json;
+    let path = "/api/v1/stacks/web";
+    let template = world.stacks.get(&operator(), path).await.expect(200).json;
+    let now = "2027-01-15T08:00:00.000Z";
+    let wanted = json!({
+        "onboardingId": id, "jobId": job, "status": "QUEUED", "platformName": "Engines", "slug": "engines",
+        "tier": "scale", "stackTemplateId": template["template"]["id"], "billingEmail": "ada@example.org",
+        "platformId": null, "completedSteps": 0, "totalSteps": 2, "message": view["message"], "error": null,
+        "createdAt": now, "updatedAt": now, "completedAt": null,
+    });
+    assert_eq!(view, wanted);
+    world.tick(1);
+    world.settle_jobs().await;
+    let view = world.onboarding_status(&caller, id).await.expect(200).json;
+    let ended = fields(&view, ["status", "completedSteps", "error"]);
+    assert_eq!(ended, [json!("COMPLETED"), json!(2), Value::Null]);
+    assert!(view["completedAt"].as_str() > Some(now) && view["updatedAt"].as_str() > Some(now));
+    let platform = view["platformId"].as_str().unwrap();
+    assert_eq!(world.acts_for(&person).await, view["platformId"]);
+    let shown = world.shown(&at(platform, "")).await;
+    // What a person asks for is theirs once billing or an operator says so.
+    let shown = fields(&shown.json, ["ownerUserId", "tier", "slug"]);
+    assert_eq!(
+        shown,
+        [json!(person.user_id), json!("starter"), json!("engines")]
+    );
+    for (list, count) in [("/entities", 1), ("/resources", 6)] {
+        assert_eq!(world.count(&at(platform, list)).await, count, "{list}");
+    }
+    assert!(!world.slug_is_free("engines").await);
+    assert_eq!(world.audit("onboarding.completed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_operator_gives_the_tier_that_is_asked_for() {
+    let world = World::new();
+    for (asked, given) in [
+        ("free", "starter"),
+        ("starter", "starter"),
+        ("growth", "growth"),
+        ("scale", "scale"),
+    ] {
+        let body = json!({ "platformName": "Engines", "slug": asked, "tier": asked });
+        let started = world.registry.post(&operator(), START, body).await;
+        let _ = started.expect(202);
+        world.run_jobs().await;
+        world.tick(1);
+        let listed = world.registry.get(&operator(), PLATFORMS).await;
+        let shown = fields(&listed.json["data"][0], ["slug", "tier", "ownerUserId"]);
+        assert_eq!(shown, [json!(asked), json!(given), Value::Null]);
+    }
+}
+
+#[tokio::test]
+async fn the_slug_of_an_open_onboarding_is_reserved_for_it() {
+    let world = World::new();
+    let deleted = world.platform("old").await;
+    world.removed(&at(&deleted, "")).await;
+    assert!(world.slug_is_free("old").await);
+    let person = world.sign_up("ada@example.org").await;
+    let new = json!({ "name": "Others", "slug": "old" });
+    let _ = world.start_onboarding(&operator(), "old").await.expect(202);
+    let back = json!({ "status": "active" });
+    let refusals = [
+        world.start_onboarding(&operator(), "old").await,
+        world.registry.post(&operator(), PLATFORMS, new).await,
+        world.set_up(&person, "old").await,
+        world.moved(&deleted, "restore", &operator()).await,
+        world.patched(&at(&deleted, ""), back).await,
+    ];
+    for refused in refusals {
+        refused.refused(409, "SLUG_TAKEN");
+    }
+    world.run_jobs().await;
+    assert_eq!(world.platform_count().await, 1);
+    let again = world.start_onboarding(&loner(), "old").await;
+    again.refused(409, "SLUG_TAKEN");
+}
+
+#[tokio::test]
+async fn a_slug_is_taken_by_an_organization_too_and_one_that_is_none_is_refused() {
+    let world = World::new();
+    let person = world.sign_up("ada@example.org").await;
+    let set_up = world.set_up(&person, "engines").await.expect(201);
+    world.removed(&at(set_up.text("platformId"), "")).await;
+    assert!(!world.slug_is_free("engines").await);
+    let path = "/api/v1/onboarding/slug/Not%20A%20Slug";
+    let bad = world.registry.get(&loner(), path).await;
+    let bad = bad.refused(400, "VALIDATION_ERROR");
+    assert_eq!(bad.issues(), ["slug: pattern"]);
+}
+
+#[tokio::test]
+async fn an_onboarding_is_seen_by_who_asked_whom_it_is_for_and_operators() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let stranger = owner("another");
+    for (caller, slug) in [(loner(), "a-persons"), (api_key(&platform), "a-keys")] {
+        let started = world.start_onboarding(&caller, slug).await.expect(202);
+        let id = started.text("onboardingId");
+        for caller in [caller, operator()] {
+            let _ = world.onboarding_status(&caller, id).await.expect(200);
+        }
+        let refused = world.onboarding_status(&stranger, id).await;
+        refused.refused(404, "NOT_FOUND");
+    }
+    // An id that callers give counts for each of them alone.
+    let [ada, eve] = ["ada@example.org", "eve@example.org"].map(|email| world.sign_up(email));
+    let (ada, eve) = (ada.await, eve.await);
+    for (caller, person, slug) in [(operator(), &ada, "adas"), (eve.caller(), &eve, "eves")] {
+        let body = json!({
+            "onboardingId": "given", "userId": person.user_id, "platformName": "P", "slug": slug,
+        });
+        let path = "/api/v1/provision/onboard";
+        let queued = world.provisioning.post(&caller, path, body).await;
+        let _ = queued.expect(202);
+    }
+    for (person, slug) in [(&ada, "adas"), (&eve, "eves")] {
+        let seen = world.onboarding_status(&person.caller(), "given").await;
+        let seen = fields(&seen.expect(200).json, ["slug", "onboardingId"]);
+        assert_eq!(seen, [json!(slug), json!("given")]);
+    }
+    let refused = world.onboarding_status(&stranger, "given").await;
+    refused.refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_template_is_one_that_is_offered() {
+    let world = World::new();
+    world.template("web").await;
+    let deprecated = json!({ "status": "deprecated" });
+    let path = "/api/v1/stacks/web";
+    let set = world.stacks.patch(&operator(), path, deprecated).await;
+    let _ = set.expect(200);
+    for (template, status, code) in [("web", 409, "INVALID_STATE"), ("nothing", 404, "NOT_FOUND")] {
+        let body = json!({ "platformName": "P", "slug": "p", "stackTemplateId": template });
+        let refused = world.registry.post(&loner(), START, body).await;
+        refused.refused(status, code);
+    }
+    assert!(world.slug_is_free("p").await);
+}
+
+#[tokio::test]
+async fn a_cancelled_onboarding_frees_its_slug() {
+    let world = World::new();
+    let started = world
+        .start_onboarding(&loner(), "engines")
+        .await
+        .expect(202);
+    world.operate(started.text("jobId"), How::Cancel).await;
+    assert!(world.slug_is_free("engines").await);
+    let id = started.text("onboardingId");
+    let view = world.onboarding_status(&loner(), id).await.expect(200).json;
+    let shown = fields(&view, ["status", "platformId"]);
+    assert_eq!(shown, [json!("FAILED"), Value::Null]);
+    let again = world.start_onboarding(&loner(), "engines").await;
+    let _ = again.expect(202);
+}
+
+#[tokio::test]
+async fn an_onboarding_whose_infrastructure_fails_keeps_its_platform_and_goes_on_when_retried() {
+    let world = World::new();
+    world.provider.refuse(true);
+    let started = world
+        .start_onboarding(&operator(), "engines")
+        .await
+        .expect(202);
+    let view = async || {
+        let id = started.text("onboardingId");
+        world
+            .onboarding_status(&operator(), id)
+            .await
+            .expect(200)
+            .json
+    };
+    world.settle_jobs().await;
+    let failed = view().await;
+    let shown = [&failed["status"], &failed["error"]["code"]];
+    assert_eq!(shown, ["FAILED", "PLATFORM_JOB_FAILED"]);
+    assert!(!world.slug_is_free("engines").await);
+    world.provider.refuse(false);
+    let platform = failed["platformId"].as_str().unwrap();
+    let job = world.jobs(platform).await[0]["jobId"].clone();
+    for job in [job.as_str().unwrap(), started.text("jobId")] {
+        world.operate(job, How::Retry).await;
+        world.settle_jobs().await;
+    }
+    let done = fields(&view().await, ["status", "error", "platformId"]);
+    assert_eq!(done, [json!("COMPLETED"), Value::Null, json!(platform)]);
+    assert_eq!(world.count(&at(platform, "/resources")).await, 6);
+    assert_eq!(world.platform_count().await, 1);
+}

@@ -1,0 +1,300 @@
+//! Deletions: what they would remove, and removing a platform for good.
+
+use core_domain::access::RecordKey;
+use core_domain::iam::MemberQuery;
+use core_domain::kernel::{Caller, OrganizationId, Role, UserId};
+use core_domain::port::{CreateResource, Infrastructure, Mode, ResourceRef, Within};
+use core_domain::registry::ResourceType;
+use serde_json::{Value, json};
+
+use crate::world::{How, PLATFORMS, World, at, on_every_store, operator, owner};
+
+#[tokio::test]
+async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let parent = world.tenant(&platform, "parent").await;
+    let child = world.subtenant(&platform, &parent, "child").await;
+    let leaf = world.tenant(&platform, "leaf").await;
+    let gone = world.subtenant(&platform, &child, "gone").await;
+    let first = world.resource(&platform, &child, "a-db").await;
+    world.resource(&platform, &parent, "b-db").await;
+    let removed = world.resource(&platform, &parent, "c-db").await;
+    for path in [format!("/resources/{removed}"), format!("/entities/{gone}")] {
+        world.removed(&at(&platform, &path)).await;
+    }
+    let one = format!("/entities/{parent}?dryRun=true&cascade=true");
+    for (method, rest, entities, resources) in [
+        ("DELETE", "?dryRun=true", 0, 0),
+        ("POST", "/delete?dryRun=true", 3, 2),
+        ("DELETE", &one, 2, 2),
+        ("DELETE", &format!("/entities/{leaf}?dryRun=true"), 1, 0),
+        ("DELETE", &format!("/resources/{first}?dryRun=true"), 0, 1),
+    ] {
+        let path = at(&platform, rest);
+        let asked = world
+            .registry
+            .send(&operator(), method, &path, &[], Value::Null)
+            .await;
+        let plan = json!({ "entities": entities, "resources": resources });
+        assert_eq!(
+            asked.expect(200).json,
+            json!({ "dryRun": true, "plan": plan })
+        );
+        world.tick(1);
+        let marks = at(&platform, "/audit?limit=1");
+        let marks = world.shown(&marks).await;
+        let action = marks.each("action")[0];
+        assert!(action.ends_with(".deletion_planned"), "{action}");
+        let told = &marks.json["data"][0]["after"];
+        let wanted = json!({ "dryRun": true, "entities": entities, "resources": resources });
+        assert_eq!(told, &wanted, "{rest}");
+    }
+    world.run_jobs().await;
+    let kept = world.registry.get(&operator(), &at(&platform, "")).await;
+    assert_eq!(
+        (kept.text("status"), kept.header("etag")),
+        ("active", "\"1\"")
+    );
+    for (list, count) in [("/entities", 3), ("/resources", 2), ("/lifecycle", 1)] {
+        assert_eq!(world.count(&at(&platform, list)).await, count, "{list}");
+    }
+}
+
+#[tokio::test]
+async fn what_would_be_refused_is_refused_dry_as_well() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let parent = world.tenant(&platform, "parent").await;
+    let child = world.subtenant(&platform, &parent, "child").await;
+    let resource = world.resource(&platform, &child, "engines-db").await;
+    let ask = async |caller: &Caller, rest: &str, tag: &str| {
+        let path = at(&platform, rest);
+        let tag: &[(&str, &str)] = &[("if-match", tag)];
+        world
+            .registry
+            .send(caller, "DELETE", &path, tag, Value::Null)
+            .await
+    };
+    let of_parent = format!("/entities/{parent}?dryRun=true");
+    let of_child = format!("/entities/{child}?dryRun=true");
+    let of_resource = format!("/resources/{resource}?dryRun=true");
+    let tree = format!("{of_parent}&cascade=true");
+    let caller = owner(&platform);
+    for (rest, tag, status, code) in [
+        (&*of_parent, "*", 409, "CONFLICT"),
+        (&of_child, "*", 409, "CONFLICT"),
+        (&tree, "*", 403, "FORBIDDEN"),
+        ("?dryRun=true", "\"9\"", 412, "VERSION_CONFLICT"),
+        (&of_parent, "\"9\"", 412, "VERSION_CONFLICT"),
+        (&of_resource, "\"9\"", 412, "VERSION_CONFLICT"),
+        ("?dryRun=maybe", "*", 400, "VALIDATION_ERROR"),
+        (
+            &format!("/entities/{parent}?cascade=7"),
+            "*",
+            400,
+            "VALIDATION_ERROR",
+        ),
+    ] {
+        ask(&caller, rest, tag).await.refused(status, code);
+    }
+    for rest in [
+        format!("/resources/{resource}"),
+        format!("/entities/{child}"),
+    ] {
+        world.removed(&at(&platform, &rest)).await;
+    }
+    for rest in [&of_child, &of_resource] {
+        ask(&caller, rest, "*").await.refused(404, "NOT_FOUND");
+    }
+    world.removed(&at(&platform, "")).await;
+    ask(&caller, "?dryRun=true", "*")
+        .await
+        .refused(409, "INVALID_STATE");
+}
+
+/// Puts a thing of the platform's own making into the provider account.
+async fn create_object(world: &World, platform: &str, name: &str) {
+    let request = CreateResource {
+        resource: ResourceRef {
+            resource_type: ResourceType::D1,
+            name: name.to_owned(),
+        },
+        owner: platform.to_owned(),
+        effect_key: name.to_owned(),
+        config: json!({}),
+    };
+    world.provider.create(&request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_not_found() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    world.resource(&platform, &entity, "own-db").await;
+    world.resource(&platform, &entity, "foreign-db").await;
+    create_object(&world, &platform, "own-db").await;
+    create_object(&world, "another", "foreign-db").await;
+    world.provision(&platform).await;
+    world.run_jobs().await;
+    assert_eq!(world.provider.names().len(), 8);
+    // An object whose entry was deleted is still the platform's.
+    let entered = world.shown(&at(&platform, "/resources?limit=1")).await;
+    let last = entered.each("id")[0];
+    let last = at(&platform, &format!("/resources/{last}"));
+    world.removed(&last).await;
+    let (path, why) = (at(&platform, "/delete"), json!({ "reason": "law" }));
+    let deleted = world.registry.post(&owner(&platform), &path, why).await;
+    let deleted = deleted.expect(200);
+    assert_eq!(deleted.text("status"), "deleted");
+    assert_eq!(deleted.text("deletedAt"), deleted.text("updatedAt"));
+    assert_eq!(deleted.header("etag"), "\"2\"");
+    for step in ["delete", "restore", "suspend", "cancel", "soft-delete"] {
+        let moved = world.moved(&platform, step, &operator()).await;
+        moved.refused(409, "INVALID_STATE");
+    }
+    for body in [
+        json!({ "status": "active" }),
+        json!({ "status": "suspended" }),
+    ] {
+        let set = world.patched(&at(&platform, ""), body).await;
+        set.refused(409, "INVALID_STATE");
+    }
+    let again = json!({ "platformId": platform });
+    let path = "/api/v1/provision/platform/deprovision";
+    let refused = world.provisioning.post(&operator(), path, again).await;
+    refused.refused(409, "INVALID_STATE");
+    let path = at(&platform, "/lifecycle");
+    let told = world.registry.get(&owner(&platform), &path).await;
+    assert_eq!(told.each("toStatus"), ["deleted", "active"]);
+    assert_eq!(told.json["data"][0]["reason"], "law");
+    world.run_jobs().await;
+    for rest in ["", "/lifecycle", "/entities", "/resources", "/audit"] {
+        for caller in [operator(), owner(&platform)] {
+            let missing = world.registry.get(&caller, &at(&platform, rest)).await;
+            missing.refused(404, "NOT_FOUND");
+        }
+    }
+    let lookup = "/api/v1/lookup?cfName=own-db";
+    world.missing(lookup).await;
+    assert_eq!(world.provider.names(), ["foreign-db"]);
+    let kept = format!("/api/v1/audit?limit=100&platformId={platform}");
+    let kept = world.shown(&kept).await;
+    for (action, count) in [
+        ("platform.created", 1),
+        ("platform.hard_deleted", 1),
+        ("resource.deleted", 8),
+        ("platform.purged", 1),
+    ] {
+        let told = kept.each("action").iter().filter(|a| **a == action).count();
+        assert_eq!(told, count, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_stopped_is_asked_for_again_by_operators_alone() {
+    let world = World::new();
+    for (slug, how, jobs) in [
+        ("failed", None, 1),
+        ("declared-done", Some(How::ForceComplete), 2),
+        ("cancelled", Some(How::Cancel), 1),
+    ] {
+        let platform = world.platform(slug).await;
+        let entity = world.tenant(&platform, "tenant").await;
+        world.resource(&platform, &entity, slug).await;
+        world.provider.refuse(true);
+        world.move_on(&platform, "delete").await;
+        if slug != "cancelled" {
+            world.run_jobs().await;
+        }
+        let job = world.jobs(&platform).await.remove(0);
+        if let Some(how) = how {
+            world.operate(job["jobId"].as_str().unwrap(), how).await;
+        }
+        assert_eq!(world.status(&platform).await, "deleted");
+        let refused = world.moved(&platform, "delete", &owner(&platform)).await;
+        refused.refused(409, "INVALID_STATE");
+        world.provider.refuse(false);
+        let again = world.moved(&platform, "delete", &operator()).await;
+        assert_eq!(again.expect(200).text("status"), "deleted");
+        assert_eq!(world.jobs(&platform).await.len(), jobs, "{slug}");
+        let under_way = world.moved(&platform, "delete", &operator()).await;
+        under_way.refused(409, "INVALID_STATE");
+        world.run_jobs().await;
+        world.missing(&at(&platform, "")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_suspended_platform_is_removed_all_the_same_and_leaves_no_suspension_behind() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    for step in ["suspend", "delete"] {
+        world.move_on(&platform, step).await;
+    }
+    assert!(world.is_suspended(&platform).await);
+    world.run_jobs().await;
+    world.missing(&at(&platform, "")).await;
+    let listed = world.registry.get(&owner(&platform), PLATFORMS).await;
+    assert_eq!(listed.expect(200).total(), Some(0));
+}
+
+async fn a_removal_frees_the_slug_and_ends_the_organization_that_had_nothing_else(world: World) {
+    let person = world.sign_up("ada@example.org").await;
+    let mut before = Value::Null;
+    for _ in 0..2 {
+        let set_up = world.set_up(&person, "engines").await.expect(201);
+        let platform = set_up.text("platformId");
+        let acts_for = world.acts_for(&person).await;
+        assert_eq!(acts_for, platform);
+        assert_ne!(acts_for, before);
+        before = acts_for;
+        let again = world.set_up(&person, "engines").await;
+        again.refused(409, "SLUG_TAKEN");
+        world.move_on(platform, "delete").await;
+        assert!(!world.slug_is_free("engines").await);
+        world.run_jobs().await;
+        assert!(world.slug_is_free("engines").await);
+        assert_eq!(world.acts_for(&person).await, Value::Null);
+    }
+    assert_eq!(world.audit("organization.removed").await.len(), 2);
+    assert!(world.provider.names().is_empty());
+}
+
+on_every_store! { a_removal_frees_the_slug_and_ends_the_organization_that_had_nothing_else }
+
+#[tokio::test]
+async fn an_organization_goes_on_without_a_removed_platform_and_ends_with_its_last_one() {
+    let world = World::new();
+    let person = world.sign_up("ada@example.org").await;
+    let set_up = world.set_up(&person, "engines").await.expect(201);
+    let first = set_up.text("platformId");
+    let mut caller = person.member_of(first, Role::OWNER);
+    if let Caller::User {
+        membership: Some(membership),
+        ..
+    } = &mut caller
+    {
+        membership.organization_id = OrganizationId::parse(set_up.text("orgId")).unwrap();
+    }
+    let second = world.platform_by(&caller, "second").await;
+    let deleted = world.moved(first, "delete", &caller).await;
+    let _ = deleted.expect(200);
+    world.run_jobs().await;
+    assert_eq!(world.acts_for(&person).await, Value::Null);
+    let path = "/api/core/session";
+    let session = world.iam.get(&person.caller(), path).await.expect(200);
+    assert_eq!(session.json["organization"]["id"], set_up.json["orgId"]);
+    assert!(!world.slug_is_free("engines").await);
+    let shown = world.registry.get(&caller, &at(&second, "")).await;
+    let _ = shown.expect(200);
+    let _ = world.moved(&second, "delete", &caller).await.expect(200);
+    world.run_jobs().await;
+    assert!(world.slug_is_free("engines").await);
+    let members = MemberQuery::OfUser(UserId::parse(&person.user_id).unwrap());
+    let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
+    let repositories = uow.repositories(RecordKey::for_tests());
+    let left = repositories.members().count(Within::Installation, &members);
+    assert_eq!(left.await.unwrap(), 0);
+}

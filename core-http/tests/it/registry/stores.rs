@@ -1,0 +1,233 @@
+//! The main path, and requests at the same time: the same on every store.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{Caller, PlatformId};
+use core_domain::port::{Mode, Within};
+use core_domain::registry::{
+    DeploymentQuery, EntityFilter, EntityQuery, LifecycleQuery, ResourceQuery,
+};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::world::{
+    PLATFORMS, World, at, on_every_store, operator, owner, plain_member, resource_body,
+};
+
+on_every_store! {
+    a_platform_from_its_onboarding_to_its_removal,
+    of_requests_at_once_that_exclude_each_other_one_wins,
+    what_is_added_while_its_place_goes_is_refused_or_removed_with_it,
+}
+
+async fn a_platform_from_its_onboarding_to_its_removal(world: World) {
+    let person = world.sign_up("ada@example.org").await.caller();
+    let start = json!({ "platformName": "Engines", "slug": "engines" });
+    let path = "/api/v1/onboarding/start";
+    let started = world.registry.post(&person, path, start).await.expect(202);
+    world.settle_jobs().await;
+    let path = format!("/api/v1/onboarding/status/{}", started.text("onboardingId"));
+    let view = world.registry.get(&person, &path).await.expect(200);
+    assert_eq!(view.text("status"), "COMPLETED");
+    let platform = view.text("platformId");
+    let caller = owner(platform);
+
+    tree_and_resources(&world, platform, &caller).await;
+
+    let key = [("idempotency-key", "once")];
+    for replayed in ["", "true"] {
+        let (path, why) = (at(platform, "/suspend"), json!({ "reason": "late" }));
+        let answer = world.registry.send(&caller, "POST", &path, &key, why).await;
+        let answer = answer.expect(200);
+        let seen = (answer.header("idempotency-replayed"), answer.text("status"));
+        assert_eq!(seen, (replayed, "suspended"));
+        world.tick(1);
+    }
+    for step in ["restore", "cancel"] {
+        let _ = world.moved(platform, step, &caller).await.expect(200);
+    }
+    let listed = async |rest: &str, field: &str| -> Vec<String> {
+        let listed = world.registry.get(&caller, &at(platform, rest)).await;
+        let listed = listed.expect(200);
+        listed.each(field).into_iter().map(str::to_owned).collect()
+    };
+    let statuses = listed("/lifecycle", "toStatus").await;
+    assert_eq!(statuses, ["cancelled", "active", "suspended", "active"]);
+    let actions = listed("/audit?entity=platform&limit=3", "action").await;
+    assert_eq!(
+        actions,
+        [
+            "platform.cancelled",
+            "platform.restored",
+            "platform.suspended"
+        ]
+    );
+
+    let deleted = world.moved(platform, "delete", &caller).await;
+    assert_eq!(deleted.expect(200).text("status"), "deleted");
+    world.run_jobs().await;
+    world.missing(&at(platform, "")).await;
+    assert!(world.provider.names().is_empty());
+    assert_eq!(world.audit("platform.purged").await.len(), 1);
+}
+
+async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
+    let get = async |rest: &str| {
+        let found = world.registry.get(caller, &at(platform, rest)).await;
+        found.expect(200)
+    };
+    let tenant = get("/entities").await.each("id")[0].to_owned();
+    let child = world.subtenant(platform, &tenant, "child").await;
+    let leaf = world.subtenant(platform, &child, "leaf").await;
+    let above = get(&format!("/entities/{leaf}/ancestors")).await;
+    assert_eq!(above.each("id"), [&tenant, &child]);
+    let below = get(&format!("/entities/{tenant}/descendants")).await;
+    assert_eq!(below.each("id"), [&child, &leaf]);
+    let resource = world.resource(platform, &leaf, "leaf-db").await;
+    let one = at(platform, &format!("/resources/{resource}"));
+    let body = json!({ "config": { "n": 9_007_199_254_740_993_i64 } });
+    let tag = [("if-match", "\"1\"")];
+    let changed = world
+        .registry
+        .send(caller, "PATCH", &one, &tag, body.clone());
+    assert_eq!(changed.await.expect(200).json["config"], body["config"]);
+    let late = world.registry.send(caller, "PATCH", &one, &tag, body).await;
+    late.refused(412, "VERSION_CONFLICT");
+    let path = "/api/v1/lookup?cfName=leaf-db";
+    let found = world.registry.get(&plain_member(platform), path).await;
+    assert_eq!(found.expect(200).id(), resource);
+    let first = get("/resources?limit=4").await;
+    let cursor = first.json["pagination"]["nextCursor"].as_str().unwrap();
+    let rest = get(&format!("/resources?limit=4&cursor={cursor}")).await;
+    let pages = [first.each("id").len(), rest.each("id").len()];
+    assert_eq!((first.total(), pages), (Some(7), [4, 3]));
+}
+
+/// The statuses of requests that are sent at the same time, sorted.
+async fn at_once(world: &World, requests: Vec<(&'static str, String, Value)>) -> Vec<u16> {
+    let answers = requests.into_iter().map(|(method, path, body)| {
+        let (api, caller) = (world.registry.clone(), operator());
+        let tag = [("if-match", "\"1\"")];
+        tokio::spawn(async move {
+            let tag = if method == "PATCH" { &tag[..] } else { &[] };
+            let answer = api.send(&caller, method, &path, tag, body).await;
+            answer.status.as_u16()
+        })
+    });
+    let mut statuses: Vec<u16> = join_all(answers)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    statuses.sort_unstable();
+    statuses
+}
+
+async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let resource = world.resource(&platform, &entity, "engines-db").await;
+    let of = |rest: &str| at(&platform, rest);
+    let entities = format!("/entities/{entity}");
+    for (path, body, created) in [
+        (
+            PLATFORMS.to_owned(),
+            json!({ "name": "P", "slug": "p" }),
+            201,
+        ),
+        (
+            of("/entities"),
+            json!({ "name": "E", "slug": "e", "type": "tenant" }),
+            201,
+        ),
+        (
+            of(&format!("{entities}/resources")),
+            resource_body("x"),
+            201,
+        ),
+        (
+            "/api/v1/onboarding/start".to_owned(),
+            json!({ "platformName": "O", "slug": "o" }),
+            202,
+        ),
+    ] {
+        let same = vec![("POST", path.clone(), body); 3];
+        assert_eq!(at_once(&world, same).await, [created, 409, 409], "{path}");
+    }
+    for (path, field) in [
+        (of(""), "name"),
+        (of(&entities), "name"),
+        (of(&format!("/resources/{resource}")), "cfId"),
+    ] {
+        let change = |value| ("PATCH", path.clone(), json!({ field: value }));
+        let changes = ["a", "b", "c"].map(change).to_vec();
+        assert_eq!(at_once(&world, changes).await, [200, 412, 412], "{path}");
+    }
+    let moves = ["suspend", "cancel", "suspend"];
+    let moves = moves.map(|step| ("POST", of(&format!("/{step}")), Value::Null));
+    at_once(&world, moves.to_vec()).await;
+    let records = world.registry.get(&operator(), &of("/lifecycle")).await;
+    // Whichever came first, the records tell what can have happened.
+    let mut told = records.each("toStatus");
+    told.sort_unstable();
+    let possible = ["active", "cancelled", "suspended"];
+    assert!(told == possible || told == possible[..2], "{told:?}");
+    assert_eq!(world.status(&platform).await, "cancelled");
+}
+
+/// How many rows a platform has, deleted ones too.
+async fn rows(world: &World, platform: &str) -> [u64; 4] {
+    let id = PlatformId::parse(platform).unwrap();
+    let within = Within::Platform(&id);
+    let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
+    let repositories = uow.repositories(RecordKey::for_tests());
+    let all = EntityQuery::Listed(EntityFilter {
+        entity_type: None,
+        include_deleted: true,
+    });
+    let entities = repositories.entities().count(within, &all).await;
+    let all = ResourceQuery::All { deleted: true };
+    let resources = repositories.resources().count(within, &all).await;
+    let all = DeploymentQuery::All { in_flight: false };
+    let deployments = repositories.deployments().count(within, &all).await;
+    let records = repositories.lifecycle_records();
+    let records = records.count(within, &LifecycleQuery::All).await;
+    [entities, resources, deployments, records].map(Result::unwrap)
+}
+
+async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world: World) {
+    for round in 0..5 {
+        let platform = world.platform(&format!("engines-{round}")).await;
+        let of = |rest: &str| at(&platform, rest);
+        let parent = world.tenant(&platform, "parent").await;
+        let body = json!({ "name": "E", "slug": "e", "type": "subtenant", "parentId": parent });
+        let both = vec![
+            ("POST", of("/entities"), body),
+            ("DELETE", of(&format!("/entities/{parent}")), Value::Null),
+        ];
+        let outcome = at_once(&world, both).await;
+        assert!(
+            outcome == [201, 409] || outcome == [200, 404],
+            "{outcome:?}"
+        );
+
+        let entity = world.tenant(&platform, "tenant").await;
+        world
+            .resource(&platform, &entity, &format!("y-{round}"))
+            .await;
+        world.deployment(&platform, &operator()).await;
+        let tenant = json!({ "name": "E", "slug": "e", "type": "tenant" });
+        let resources = format!("/entities/{entity}/resources");
+        let all = vec![
+            ("POST", of("/delete"), Value::Null),
+            ("POST", of("/entities"), tenant),
+            ("POST", of(&resources), resource_body(&format!("x-{round}"))),
+        ];
+        let outcome = at_once(&world, all).await;
+        let possible = outcome[0] == 200 && outcome[1..].iter().all(|s| [201, 409].contains(s));
+        assert!(possible, "{outcome:?}");
+        let left = rows(&world, &platform).await;
+        assert!(left.iter().all(|count| *count > 0), "{left:?}");
+        world.run_jobs().await;
+        assert_eq!(rows(&world, &platform).await, [0; 4]);
+    }
+}

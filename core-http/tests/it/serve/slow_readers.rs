@@ -1,0 +1,134 @@
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use core_http::kernel::{Body, BoxError};
+use core_http::{IncomingBody, ServeOptions};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use tokio::io::AsyncReadExt;
+use tokio::sync::{Notify, mpsc};
+use tower::service_fn;
+
+use crate::world::server::{Server, get, lengths, options};
+
+const SHORT: Duration = Duration::from_millis(200);
+const PIECE: &[u8] = &[b'x'; 64 * 1024];
+
+/// Tells when it is dropped.
+struct Dropped(mpsc::UnboundedSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// An answer of this many pieces.
+fn large(pieces: usize, dropped: Dropped) -> Body {
+    let stream = futures_util::stream::unfold((0, dropped), move |(n, dropped)| async move {
+        let frame = Ok::<_, BoxError>(Frame::data(Bytes::from_static(PIECE)));
+        (n < pieces).then_some((frame, (n + 1, dropped)))
+    });
+    Body::new(StreamBody::new(Box::pin(stream)))
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_its_answer_is_cut_off_while_others_are_served() {
+    let options = ServeOptions {
+        write_idle_timeout: SHORT,
+        ..options()
+    };
+    let (sender, mut dropped) = mpsc::unbounded_channel();
+    let service = service_fn(move |request: Request<IncomingBody>| {
+        let sender = sender.clone();
+        async move {
+            match request.uri().path() {
+                "/large" => Ok(Response::new(large(4_096, Dropped(sender)))),
+                _ => lengths(request).await,
+            }
+        }
+    });
+    let server = Server::start(service, options).await;
+    let mut client = server.connect().await;
+    client.write(&get("/large")).await;
+    server.serves_others().await;
+    let cut = tokio::time::timeout(Duration::from_secs(20), dropped.recv()).await;
+    assert_eq!(cut, Ok(Some(())));
+    let received = client.closed().await.len();
+    assert!(received < 4_096 * PIECE.len(), "{received}");
+    server.serves_others().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_gets_all_of_its_answer() {
+    let options = ServeOptions {
+        write_idle_timeout: SHORT * 8,
+        ..options()
+    };
+    let pieces = 512;
+    let (sender, _dropped) = mpsc::unbounded_channel();
+    let service = service_fn(move |_: Request<IncomingBody>| {
+        let body = large(pieces, Dropped(sender.clone()));
+        async move { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let server = Server::start(service, options).await;
+    let mut client = server.connect().await;
+    client
+        .write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .await;
+    let mut received = 0;
+    let mut buffer = vec![0; 512 * 1024];
+    loop {
+        // Slower than the time limit in all, and never slower between two reads.
+        tokio::time::sleep(SHORT / 5).await;
+        match client.0.read(&mut buffer).await.unwrap() {
+            0 => break,
+            length => received += length,
+        }
+    }
+    assert!(received >= pieces * PIECE.len(), "{received}");
+}
+
+#[tokio::test]
+async fn a_stream_that_pauses_is_not_cut_off() {
+    let options = ServeOptions {
+        header_timeout: SHORT,
+        keep_alive_timeout: SHORT,
+        write_idle_timeout: SHORT,
+        ..options()
+    };
+    let (more, asked) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (wait, count) = (Arc::clone(&more), Arc::clone(&asked));
+    let service = service_fn(move |_: Request<IncomingBody>| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let wait = Arc::clone(&wait);
+        let stream = futures_util::stream::unfold(0, move |n| {
+            let wait = Arc::clone(&wait);
+            async move {
+                if n > 0 {
+                    wait.notified().await;
+                }
+                let piece = Bytes::from(format!("piece {n}"));
+                (n < 2).then(|| (Ok::<_, BoxError>(Frame::data(piece)), n + 1))
+            }
+        });
+        let body = Body::new(StreamBody::new(Box::pin(stream)));
+        async move { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    let server = Server::start(service, options).await;
+    let mut client = server.connect().await;
+    client.write(&get("/")).await;
+    // The time itself is what is tried here.
+    tokio::time::sleep(SHORT * 4).await;
+    more.notify_one();
+    tokio::time::sleep(SHORT * 2).await;
+    more.notify_one();
+    let received = client.closed().await;
+    assert!(received.contains("piece 0") && received.contains("piece 1"));
+    assert!(received.ends_with("0\r\n\r\n"), "{received}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}

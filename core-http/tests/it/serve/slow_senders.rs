@@ -1,0 +1,142 @@
+use std::time::Duration;
+
+use core_http::ServeOptions;
+use core_http::kernel::BodyTimes;
+use tokio::io::AsyncWriteExt;
+use tower::service_fn;
+
+use crate::world::server::{Client, Server, get, lengths, options};
+
+const SHORT: Duration = Duration::from_millis(500);
+
+/// Sends a byte now and then until the server closes the connection.
+async fn trickle(mut client: Client, bytes: &str) -> String {
+    for byte in bytes.as_bytes().iter().cycle() {
+        let mut closed = [0_u8; 1];
+        let next = tokio::time::timeout(SHORT / 25, client.0.peek(&mut closed)).await;
+        if next.is_ok() || client.0.write_all(&[*byte]).await.is_err() {
+            break;
+        }
+    }
+    client.closed().await
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_to_its_end_is_closed_while_others_are_served() {
+    let options = ServeOptions {
+        header_timeout: SHORT,
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    let silent = server.connect().await;
+    let mut half = server.connect().await;
+    half.write("GET / HTTP/1.1\r\nHo").await;
+    let trickling = server.connect().await;
+    let trickled = tokio::spawn(trickle(trickling, "GET / HTTP/1.1\r\nX: aaaaaaaaaaaa"));
+    server.serves_others().await;
+    assert_eq!(half.closed().await, "");
+    assert_eq!(silent.closed().await, "");
+    assert_eq!(trickled.await.unwrap(), "");
+    server.serves_others().await;
+}
+
+#[tokio::test]
+async fn a_second_head_has_the_same_time_from_its_first_byte() {
+    let options = ServeOptions {
+        header_timeout: SHORT,
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    let mut client = server.connect().await;
+    assert_eq!(client.ask("/").await, "200 fine");
+    client.write("GET / HT").await;
+    assert_eq!(client.closed().await, "");
+}
+
+#[tokio::test]
+async fn a_connection_may_wait_longer_for_its_next_request_than_a_head_may_take() {
+    let options = ServeOptions {
+        header_timeout: SHORT,
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    let mut client = server.connect().await;
+    assert_eq!(client.ask("/").await, "200 fine");
+    // The time itself is what is tried here.
+    tokio::time::sleep(SHORT * 3).await;
+    assert_eq!(client.ask("/").await, "200 fine");
+}
+
+#[tokio::test]
+async fn a_connection_without_a_next_request_is_closed() {
+    let options = ServeOptions {
+        keep_alive_timeout: SHORT,
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    let mut client = server.connect().await;
+    assert_eq!(client.ask("/").await, "200 fine");
+    assert_eq!(client.ask("/").await, "200 fine");
+    assert_eq!(client.closed().await, "");
+    server.serves_others().await;
+}
+
+#[tokio::test]
+async fn a_body_that_pauses_or_takes_too_long_is_refused_while_others_are_served() {
+    let options = ServeOptions {
+        body_times: BodyTimes {
+            idle: SHORT,
+            total: SHORT * 3,
+        },
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n";
+    let mut paused = server.connect().await;
+    paused.write(&format!("{head}only this")).await;
+    let mut trickling = server.connect().await;
+    trickling.write(head).await;
+    let trickled = tokio::spawn(trickle(trickling, "x"));
+    server.serves_others().await;
+    for answer in [paused.closed().await, trickled.await.unwrap()] {
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(
+            answer.ends_with("The body did not arrive in time."),
+            "{answer}"
+        );
+    }
+    server.serves_others().await;
+}
+
+#[tokio::test]
+async fn a_body_that_keeps_coming_may_take_longer_than_one_pause() {
+    let options = ServeOptions {
+        body_times: BodyTimes {
+            idle: SHORT * 4,
+            total: SHORT * 100,
+        },
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    let mut client = server.connect().await;
+    client
+        .write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n")
+        .await;
+    for _ in 0..6 {
+        tokio::time::sleep(SHORT).await;
+        client.write("x").await;
+    }
+    assert_eq!(client.answer().await, "200 6");
+}
+
+#[tokio::test]
+async fn requests_that_are_sent_ahead_are_all_answered() {
+    let server = Server::start(service_fn(lengths), options()).await;
+    let mut client = server.connect().await;
+    client.write(&get("/").repeat(3)).await;
+    client
+        .write("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .await;
+    let answers = client.closed().await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 4, "{answers}");
+}

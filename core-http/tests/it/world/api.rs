@@ -1,0 +1,44 @@
+//! A service as tests talk to it: in process, as a gateway passes requests on.
+
+use core_domain::kernel::Caller;
+use core_http::kernel::testing::{Answer, call_with, send};
+use core_http::kernel::{Body, Service};
+use http::Request;
+use serde_json::Value;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Api(pub(crate) Service);
+
+impl Api {
+    pub(crate) async fn send(
+        &self,
+        caller: &Caller,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
+        call_with(&self.0, method, path, caller, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, caller: &Caller, path: &str) -> Answer {
+        self.send(caller, "GET", path, &[], Value::Null).await
+    }
+
+    pub(crate) async fn post(&self, caller: &Caller, path: &str, body: Value) -> Answer {
+        self.send(caller, "POST", path, &[], body).await
+    }
+
+    pub(crate) async fn patch(&self, caller: &Caller, path: &str, body: Value) -> Answer {
+        self.send(caller, "PATCH", path, &[], body).await
+    }
+
+    pub(crate) async fn delete(&self, caller: &Caller, path: &str) -> Answer {
+        self.send(caller, "DELETE", path, &[], Value::Null).await
+    }
+
+    /// A request as it comes over the network: who calls is found out from its headers.
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
+        send(&self.0, request).await
+    }
+}

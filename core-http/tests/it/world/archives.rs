@@ -1,0 +1,42 @@
+//! An archive format that tests can write by hand: the paths of its files, one a line; each has its own path as content.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::cli::SiteError;
+use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
+use core_domain::testing::MemorySite;
+
+/// A site in that format.
+pub(crate) const SITE: &[u8] = b"index.html\nstyle.css";
+
+/// What no client may see.
+pub(crate) const SERVER_PATH: &str = "/srv/core-data/uploads/x: no space left";
+
+// A mock would not outlive the panic it is asked for.
+#[derive(Debug)]
+struct ByHand;
+
+pub(crate) fn by_hand() -> Arc<dyn SiteArchives> {
+    Arc::new(ByHand)
+}
+
+#[async_trait]
+impl SiteArchives for ByHand {
+    async fn open(&self, mut upload: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
+        let mut bytes = Vec::new();
+        upload.read_to_end(&mut bytes).unwrap();
+        let refused = |error: SiteError| Err(ArchiveError::Refused(error));
+        match String::from_utf8_lossy(&bytes) {
+            t if t.contains("link") => refused(SiteError::Unfit("symlink", "a link".to_owned())),
+            t if t.contains("bomb") => refused(SiteError::TooLarge("a bomb".to_owned())),
+            t if t.contains("junk") => refused(SiteError::UnknownFormat),
+            t if t.contains("bad sector") => Err(ArchiveError::Unreadable(SERVER_PATH.into())),
+            t if t.contains("panic") => panic!("asked for"),
+            t => {
+                let site: MemorySite = t.lines().map(|line| (line, line)).collect();
+                Ok(Arc::new(site) as Arc<dyn Site>)
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Who calls.
+
+use core_domain::kernel::{ApiKeyId, Caller, Role, UserId};
+use core_http::kernel::testing::member;
+
+pub(crate) use core_http::kernel::testing::operator;
+
+pub(crate) fn owner(platform: &str) -> Caller {
+    member("olga", platform, Role::OWNER).unwrap()
+}
+
+pub(crate) fn admin(platform: &str) -> Caller {
+    member("adam", platform, Role::ADMIN).unwrap()
+}
+
+pub(crate) fn plain_member(platform: &str) -> Caller {
+    member("mary", platform, Role::MEMBER).unwrap()
+}
+
+/// A program with an API key of a platform's organization.
+pub(crate) fn api_key(platform: &str) -> Caller {
+    Caller::ApiKey {
+        key_id: ApiKeyId::parse("key-1").unwrap(),
+        user_id: None,
+        membership: owner(platform).membership().unwrap().clone(),
+    }
+}
+
+/// A signed-in person who acts for no organization.
+pub(crate) fn loner() -> Caller {
+    Caller::User {
+        user_id: UserId::parse("leo").unwrap(),
+        session_id: None,
+        service: None,
+        membership: None,
+    }
+}

@@ -1,0 +1,116 @@
+//! What an operator sees and does, in one call each.
+
+use core_domain::kernel::Caller;
+use core_http::kernel::testing::{Answer, operator};
+use serde_json::{Value, json};
+
+use super::{ORIGIN, PLATFORMS, Person, World, at, owner};
+
+impl World {
+    /// What the registry has there.
+    pub(crate) async fn shown(&self, path: &str) -> Answer {
+        self.registry.get(&operator(), path).await.expect(200)
+    }
+
+    /// Makes sure that the registry has nothing there.
+    pub(crate) async fn missing(&self, path: &str) {
+        let missing = self.registry.get(&operator(), path).await;
+        missing.refused(404, "NOT_FOUND");
+    }
+
+    /// Asks the registry for a change.
+    pub(crate) async fn patched(&self, path: &str, body: Value) -> Answer {
+        self.registry.patch(&operator(), path, body).await
+    }
+
+    /// A `POST` below a platform (`suspend`, `restore`, `cancel`, `delete`), or `soft-delete`. Time passes.
+    pub(crate) async fn moved(&self, platform: &str, step: &str, caller: &Caller) -> Answer {
+        let answer = if step == "soft-delete" {
+            self.registry.delete(caller, &at(platform, "")).await
+        } else {
+            let path = at(platform, &format!("/{step}"));
+            self.registry.post(caller, &path, Value::Null).await
+        };
+        self.tick(1);
+        answer
+    }
+
+    /// As [`World::moved`], by the operator, who is not refused.
+    pub(crate) async fn move_on(&self, platform: &str, step: &str) {
+        let _ = self.moved(platform, step, &operator()).await.expect(200);
+    }
+
+    /// Deletes a record as the operator. Time passes.
+    pub(crate) async fn removed(&self, path: &str) {
+        let deleted = self.registry.delete(&operator(), path).await.expect(200);
+        assert_eq!(deleted.json, json!({ "success": true }));
+        self.tick(1);
+    }
+
+    /// As [`World::moved`], with `/internal/platform-status`, which other services call.
+    pub(crate) async fn flag(&self, platform: &str, status: &str) {
+        let body = json!({ "platformId": platform, "status": status });
+        let path = "/internal/platform-status";
+        let flagged = self.provisioning.post(&operator(), path, body).await;
+        let _ = flagged.expect(200);
+    }
+
+    pub(crate) async fn status(&self, platform: &str) -> String {
+        let shown = self.shown(&at(platform, "")).await;
+        shown.text("status").to_owned()
+    }
+
+    /// Whether the platform's callers are refused.
+    pub(crate) async fn is_suspended(&self, platform: &str) -> bool {
+        let path = at(platform, "/entities");
+        let answer = self.registry.get(&owner(platform), &path).await;
+        answer.status == 451
+    }
+
+    /// A job as operators see it.
+    pub(crate) async fn job(&self, id: &str) -> Value {
+        let path = format!("/api/v1/provision/jobs/{id}");
+        self.provisioning
+            .get(&operator(), &path)
+            .await
+            .expect(200)
+            .json
+    }
+
+    /// The jobs of a platform, newest first.
+    pub(crate) async fn jobs(&self, platform: &str) -> Vec<Value> {
+        let path = format!("/api/v1/provision/jobs?platformId={platform}");
+        let listed = self.provisioning.get(&operator(), &path).await.expect(200);
+        listed.json["data"].as_array().unwrap().clone()
+    }
+
+    /// How many records a list of the registry has.
+    pub(crate) async fn count(&self, path: &str) -> u64 {
+        self.shown(path).await.total().unwrap()
+    }
+
+    /// Sets up an organization for a person; answers its platform.
+    pub(crate) async fn set_up(&self, person: &Person, slug: &str) -> Answer {
+        let body = json!({ "name": "Engines", "slug": slug });
+        let headers = [("cookie", person.cookie.as_str()), ("origin", ORIGIN)];
+        let path = "/api/core/org-setup";
+        let caller = person.caller();
+        self.iam.send(&caller, "POST", path, &headers, body).await
+    }
+
+    /// The platform that a person's session acts for.
+    pub(crate) async fn acts_for(&self, person: &Person) -> Value {
+        let session = self.iam.get(&person.caller(), "/api/core/session").await;
+        session.expect(200).json["platformId"].clone()
+    }
+
+    pub(crate) async fn slug_is_free(&self, slug: &str) -> bool {
+        let path = format!("/api/v1/onboarding/slug/{slug}");
+        self.shown(&path).await.json["available"] == true
+    }
+
+    /// How many platforms there are that are not deleted.
+    pub(crate) async fn platform_count(&self) -> u64 {
+        self.count(PLATFORMS).await
+    }
+}

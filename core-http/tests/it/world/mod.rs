@@ -1,0 +1,241 @@
+//! The one world of these tests: every service over one store, a clock that is set, and a provider in memory.
+
+mod api;
+mod archives;
+mod callers;
+mod looks;
+mod records;
+pub(crate) mod server;
+mod stores;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::access::authorize_operator;
+use core_domain::gateway::TrustedProxies;
+use core_domain::kernel::{Context, DlqEntryId, JobId, Result, Stored, Timestamp};
+use core_domain::port::{Infrastructure, transact};
+use core_domain::provisioning::Job;
+use core_domain::testing::{ManualClock, MemoryInfrastructure};
+use core_domain::use_case::cli;
+use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
+use core_domain::use_case::registry::register_kinds;
+use core_http::cli::CliConfig;
+use core_http::iam::IamConfig;
+use core_http::kernel::App;
+use core_http::kernel::testing::app;
+use core_storage::fault::FaultStore;
+
+pub(crate) use api::Api;
+pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
+pub(crate) use callers::{admin, api_key, loner, operator, owner, plain_member};
+pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
+pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
+pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
+
+/// The address people reach IAM at.
+pub(crate) const ORIGIN: &str = "http://iam.test";
+
+pub(crate) struct World {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) app: Arc<App>,
+    pub(crate) registry: Api,
+    pub(crate) iam: Api,
+    pub(crate) provisioning: Api,
+    pub(crate) cli: Api,
+    pub(crate) stacks: Api,
+    pub(crate) provider: MemoryInfrastructure,
+    store: Arc<ExchangeableStore>,
+    _keeps: Box<dyn Any + Send + Sync>,
+}
+
+/// What operators do to jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum How {
+    Retry,
+    Cancel,
+    ForceComplete,
+    /// Of the job's dead letter.
+    Replay,
+}
+
+/// The clock of every test: it stands still until it is set.
+pub(crate) fn start() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
+}
+
+/// What services are made of, over an empty store in memory, for rows that a test makes itself.
+pub(crate) fn bare_app() -> (App, Arc<ManualClock>) {
+    let clock = start();
+    let store = stores::in_memory(clock.clone()).store;
+    (app(store, clock.clone()), clock)
+}
+
+/// IAM's settings; its services and a gateway in the same process share them.
+pub(crate) fn iam_config() -> IamConfig {
+    IamConfig {
+        secret: b"a secret of thirty-two bytes ...".to_vec(),
+        base_url: ORIGIN.to_owned(),
+        trusted_origins: Vec::new(),
+        trusted_proxies: TrustedProxies::parse(["192.0.2.1"]).unwrap(),
+    }
+}
+
+impl World {
+    /// In memory.
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// In memory, with other settings or ports.
+    pub(crate) fn with(change: impl FnOnce(&mut App)) -> Self {
+        Self::with_uploads(CliConfig::default(), change)
+    }
+
+    /// As [`World::with`], with limits of uploads.
+    pub(crate) fn with_uploads(config: CliConfig, change: impl FnOnce(&mut App)) -> Self {
+        let clock = start();
+        Self::over(stores::in_memory(clock.clone()), clock, config, change)
+    }
+
+    /// In memory, with an engine whose calls fail when it is told to.
+    pub(crate) fn faulty() -> (Self, FaultStore) {
+        let clock = start();
+        let (opened, faults) = stores::faulty(clock.clone());
+        let world = Self::over(opened, clock, CliConfig::default(), |_| {});
+        (world, faults)
+    }
+
+    pub(crate) async fn on(backend: Backend) -> Self {
+        let clock = start();
+        let opened = backend.open(clock.clone()).await;
+        Self::over(opened, clock, CliConfig::default(), |_| {})
+    }
+
+    fn over(
+        opened: stores::Opened,
+        clock: Arc<ManualClock>,
+        config: CliConfig,
+        change: impl FnOnce(&mut App),
+    ) -> Self {
+        let store = ExchangeableStore::new(opened.store);
+        let mut app = app(store.clone(), clock.clone());
+        let kinds = register_kinds(Kinds::new()).unwrap();
+        app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
+        change(&mut app);
+        let app = Arc::new(app);
+        let shared = || Arc::clone(&app);
+        Self {
+            registry: Api(core_http::registry::service(shared()).unwrap()),
+            iam: Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
+            provisioning: Api(core_http::provisioning::service(shared()).unwrap()),
+            cli: Api(core_http::cli::service(shared(), by_hand(), config).unwrap()),
+            stacks: Api(core_http::stacks::service(shared()).unwrap()),
+            provider: MemoryInfrastructure::default(),
+            clock,
+            app,
+            store,
+            _keeps: opened.keeps,
+        }
+    }
+
+    /// The same services over an empty store in memory, with nothing at the provider.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.store
+            .exchange(stores::in_memory(self.clock.clone()).store);
+        self.provider = MemoryInfrastructure::default();
+        self
+    }
+
+    /// Every service.
+    pub(crate) fn services(&self) -> [&Api; 5] {
+        [
+            &self.registry,
+            &self.iam,
+            &self.provisioning,
+            &self.cli,
+            &self.stacks,
+        ]
+    }
+
+    pub(crate) fn tick(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Somebody who works on jobs.
+    pub(crate) fn worker(&self) -> Worker {
+        self.worker_on(Arc::new(self.provider.clone()))
+    }
+
+    /// As [`World::worker`], with another provider.
+    pub(crate) fn worker_on(&self, provider: Arc<dyn Infrastructure>) -> Worker {
+        Worker::new(
+            self.app.store.clone(),
+            provider,
+            self.app.blobs.clone(),
+            self.app.kinds.clone(),
+            self.app.entropy.clone(),
+        )
+    }
+
+    /// Works until nothing can be worked on.
+    pub(crate) async fn run_jobs(&self) {
+        let worker = self.worker();
+        for _ in 0..100 {
+            if worker.run_one(&Unsupervised).await.unwrap() == Outcome::Idle {
+                return;
+            }
+        }
+        panic!("jobs do not end");
+    }
+
+    /// As [`World::run_jobs`], and time passes until nothing waits any more.
+    pub(crate) async fn settle_jobs(&self) {
+        for _ in 0..20 {
+            self.run_jobs().await;
+            self.tick(6);
+            self.run_timers().await;
+        }
+    }
+
+    pub(crate) async fn run_timers(&self) {
+        self.worker().run_timers().await.unwrap();
+    }
+
+    pub(crate) async fn operate(&self, job: &str, how: How) {
+        self.try_to_operate(job, how).await.unwrap();
+    }
+
+    pub(crate) async fn try_to_operate(&self, job: &str, how: How) -> Result<Stored<Job>> {
+        let entry = self.job(job).await["dlqEntryId"]
+            .as_str()
+            .and_then(DlqEntryId::parse);
+        let (cx, kinds) = (&self.cx(), self.app.kinds.as_ref());
+        let (job, entry) = (&JobId::parse(job).unwrap(), entry.as_ref());
+        let scope = &authorize_operator(cx).unwrap();
+        let done = transact(self.app.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                match how {
+                    How::Retry => provisioning::retry(cx, scope, uow, kinds, job).await,
+                    How::Cancel => provisioning::cancel(cx, scope, uow, kinds, job, None).await,
+                    How::ForceComplete => {
+                        provisioning::force_complete(cx, scope, uow, kinds, job).await
+                    }
+                    How::Replay => {
+                        provisioning::replay(cx, scope, uow, kinds, entry.unwrap()).await
+                    }
+                }
+            })
+        });
+        done.await
+    }
+
+    /// What an operator calls use cases with.
+    pub(crate) fn cx(&self) -> Context {
+        Context {
+            caller: operator(),
+            ..Context::system(self.app.entropy.clone())
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What tests need to be there before they begin.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{Caller, Membership, Role, SessionId, UserId};
+use core_domain::port::{Mode, Repository, UnitOfWork, Within};
+use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
+use core_http::kernel::testing::Answer;
+use serde_json::{Value, json};
+
+use super::callers::operator;
+use super::{SITE, World};
+use core_http::kernel::{Body, bytes_body, testing::SERVICE_KEY};
+
+pub(crate) const PLATFORMS: &str = "/api/v1/platforms";
+pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// A path below a platform.
+pub(crate) fn at(platform: &str, rest: &str) -> String {
+    format!("{PLATFORMS}/{platform}{rest}")
+}
+
+pub(crate) fn resource_body(cf_name: &str) -> Value {
+    json!({
+        "stackId": "st1",
+        "resourceType": "d1",
+        "serviceName": "db",
+        "environment": "prod",
+        "cfName": cf_name,
+    })
+}
+
+/// Somebody who has signed up, with their session.
+#[derive(Clone, Debug)]
+pub(crate) struct Person {
+    pub(crate) user_id: String,
+    pub(crate) session_id: String,
+    pub(crate) token: String,
+    /// What a browser sends back.
+    pub(crate) cookie: String,
+}
+
+impl Person {
+    fn of(signed_in: &Answer, session_id: String) -> Self {
+        let cookies = signed_in.headers.get_all("set-cookie").iter();
+        let mut cookies = cookies.filter_map(|value| value.to_str().ok());
+        let cookie = cookies.find(|c| c.starts_with("better-auth.session_token="));
+        let cookie = cookie.unwrap_or_default().split(';').next().unwrap();
+        Self {
+            user_id: signed_in.json["user"]["id"].as_str().unwrap().to_owned(),
+            session_id,
+            token: signed_in.text("token").to_owned(),
+            cookie: cookie.to_owned(),
+        }
+    }
+
+    /// As a gateway passes them on, acting for no organization.
+    pub(crate) fn caller(&self) -> Caller {
+        self.acting(None)
+    }
+
+    /// As a gateway passes them on, with a role in the organization of a platform.
+    pub(crate) fn member_of(&self, platform: &str, role: Role) -> Caller {
+        let known = core_http::kernel::testing::member(&self.user_id, platform, role);
+        self.acting(known.unwrap().membership().cloned())
+    }
+
+    fn acting(&self, membership: Option<Membership>) -> Caller {
+        Caller::User {
+            user_id: UserId::parse(&self.user_id).unwrap(),
+            session_id: SessionId::parse(&self.session_id),
+            service: None,
+            membership,
+        }
+    }
+}
+
+impl World {
+    /// Creates a platform as the operator; answers its id. Time passes, so that the newest is known.
+    pub(crate) async fn platform(&self, slug: &str) -> String {
+        self.platform_by(&operator(), slug).await
+    }
+
+    /// As [`World::platform`], by somebody: it belongs to the organization they act for.
+    pub(crate) async fn platform_by(&self, caller: &Caller, slug: &str) -> String {
+        let body = json!({ "name": "Engines", "slug": slug });
+        let created = self.registry.post(caller, PLATFORMS, body).await;
+        self.tick(1);
+        created.expect(201).id()
+    }
+
+    pub(crate) async fn tenant(&self, platform: &str, slug: &str) -> String {
+        self.entity(platform, slug, "tenant", None).await
+    }
+
+    pub(crate) async fn subtenant(&self, platform: &str, parent: &str, slug: &str) -> String {
+        self.entity(platform, slug, "subtenant", Some(parent)).await
+    }
+
+    async fn entity(&self, platform: &str, slug: &str, kind: &str, parent: Option<&str>) -> String {
+        let body = json!({ "name": slug, "slug": slug, "type": kind, "parentId": parent });
+        let path = at(platform, "/entities");
+        let created = self.registry.post(&operator(), &path, body).await;
+        self.tick(1);
+        created.expect(201).id()
+    }
+
+    pub(crate) async fn resource(&self, platform: &str, entity: &str, cf_name: &str) -> String {
+        let path = at(platform, &format!("/entities/{entity}/resources"));
+        let body = resource_body(cf_name);
+        let created = self.registry.post(&operator(), &path, body).await;
+        self.tick(1);
+        created.expect(201).id()
+    }
+
+    /// Queues the job that gives a platform its infrastructure; answers the job's id.
+    pub(crate) async fn provision(&self, platform: &str) -> String {
+        let body = json!({
+            "platformId": platform, "planTier": "starter", "billingEmail": "ada@example.org",
+        });
+        let path = "/api/v1/provision/platform";
+        let queued = self.provisioning.post(&operator(), path, body).await;
+        queued.expect(202).text("jobId").to_owned()
+    }
+
+    /// Creates a template with version 1.0.0.
+    pub(crate) async fn template(&self, name: &str) {
+        let body = json!({ "name": name, "displayName": "Web", "description": "A web shop" });
+        let created = self.stacks.post(&operator(), "/api/v1/stacks", body).await;
+        let _ = created.expect(201);
+        let version = json!({
+            "version": "1.0.0", "stackDefinition": { "resources": {} }, "coreSdkVersion": "1.0.0",
+        });
+        let path = format!("/api/v1/stacks/{name}/versions");
+        let published = self.stacks.post(&operator(), &path, version).await;
+        let _ = published.expect(201);
+    }
+
+    /// Asks for a deployment of a site; answers its id.
+    pub(crate) async fn deployment(&self, platform: &str, caller: &Caller) -> String {
+        let path = at(platform, "/deploy");
+        let deployed = self.deploy(&path, caller, &[]).await;
+        deployed.expect(202).text("deploymentId").to_owned()
+    }
+
+    pub(crate) async fn deploy(
+        &self,
+        path: &str,
+        caller: &Caller,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        self.upload(path, caller, headers, bytes_body(SITE)).await
+    }
+
+    /// As [`World::deploy`], with any body.
+    pub(crate) async fn upload(
+        &self,
+        path: &str,
+        caller: &Caller,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Answer {
+        let mut request = http::Request::post(path)
+            .extension(caller.clone())
+            .extension(core_http::kernel::ViaGateway);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.cli.raw(request.body(body).unwrap()).await
+    }
+
+    pub(crate) async fn sign_up(&self, email: &str) -> Person {
+        let body = json!({ "name": "Ada", "email": email, "password": PASSWORD });
+        let path = "/api/auth/sign-up/email";
+        let signed_up = self.iam.post(&Caller::Anonymous, path, body).await;
+        let signed_up = signed_up.expect(200);
+        let session = self.session_of(signed_up.text("token")).await;
+        Person::of(&signed_up, session)
+    }
+
+    pub(crate) async fn session_of(&self, token: &str) -> String {
+        let bearer = format!("Bearer {token}");
+        let request = http::Request::get("/api/auth/get-session").header("authorization", bearer);
+        let request = request.body(core_http::kernel::empty_body()).unwrap();
+        let found = self.iam.raw(request).await.expect(200);
+        found.json["session"]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Asks as the holder of the service key, over the network.
+    pub(crate) async fn as_service(&self, path: &str, body: &Value) -> Answer {
+        let request = http::Request::post(path)
+            .header("authorization", format!("Bearer {SERVICE_KEY}"))
+            .header("content-type", "application/json");
+        let request = request.body(bytes_body(body.to_string())).unwrap();
+        self.iam.raw(request).await
+    }
+
+    /// The entries of an action, newest first; `audit.read` has a stream of its own.
+    pub(crate) async fn audit(&self, action: &str) -> Vec<AuditEntry> {
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let stream = match action {
+            "audit.read" => AuditStream::Reads,
+            _ => AuditStream::Changes,
+        };
+        let query = AuditQuery {
+            stream,
+            action: Some(action.to_owned()),
+            ..AuditQuery::default()
+        };
+        let entries = audit_entries(uow.as_mut());
+        let found = entries.list(Within::Installation, &query, 100).await;
+        let found = found.unwrap().into_iter();
+        found.map(core_domain::kernel::Stored::into_inner).collect()
+    }
+}
+
+fn audit_entries(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<AuditEntry> {
+    uow.repositories(RecordKey::for_tests()).audit_entries()
+}

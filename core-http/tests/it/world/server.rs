@@ -1,0 +1,148 @@
+//! A server of a test's own, and raw connections to it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use core_http::kernel::{Body, bytes_body, read_body};
+use core_http::{IncomingBody, ServeOptions, serve};
+use http::{Request, Response, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Far longer than anything here takes; what lasts that long never happens.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) running: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    pub(crate) async fn start<S>(service: S, options: ServeOptions) -> Self
+    where
+        S: tower::Service<Request<IncomingBody>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = async move {
+            let _ = stopped.await;
+        };
+        let running = tokio::spawn(serve(listener, service, shutdown, options));
+        Self {
+            address,
+            stop,
+            running,
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> Client {
+        Client(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// Sends bytes on a connection of their own, and reads until the server closes it.
+    pub(crate) async fn raw(&self, bytes: &str) -> String {
+        let mut client = self.connect().await;
+        client.write(bytes).await;
+        client.closed().await
+    }
+
+    /// A request of somebody else, on a connection of its own.
+    pub(crate) async fn serves_others(&self) {
+        let mut client = self.connect().await;
+        assert_eq!(client.ask("/").await, "200 fine");
+    }
+}
+
+/// Answers with the body's length, or `fine` when it has none; 400 when it cannot be read.
+pub(crate) async fn lengths(request: Request<IncomingBody>) -> Result<Response<Body>, Infallible> {
+    let read = read_body(Body::new(request.into_body()), usize::MAX).await;
+    let mut response = match read {
+        Ok(body) if body.is_empty() => Response::new(bytes_body("fine")),
+        Ok(body) => Response::new(bytes_body(body.len().to_string())),
+        Err(error) => {
+            let mut response = Response::new(bytes_body(error.to_string()));
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+            response
+        }
+    };
+    response
+        .headers_mut()
+        .insert("x-test", http::HeaderValue::from_static("1"));
+    Ok(response)
+}
+
+pub(crate) struct Client(pub(crate) TcpStream);
+
+impl Client {
+    pub(crate) async fn write(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Sends a request and reads its answer: status and body.
+    pub(crate) async fn ask(&mut self, path: &str) -> String {
+        self.write(&get(path)).await;
+        self.answer().await
+    }
+
+    /// Reads an answer with a length: its status and body.
+    pub(crate) async fn answer(&mut self) -> String {
+        let mut text = String::new();
+        loop {
+            let mut bytes = [0_u8; 4_096];
+            let read = tokio::time::timeout(PATIENCE, self.0.read(&mut bytes));
+            let length = read.await.unwrap().unwrap_or(0);
+            if length == 0 {
+                return format!("closed after {text:?}");
+            }
+            text.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
+            let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                continue;
+            };
+            let expected = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .map(|length| length.parse::<usize>().unwrap());
+            if expected.is_some_and(|expected| body.len() >= expected) {
+                let status = head.split(' ').nth(1).unwrap();
+                return format!("{status} {body}");
+            }
+        }
+    }
+
+    /// Reads until the server closes the connection.
+    pub(crate) async fn closed(mut self) -> String {
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes));
+        // A reset is an end as well.
+        let _ = read.await.unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// The status of a raw answer.
+pub(crate) fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or("closed")
+}
+
+pub(crate) fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// Limits that nothing here reaches unless a test lowers them.
+pub(crate) fn options() -> ServeOptions {
+    ServeOptions {
+        header_timeout: PATIENCE * 2,
+        keep_alive_timeout: PATIENCE * 2,
+        write_idle_timeout: PATIENCE * 2,
+        ..ServeOptions::default()
+    }
+}

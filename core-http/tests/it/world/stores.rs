@@ -1,0 +1,125 @@
+//! The stores that tests run on.
+
+use std::any::Any;
+use std::sync::{Arc, RwLock};
+
+use async_trait::async_trait;
+use core_domain::kernel::StoreError;
+use core_domain::port::{Mode, Store, UnitOfWork};
+use core_domain::testing::ManualClock;
+use core_storage::fault::FaultStore;
+use core_storage::{CursorKey, RecordStore, memory, postgres, sqlite, testing};
+
+const KEY: [u8; 32] = [7; 32];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Memory,
+    Sqlite,
+    Postgres,
+}
+
+/// A store, and what must live as long as it is used.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) keeps: Box<dyn Any + Send + Sync>,
+}
+
+impl Backend {
+    pub(crate) async fn open(self, clock: Arc<ManualClock>) -> Opened {
+        match self {
+            Self::Memory => in_memory(clock),
+            Self::Sqlite => {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("core.db");
+                let mut config = sqlite::SqliteConfig::new(path, clock, KEY);
+                config.synchronous = sqlite::Synchronous::Normal;
+                Opened {
+                    store: sqlite::open(config).await.unwrap(),
+                    keeps: Box::new(folder),
+                }
+            }
+            Self::Postgres => {
+                let database = testing::postgres().await;
+                let mut config = postgres::PostgresConfig::new(&database.url, KEY);
+                config.clock = Some(clock);
+                Opened {
+                    store: postgres::open(config).await.unwrap(),
+                    keeps: Box::new(database),
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn in_memory(clock: Arc<ManualClock>) -> Opened {
+    let cursor_key = KEY.into();
+    Opened {
+        store: memory::open(memory::MemoryConfig { clock, cursor_key }),
+        keeps: Box::new(()),
+    }
+}
+
+pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Opened, FaultStore) {
+    let faults = FaultStore::new(memory::rows(clock));
+    let store = RecordStore::new(Arc::new(faults.clone()), CursorKey::from(KEY));
+    let opened = Opened {
+        store: Arc::new(store),
+        keeps: Box::new(()),
+    };
+    (opened, faults)
+}
+
+/// A store that can be exchanged for an empty one: building the services takes longer than most tests.
+#[derive(Debug)]
+pub(crate) struct ExchangeableStore(RwLock<Arc<dyn Store>>);
+
+impl ExchangeableStore {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(store)))
+    }
+
+    pub(crate) fn exchange(&self, store: Arc<dyn Store>) {
+        *self.0.write().unwrap() = store;
+    }
+
+    fn current(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0.read().unwrap())
+    }
+}
+
+#[async_trait]
+impl Store for ExchangeableStore {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        self.current().begin(mode).await
+    }
+
+    async fn back_off(&self, run: u32) {
+        self.current().back_off(run).await;
+    }
+}
+
+/// The same test on every store: `on_every_store! { the_main_path }` for an `async fn the_main_path(world: World)`.
+macro_rules! on_every_store {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use crate::world::{Backend, World};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_memory() {
+                super::$test(World::on(Backend::Memory).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                super::$test(World::on(Backend::Sqlite).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                super::$test(World::on(Backend::Postgres).await).await;
+            }
+        }
+    )+};
+}
+pub(crate) use on_every_store;

@@ -1,0 +1,54 @@
+//! The pauses between the runs of a unit of work that meets conflicts.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(1);
+/// Longer than units take, on a busy server as well: those that conflict drift apart no further than this.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// Exponential back-off with equal jitter: each pause is random in the upper half of its bound, which doubles from 1 ms
+/// to 500 ms. Clones share one sequence.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BackOff {
+    /// Keyed differently in every process: servers on one database must not pause in step.
+    jitter: RandomState,
+    pauses: Arc<AtomicU64>,
+}
+
+impl BackOff {
+    /// Waits before the `run`-th repetition.
+    pub(crate) async fn pause(&self, run: u32) {
+        let pause = self.pauses.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(duration(run, self.jitter.hash_one(pause))).await;
+    }
+}
+
+fn duration(run: u32, random: u64) -> Duration {
+    let factor = 2_u32.saturating_pow(run.saturating_sub(1));
+    let bound = FIRST.saturating_mul(factor).min(LONGEST);
+    let half = bound / 2;
+    let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
+    half + Duration::from_nanos(random % nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_pause_lies_in_the_upper_half_of_a_bound_that_doubles_to_its_cap(run in 1_u32..=u32::MAX, random: u64) {
+            let bound = match run {
+                1..=9 => FIRST * 2_u32.pow(run - 1),
+                _ => LONGEST,
+            };
+            let pause = duration(run, random);
+            prop_assert!(pause >= bound / 2 && pause < bound, "{pause:?}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Changes as SQL.
+
+use core_storage::sql::ddl::{
+    Dialect, check, column_definition, create, create_table, indexes, quoted,
+};
+use core_storage::{Column, Type};
+
+use crate::decisions::literal;
+use crate::diff::{AddedColumn, Alteration, Change, ChangedColumn, stored_type};
+
+/// The text of a migration: the changes in their order, an empty line between them.
+pub(crate) fn render(changes: &[Change], dialect: Dialect) -> String {
+    let texts = changes.iter().map(|change| render_change(change, dialect));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
+
+fn render_change(change: &Change, dialect: Dialect) -> String {
+    match change {
+        Change::Drop(table) => format!("DROP TABLE {};\n", quoted(table)),
+        Change::Create(table) => create(table, dialect, false),
+        Change::Alter(alteration) if dialect == Dialect::Sqlite && alteration.needs_rebuild() => {
+            rebuild(alteration)
+        }
+        Change::Alter(alteration) => alter(alteration, dialect),
+    }
+}
+
+/// `ALTER TABLE`: everything in Postgres, and in SQLite what [`Alteration::needs_rebuild`] leaves.
+fn alter(alteration: &Alteration, dialect: Dialect) -> String {
+    let table = quoted(alteration.table.name);
+    let mut text = String::new();
+    for index in &alteration.dropped_indexes {
+        text.push_str(&format!("DROP INDEX {};\n", quoted(index)));
+    }
+    for column in &alteration.dropped_columns {
+        text.push_str(&format!(
+            "ALTER TABLE {table} DROP COLUMN {};\n",
+            quoted(column)
+        ));
+    }
+    for added in &alteration.added_columns {
+        text.push_str(&add_column(&table, added, dialect));
+    }
+    for changed in &alteration.changed_columns {
+        text.push_str(&change_column(&table, changed));
+    }
+    for index in &alteration.created_indexes {
+        text.push_str(&index.create(false));
+    }
+    text
+}
+
+fn add_column(table: &str, added: &AddedColumn, dialect: Dialect) -> String {
+    let definition = column_definition(added.column, dialect);
+    let check = check(added.column, dialect);
+    let Some(default) = &added.default else {
+        return format!("ALTER TABLE {table} ADD COLUMN {definition}{check};\n");
+    };
+    let (name, default) = (quoted(added.column.name), literal(default, dialect));
+    format!(
+        "ALTER TABLE {table} ADD COLUMN {definition}{check} DEFAULT {default};\n\
+         ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT;\n"
+    )
+}
+
+/// Changes type and nullability of a column of Postgres.
+fn change_column(table: &str, changed: &ChangedColumn) -> String {
+    let column = changed.column;
+    let name = quoted(column.name);
+    let mut text = String::new();
+    if changed.changes_type() {
+        let of = Dialect::Postgres.type_name(column.kind);
+        let value = convert(changed, Dialect::Postgres);
+        text.push_str(&format!(
+            "ALTER TABLE {table} ALTER COLUMN {name} TYPE {of} USING {value};\n"
+        ));
+    }
+    if let Some(default) = &changed.default {
+        let default = literal(default, Dialect::Postgres);
+        text.push_str(&format!(
+            "UPDATE {table} SET {name} = {default} WHERE {name} IS NULL;\n"
+        ));
+    }
+    if changed.was_nullable != column.nullable {
+        let action = if column.nullable { "DROP" } else { "SET" };
+        text.push_str(&format!(
+            "ALTER TABLE {table} ALTER COLUMN {name} {action} NOT NULL;\n"
+        ));
+    }
+    text
+}
+
+/// Replaces a table that SQLite cannot alter by a new one with the same rows: the procedure of
+/// <https://sqlite.org/lang_altertable.html#otheralter>. Its steps about foreign keys, triggers and views fall away:
+/// there are none. The transaction is that of the migrations.
+fn rebuild(alteration: &Alteration) -> String {
+    let table = alteration.table;
+    let new_name = format!("new_{}", table.name);
+    let (new, old) = (quoted(&new_name), quoted(table.name));
+    let names: Vec<String> = table.columns.iter().map(|c| quoted(c.name)).collect();
+    let values: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| rebuilt_value(alteration, column))
+        .collect();
+    let mut text = create_table(table, &new_name, Dialect::Sqlite, false);
+    text.push_str(&format!(
+        "INSERT INTO {new} ({})\n    SELECT {}\n    FROM {old};\nDROP TABLE {old};\nALTER TABLE {new} RENAME TO {old};\n",
+        names.join(", "),
+        values.join(", ")
+    ));
+    for index in indexes(table) {
+        text.push_str(&index.create(false));
+    }
+    text
+}
+
+/// What an existing row gets in a column of the new table.
+fn rebuilt_value(alteration: &Alteration, column: &Column) -> String {
+    let mut added = alteration.added_columns.iter();
+    if let Some(added) = added.find(|added| added.column == column) {
+        let default = added.default.as_ref();
+        return default.map_or("NULL".to_owned(), |value| literal(value, Dialect::Sqlite));
+    }
+    let mut changed = alteration.changed_columns.iter();
+    let Some(changed) = changed.find(|changed| changed.column == column) else {
+        return quoted(column.name);
+    };
+    let value = convert(changed, Dialect::Sqlite);
+    match &changed.default {
+        Some(default) => format!("COALESCE({value}, {})", literal(default, Dialect::Sqlite)),
+        None => value,
+    }
+}
+
+/// The value of a changed column in its new type. NULL stays NULL; text that is no value of the new type makes the
+/// migration fail: in SQLite because a `STRICT` column accepts no such value.
+fn convert(changed: &ChangedColumn, dialect: Dialect) -> String {
+    let name = quoted(changed.column.name);
+    let to = stored_type(changed.column.kind);
+    match (changed.from, to, dialect) {
+        (Type::Int, Type::Bool, _) => format!("{name} <> 0"),
+        (Type::Int, Type::Text, _) => format!("CAST({name} AS TEXT)"),
+        (Type::Bool, Type::Int, Dialect::Postgres) => {
+            format!("CAST(CAST({name} AS INTEGER) AS BIGINT)")
+        }
+        (Type::Bool, Type::Text, Dialect::Sqlite) => {
+            format!("CASE {name} WHEN 0 THEN 'false' WHEN 1 THEN 'true' END")
+        }
+        (Type::Text, Type::Bool, Dialect::Sqlite) => {
+            format!("CASE {name} WHEN 'false' THEN 0 WHEN 'true' THEN 1 ELSE {name} END")
+        }
+        (Type::Bool, Type::Text, Dialect::Postgres) => format!("CAST({name} AS TEXT)"),
+        (Type::Text, Type::Bool, Dialect::Postgres) => format!("CAST({name} AS BOOLEAN)"),
+        (Type::Text, Type::Int, Dialect::Postgres) => format!("CAST({name} AS BIGINT)"),
+        _ => name,
+    }
+}
+
+impl ChangedColumn {
+    fn changes_type(&self) -> bool {
+        self.from != stored_type(self.column.kind)
+    }
+}
+
+impl Alteration {
+    /// Tells whether SQLite's `ALTER TABLE` cannot do it: it changes no column, and leaves the default of one it adds.
+    fn needs_rebuild(&self) -> bool {
+        self.sqlite_differs
+            || !self.changed_columns.is_empty()
+            || self
+                .added_columns
+                .iter()
+                .any(|added| added.default.is_some())
+    }
+}

@@ -1,0 +1,122 @@
+//! The files: their names, numbers and pairs.
+
+use std::fs;
+use std::path::Path;
+
+use core_storage::Type::Text;
+use core_storage::sql::ddl::{Dialect, create};
+use core_storage::tables;
+use tempfile::TempDir;
+
+use super::support::{decisions, plan_between, required, things};
+use crate::error::WriteError;
+use crate::files::{DIALECTS, migration_names};
+use crate::write::{migrated, plan, write};
+
+fn folder_with(files: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for dialect in DIALECTS {
+        fs::create_dir(folder.path().join(dialect)).unwrap();
+    }
+    for file in files {
+        fs::write(folder.path().join(file), "").unwrap();
+    }
+    folder
+}
+
+#[track_caller]
+fn assert_refused(files: &[&str], expected: &str) {
+    let refused = migration_names(folder_with(files).path());
+    let problem = refused.expect_err("the files are not in order");
+    assert!(problem.contains(expected), "{problem}");
+}
+
+#[test]
+fn a_migration_that_one_dialect_lacks_is_refused() {
+    let missing = "postgres/0001_a.sql is missing";
+    assert_refused(&["sqlite/0001_a.sql"], missing);
+    let missing = "sqlite/0002_b.sql is missing";
+    let files = [
+        "sqlite/0001_a.sql",
+        "postgres/0001_a.sql",
+        "postgres/0002_b.sql",
+    ];
+    assert_refused(&files, missing);
+}
+
+#[test]
+fn two_migrations_with_one_number_are_refused() {
+    let files = [
+        "sqlite/0001_a.sql",
+        "postgres/0001_a.sql",
+        "sqlite/0001_b.sql",
+        "postgres/0001_b.sql",
+    ];
+    assert_refused(&files, "0001_a and 0001_b have the same number");
+}
+
+#[test]
+fn a_file_that_is_named_otherwise_is_refused() {
+    for name in [
+        "1_a.sql",
+        "0001_A.sql",
+        "0001.sql",
+        "0001_.sql",
+        "0001_a.txt",
+        "00x1_a.sql",
+    ] {
+        assert_refused(&[&format!("sqlite/{name}")], "NNNN_name.sql");
+    }
+    let missing = migration_names(Path::new("no/such/folder"));
+    assert!(missing.is_err());
+}
+
+#[tokio::test]
+async fn all_migrations_lead_to_the_described_tables() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+    let mut database = migrated(Path::new(folder)).await.unwrap();
+    let planned = plan(&mut database, &tables::all(), decisions(&[])).await;
+    assert!(planned.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
+    let folder = folder_with(&["sqlite/0009_a.sql", "postgres/0009_a.sql"]);
+    let table = things(&[required("name", Text)], &[], &[&["name"]]);
+    let planned = plan_between(&[], &[table], &[]).await.unwrap().unwrap();
+    let files = write(folder.path(), "add_things", &planned).unwrap();
+    for (file, dialect) in files.iter().zip(Dialect::ALL) {
+        assert!(file.ends_with("0010_add_things.sql"), "{file:?}");
+        let text = fs::read_to_string(file).unwrap();
+        assert_eq!(text, create(table, dialect, false));
+    }
+    assert_eq!(
+        migration_names(folder.path()).unwrap(),
+        ["0009_a", "0010_add_things"]
+    );
+    let mut database = migrated(folder.path()).await.unwrap();
+    let again = plan(&mut database, &[table], decisions(&[])).await;
+    assert!(again.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn nothing_is_written_beside_files_that_are_not_in_order() {
+    let folder = folder_with(&["sqlite/0001_a.sql"]);
+    let table = things(&[], &[], &[]);
+    let planned = plan_between(&[], &[table], &[]).await.unwrap().unwrap();
+    let written = write(folder.path(), "x", &planned);
+    assert!(matches!(written, Err(WriteError::Files(_))));
+    for (dialect, files) in DIALECTS.into_iter().zip([1, 0]) {
+        let found = fs::read_dir(folder.path().join(dialect)).unwrap();
+        assert_eq!(found.count(), files, "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn a_migration_that_does_not_run_is_named() {
+    let folder = folder_with(&["postgres/0001_broken.sql"]);
+    let file = folder.path().join("sqlite/0001_broken.sql");
+    fs::write(file, "CREATE TABEL x").unwrap();
+    let failed = migrated(folder.path()).await;
+    assert!(matches!(failed, Err(WriteError::Sql { what, .. }) if what == "0001_broken"));
+}

@@ -1,0 +1,161 @@
+//! Tables to be changed, and databases to run the text on.
+
+use core_storage::sql::ddl::{Dialect, create};
+use core_storage::testing::{self, postgres_schema, sqlite_schema};
+use core_storage::{Column, IndexPredicate, Table, Type, Unique, VERSION};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+
+use crate::decisions::Decisions;
+use crate::error::WriteError;
+use crate::write::{Plan, plan};
+
+pub(super) const fn required(name: &'static str, kind: Type) -> Column {
+    let nullable = false;
+    Column {
+        name,
+        kind,
+        nullable,
+    }
+}
+
+pub(super) const fn optional(name: &'static str, kind: Type) -> Column {
+    let nullable = true;
+    Column {
+        name,
+        kind,
+        nullable,
+    }
+}
+
+pub(super) const ID: Column = required("id", Type::Text);
+pub(super) const LAST: Column = required(VERSION, Type::Int);
+
+pub(super) const fn unique(
+    name: &'static str,
+    columns: &'static [&'static str],
+    predicates: &'static [IndexPredicate],
+) -> Unique {
+    Unique {
+        name,
+        columns,
+        predicates,
+    }
+}
+
+/// A table named `things`; the test's process keeps it.
+pub(super) fn things(
+    columns: &[Column],
+    uniques: &[Unique],
+    indexes: &[&'static [&'static str]],
+) -> &'static Table {
+    let mut all = vec![ID];
+    all.extend(columns);
+    all.push(LAST);
+    Box::leak(Box::new(Table {
+        name: "things",
+        columns: all.leak(),
+        uniques: uniques.to_vec().leak(),
+        indexes: indexes.to_vec().leak(),
+        parent: None,
+    }))
+}
+
+pub(super) fn decisions(given: &[&str]) -> Decisions {
+    let mut decisions = Decisions::default();
+    for text in given {
+        decisions.add_default(text).unwrap();
+    }
+    decisions
+}
+
+fn described(tables: &[&'static Table], dialect: Dialect) -> AssertSqlSafe<String> {
+    let texts = tables.iter().map(|table| create(table, dialect, false));
+    AssertSqlSafe(texts.collect())
+}
+
+/// A SQLite database with the tables.
+pub(super) async fn sqlite(tables: &[&'static Table]) -> SqliteConnection {
+    let mut database = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    let created = sqlx::raw_sql(described(tables, Dialect::Sqlite));
+    created.execute(&mut database).await.unwrap();
+    database
+}
+
+/// What leads from one list of tables to another.
+pub(super) async fn plan_between(
+    before: &[&'static Table],
+    after: &[&'static Table],
+    given: &[&str],
+) -> Result<Option<Plan>, WriteError> {
+    let mut database = sqlite(before).await;
+    plan(&mut database, after, decisions(given)).await
+}
+
+/// A change of tables, with rows that must be kept.
+pub(super) struct Change<'a> {
+    pub(super) before: &'a [&'static Table],
+    pub(super) after: &'a [&'static Table],
+    pub(super) given: &'a [&'a str],
+    /// Inserts rows before the change.
+    pub(super) insert: &'a str,
+    /// Reads the rows after it: one text a row.
+    pub(super) read: &'a str,
+    pub(super) rows: &'a [&'a str],
+}
+
+impl Change<'_> {
+    /// Plans the change and runs its text on both databases.
+    pub(super) async fn check(&self) {
+        let plan = plan_between(self.before, self.after, self.given).await;
+        let plan = plan.unwrap().unwrap();
+        self.check_sqlite(plan.text(Dialect::Sqlite)).await;
+        self.check_postgres(plan.text(Dialect::Postgres)).await;
+    }
+
+    async fn check_sqlite(&self, text: &str) {
+        let (mut changed, mut fresh) = (sqlite(self.before).await, sqlite(self.after).await);
+        let insert = sqlx::raw_sql(AssertSqlSafe(self.insert.to_owned()));
+        insert.execute(&mut changed).await.unwrap();
+        // As the store does: in a transaction, with foreign keys enforced.
+        let mut transaction = changed.begin().await.unwrap();
+        let change = sqlx::raw_sql(AssertSqlSafe(text.to_owned()));
+        change.execute(&mut *transaction).await.unwrap();
+        transaction.commit().await.unwrap();
+        let expected = sqlite_schema(&mut fresh).await.unwrap();
+        assert_eq!(
+            sqlite_schema(&mut changed).await.unwrap(),
+            expected,
+            "{text}"
+        );
+        let read = sqlx::query_scalar(AssertSqlSafe(self.read.to_owned()));
+        let rows: Vec<String> = read.fetch_all(&mut changed).await.unwrap();
+        assert_eq!(rows, self.rows, "{text}");
+        let again = plan(&mut changed, self.after, Decisions::default()).await;
+        assert!(again.unwrap().is_none(), "{text}");
+    }
+
+    async fn check_postgres(&self, text: &str) {
+        let databases = (testing::postgres().await, testing::postgres().await);
+        let mut changed = PgConnection::connect(&databases.0.url).await.unwrap();
+        let mut fresh = PgConnection::connect(&databases.1.url).await.unwrap();
+        for (database, tables) in [(&mut changed, self.before), (&mut fresh, self.after)] {
+            let created = sqlx::raw_sql(described(tables, Dialect::Postgres));
+            created.execute(database).await.unwrap();
+        }
+        let insert = sqlx::raw_sql(AssertSqlSafe(self.insert.to_owned()));
+        insert.execute(&mut changed).await.unwrap();
+        let mut transaction = changed.begin().await.unwrap();
+        let change = sqlx::raw_sql(AssertSqlSafe(text.to_owned()));
+        change.execute(&mut *transaction).await.unwrap();
+        transaction.commit().await.unwrap();
+        let expected = postgres_schema(&mut fresh).await.unwrap();
+        assert_eq!(
+            postgres_schema(&mut changed).await.unwrap(),
+            expected,
+            "{text}"
+        );
+        let read = sqlx::query_scalar(AssertSqlSafe(self.read.to_owned()));
+        let rows: Vec<String> = read.fetch_all(&mut changed).await.unwrap();
+        assert_eq!(rows, self.rows, "{text}");
+    }
+}

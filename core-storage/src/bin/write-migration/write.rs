@@ -1,0 +1,125 @@
+//! From the difference to the files.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use core_storage::Table;
+use core_storage::sql::ddl::Dialect;
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+
+use crate::decisions::Decisions;
+use crate::diff::{Change, diff};
+use crate::error::WriteError;
+use crate::files::{DIALECTS, migration_names};
+use crate::render::render;
+use crate::schema::read_schema;
+
+/// What a migration does, and its text for each dialect.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) changes: Vec<Change>,
+    sqlite: String,
+    postgres: String,
+}
+
+impl Plan {
+    /// The text for a dialect.
+    pub(crate) fn text(&self, dialect: Dialect) -> &str {
+        match dialect {
+            Dialect::Sqlite => &self.sqlite,
+            Dialect::Postgres => &self.postgres,
+        }
+    }
+}
+
+/// Plans what leads from the schema of the database to the described tables, and runs it there; `None` when there is
+/// nothing to do.
+///
+/// # Errors
+/// [`WriteError::Undecided`] when a value or a decision is missing; [`WriteError::Sql`] or [`WriteError::Incomplete`]
+/// when the text does not lead there.
+pub(crate) async fn plan(
+    database: &mut SqliteConnection,
+    described: &[&'static Table],
+    mut decisions: Decisions,
+) -> Result<Option<Plan>, WriteError> {
+    let reading = || WriteError::sql("the schema");
+    let schema = read_schema(database).await.map_err(reading())?;
+    let changes = diff(described, &schema, &mut decisions);
+    decisions.finish()?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let plan = Plan {
+        sqlite: render(&changes, Dialect::Sqlite),
+        postgres: render(&changes, Dialect::Postgres),
+        changes,
+    };
+    run(database, "the migration", plan.sqlite.clone()).await?;
+    let schema = read_schema(database).await.map_err(reading())?;
+    let left = diff(described, &schema, &mut Decisions::default());
+    if left.is_empty() {
+        return Ok(Some(plan));
+    }
+    let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+    Err(WriteError::Incomplete(left.join(", ")))
+}
+
+/// An empty database on which all migrations of the folder have run.
+///
+/// # Errors
+/// [`WriteError::Files`] when the files are not in order, [`WriteError::Sql`] when one does not run.
+pub(crate) async fn migrated(folder: &Path) -> Result<SqliteConnection, WriteError> {
+    let opening = WriteError::sql("a database in memory");
+    let mut database = SqliteConnection::connect("sqlite::memory:")
+        .await
+        .map_err(opening)?;
+    for name in migration_names(folder).map_err(WriteError::Files)? {
+        let path = file(folder, DIALECTS[0], &name);
+        let text = fs::read_to_string(&path).map_err(WriteError::io(&path))?;
+        run(&mut database, &name, text).await?;
+    }
+    Ok(database)
+}
+
+async fn run(database: &mut SqliteConnection, what: &str, text: String) -> Result<(), WriteError> {
+    let done = sqlx::raw_sql(AssertSqlSafe(text)).execute(database).await;
+    done.map(|_| ()).map_err(WriteError::sql(what))
+}
+
+/// Writes the plan as the next migration, a file for each dialect; answers their paths.
+///
+/// # Errors
+/// [`WriteError::Files`] when the existing files are not in order, [`WriteError::Io`] when a file cannot be written.
+pub(crate) fn write(folder: &Path, name: &str, plan: &Plan) -> Result<Vec<PathBuf>, WriteError> {
+    let name = next_name(folder, name)?;
+    let mut written = Vec::new();
+    for (dialect, folder_name) in Dialect::ALL.into_iter().zip(DIALECTS) {
+        let path = file(folder, folder_name, &name);
+        let outcome = create(&path, plan.text(dialect));
+        if let Err(error) = outcome {
+            // Half a migration would break the build.
+            for path in &written {
+                let _ = fs::remove_file(path);
+            }
+            return Err(WriteError::io(&path)(error));
+        }
+        written.push(path);
+    }
+    Ok(written)
+}
+
+fn create(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
+fn next_name(folder: &Path, name: &str) -> Result<String, WriteError> {
+    let names = migration_names(folder).map_err(WriteError::Files)?;
+    let last = names.last().and_then(|last| last[..4].parse::<u32>().ok());
+    Ok(format!("{:04}_{name}", last.unwrap_or(0) + 1))
+}
+
+fn file(folder: &Path, dialect: &str, name: &str) -> PathBuf {
+    folder.join(dialect).join(format!("{name}.sql"))
+}

@@ -1,0 +1,207 @@
+//! The rules every unit of work follows, whatever its engine: an aborted one stays aborted, read units do not write,
+//! queries are valid for their tables, and `now` is constant.
+
+use async_trait::async_trait;
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::{Direction, Mode};
+
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::RowTx;
+use crate::table::{Table, Type};
+use crate::value::{Row, Value};
+
+/// A unit of work that enforces the rules for the one it wraps. Engines return theirs wrapped in it.
+pub struct CheckedTx {
+    inner: Box<dyn RowTx>,
+    mode: Mode,
+    aborted: bool,
+    now: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for CheckedTx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckedTx")
+            .field("mode", &self.mode)
+            .field("aborted", &self.aborted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CheckedTx {
+    /// Wraps a unit of work that was opened in this mode.
+    #[must_use]
+    pub fn wrap(inner: Box<dyn RowTx>, mode: Mode) -> Box<dyn RowTx> {
+        Box::new(Self {
+            inner,
+            mode,
+            aborted: false,
+            now: None,
+        })
+    }
+
+    fn ensure_active(&self) -> Result<(), StoreError> {
+        if self.aborted {
+            Err(aborted_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn ensure_writable(&mut self) -> Result<(), StoreError> {
+        self.ensure_active()?;
+        if self.mode == Mode::Write {
+            return Ok(());
+        }
+        self.aborted = true;
+        Err(StoreError::backend("this unit only reads"))
+    }
+
+    fn track_error<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error) = &outcome {
+            self.aborted |= !is_recoverable(error);
+        }
+        outcome
+    }
+}
+
+/// What a unit of work answers after an error that aborted it.
+pub(crate) fn aborted_error() -> StoreError {
+    StoreError::backend("an earlier error aborted this unit of work")
+}
+
+/// Tells whether the unit of work goes on after the error.
+pub(crate) const fn is_recoverable(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Conflict { .. } | StoreError::Stale { .. } | StoreError::InvalidCursor
+    )
+}
+
+fn check_set(table: &Table, set: &[(&'static str, Value)]) -> Result<(), StoreError> {
+    set.iter().try_for_each(|(name, value)| {
+        if *name == table.key() {
+            return Err(StoreError::backend("a key never changes"));
+        }
+        table.check_value(table.column(name)?, value)
+    })
+}
+
+fn check_sum(table: &Table, column: &str, group: &str) -> Result<(), StoreError> {
+    let group = table.column(group)?;
+    if table.column(column)?.kind == Type::Int && !group.nullable {
+        return Ok(());
+    }
+    Err(StoreError::backend(
+        "only integers are summed, grouped by a column that is not nullable",
+    ))
+}
+
+#[async_trait]
+impl RowTx for CheckedTx {
+    async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        let checked = table.check_row(&row);
+        self.track_error(checked)?;
+        let outcome = self.inner.insert(table, row).await;
+        self.track_error(outcome)
+    }
+
+    async fn update(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<u64, StoreError> {
+        self.ensure_writable()?;
+        let checked = filter.check(table).and_then(|()| check_set(table, set));
+        self.track_error(checked)?;
+        let outcome = self.inner.update(table, filter, set).await;
+        self.track_error(outcome)
+    }
+
+    async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        self.ensure_writable()?;
+        self.track_error(filter.check(table))?;
+        let outcome = self.inner.delete(table, filter).await;
+        self.track_error(outcome)
+    }
+
+    async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+        self.ensure_active()?;
+        self.track_error(select.check())?;
+        let outcome = self.inner.select(select).await;
+        self.track_error(outcome)
+    }
+
+    async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+        self.ensure_writable()?;
+        self.track_error(select.check())?;
+        let outcome = self.inner.claim(select).await;
+        self.track_error(outcome)
+    }
+
+    async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        self.track_error(filter.check(table))?;
+        let outcome = self.inner.count(table, filter).await;
+        self.track_error(outcome)
+    }
+
+    async fn sum(
+        &mut self,
+        table: &'static Table,
+        column: &'static str,
+        group: &'static str,
+        filter: &Filter,
+    ) -> Result<Vec<(Value, i64)>, StoreError> {
+        self.ensure_active()?;
+        let checked = filter
+            .check(table)
+            .and_then(|()| check_sum(table, column, group));
+        self.track_error(checked)?;
+        let outcome = self.inner.sum(table, column, group, filter).await;
+        self.track_error(outcome)
+    }
+
+    async fn walk(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        direction: Direction,
+        depth: u32,
+        filter: &Filter,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.ensure_active()?;
+        if table.parent.is_none() {
+            return Ok(Vec::new());
+        }
+        let checked = filter.check(table);
+        self.track_error(checked)?;
+        let outcome = self.inner.walk(table, key, direction, depth, filter).await;
+        self.track_error(outcome)
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        self.ensure_active()?;
+        if let Some(now) = self.now {
+            return Ok(now);
+        }
+        let outcome = self.inner.now().await;
+        let now = self.track_error(outcome)?;
+        self.now = Some(now);
+        Ok(now)
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        if self.aborted {
+            self.inner.rollback().await;
+            return Err(aborted_error());
+        }
+        self.inner.commit().await
+    }
+
+    async fn rollback(self: Box<Self>) {
+        self.inner.rollback().await;
+    }
+}

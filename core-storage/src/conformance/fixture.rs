@@ -1,0 +1,155 @@
+//! The table that the cases work on, and the ways to its rows.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::Mode;
+
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::{RowStore, RowTx};
+use crate::table::{Column, IndexPredicate, Table, Type, Unique, VERSION};
+use crate::value::{Row, Value};
+
+const fn column(name: &'static str, kind: Type, nullable: bool) -> Column {
+    Column {
+        name,
+        kind,
+        nullable,
+    }
+}
+
+/// The table the cases work on.
+pub static ITEMS: Table = Table {
+    name: "conformance_items",
+    columns: &[
+        column("id", Type::Text, false),
+        column("owner", Type::Text, false),
+        column("name", Type::Text, true),
+        column("rank", Type::Int, false),
+        column("amount", Type::Int, true),
+        column("flag", Type::Bool, true),
+        column("data", Type::Json, true),
+        column("state", Type::Text, false),
+        column("parent", Type::Text, true),
+        // A reserved word of SQL.
+        column("desc", Type::Text, true),
+        column(VERSION, Type::Int, false),
+    ],
+    uniques: &[
+        Unique {
+            name: "name",
+            columns: &["owner", "name"],
+            predicates: &[],
+        },
+        Unique {
+            name: "one_active",
+            columns: &["owner"],
+            predicates: &[
+                IndexPredicate::Is("state", "active"),
+                IndexPredicate::IsNull("desc"),
+            ],
+        },
+    ],
+    indexes: &[&["owner", "rank"], &["rank"]],
+    parent: Some("parent"),
+};
+
+/// The tables an engine under test needs besides those of the records.
+pub const TABLES: &[&Table] = &[&ITEMS];
+
+type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
+
+/// Runs a write unit, again when it conflicts with a concurrent one.
+pub(super) async fn write<T>(
+    store: &Arc<dyn RowStore>,
+    body: impl for<'t> Fn(&'t mut dyn RowTx) -> Work<'t, T>,
+) -> Result<T, StoreError> {
+    for _ in 0..200 {
+        let mut tx = store.begin(Mode::Write).await?;
+        let outcome = match body(tx.as_mut()).await {
+            Ok(value) => tx.commit().await.map(|()| value),
+            Err(error) => {
+                tx.rollback().await;
+                Err(error)
+            }
+        };
+        match outcome {
+            Err(StoreError::Retry(_)) => tokio::task::yield_now().await,
+            other => return other,
+        }
+    }
+    Err(StoreError::retry("every run met a conflict"))
+}
+
+/// A row of [`ITEMS`] with NULL in every nullable column.
+pub(super) fn item(owner: &str, id: &str, rank: i64) -> Row {
+    let mut row = vec![Value::Null; ITEMS.columns.len()];
+    set(&mut row, "id", Value::text(&format!("{owner}-{id}")));
+    set(&mut row, "owner", Value::text(owner));
+    set(&mut row, "rank", Value::Int(rank));
+    set(&mut row, "state", Value::text("idle"));
+    set(&mut row, VERSION, Value::Int(1));
+    row
+}
+
+pub(super) fn set(row: &mut Row, column: &str, value: Value) {
+    if let Some(stored) = ITEMS.column_index(column).and_then(|at| row.get_mut(at)) {
+        *stored = value;
+    }
+}
+
+pub(super) fn with(mut row: Row, column: &str, value: Value) -> Row {
+    set(&mut row, column, value);
+    row
+}
+
+pub(super) async fn add(store: &Arc<dyn RowStore>, rows: Vec<Row>) {
+    let added = write(store, |tx| {
+        let rows = rows.clone();
+        Box::pin(async move {
+            for row in rows {
+                tx.insert(&ITEMS, row).await?;
+            }
+            Ok(())
+        })
+    });
+    assert!(added.await.is_ok(), "rows can be added");
+}
+
+pub(super) fn of(owner: &str) -> Select {
+    Select::of(&ITEMS).filter(Filter::eq("owner", owner))
+}
+
+pub(super) async fn read(store: &Arc<dyn RowStore>, select: &Select) -> Vec<Row> {
+    match try_read(store, select).await {
+        Ok(rows) => rows,
+        Err(error) => panic!("a read failed: {error}"),
+    }
+}
+
+pub(super) async fn try_read(
+    store: &Arc<dyn RowStore>,
+    select: &Select,
+) -> Result<Vec<Row>, StoreError> {
+    let mut tx = store.begin(Mode::Auto).await?;
+    let rows = tx.select(select).await?;
+    tx.commit().await?;
+    Ok(rows)
+}
+
+pub(super) fn ids(rows: &[Row]) -> Vec<String> {
+    let id = |row: &Row| {
+        ITEMS
+            .value(row, "id")
+            .as_text()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    rows.iter().map(id).collect()
+}
+
+pub(super) fn named(owner: &str, ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| format!("{owner}-{id}")).collect()
+}

@@ -1,0 +1,108 @@
+//! The migrations lead to exactly the described schema, and the descriptions are sound.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use core_domain::kernel::Timestamp;
+use core_domain::testing::ManualClock;
+use core_storage::postgres::{self, PostgresConfig};
+use core_storage::sql::ddl::{Dialect, create, indexes};
+use core_storage::sqlite::{self, SqliteConfig};
+use core_storage::testing::{self, postgres_schema, sqlite_schema};
+use core_storage::{Filter, Table, Type, VERSION, tables};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+
+const KEY: [u8; 32] = [7; 32];
+const ADVICE: &str = "migrations and tables differ: write the migration with `cargo run -p core-storage \
+     --features sqlite --bin write-migration -- <name>`";
+
+fn described(dialect: Dialect) -> AssertSqlSafe<String> {
+    let tables = tables::all().into_iter();
+    AssertSqlSafe(tables.map(|table| create(table, dialect, false)).collect())
+}
+
+#[tokio::test]
+async fn sqlite_migrations_lead_to_the_described_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("migrated.db");
+    let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+    let store = sqlite::open(SqliteConfig::new(&path, clock, KEY));
+    drop(store.await.expect("migrations run"));
+    let mut migrated = SqliteConnection::connect(&format!("sqlite://{}", path.display()))
+        .await
+        .unwrap();
+    let mut fresh = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    let created = sqlx::raw_sql(described(Dialect::Sqlite));
+    created.execute(&mut fresh).await.unwrap();
+    assert_eq!(
+        sqlite_schema(&mut migrated).await.unwrap(),
+        sqlite_schema(&mut fresh).await.unwrap(),
+        "{ADVICE}"
+    );
+}
+
+#[tokio::test]
+async fn postgres_migrations_lead_to_the_described_schema() {
+    let (migrated, fresh) = (testing::postgres().await, testing::postgres().await);
+    let store = postgres::open(PostgresConfig::new(&*migrated.url, KEY));
+    drop(store.await.expect("migrations run"));
+    let mut migrated = PgConnection::connect(&migrated.url).await.unwrap();
+    let mut fresh = PgConnection::connect(&fresh.url).await.unwrap();
+    let created = sqlx::raw_sql(described(Dialect::Postgres));
+    created.execute(&mut fresh).await.unwrap();
+    assert_eq!(
+        postgres_schema(&mut migrated).await.unwrap(),
+        postgres_schema(&mut fresh).await.unwrap(),
+        "{ADVICE}"
+    );
+}
+
+fn known(table: &Table, column: &str) -> bool {
+    table.columns.iter().any(|c| c.name == column)
+}
+
+#[test]
+fn every_table_is_described_soundly() {
+    let tables = tables::all();
+    let names: BTreeSet<_> = tables.iter().map(|table| table.name).collect();
+    assert_eq!(names.len(), tables.len(), "table names differ");
+    let mut index_names = BTreeSet::new();
+    for table in tables {
+        let name = table.name;
+        let columns: BTreeSet<_> = table.columns.iter().map(|c| c.name).collect();
+        assert_eq!(columns.len(), table.columns.len(), "{name}: columns differ");
+        let (first, last) = (
+            table.columns.first().unwrap(),
+            table.columns.last().unwrap(),
+        );
+        assert!(
+            first.kind == Type::Text && !first.nullable,
+            "{name}: the key is text"
+        );
+        assert_eq!(last.name, VERSION, "{name}");
+        let column_lists = table.indexes.iter().copied();
+        let uniques = table.uniques.iter().map(|unique| unique.columns);
+        for columns in column_lists.chain(uniques) {
+            let known = columns.iter().all(|column| known(table, column));
+            assert!(known, "{name}: {columns:?}");
+        }
+        for index in indexes(table) {
+            // Postgres truncates longer names.
+            let index = index.name;
+            assert!(index.len() <= 63, "{index} is too long for Postgres");
+            assert!(index_names.insert(index.clone()), "{index} is there twice");
+        }
+        for unique in table.uniques {
+            assert!(unique.name != "key", "{name}: `key` means the key itself");
+            assert!(
+                Filter::covered_by(unique).check(table).is_ok(),
+                "{name}.{}",
+                unique.name
+            );
+        }
+        assert!(
+            table.parent.is_none_or(|parent| known(table, parent)),
+            "{name}: parent"
+        );
+    }
+}

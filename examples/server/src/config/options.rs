@@ -1,0 +1,163 @@
+//! The command line, and everything that can be said there, in the environment or in the file.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use core_suite::Settings;
+use serde::{Deserialize, Serialize};
+
+use crate::service::ServiceName;
+
+/// The command line; every option also stands in the environment under the name shown.
+#[derive(Parser)]
+#[command(
+    name = "core-server",
+    version,
+    about = "The Platform Control API Suite as one process."
+)]
+pub(crate) struct Cli {
+    /// What to do; without a command the server runs.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// A TOML file with the same keys as the long options, dashes as underscores.
+    #[arg(long, env = "CORE_CONFIG", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Sets one of the many settings, `settings.gateway.session_cache=2s`; may be repeated. `check-config` shows all of them. In the
+    /// environment the dots are two underscores: `CORE_SETTINGS__GATEWAY__SESSION_CACHE`.
+    #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
+    pub(crate) set: Vec<String>,
+    /// The options themselves.
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+/// What the binary can do besides running.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Reads the configuration, shows what holds (secrets only as set) or says what is wrong with it, and ends.
+    CheckConfig,
+}
+
+/// Every option, unset where nothing was said.
+#[derive(Clone, Default, Deserialize, Parser, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Options {
+    /// Where everything is kept [default: ./core-data].
+    #[arg(long, env = "CORE_DATA", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<PathBuf>,
+    /// `sqlite:FILE`, `postgres://..` or `memory:` [default: SQLite in the data folder].
+    #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) database_url: Option<String>,
+    /// A file that holds the database URL.
+    #[arg(long, env = "DATABASE_URL_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) database_url_file: Option<PathBuf>,
+    /// The service key of the gateway, 16 characters at least. Without it every request passes unauthenticated: loopback only.
+    #[arg(long, env = "AUTH_API_KEY", global = true, hide_env_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auth_api_key: Option<String>,
+    /// A file that holds the service key.
+    #[arg(long, env = "AUTH_API_KEY_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auth_api_key_file: Option<PathBuf>,
+    /// What sessions and cursors are encrypted with: 64 hexadecimal digits, the same on every node
+    /// [default: generated once and kept in the data folder].
+    #[arg(long, env = "CORE_SECRET", global = true, hide_env_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+    /// A file that holds that secret.
+    #[arg(long, env = "CORE_SECRET_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret_file: Option<PathBuf>,
+    /// The address to listen on [default: 127.0.0.1].
+    #[arg(long, env = "CORE_BIND", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bind: Option<IpAddr>,
+    /// The gateway's port; the services follow it, sites are ten above. 0 takes free ports [default: 8080].
+    #[arg(long, env = "CORE_BASE_PORT", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) base_port: Option<u16>,
+    /// Which services to run [default: all].
+    #[arg(long, env = "CORE_SERVICES", value_delimiter = ',', global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) services: Option<Vec<ServiceName>>,
+    /// Routes of the gateway that need no credential, `METHOD /path` each [default: none].
+    #[arg(long, env = "CORE_PUBLIC_ROUTES", value_delimiter = ',', global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) public_routes: Option<Vec<String>>,
+    /// Web origins the gateway answers with CORS headers, and IAM trusts with cookies [default: none].
+    #[arg(
+        long,
+        env = "CORE_ALLOWED_ORIGINS",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed_origins: Option<Vec<String>>,
+    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, addresses or ranges [default: none].
+    #[arg(
+        long,
+        env = "CORE_TRUSTED_PROXIES",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trusted_proxies: Option<Vec<String>>,
+    /// The address people reach IAM at; https binds its cookies to https [default: the address it listens on].
+    #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) iam_public_url: Option<String>,
+    /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
+    #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) local_latency_ms: Option<u64>,
+    /// Listen beyond loopback although no service key is set.
+    #[arg(long, env = "ALLOW_UNAUTHENTICATED", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allow_unauthenticated: Option<bool>,
+    /// What is logged, in the words of RUST_LOG: `info` or `warn,core_suite=debug` [default: info].
+    #[arg(long, env = "RUST_LOG", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_level: Option<String>,
+    /// How it is logged [default: json].
+    #[arg(long, env = "CORE_LOG_FORM", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_form: Option<LogForm>,
+    /// Every limit and time-out. Too many for flags of their own: they are set with `--set`.
+    #[arg(skip)]
+    #[serde(skip_serializing)]
+    pub(crate) settings: Settings,
+}
+
+impl Options {
+    /// What holds where nothing is said.
+    pub(crate) fn defaults() -> Self {
+        Self {
+            data: Some(PathBuf::from("core-data")),
+            bind: Some(IpAddr::from([127, 0, 0, 1])),
+            base_port: Some(8080),
+            services: Some(ServiceName::value_variants().to_vec()),
+            public_routes: Some(Vec::new()),
+            allowed_origins: Some(Vec::new()),
+            trusted_proxies: Some(Vec::new()),
+            local_latency_ms: Some(0),
+            allow_unauthenticated: Some(false),
+            log_level: Some("info".to_owned()),
+            log_form: Some(LogForm::Json),
+            ..Self::default()
+        }
+    }
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogForm {
+    /// One JSON object, for collectors.
+    Json,
+    /// Words, for people.
+    Text,
+}

@@ -1,0 +1,189 @@
+//! What the server makes of flags, environment and file.
+
+use clap::{Parser as _, ValueEnum as _};
+use core_suite::RateKind;
+
+use super::*;
+
+fn load(arguments: &[&str]) -> Result<Config, ConfigError> {
+    let cli = Cli::try_parse_from(std::iter::once("core-server").chain(arguments.iter().copied()))
+        .unwrap();
+    Config::load(&cli, Vec::new())
+}
+
+#[test]
+fn nothing_said_means_sqlite_on_loopback_with_every_service() {
+    let config = load(&[]).unwrap();
+    assert_eq!(
+        config.database,
+        Database::Sqlite(PathBuf::from("core-data/core.sqlite"))
+    );
+    assert!(config.bind.is_loopback());
+    assert_eq!(config.services.len(), ServiceName::value_variants().len());
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("core.toml");
+    std::fs::write(&file, "base_port = 9000\ndatabase_url = \"memory:\"\n").unwrap();
+    let config = load(&["--config", file.to_str().unwrap(), "--base-port", "9100"]).unwrap();
+    assert_eq!(config.base_port, 9100);
+    assert_eq!(config.database, Database::Memory);
+}
+
+#[test]
+fn an_unknown_key_of_the_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("core.toml");
+    std::fs::write(&file, "base_prot = 9000\n").unwrap();
+    let error = load(&["--config", file.to_str().unwrap()]).unwrap_err();
+    assert!(error.to_string().contains("base_prot"), "{error}");
+}
+
+#[test]
+fn beyond_loopback_a_service_key_is_demanded() {
+    assert!(load(&["--bind", "0.0.0.0"]).is_err());
+    let key = "open-sesame-open-sesame";
+    assert!(load(&["--bind", "0.0.0.0", "--auth-api-key", key]).is_ok());
+}
+
+#[test]
+fn the_public_address_of_iam_is_an_origin() {
+    let url = |url| load(&["--iam-public-url", url]).map(|config| config.iam_public_url);
+    let good = Some("https://iam.example.org".to_owned());
+    assert_eq!(url("https://iam.example.org/").unwrap(), good);
+    for bad in [
+        "iam.example.org",
+        "ftp://a",
+        "https://a/b",
+        "https://a?b",
+        "",
+    ] {
+        assert!(url(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_service_key_that_is_empty_or_could_be_guessed_is_refused_and_not_shown() {
+    for key in ["", "sesame", "fifteen-letters"] {
+        let error = load(&["--auth-api-key", key]).unwrap_err().to_string();
+        assert!(error.starts_with("auth_api_key: "), "{error}");
+        assert!(key.is_empty() || !error.contains(key), "{error}");
+    }
+}
+
+#[test]
+fn a_secret_may_come_from_a_file_but_not_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "open-sesame-open-sesame\n").unwrap();
+    let path = file.to_str().unwrap();
+    assert_eq!(
+        load(&["--auth-api-key-file", path])
+            .unwrap()
+            .auth_api_key
+            .as_deref(),
+        Some("open-sesame-open-sesame")
+    );
+    let key = "another-open-sesame";
+    assert!(load(&["--auth-api-key-file", path, "--auth-api-key", key]).is_err());
+}
+
+#[test]
+fn the_secret_of_the_installation_is_of_64_hexadecimal_digits() {
+    let secret = |text: &str| load(&["--secret", text]).map(|config| config.secret);
+    let mut expected = [0; 32];
+    expected[0] = 0x0f;
+    expected[31] = 0xa1;
+    let text = format!("0F{}a1", "00".repeat(30));
+    assert_eq!(secret(&text).unwrap(), Some(expected));
+    for wrong in ["", "abc", &"g".repeat(64), &"0".repeat(66), &"é".repeat(32)] {
+        assert!(secret(wrong).is_err(), "{wrong:?}");
+    }
+    assert_eq!(load(&[]).unwrap().secret, None);
+}
+
+#[test]
+fn a_database_url_of_another_kind_is_refused() {
+    assert!(load(&["--database-url", "mysql://x"]).is_err());
+}
+
+#[test]
+fn a_limit_is_set_by_file_environment_and_flag_and_the_last_of_these_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("core.toml");
+    let text = "[settings.gateway]\nsession_cache = \"2s\"\n[settings.worker]\nslots = 3\n[settings.listener]\nmax_connections = 7\n";
+    std::fs::write(&file, text).unwrap();
+    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let environment = vec![
+        variable("CORE_SETTINGS__WORKER__SLOTS", "5"),
+        variable("CORE_SETTINGS__LISTENER__MAX_CONNECTIONS", "9"),
+        variable("CORE_DATA", "not read here"),
+    ];
+    let arguments = [
+        "core-server",
+        "--config",
+        file.to_str().unwrap(),
+        "--set",
+        "settings.listener.max_connections=11",
+        "--set",
+        "settings.gateway.rates.strict={requests=3, window=\"2m\"}",
+    ];
+    let cli = Cli::try_parse_from(arguments).unwrap();
+    let settings = Config::load(&cli, environment).unwrap().settings;
+    assert_eq!(settings.gateway.session_cache, Duration::from_secs(2));
+    assert_eq!(settings.worker.slots, 5);
+    assert_eq!(settings.listener.max_connections, 11);
+    let strict = settings.gateway.rates.policy(RateKind::Strict);
+    assert_eq!(
+        (strict.quota(), strict.window()),
+        (3, Duration::from_secs(120))
+    );
+    let default = Settings::default();
+    assert_eq!(settings.pool.sqlite_readers, default.pool.sqlite_readers);
+}
+
+#[test]
+fn a_limit_that_is_unknown_of_another_type_or_useless_is_refused_by_its_name() {
+    for (set, named) in [
+        ("settings.gateway.session_cach=1s", "session_cach"),
+        ("settings.worker.slots=many", "slots"),
+        ("settings.worker.slots=0", "worker.slots"),
+        (
+            "settings.listener.header_timeout=0s",
+            "listener.header_timeout",
+        ),
+        ("settings.listener.header_timeout=soon", "header_timeout"),
+        ("settings", "KEY=VALUE"),
+    ] {
+        let error = load(&["--set", set]).unwrap_err().to_string();
+        assert!(error.contains(named), "{set}: {error}");
+    }
+    assert!(load(&["--log-level", "core=loud=very"]).is_err());
+}
+
+#[test]
+fn what_holds_is_shown_without_any_secret() {
+    let key = "open-sesame-open-sesame";
+    let url = "postgres://ada:lovelace@localhost/core";
+    let secret = "0".repeat(64);
+    let config = load(&[
+        "--auth-api-key",
+        key,
+        "--database-url",
+        url,
+        "--secret",
+        &secret,
+    ]);
+    let shown = config.unwrap().effective;
+    for hidden in [key, "lovelace", &secret] {
+        assert!(!shown.contains(hidden), "{shown}");
+    }
+    let table: toml::Table = shown.parse().unwrap();
+    assert_eq!(table["auth_api_key"].as_str(), Some("(set, not shown)"));
+    assert_eq!(table["base_port"].as_integer(), Some(8080));
+    let listener = table["settings"]["listener"].as_table().unwrap();
+    assert_eq!(listener["header_timeout"].as_str(), Some("10s"));
+    assert!(!load(&[]).unwrap().effective.contains("not shown"));
+}

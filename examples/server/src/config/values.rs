@@ -1,0 +1,94 @@
+//! What the text of an option means.
+
+use std::path::{Path, PathBuf};
+
+use super::error::{ConfigError, wrong};
+
+/// Where records are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// In this process; gone when it ends.
+    Memory,
+    /// In a file.
+    Sqlite(PathBuf),
+    /// On a server.
+    Postgres(String),
+}
+
+/// What 64 hexadecimal digits say.
+pub(super) fn thirty_two_bytes(digits: &str) -> Result<[u8; 32], ConfigError> {
+    let refused = || {
+        wrong(
+            "secret",
+            "is not of 64 hexadecimal digits (openssl rand -hex 32)",
+        )
+    };
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(refused());
+    }
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let pair = &digits[2 * at..2 * at + 2];
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| refused())?;
+    }
+    Ok(bytes)
+}
+
+/// An address such as `https://iam.example.org`, without a path.
+pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
+    let url = url.trim_end_matches('/').to_owned();
+    let uri: Option<http::Uri> = url.parse().ok();
+    let fits = uri.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.path() == "/"
+            && uri.query().is_none()
+    });
+    if fits {
+        Ok(url)
+    } else {
+        Err(wrong(
+            "iam_public_url",
+            "is not of the form https://iam.example.org",
+        ))
+    }
+}
+
+/// Where a database URL points to; the file in the data folder without one.
+pub(super) fn database(url: Option<&str>, data: &Path) -> Result<Database, ConfigError> {
+    match url {
+        None => Ok(Database::Sqlite(data.join("core.sqlite"))),
+        Some("memory:") => Ok(Database::Memory),
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(Database::Postgres(url.to_owned()))
+        }
+        Some(url) => match url.strip_prefix("sqlite:") {
+            Some(path) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
+            _ => Err(wrong(
+                "database_url",
+                "is none of sqlite:FILE, postgres://.., memory:",
+            )),
+        },
+    }
+}
+
+/// A secret, given by itself or in a file; an empty one is a mistake, not "unset".
+pub(super) fn secret(
+    option: &'static str,
+    value: Option<String>,
+    file: Option<&Path>,
+) -> Result<Option<String>, ConfigError> {
+    let value = match (value, file) {
+        (Some(_), Some(_)) => return Err(wrong(option, "is given twice: by itself and in a file")),
+        (Some(value), None) => Some(value),
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| wrong(option, format!("{}: {e}", file.display())))?;
+            Some(text.trim_end_matches(['\r', '\n']).to_owned())
+        }
+        (None, None) => None,
+    };
+    if value.as_deref() == Some("") {
+        return Err(wrong(option, "is empty"));
+    }
+    Ok(value)
+}

@@ -1,0 +1,91 @@
+//! Which crate may depend on which, and on what else.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::sources::{members, root};
+
+/// The names of a crate's `[dependencies]`, development ones left out.
+fn dependencies(krate: &str) -> BTreeSet<String> {
+    let manifest = fs::read_to_string(root().join(krate).join("Cargo.toml")).unwrap();
+    let mut names = BTreeSet::new();
+    let mut inside = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line == "[dependencies]";
+        } else if inside && let Some((name, _)) = line.split_once('=') {
+            names.insert(name.trim().trim_end_matches(".workspace").to_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
+    let allowed = [
+        "async-trait",
+        "serde",
+        "serde_json",
+        "thiserror",
+        "uuid",
+        "jiff",
+        "sha2",
+        "hmac",
+        "base64",
+        "schemars",
+        "unicode-normalization",
+        // With a feature only, for those who test.
+        "mockall",
+        "proptest",
+        "proptest-derive",
+    ];
+    let strangers: Vec<_> = dependencies("core-domain")
+        .into_iter()
+        .filter(|d| !allowed.contains(&d.as_str()))
+        .collect();
+    assert!(
+        strangers.is_empty(),
+        "core-domain must not depend on {strangers:?}"
+    );
+}
+
+#[test]
+fn crates_of_ours_are_imported_downwards_only() {
+    let allowed = [
+        ("core-domain", &[][..]),
+        ("core-storage", &["core-domain"]),
+        ("core-http", &["core-domain"]),
+        ("adapters/local", &["core-domain"]),
+        (
+            "adapters/suite",
+            &["core-domain", "core-storage", "core-http", "core-local"],
+        ),
+        ("examples/server", &["core-suite"]),
+        ("examples/tour", &[]),
+        ("examples/embed", &["core-suite"]),
+        ("examples/rules", &["core-domain"]),
+        ("tests", &[]),
+    ];
+    assert_eq!(allowed.map(|(krate, _)| krate.to_owned()), *members());
+    for (krate, may_import) in allowed {
+        for name in dependencies(krate) {
+            assert!(
+                !name.starts_with("core-") || may_import.contains(&name.as_str()),
+                "{krate} must not import {name}; move the shared part down into core-domain"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_workspace_lints() {
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(workspace.contains("unsafe_code = \"forbid\""));
+    for member in members() {
+        let manifest = fs::read_to_string(root().join(&member).join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("[lints]\nworkspace = true"),
+            "{member} does not take the workspace lints"
+        );
+    }
+}

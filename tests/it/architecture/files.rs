@@ -1,0 +1,83 @@
+//! What holds for every source file.
+
+use std::fs;
+
+use super::sources::{members, relative, root, rust_files};
+
+const LONGEST_FILE: usize = 600;
+
+#[test]
+fn the_clock_and_randomness_are_read_in_their_adapters_alone() {
+    let adapters = ["suite/src/clock.rs", "suite/src/entropy.rs"];
+    for folder in ["core-domain/src", "core-http/src", "adapters", "examples"] {
+        let folder = root().join(folder);
+        for file in rust_files(&folder) {
+            let relative = relative(&file, &folder);
+            let exempt = adapters.contains(&relative.as_str()) || relative.contains("tests/");
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(
+                exempt || !text.contains("clippy::disallowed_methods"),
+                "{relative} must take clock, entropy and settings from its caller"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_source_file_is_longer_than_one_idea() {
+    for folder in members() {
+        for file in rust_files(&root().join(folder)) {
+            let lines = fs::read_to_string(&file).unwrap().lines().count();
+            assert!(
+                lines <= LONGEST_FILE,
+                "{} has {lines} lines; split it",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_crate_has_one_binary_of_tests() {
+    for member in members()
+        .iter()
+        .filter(|member| !member.starts_with("examples/"))
+    {
+        let folder = root()
+            .join(member)
+            .join(if member == "tests" { "" } else { "tests" });
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            let is_binary =
+                path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").is_file();
+            assert!(
+                !is_binary || path.ends_with("it"),
+                "{} belongs into `it`",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn what_goes_through_a_tower_service_is_tested_beside_the_crate_and_not_within() {
+    let src = root().join("core-http/src");
+    for file in rust_files(&src) {
+        let relative = relative(&file, &src);
+        let text = fs::read_to_string(&file).unwrap();
+        let tests = text
+            .split_once("#[cfg(test)]")
+            .map_or("", |(_, tests)| tests);
+        assert!(
+            !relative.contains("tests/"),
+            "{relative} belongs into core-http/tests/it"
+        );
+        assert!(
+            !tests.contains("World::"),
+            "{relative} belongs into core-http/tests/it"
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! Who may import whom, who may touch a record, where tests live, and how large a file may get.
+
+mod crates;
+mod files;
+mod imports;
+mod layers;
+mod records;
+mod sources;
+mod tokens;

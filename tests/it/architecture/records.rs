@@ -1,0 +1,152 @@
+//! Who may touch a record: scopes open the way to them, and use cases go that way for their own service alone.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::sources::{code_of, relative, root, rust_files};
+
+/// Use cases that write without an entry in the audit, and why nobody misses it.
+const UNAUDITED: [(&str, &str); 15] = [
+    (
+        "shared/outbox.rs",
+        "messages are the suite's own; what they tell is audited where it happens",
+    ),
+    ("shared/idempotency.rs", "stored answers"),
+    (
+        "stacks/version.rs",
+        "the latest version on the template: the version itself is audited",
+    ),
+    (
+        "registry/platform/record.rs",
+        "the lifecycle record of a platform, which is audited",
+    ),
+    (
+        "registry/platform/purge.rs",
+        "goes with the platform, whose removal is audited",
+    ),
+    (
+        "iam/suspension.rs",
+        "IAM's copy of what the platform's entry tells",
+    ),
+    (
+        "iam/user/sign_up.rs",
+        "the account of a user: the session that begins is audited",
+    ),
+    ("iam/session/lookup.rs", "the time a session was seen"),
+    ("iam/session/begin.rs", "audited as what began it"),
+    (
+        "iam/organization/create.rs",
+        "the first member of an organization, which is audited",
+    ),
+    ("provisioning/timers.rs", "leases"),
+    (
+        "provisioning/enqueue.rs",
+        "jobs have a history of their own",
+    ),
+    ("provisioning/report.rs", "jobs have a history of their own"),
+    ("provisioning/lane.rs", "lanes"),
+    (
+        "provisioning/transition.rs",
+        "jobs have a history of their own",
+    ),
+];
+
+/// Use cases that act for the installation itself, and for what.
+const AS_SYSTEM: [(&str, &str); 8] = [
+    (
+        "cli/uploads.rs",
+        "the sweeper, which asks whose an upload is",
+    ),
+    ("registry/jobs/onboard.rs", "a job: nobody is there to ask"),
+    ("registry/platform/purge.rs", "the last step of a job"),
+    (
+        "registry/tenant_setup.rs",
+        "the platform that was made a moment ago",
+    ),
+    ("registry/provision.rs", "a job: nobody is there to ask"),
+    (
+        "registry/onboarding/read.rs",
+        "the job of an onboarding that is the caller's",
+    ),
+    (
+        "registry/onboarding/start.rs",
+        "the job of an onboarding that is the caller's",
+    ),
+    (
+        "provisioning/kind.rs",
+        "hooks of a job: nobody is there to ask",
+    ),
+];
+
+/// The type of every record with the service it stands under in the one list of records.
+fn records() -> Vec<(String, String)> {
+    let list = fs::read_to_string(root().join("core-domain/src/kernel/record_list.rs")).unwrap();
+    let mut found = Vec::new();
+    for line in list.lines().map(str::trim) {
+        if let Some((_, path)) = line.split_once(": $crate::") {
+            let mut path = path.split([':', ',', ';']).filter(|part| !part.is_empty());
+            found.push((
+                path.next().unwrap().to_owned(),
+                path.next().unwrap().to_owned(),
+            ));
+        }
+    }
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+fn use_cases_with(text: &str) -> BTreeSet<String> {
+    let folder = root().join("core-domain/src/use_case");
+    let files = rust_files(&folder).into_iter();
+    let files = files.filter(|file| code_of(file).contains(text));
+    files.map(|file| relative(&file, &folder)).collect()
+}
+
+fn listed(list: &[(&str, &str)]) -> BTreeSet<String> {
+    list.iter().map(|(file, _)| (*file).to_owned()).collect()
+}
+
+#[test]
+fn a_use_case_reads_the_records_of_its_own_service_alone() {
+    let folder = root().join("core-domain/src/use_case");
+    for file in rust_files(&folder) {
+        let relative = relative(&file, &folder);
+        let home = relative.split('/').next().unwrap();
+        let code = code_of(&file);
+        for (service, record) in records() {
+            let reads = ["records", "unowned"].map(|way| format!("{way}::<{record}>"));
+            let reads = reads.iter().any(|way| code.contains(way));
+            assert!(
+                !reads || service == home || service == "shared",
+                "use_case/{relative} reads {record}; call a use case of {service}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_listed_use_cases_write_without_an_audit_entry() {
+    assert_eq!(use_cases_with("unaudited::"), listed(&UNAUDITED));
+}
+
+#[test]
+fn only_listed_use_cases_act_for_the_installation_itself() {
+    assert_eq!(use_cases_with("SystemScope::new"), listed(&AS_SYSTEM));
+}
+
+#[test]
+fn records_are_touched_by_use_cases_alone() {
+    for folder in ["core-http/src", "adapters/suite/src", "adapters/local/src"] {
+        let folder = root().join(folder);
+        for file in rust_files(&folder) {
+            let code = code_of(&file);
+            for way in ["records::<", "unowned::<", "audited::", ".repositories("] {
+                assert!(
+                    !code.contains(way),
+                    "{} has {way}; call a use case",
+                    file.display()
+                );
+            }
+        }
+    }
+}

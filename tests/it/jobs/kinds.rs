@@ -1,0 +1,105 @@
+//! What kinds of jobs mean for a process that knows them, and for one that does not.
+
+use std::sync::Arc;
+
+use core_domain::kernel::Error;
+use core_domain::provisioning::{DlqEntry, DlqQuery, DlqStatus, FailureKind, JobStatus};
+use core_domain::use_case::provisioning::{
+    JobKind, KindError, Kinds, Outcome, Steps, Unsupervised,
+};
+
+use super::audit::invariants_hold;
+use crate::world::{Command, Engine, Fault, MakeObject, Order, on_every_store, work_alone};
+
+on_every_store! {
+    Engine:
+        an_unknown_kind_is_left_alone_until_its_deadline,
+        a_running_job_of_an_unknown_kind_is_taken_back_by_a_process_that_knows_it,
+}
+
+#[derive(Debug)]
+struct Other<const STEPS: usize>;
+
+impl<const STEPS: usize> JobKind for Other<STEPS> {
+    const NAME: &'static str = "other";
+    type Input = Order;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then_all([MakeObject("db"); STEPS])
+    }
+}
+
+#[test]
+fn two_kinds_of_one_name_and_two_steps_of_one_name_are_errors_at_start() {
+    let kinds = Kinds::new().with(Other::<1>).unwrap();
+    assert!(kinds.knows("other") && !kinds.knows("another"));
+    let twice = kinds.with(Other::<1>).unwrap_err();
+    assert_eq!(twice, KindError::DuplicateKind("other"));
+    let (kind, step) = ("other", "db");
+    let twice = Kinds::new().with(Other::<2>).unwrap_err();
+    assert_eq!(twice, KindError::DuplicateStep { kind, step });
+}
+
+async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
+    let id = world.create_removal(0).await;
+    let stranger = world.worker_knowing(&Arc::new(work_alone()));
+    assert!(stranger.claim(9).await.unwrap().is_empty());
+    let before = world.job(&id).await;
+    world.tick(25 * 3_600);
+    assert_eq!(stranger.run_timers().await.unwrap().overdue, 0);
+    assert_eq!(world.job(&id).await, before);
+    assert_eq!(world.worker().run_timers().await.unwrap().overdue, 1);
+    let job = world.job(&id).await;
+    assert_eq!(job.failure_kind, Some(FailureKind::DeadlineExceeded));
+    let pending = DlqQuery::WithStatus(Some(DlqStatus::Pending));
+    assert_eq!(world.list::<DlqEntry>(pending).await.len(), 1);
+    world.operate(Command::Retry, &id).await.unwrap();
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
+    invariants_hold(&world).await;
+}
+
+async fn a_running_job_of_an_unknown_kind_is_taken_back_by_a_process_that_knows_it(world: Engine) {
+    let id = world.create_removal(0).await;
+    let known = world.create(1).await;
+    assert_eq!(world.worker().claim(9).await.unwrap().len(), 2);
+    let stranger = world.worker_knowing(&Arc::new(work_alone()));
+    assert_eq!(stranger.recover().await.unwrap(), 1);
+    assert_eq!(world.status(&known).await, JobStatus::Queued);
+    world.tick(31);
+    assert_eq!(stranger.run_timers().await.unwrap().reaped, 0);
+    assert_eq!(world.status(&id).await, JobStatus::Running);
+    invariants_hold(&world).await;
+    assert_eq!(world.worker().recover().await.unwrap(), 1);
+    world.until_idle().await;
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
+    invariants_hold(&world).await;
+}
+
+/// What operators cannot do where the kind is not known: it would skip a hook.
+#[tokio::test]
+async fn operators_of_a_process_that_does_not_know_a_kind_are_asked_to_go_elsewhere() {
+    let world = Engine::memory().await;
+    world.provider.script([Fault::Permanent]);
+    let failed = world.create_removal(0).await;
+    world.worker().run_one(&Unsupervised).await.unwrap();
+    let queued = world.create_removal(1).await;
+    let knows = work_alone();
+    for (command, job) in [
+        (Command::Retry, &failed),
+        (Command::ForceComplete, &failed),
+        (Command::ForceComplete, &queued),
+        (Command::Cancel, &queued),
+    ] {
+        let before = world.job(job).await;
+        let refused = world.operate_knowing(&knows, command, job).await;
+        assert!(matches!(refused, Err(Error::Unavailable(_))), "{command:?}");
+        assert_eq!(world.job(job).await, before, "{command:?}");
+    }
+    let entry = world.job(&failed).await.dlq_entry_id.unwrap();
+    let refused = world.replay(&knows, &entry).await;
+    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+    // It has no hook.
+    let job = world.operate_knowing(&knows, Command::Retry, &queued).await;
+    assert_eq!(job.unwrap().status, JobStatus::Queued);
+    invariants_hold(&world).await;
+}

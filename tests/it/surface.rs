@@ -1,0 +1,117 @@
+//! What the whole suite shows to those it does not know and to those who ask for nonsense: every row of every service,
+//! through the gateway and past it.
+
+use core_domain::access::Requirement;
+use core_http::kernel::testing::Answer;
+use core_http::kernel::{Endpoint, Service};
+use core_suite::Suite;
+use http::Method;
+
+use crate::world::{Backend, Call, Fresh, SERVICE_KEY};
+
+/// Stands for everything that a path names.
+const NOTHING: &str = "0198c0de-0000-7000-8000-000000000000";
+
+fn services(suite: &Suite) -> [(&'static str, Service); 5] {
+    [
+        ("iam", suite.iam()),
+        ("platforms", suite.registry()),
+        ("provisioning", suite.provisioning()),
+        ("cli", suite.cli()),
+        ("stacks", suite.stacks()),
+    ]
+}
+
+/// The row's path with this text wherever it names something.
+fn path(row: &Endpoint, text: &str) -> String {
+    let segments = row.path().split('/');
+    let filled = segments.map(|segment| {
+        if segment.starts_with('{') {
+            text
+        } else {
+            segment
+        }
+    });
+    filled.collect::<Vec<_>>().join("/")
+}
+
+fn call(row: &Endpoint, path: impl Into<String>) -> Call {
+    match *row.method() {
+        Method::GET | Method::DELETE => Call::new(row.method().clone(), path),
+        _ => Call::upload(path, "application/json", "{}").by(row.method()),
+    }
+}
+
+#[track_caller]
+fn refused(what: &str, answer: &Answer, status: u16) {
+    assert_eq!(answer.status.as_u16(), status, "{what}: {}", answer.json);
+    assert!(!answer.code().is_empty(), "{what}: {}", answer.json);
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_credential_or_with_a_wrong_one() {
+    let suite = Fresh::on(Backend::Memory).await.suite().await;
+    for (name, service) in services(&suite) {
+        for row in service.endpoints() {
+            let what = format!("{name} {} {}", row.method(), row.path());
+            let own = path(row, NOTHING);
+            if row.requirement() != Requirement::Public {
+                let wrong = call(row, &own).bearer("wrong-credential");
+                refused(&what, &wrong.to(service.clone()).await, 401);
+            }
+            let through = call(row, format!("/api/v1/{name}{own}"));
+            if row.path().starts_with("/internal/") {
+                let operator = through.bearer(SERVICE_KEY);
+                refused(&what, &operator.to(suite.gateway()).await, 404);
+                continue;
+            }
+            let answer = through.to(suite.gateway()).await;
+            refused(&what, &answer, 401);
+            assert_eq!(answer.header("www-authenticate"), "Bearer", "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn malformed_paths_and_queries_never_return_5xx() {
+    let suite = Fresh::on(Backend::Memory).await.suite().await;
+    let long = "x".repeat(4_000);
+    let odd = [
+        "%00",
+        "%ff",
+        "%C3%A4",
+        "..%2f..",
+        "'%20OR%201=1--",
+        "-1",
+        &long,
+    ];
+    let queries = [
+        "limit=99999999999999999999",
+        "cursor=%00",
+        "limit=1&limit=2",
+        "%00=1",
+        "wait=x",
+        "status=nonsense",
+        "from=yesterday",
+        "platformId=%00",
+        "sort=;drop",
+    ];
+    for (_, service) in services(&suite) {
+        for row in service.endpoints() {
+            let named = odd.iter().filter(|_| row.path().contains('{'));
+            let mut paths: Vec<String> = named.map(|text| path(row, text)).collect();
+            if row.method() == Method::GET {
+                let asked = queries
+                    .iter()
+                    .map(|query| format!("{}?{query}", path(row, NOTHING)));
+                paths.extend(asked);
+            }
+            for path in paths {
+                let asked = call(row, &path).bearer(SERVICE_KEY);
+                let answer = asked.to(service.clone()).await;
+                let status = answer.status.as_u16();
+                assert!(status < 500, "{} {path}: {status}", row.method());
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The job engine alone: two kinds of jobs, and a provider that misbehaves.
+
+use std::sync::Arc;
+
+use core_domain::access::authorize_operator;
+use core_domain::kernel::{JobId, PlatformId, Result};
+use core_domain::port::{Store, transact};
+use core_domain::provisioning::LaneKey;
+use core_domain::use_case::provisioning::{JobKind, enqueue};
+use core_storage::fault::FaultStore;
+
+use super::stores::{Keeps, faulty};
+use super::{Backend, FakeProvider, Order, Removal, Work, World, clock, kinds};
+
+pub(crate) type Engine = World<FakeProvider>;
+
+impl Engine {
+    pub(crate) async fn on(backend: Backend) -> Self {
+        let clock = clock();
+        let opened = backend.open(clock.clone()).await;
+        Self::over(opened, clock, FakeProvider::default(), kinds::both())
+    }
+
+    pub(crate) async fn memory() -> Self {
+        Self::on(Backend::Memory).await
+    }
+
+    /// In memory, over a store that fails when told to; with one over the same rows that does not.
+    pub(crate) fn faulty(provider: FakeProvider) -> (Self, FaultStore, Arc<dyn Store>) {
+        let clock = clock();
+        let (store, faults, view) = faulty(clock.clone());
+        let keeps: Keeps = Box::new(());
+        let world = Self::over((store, keeps), clock, provider, kinds::both());
+        (world, faults, view)
+    }
+
+    /// Queues an ordinary job.
+    pub(crate) async fn create(&self, lane: usize) -> JobId {
+        self.enqueue::<Work>(lane, None).await.unwrap()
+    }
+
+    /// Queues a job that goes to the front.
+    pub(crate) async fn create_removal(&self, lane: usize) -> JobId {
+        self.enqueue::<Removal>(lane, None).await.unwrap()
+    }
+
+    pub(crate) async fn enqueue<K: JobKind<Input = Order>>(
+        &self,
+        lane: usize,
+        key: Option<&str>,
+    ) -> Result<JobId> {
+        let cx = &self.operator();
+        let operator = &authorize_operator(cx)?;
+        let order = &Order {
+            platform_id: platform(lane),
+            key: key.map(str::to_owned),
+        };
+        let queued = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(enqueue::<K>(cx, operator, uow, order))
+        });
+        Ok(queued.await?.id.clone())
+    }
+}
+
+pub(crate) fn platform(lane: usize) -> PlatformId {
+    PlatformId::parse(&format!("p{lane}")).unwrap()
+}
+
+pub(crate) fn lane(number: usize) -> LaneKey {
+    LaneKey::platform(&platform(number))
+}

@@ -1,0 +1,143 @@
+//! Two kinds of jobs with the same three steps. Their hooks leave a trace in the unit that moves the job.
+
+use async_trait::async_trait;
+use core_domain::access::{AuditEvent, audited};
+use core_domain::kernel::{PlatformId, PlatformOwned, Result};
+use core_domain::port::{CreateResource, ResourceRef, UnitOfWork};
+use core_domain::provisioning::{DEPROVISION, LaneKey, LanePlace};
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Kinds, Observation, StepContext, StepError, Steps,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Names of their steps.
+pub(crate) const STEPS: [&str; 3] = ["db", "bucket", "site"];
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) platform_id: PlatformId,
+    pub(crate) key: Option<String>,
+}
+
+impl JobInput for Order {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+
+    fn idempotency_key(&self) -> Option<String> {
+        self.key.clone()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct TestKind<const FRONT: bool>;
+
+pub(crate) type Work = TestKind<false>;
+/// Goes to the front of its lane, and no suspension holds it.
+pub(crate) type Removal = TestKind<true>;
+
+/// Of a process that knows ordinary jobs alone.
+pub(crate) fn work_alone() -> Kinds {
+    Kinds::new().with(TestKind::<false>).unwrap()
+}
+
+pub(crate) fn both() -> Kinds {
+    work_alone().with(TestKind::<true>).unwrap()
+}
+
+#[async_trait]
+impl<const FRONT: bool> JobKind for TestKind<FRONT> {
+    const NAME: &'static str = if FRONT { DEPROVISION } else { "work" };
+    const PLACE: LanePlace = if FRONT {
+        LanePlace::Front
+    } else {
+        LanePlace::Tail
+    };
+    type Input = Order;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then_all(STEPS.map(MakeObject))
+    }
+
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        leave_trace(cx, uow, "hook.completed").await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        leave_trace(cx, uow, "hook.failed").await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        leave_trace(cx, uow, "hook.resumed").await
+    }
+}
+
+async fn leave_trace<K: JobKind>(
+    cx: &JobContext<'_, K>,
+    uow: &mut dyn UnitOfWork,
+    action: &'static str,
+) -> Result<()> {
+    let event = AuditEvent {
+        action,
+        entity_id: cx.job.id.to_string(),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
+}
+
+/// Makes one object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MakeObject(pub(crate) &'static str);
+
+impl MakeObject {
+    fn object<K: JobKind>(&self, cx: &StepContext<'_, K>) -> ResourceRef {
+        ResourceRef {
+            resource_type: ResourceType::D1,
+            name: format!("{}-{}", cx.job.id, self.0),
+        }
+    }
+}
+
+#[async_trait]
+impl<K: JobKind> JobStep<K> for MakeObject {
+    type Output = Value;
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {
+        let found = cx.infrastructure.observe(&self.object(cx)).await?;
+        Ok(found.map_or(Observation::Absent, |found| {
+            Observation::Present(json!({ "id": found.id }))
+        }))
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError> {
+        let request = CreateResource {
+            resource: self.object(cx),
+            owner: "test".into(),
+            effect_key: cx.effect_key.to_owned(),
+            config: json!({}),
+        };
+        let made = cx.infrastructure.create(&request).await?;
+        Ok(json!({ "id": made.id }))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        _: &Value,
+    ) -> Result<()> {
+        leave_trace(cx, uow, "hook.recorded").await
+    }
+}

@@ -1,0 +1,58 @@
+//! What decides in a simulation; the same seed is the same run.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use core_domain::kernel::Entropy;
+use core_domain::testing::SeededEntropy;
+
+/// Every draw of a run comes from here.
+#[derive(Clone, Debug)]
+pub(crate) struct Luck(Arc<SeededEntropy>);
+
+impl Luck {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Arc::new(SeededEntropy::new(seed)))
+    }
+
+    /// A number below `below`.
+    pub(crate) fn draw(&self, below: usize) -> usize {
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        usize::from_le_bytes(bytes) % below
+    }
+
+    /// Lets others go first, zero to `most` times.
+    pub(crate) async fn pause(&self, most: usize) {
+        for _ in 0..self.draw(most + 1) {
+            Yield(false).await;
+        }
+    }
+}
+
+struct Yield(bool);
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.0 {
+            return Poll::Ready(());
+        }
+        self.0 = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// Polls to the end: nothing in a simulation waits for anything but its turn.
+pub(crate) fn now<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The one world of these tests: a store, a clock that is set, a provider and workers; what operators do; suites, servers,
+//! and the calls that are sent to them.
+
+mod call;
+mod engine;
+mod kinds;
+mod luck;
+mod platforms;
+mod process;
+mod provider;
+mod stores;
+mod suites;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::access::{RecordKey, authorize_job, authorize_operator};
+use core_domain::kernel::{
+    Caller, Context, DlqEntryId, Entropy, JobId, Result, Stored, Timestamp, grant,
+};
+use core_domain::port::{Infrastructure, Mode, Persisted, Store, UnitOfWork, Within, transact};
+use core_domain::provisioning::{HoldScope, Job, JobQuery, JobStatus};
+use core_domain::testing::{ManualClock, MemoryBlobs, SeededEntropy};
+use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
+
+pub(crate) use call::Call;
+pub(crate) use engine::{Engine, lane, platform};
+pub(crate) use kinds::{MakeObject, Order, Removal, STEPS, Work, work_alone};
+pub(crate) use luck::{Luck, now};
+pub(crate) use platforms::{Platforms, as_operator};
+pub(crate) use process::Server;
+pub(crate) use provider::{FakeProvider, Fault};
+pub(crate) use stores::{Backend, DyingStore, PoliteStore, on_every_store};
+pub(crate) use suites::{
+    FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Signed, sign_up, site_archive,
+};
+
+/// What jobs are worked on with.
+pub(crate) struct World<P> {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) provider: Arc<P>,
+    pub(crate) kinds: Arc<Kinds>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    _keeps: stores::Keeps,
+}
+
+/// What operators do to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Retry,
+    Cancel,
+    ForceComplete,
+    Signal,
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)))
+}
+
+impl<P: Infrastructure + 'static> World<P> {
+    fn over(
+        (store, keeps): (Arc<dyn Store>, stores::Keeps),
+        clock: Arc<ManualClock>,
+        provider: P,
+        kinds: Kinds,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            provider: Arc::new(provider),
+            kinds: Arc::new(kinds),
+            entropy: Arc::new(SeededEntropy::new(7)),
+            _keeps: keeps,
+        }
+    }
+
+    pub(crate) fn worker(&self) -> Worker {
+        self.worker_knowing(&self.kinds)
+    }
+
+    pub(crate) fn worker_knowing(&self, kinds: &Arc<Kinds>) -> Worker {
+        self.worker_over(Arc::clone(&self.store), kinds)
+    }
+
+    fn worker_over(&self, store: Arc<dyn Store>, kinds: &Arc<Kinds>) -> Worker {
+        Worker::new(
+            store,
+            self.provider.clone(),
+            Arc::new(MemoryBlobs::default()),
+            Arc::clone(kinds),
+            Arc::clone(&self.entropy),
+        )
+    }
+
+    pub(crate) fn operator(&self) -> Context {
+        Context {
+            caller: Caller::Service {
+                name: "operator".into(),
+            },
+            ..Context::system(Arc::clone(&self.entropy))
+        }
+    }
+
+    pub(crate) fn tick(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    pub(crate) async fn find<R: Persisted>(&self, key: impl AsRef<str>) -> Option<R> {
+        let mut uow = self.store.begin(Mode::Read).await.unwrap();
+        find(uow.as_mut(), key).await
+    }
+
+    pub(crate) async fn list<R: Persisted>(&self, query: R::Query) -> Vec<R> {
+        let mut uow = self.store.begin(Mode::Read).await.unwrap();
+        list(uow.as_mut(), query).await
+    }
+
+    pub(crate) async fn insert<R: Persisted>(&self, record: R) {
+        let record = &record;
+        let inserted = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                let records = R::repository(uow.repositories(RecordKey::for_tests()));
+                Ok(records.insert(record.clone()).await?)
+            })
+        });
+        inserted.await.unwrap();
+    }
+
+    pub(crate) async fn job(&self, id: &JobId) -> Job {
+        self.find(id).await.unwrap()
+    }
+
+    pub(crate) async fn status(&self, id: &JobId) -> JobStatus {
+        self.job(id).await.status
+    }
+
+    pub(crate) async fn jobs(&self) -> Vec<Job> {
+        self.list(ALL_JOBS).await
+    }
+
+    /// Takes one job, if there is one, and works on it.
+    pub(crate) async fn run_one(&self) -> Outcome {
+        self.worker().run_one(&Unsupervised).await.unwrap()
+    }
+
+    /// Works until every job has ended; time passes when there is nothing to do.
+    pub(crate) async fn until_idle(&self) {
+        for _ in 0..400 {
+            self.worker().run_timers().await.unwrap();
+            if self.run_one().await != Outcome::Idle {
+                continue;
+            }
+            if self.jobs().await.iter().all(|job| job.status.is_terminal()) {
+                return;
+            }
+            self.tick(31);
+        }
+        panic!("jobs do not end: {:?}", self.jobs().await);
+    }
+
+    /// Works on a job until the process dies after so many units. Tells whether it died.
+    pub(crate) async fn dies_after(&self, units: i64) -> bool {
+        let dying = DyingStore::after(units, Arc::clone(&self.store));
+        let worker = self.worker_over(dying, &self.kinds);
+        worker.run_one(&Unsupervised).await.is_err()
+    }
+
+    /// Another process takes back what a dead one held, and goes on.
+    pub(crate) async fn restart(&self) {
+        self.worker().recover().await.unwrap();
+        self.until_idle().await;
+    }
+
+    pub(crate) async fn operate(&self, command: Command, job: &JobId) -> Result<Job> {
+        self.operate_knowing(&self.kinds, command, job).await
+    }
+
+    /// As [`World::operate`], in a process that knows these kinds.
+    pub(crate) async fn operate_knowing(
+        &self,
+        kinds: &Kinds,
+        command: Command,
+        job: &JobId,
+    ) -> Result<Job> {
+        let cx = &self.operator();
+        let operator = &authorize_operator(cx)?;
+        let done = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                match command {
+                    Command::Retry => provisioning::retry(cx, operator, uow, kinds, job).await,
+                    Command::Cancel => {
+                        provisioning::cancel(cx, operator, uow, kinds, job, None).await
+                    }
+                    Command::ForceComplete => {
+                        provisioning::force_complete(cx, operator, uow, kinds, job).await
+                    }
+                    Command::Signal => {
+                        let job = authorize_job::<grant::JobCreate>(cx, uow, job).await?;
+                        provisioning::signal(cx, &job, uow, kinds).await
+                    }
+                }
+            })
+        });
+        Ok(done.await?.into_inner())
+    }
+
+    pub(crate) async fn replay(&self, kinds: &Kinds, entry: &DlqEntryId) -> Result<Job> {
+        let cx = &self.operator();
+        let operator = &authorize_operator(cx)?;
+        let replayed = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(provisioning::replay(cx, operator, uow, kinds, entry))
+        });
+        Ok(replayed.await?.into_inner())
+    }
+
+    /// Sets a hold, or lifts it.
+    pub(crate) async fn hold(&self, scope: &HoldScope, on: bool) {
+        let cx = &self.operator();
+        let operator = &authorize_operator(cx).unwrap();
+        let done = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                if on {
+                    return provisioning::hold(cx, operator, uow, scope.clone(), None).await;
+                }
+                provisioning::release_hold(cx, operator, uow, scope.clone()).await
+            })
+        });
+        done.await.unwrap();
+    }
+}
+
+pub(crate) const ALL_JOBS: JobQuery = JobQuery::Of {
+    platform_id: None,
+    status: None,
+};
+
+pub(crate) async fn find<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    key: impl AsRef<str>,
+) -> Option<R> {
+    let records = R::repository(uow.repositories(RecordKey::for_tests()));
+    let found = records.get(Within::Installation, key.as_ref()).await;
+    found.unwrap().map(Stored::into_inner)
+}
+
+/// Every record that answers the query.
+pub(crate) async fn list<R: Persisted>(uow: &mut dyn UnitOfWork, query: R::Query) -> Vec<R> {
+    let records = R::repository(uow.repositories(RecordKey::for_tests()));
+    let found = records.list(Within::Installation, &query, 10_000).await;
+    let found = found.unwrap().into_iter();
+    found.map(Stored::into_inner).collect()
+}

@@ -1,0 +1,233 @@
+//! Platforms and what jobs make for them: every kind the registry has, and the local provider in a folder.
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+use core_domain::access::{PublicScope, authorize_session};
+use core_domain::iam::{PasswordHash, SetUpOrganization};
+use core_domain::kernel::{
+    Caller, Context, Email, Environment, JobId, Line, Name, PlatformId, Slug,
+};
+use core_domain::port::{ProviderError, Store, transact};
+use core_domain::registry::{PlatformStatus, Resource, ResourceQuery};
+use core_domain::testing::ManualClock;
+use core_domain::use_case::iam::user::{SignUp, sign_up};
+use core_domain::use_case::provisioning::{Kinds, Outcome};
+use core_domain::use_case::registry::organization_setup::{self, OrganizationSetUp};
+use core_domain::use_case::registry::provision::{self, ProvisionCommand};
+use core_domain::use_case::registry::{platform, register_kinds};
+use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
+use core_storage::fault::FaultStore;
+
+use super::stores::{Keeps, faulty};
+use super::{Backend, World, clock};
+
+/// The call of the provider that gets no answer: which call, how many of them go well before it, and when in it.
+type Trap = Arc<Mutex<Option<(&'static str, usize, Moment)>>>;
+
+pub(crate) struct Platforms {
+    world: World<LocalInfrastructure>,
+    trap: Trap,
+}
+
+impl Deref for Platforms {
+    type Target = World<LocalInfrastructure>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.world
+    }
+}
+
+/// Does something to a platform as the operator, who is let in for what the use case asks for.
+macro_rules! as_operator {
+    ($world:expr, $platform:expr, |$cx:ident, $scope:ident, $uow:ident| $does:expr) => {{
+        let ($cx, platform) = (&$world.operator(), $platform);
+        let done = ::core_domain::port::transact($world.store.as_ref(), |$uow, _| {
+            Box::pin(async move {
+                let $scope = &::core_domain::access::authorize($cx, $uow, platform).await?;
+                $does.await
+            })
+        });
+        done.await.unwrap()
+    }};
+}
+pub(crate) use as_operator;
+
+impl Platforms {
+    pub(crate) async fn on(backend: Backend) -> Self {
+        let clock = clock();
+        let opened = backend.open(clock.clone()).await;
+        Self::over(opened, clock).await
+    }
+
+    pub(crate) async fn memory() -> Self {
+        Self::on(Backend::Memory).await
+    }
+
+    /// In memory, over a store that fails when told to.
+    pub(crate) async fn faulty() -> (Self, FaultStore) {
+        let clock = clock();
+        let (store, faults, _) = faulty(clock.clone());
+        (Self::over((store, Box::new(())), clock).await, faults)
+    }
+
+    async fn over((store, keeps): (Arc<dyn Store>, Keeps), clock: Arc<ManualClock>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let trap = Trap::default();
+        let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
+        config.faults = faults(Arc::clone(&trap));
+        let local = LocalInfrastructure::open(config).await.unwrap();
+        let kinds = register_kinds(Kinds::new()).unwrap();
+        let keeps: Keeps = Box::new((keeps, folder));
+        let world = World::over((store, keeps), clock, local, kinds);
+        Self { world, trap }
+    }
+
+    /// The call that fits gets no answer, once: who made it does not know what happened.
+    pub(crate) fn leave_unanswered(&self, call: &'static str, after: usize, moment: Moment) {
+        *self.trap.lock().unwrap() = Some((call, after, moment));
+    }
+
+    pub(crate) fn has_left_unanswered(&self) -> bool {
+        self.trap.lock().unwrap().is_none()
+    }
+
+    /// Somebody who has signed up, with a session.
+    pub(crate) async fn person(&self) -> Context {
+        let new = &SignUp {
+            name: Line::parse("Ada").unwrap(),
+            email: Email::parse("ada@example.org").unwrap(),
+            image: None,
+            password_hash: PasswordHash::new("none".to_owned()),
+            remembered: true,
+        };
+        let cx = &self.operator();
+        let signed_in = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(async move { sign_up(cx, &PublicScope::open(), uow, new).await })
+        });
+        let signed_in = signed_in.await.unwrap();
+        let caller = Caller::User {
+            user_id: signed_in.user.id.clone(),
+            session_id: Some(signed_in.session.id.clone()),
+            service: None,
+            membership: None,
+        };
+        Context {
+            caller,
+            ..cx.clone()
+        }
+    }
+
+    /// Somebody sets up an organization with this slug.
+    pub(crate) async fn set_up(&self, slug: &str) -> OrganizationSetUp {
+        let cx = &self.person().await;
+        let session = &authorize_session(cx).unwrap();
+        let command = &SetUpOrganization {
+            name: Name::parse("Engines").unwrap(),
+            slug: Slug::parse(slug).unwrap(),
+        };
+        let set_up = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(organization_setup::set_up(
+                cx,
+                session,
+                uow,
+                command.clone(),
+            ))
+        });
+        set_up.await.unwrap()
+    }
+
+    /// A platform that has all that it is given when it is set up.
+    pub(crate) async fn complete(&self) -> PlatformId {
+        let done = self.set_up("engines").await;
+        self.until_idle().await;
+        done.platform_id
+    }
+
+    pub(crate) async fn provision(&self, platform: &PlatformId, at: Environment) -> JobId {
+        let command = &ProvisionCommand {
+            platform_id: platform.clone(),
+            plan_tier: Line::parse("starter").unwrap(),
+            billing_email: Email::parse("ada@example.org").unwrap(),
+            default_entity_id: None,
+            environment: at,
+        };
+        let job = as_operator!(self, platform, |cx, scope, uow| provision::provision(
+            cx,
+            scope,
+            uow,
+            command.clone()
+        ));
+        job.id.clone()
+    }
+
+    pub(crate) async fn deprovision(&self, platform: &PlatformId, at: Environment) -> JobId {
+        let job = as_operator!(self, platform, |cx, scope, uow| provision::deprovision(
+            cx, scope, uow, at
+        ));
+        job.id.clone()
+    }
+
+    pub(crate) async fn hard_delete(&self, id: &PlatformId) {
+        let kinds = self.kinds.as_ref();
+        let deleted = as_operator!(self, id, |cx, scope, uow| platform::hard_delete(
+            cx, scope, uow, kinds, None
+        ));
+        assert_eq!(deleted.status, PlatformStatus::Deleted);
+    }
+
+    /// Whether there is nothing that a worker may take.
+    pub(crate) async fn is_idle(&self) -> bool {
+        self.run_one().await == Outcome::Idle
+    }
+
+    /// The entries of the catalogue.
+    pub(crate) async fn entries(&self, platform: &PlatformId, deleted: bool) -> Vec<Resource> {
+        let mut found: Vec<Resource> = self.list(ResourceQuery::All { deleted }).await;
+        found.retain(|entry| entry.platform_id == *platform);
+        found
+    }
+
+    /// The names of what really exists and belongs to the platform.
+    pub(crate) async fn objects(&self, platform: &PlatformId) -> BTreeSet<String> {
+        let all = self.provider.inventory().await.unwrap().into_iter();
+        let own = all.filter(|(_, owner)| owner == platform.as_str());
+        own.map(|(resource, _)| resource.name).collect()
+    }
+
+    /// What there must be after provisioning in one environment: six objects, and six entries that say so.
+    pub(crate) async fn has_exactly_six(&self, platform: &PlatformId, context: &str) {
+        let objects = self.objects(platform).await;
+        let entries = self.entries(platform, true).await;
+        let named: BTreeSet<String> = entries.iter().map(|r| r.cf_name.to_string()).collect();
+        let counts = (objects.len(), entries.len());
+        assert_eq!(counts, (6, 6), "{context}: {objects:?}");
+        assert_eq!(objects, named, "{context}");
+    }
+
+    pub(crate) async fn has_nothing(&self, platform: &PlatformId, context: &str) {
+        let objects = self.objects(platform).await;
+        assert!(objects.is_empty(), "{context}: {objects:?}");
+        let entries = self.entries(platform, true).await;
+        assert!(entries.is_empty(), "{context}: {entries:?}");
+        let row: Option<core_domain::registry::Platform> = self.find(platform).await;
+        assert!(row.is_none(), "{context}");
+    }
+}
+
+fn faults(trap: Trap) -> Faults {
+    Faults::new(move |point| {
+        let mut set = trap.lock().unwrap();
+        let (call, left, moment) = set.as_mut()?;
+        if *call != point.call || *moment != point.moment {
+            return None;
+        }
+        if *left > 0 {
+            *left -= 1;
+            return None;
+        }
+        *set = None;
+        Some(ProviderError::OutcomeUnknown("no answer".into()))
+    })
+}

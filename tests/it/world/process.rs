@@ -1,0 +1,134 @@
+//! A real `core-server` process, and HTTP to it over a real socket.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use core_http::kernel::testing::Answer;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use super::call::answer;
+use super::suites::Installation;
+use super::{Call, SERVICE_KEY};
+
+/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once; for all targets, so that
+/// what `tests/run` has compiled is used again.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let status = std::process::Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--workspace",
+                "--all-features",
+                "--all-targets",
+            ])
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+            .status()
+            .unwrap();
+        assert!(status.success(), "core-server does not build");
+        // .../target/debug/deps/it-hash -> .../target/debug/core-server
+        let own = std::env::current_exe().unwrap();
+        own.parent()
+            .unwrap()
+            .parent()
+            .unwrap()
+            .join(format!("core-server{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    client: Client<HttpConnector, Full<Bytes>>,
+    addresses: Value,
+    _output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Server {
+    /// Starts a server on free ports and waits for its ready line.
+    pub(crate) async fn start(data: &Path, arguments: &[&str]) -> Self {
+        let log = data.join("server.log");
+        let mut child = Command::new(binary())
+            .args(["--base-port", "0", "--data"])
+            .arg(data)
+            .args(arguments)
+            .env("AUTH_API_KEY", SERVICE_KEY)
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&log).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let addresses = loop {
+            let line = output.next_line().await.unwrap().unwrap_or_else(|| {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                panic!("the server ended before it was ready: {said}")
+            });
+            if let Some(json) = line.strip_prefix("ready ") {
+                break serde_json::from_str::<Value>(json).unwrap()["addresses"].clone();
+            }
+        };
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self {
+            child,
+            client,
+            addresses,
+            _output: output,
+        }
+    }
+
+    /// The base URL of a service.
+    pub(crate) fn url(&self, service: &str) -> String {
+        self.addresses[service].as_str().unwrap().to_owned()
+    }
+
+    /// The most memory the process has used so far, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let pid = self.child.id().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
+        kib.unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+
+    /// Ends the process without a word, as `kill -9` does.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Asks the process to end (SIGTERM) and gives its exit status.
+    pub(crate) async fn terminate(mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().unwrap().to_string();
+        let status = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .await
+            .unwrap();
+        assert!(status.success());
+        self.child.wait().await.unwrap()
+    }
+}
+
+impl Installation for Server {
+    fn origin(&self) -> String {
+        self.url("iam")
+    }
+
+    async fn send(&self, service: &str, call: Call) -> Answer {
+        let request = call.at(&self.url(service));
+        answer(self.client.request(request).await.unwrap()).await
+    }
+}

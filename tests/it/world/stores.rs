@@ -1,0 +1,133 @@
+//! The stores that tests run on.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use async_trait::async_trait;
+use core_domain::kernel::StoreError;
+use core_domain::port::{Mode, Store, UnitOfWork};
+use core_domain::testing::ManualClock;
+use core_storage::fault::FaultStore;
+use core_storage::{RecordStore, RowStore, memory, postgres, sqlite, testing};
+
+use super::Luck;
+
+const KEY: [u8; 32] = [7; 32];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Memory,
+    Sqlite,
+    Postgres,
+}
+
+/// What must live as long as a store is used.
+pub(crate) type Keeps = Box<dyn Any + Send + Sync>;
+
+impl Backend {
+    pub(crate) async fn open(self, clock: Arc<ManualClock>) -> (Arc<dyn Store>, Keeps) {
+        match self {
+            Self::Memory => (over(memory::rows(clock)), Box::new(())),
+            Self::Sqlite => {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("core.db");
+                let mut config = sqlite::SqliteConfig::new(path, clock, KEY);
+                config.synchronous = sqlite::Synchronous::Normal;
+                (sqlite::open(config).await.unwrap(), Box::new(folder))
+            }
+            Self::Postgres => {
+                let database = testing::postgres().await;
+                let mut config = postgres::PostgresConfig::new(&database.url, KEY);
+                config.clock = Some(clock);
+                (postgres::open(config).await.unwrap(), Box::new(database))
+            }
+        }
+    }
+}
+
+fn over(rows: Arc<dyn RowStore>) -> Arc<dyn Store> {
+    Arc::new(RecordStore::new(rows, KEY))
+}
+
+/// In memory: a store that fails when told to, and one over the same rows that does not.
+pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Arc<dyn Store>, FaultStore, Arc<dyn Store>) {
+    let rows = memory::rows(clock);
+    let faults = FaultStore::new(Arc::clone(&rows));
+    (over(Arc::new(faults.clone())), faults, over(rows))
+}
+
+/// A store that a process can reach for so many more units; then it is dead.
+#[derive(Debug)]
+pub(crate) struct DyingStore {
+    inner: Arc<dyn Store>,
+    units_left: AtomicI64,
+}
+
+impl DyingStore {
+    pub(crate) fn after(units: i64, inner: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Self {
+            inner,
+            units_left: AtomicI64::new(units),
+        })
+    }
+}
+
+#[async_trait]
+impl Store for DyingStore {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        if self.units_left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+            return Err(StoreError::unavailable("the process is dead"));
+        }
+        self.inner.begin(mode).await
+    }
+
+    async fn back_off(&self, run: u32) {
+        self.inner.back_off(run).await;
+    }
+}
+
+/// A store between whose units others go first.
+#[derive(Debug)]
+pub(crate) struct PoliteStore {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) luck: Luck,
+}
+
+#[async_trait]
+impl Store for PoliteStore {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        self.luck.pause(2).await;
+        self.inner.begin(mode).await
+    }
+
+    /// No real time: the order of events comes from the seed alone.
+    async fn back_off(&self, _: u32) {
+        self.luck.pause(2).await;
+    }
+}
+
+/// The same test on every store: `on_every_store! { World: the_main_path }` for an `async fn the_main_path(world: World)`.
+macro_rules! on_every_store {
+    ($world:ident: $($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use crate::world::{Backend, $world};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_memory() {
+                super::$test($world::on(Backend::Memory).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                super::$test($world::on(Backend::Sqlite).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                super::$test($world::on(Backend::Postgres).await).await;
+            }
+        }
+    )+};
+}
+pub(crate) use on_every_store;

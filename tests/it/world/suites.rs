@@ -1,0 +1,201 @@
+//! Whole installations: a suite in this process or a server, and people who have a platform there.
+
+use core_http::kernel::testing::Answer;
+use core_storage::testing::TestDatabase;
+use core_suite::{Suite, SuiteBuilder};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Backend, Call};
+
+pub(crate) const SERVICE_KEY: &str = "whole-suite-service-key";
+const IAM: &str = "http://iam.suite.test";
+
+/// A suite to be built over a fresh store, and what must live as long as it.
+pub(crate) struct Fresh {
+    pub(crate) builder: SuiteBuilder,
+    keeps: (TempDir, Option<TestDatabase>),
+}
+
+impl Fresh {
+    pub(crate) async fn on(backend: Backend) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let builder = Suite::builder()
+            .data_folder(folder.path())
+            .service_key(SERVICE_KEY)
+            .iam_url(IAM);
+        let mut database = None;
+        let builder = match backend {
+            Backend::Memory => builder.in_memory(),
+            Backend::Sqlite => builder.sqlite(folder.path().join("core.sqlite")),
+            Backend::Postgres => {
+                let fresh = core_storage::testing::postgres().await;
+                let url = fresh.url.clone();
+                database = Some(fresh);
+                builder.postgres(url)
+            }
+        };
+        Self {
+            builder,
+            keeps: (folder, database),
+        }
+    }
+
+    /// Where its data lies.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.keeps.0.path()
+    }
+
+    pub(crate) async fn suite(&self) -> Suite {
+        self.builder.clone().build().await.unwrap()
+    }
+}
+
+/// Where calls are sent.
+pub(crate) trait Installation {
+    /// The origin IAM trusts cookies from.
+    fn origin(&self) -> String;
+
+    async fn send(&self, service: &str, call: Call) -> Answer;
+
+    /// Asks through the gateway.
+    async fn get(&self, token: &str, path: &str) -> Answer {
+        self.send("gateway", Call::get(path).bearer(token)).await
+    }
+
+    /// Asks through the gateway.
+    async fn post(&self, token: &str, path: &str, body: Value) -> Answer {
+        let call = Call::post(path, &body).bearer(token);
+        self.send("gateway", call).await
+    }
+
+    /// Waits at the server until what has this path is in one of these states.
+    async fn until(&self, token: &str, path: &str, ended: &[&str]) -> Answer {
+        loop {
+            let state = self.get(token, &format!("{path}?wait=5")).await.expect(200);
+            if ended.contains(&state.text("status")) {
+                return state;
+            }
+        }
+    }
+}
+
+impl Installation for Suite {
+    fn origin(&self) -> String {
+        IAM.to_owned()
+    }
+
+    async fn send(&self, service: &str, call: Call) -> Answer {
+        let service = match service {
+            "gateway" => return call.to(self.gateway()).await,
+            "iam" => self.iam(),
+            "registry" => self.registry(),
+            "provisioning" => self.provisioning(),
+            "cli" => self.cli(),
+            _ => self.stacks(),
+        };
+        call.to(service).await
+    }
+}
+
+/// Somebody who may do everything on a platform.
+#[derive(Clone, Debug)]
+pub(crate) struct Signed {
+    pub(crate) token: String,
+    pub(crate) platform: String,
+}
+
+/// Signs somebody up and sets an organization up with them.
+pub(crate) async fn sign_up(on: &impl Installation, slug: &str, name: &str) -> Signed {
+    let email = format!("{slug}@example.org");
+    let body = json!({ "name": "Ada", "email": email, "password": "correct horse battery" });
+    let signed_up = on.send("iam", Call::post("/api/auth/sign-up/email", &body));
+    let signed_up = signed_up.await.expect(200);
+    let cookie = signed_up.header("set-cookie").split(';').next().unwrap();
+    let setup = Call::post(
+        "/api/core/org-setup",
+        &json!({ "name": name, "slug": slug }),
+    )
+    .header("cookie", cookie)
+    .header("origin", on.origin());
+    let organization = on.send("iam", setup).await.expect(201);
+    Signed {
+        token: signed_up.text("token").to_owned(),
+        platform: organization.text("platformId").to_owned(),
+    }
+}
+
+impl Signed {
+    /// Of a new platform, as the holder of the service key.
+    pub(crate) async fn operating(on: &impl Installation, slug: &str) -> Self {
+        let body = json!({ "name": slug, "slug": slug });
+        let call = Call::post("/api/v1/platforms", &body).bearer(SERVICE_KEY);
+        Self {
+            token: SERVICE_KEY.to_owned(),
+            platform: on.send("registry", call).await.expect(201).id(),
+        }
+    }
+
+    /// The path of the platform, or below it.
+    pub(crate) fn at(&self, rest: &str) -> String {
+        format!("/api/v1/platforms/{}{rest}", self.platform)
+    }
+
+    /// The newest job of the platform.
+    pub(crate) async fn job(&self, on: &impl Installation) -> String {
+        let path = format!("/api/v1/provisioning/jobs?platformId={}", self.platform);
+        let jobs = on.get(&self.token, &path).await.expect(200);
+        jobs.json["data"][0]["jobId"].as_str().unwrap().to_owned()
+    }
+
+    /// The job, once it has ended well.
+    pub(crate) async fn job_done(&self, on: &impl Installation, job: &str) -> Answer {
+        let path = format!("/api/v1/provisioning/jobs/{job}");
+        let job = on.until(&self.token, &path, &["COMPLETED", "FAILED"]).await;
+        assert_eq!(job.text("status"), "COMPLETED", "{}", job.json);
+        job
+    }
+
+    pub(crate) fn deployment(&self, archive: impl Into<bytes::Bytes>) -> Call {
+        let path = format!("/api/v1/cli/platforms/{}/deploy", self.platform);
+        Call::upload(path, "application/octet-stream", archive).bearer(&self.token)
+    }
+
+    /// Deploys a site; answers the deployment when it has ended.
+    pub(crate) async fn deploy(
+        &self,
+        on: &impl Installation,
+        archive: impl Into<bytes::Bytes>,
+    ) -> Answer {
+        let accepted = on.send("gateway", self.deployment(archive)).await;
+        let accepted = accepted.expect(202);
+        let path = format!(
+            "/api/v1/cli/platforms/{}/deployments/{}",
+            self.platform,
+            accepted.text("deploymentId")
+        );
+        let ended = ["active", "failure", "canceled"];
+        on.until(&self.token, &path, &ended).await
+    }
+}
+
+pub(crate) const FRONT_PAGE: &str = "<h1>live</h1>";
+
+/// A small site.
+pub(crate) fn site_archive() -> Vec<u8> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (name, content) in [
+        ("index.html", FRONT_PAGE),
+        ("css/site.css", "h1 { color: teal }"),
+    ] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        archive
+            .append_data(&mut header, name, content.as_bytes())
+            .unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}
