@@ -2,7 +2,7 @@
 //! those of a client to all accounts, and those of everybody to an account, which then waits longer and longer.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Windows};
@@ -21,11 +21,30 @@ const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// The sign-ins that did not succeed.
 #[derive(Debug)]
 pub(super) struct FailedSignIns {
-    to_account: RatePolicy,
-    of_client: RatePolicy,
-    windows: Mutex<Windows>,
+    of_client: Limit,
+    to_account: Limit,
     /// By the hash of the address, known or not: nobody shall learn from a delay which accounts there are.
     accounts: Cache<TokenHash, AccountFailures>,
+}
+
+/// A policy with windows of its own, so that the keys of one cannot push out those of another.
+#[derive(Debug)]
+struct Limit {
+    policy: RatePolicy,
+    windows: Mutex<Windows>,
+}
+
+impl Limit {
+    fn new(policy: &RatePolicy) -> Self {
+        Self {
+            policy: policy.clone(),
+            windows: Mutex::new(Windows::new(CAPACITY)),
+        }
+    }
+
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +56,7 @@ struct AccountFailures {
 /// A sign-in that counts as failed until it has succeeded.
 #[derive(Debug)]
 pub(super) struct Attempt {
+    /// In the order of [`FailedSignIns::limits`].
     counted: Vec<RateKey>,
     account: TokenHash,
 }
@@ -44,9 +64,8 @@ pub(super) struct Attempt {
 impl FailedSignIns {
     pub(super) fn new(plan: &RatePlan) -> Self {
         Self {
-            to_account: plan.policy(RateKind::FailedSignIns).clone(),
-            of_client: plan.policy(RateKind::FailedSignInsOfClient).clone(),
-            windows: Mutex::new(Windows::new(CAPACITY)),
+            of_client: Limit::new(plan.policy(RateKind::FailedSignInsOfClient)),
+            to_account: Limit::new(plan.policy(RateKind::FailedSignIns)),
             accounts: Cache::new(CAPACITY as u64),
         }
     }
@@ -67,12 +86,10 @@ impl FailedSignIns {
             counted: Vec::new(),
             account: TokenHash::of(email.as_str()),
         };
-        for (policy, subject) in [
-            (&self.of_client, RateSubject::Everything),
-            (&self.to_account, RateSubject::Text(email.as_str())),
-        ] {
-            let key = RateKey::new(policy, client, subject);
-            let usage = self.windows().take(key, policy, now);
+        let subjects = [RateSubject::Everything, RateSubject::Text(email.as_str())];
+        for (limit, subject) in self.limits().into_iter().zip(subjects) {
+            let key = RateKey::new(&limit.policy, client, subject);
+            let usage = limit.windows().take(key, &limit.policy, now);
             if !usage.allowed {
                 self.give_back(&attempt);
                 return Err(refusal(usage.reset_after));
@@ -116,15 +133,14 @@ impl FailedSignIns {
         self.accounts.invalidate(&attempt.account).await;
     }
 
-    fn give_back(&self, attempt: &Attempt) {
-        let mut windows = self.windows();
-        for key in &attempt.counted {
-            windows.give_back(key);
-        }
+    fn limits(&self) -> [&Limit; 2] {
+        [&self.of_client, &self.to_account]
     }
 
-    fn windows(&self) -> std::sync::MutexGuard<'_, Windows> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    fn give_back(&self, attempt: &Attempt) {
+        for (limit, key) in self.limits().into_iter().zip(&attempt.counted) {
+            limit.windows().give_back(key);
+        }
     }
 }
 
