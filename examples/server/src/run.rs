@@ -6,7 +6,7 @@ use core_suite::{BoxError, IncomingBody, ServeOptions, Suite, SuiteBuilder, Suit
 use http::{Request, Response};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::Service;
@@ -89,10 +89,15 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     if config.auth_api_key.is_none() {
         tracing::warn!("AUTH_API_KEY is not set: every request passes unauthenticated");
     }
+    // Whoever reads that it is ready may ask it to end at once.
+    let mut signals = EndSignals::listen()?;
     announce(&config, &addresses);
-    wait_for_signal().await?;
+    signals.next().await;
     tracing::info!("draining");
-    tokio::spawn(end_at_once_on_second_signal());
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(1);
+    });
     // The receivers live as long as their servers; nobody left to tell is fine.
     let _ = stop.send(true);
     while servers.tasks.join_next().await.is_some() {}
@@ -142,16 +147,25 @@ fn announce(config: &Config, addresses: &std::collections::BTreeMap<&'static str
     println!("ready {}", json!({ "addresses": addresses }));
 }
 
-async fn wait_for_signal() -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-    }
+/// The signals that ask the process to end: SIGTERM and Ctrl-C.
+struct EndSignals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
-async fn end_at_once_on_second_signal() {
-    if wait_for_signal().await.is_ok() {
-        std::process::exit(1);
+impl EndSignals {
+    /// From now on they no longer end the process by themselves.
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
