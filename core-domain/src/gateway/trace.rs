@@ -110,6 +110,25 @@ mod tests {
         }
     }
 
+    /// The one draw in 2^64 that is no id.
+    #[derive(Debug)]
+    struct Zeros;
+
+    impl Entropy for Zeros {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(0);
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_drawn_all_zero_is_not_sent() {
+        let context = TraceContext::begin(None, &Zeros);
+        assert_eq!(
+            parse(&context.traceparent()),
+            Some(context.trace_id.as_str())
+        );
+    }
+
     proptest! {
         #[test]
         fn what_we_send_is_always_well_formed(text in ".{0,60}", seed in any::<u64>()) {

@@ -106,3 +106,29 @@ fn every_table_is_described_soundly() {
         );
     }
 }
+
+#[test]
+fn a_parent_column_begins_exactly_one_index_whatever_is_declared() {
+    let tables = tables::all();
+    let tree = tables
+        .iter()
+        .find(|table| table.name == "entities")
+        .unwrap();
+    let declared: [&[&[&str]]; 3] = [
+        &[],
+        &[&["platform_id", "created_at"]],
+        &[&["parent_id", "created_at"]],
+    ];
+    for declared in declared {
+        let table = Table {
+            name: tree.name,
+            columns: tree.columns,
+            uniques: &[],
+            indexes: declared,
+            parent: Some("parent_id"),
+        };
+        let names = indexes(&table).into_iter().map(|index| index.name);
+        let of_parent = names.filter(|name| name.starts_with("entities_by_parent_id"));
+        assert_eq!(of_parent.count(), 1, "{declared:?}");
+    }
+}

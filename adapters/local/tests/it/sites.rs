@@ -142,6 +142,11 @@ async fn unsafe_and_conflicting_paths_are_refused_permanently() {
     let large = upload("acme-site", "production", "d-1", &[("a", &too_large)]);
     let refused = world.infra.deploy_site(large).await;
     assert!(matches!(refused, Err(ProviderError::Permanent(_))));
+    for (branch, key) in [("", "d-1"), ("production", "")] {
+        let incomplete = upload("acme-site", branch, key, &[("a", "")]);
+        let refused = world.infra.deploy_site(incomplete).await;
+        assert!(matches!(refused, Err(ProviderError::Permanent(_))));
+    }
     let nowhere = upload("acme-none", "production", "d-1", &[("a", "")]);
     let refused = world.infra.deploy_site(nowhere).await;
     assert!(matches!(refused, Err(ProviderError::Permanent(_))));

@@ -218,6 +218,15 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_a_set_back_clock_has_not_reached_begins_now() {
+        let mut windows = Windows::new(10);
+        let policy = policy(1);
+        windows.take(key("/a"), &policy, at(3_600_000));
+        assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
+        assert!(windows.take(key("/a"), &policy, at(60_000)).allowed);
+    }
+
+    #[test]
     fn a_million_keys_stay_within_the_capacity_and_a_busy_key_stays_counted() {
         let mut windows = Windows::new(1_000);
         let policy = policy(5);

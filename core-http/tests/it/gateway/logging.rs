@@ -1,4 +1,5 @@
 use http::Method;
+use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -26,7 +27,7 @@ async fn each_request_is_one_log_entry_written_when_its_answer_has_ended() {
         .await
         .unwrap();
     assert!(requests().is_empty());
-    let body = http_body_util::BodyExt::collect(response.into_body()).await;
+    let body = response.into_body().collect().await;
     assert_eq!(body.unwrap().to_bytes(), "fine");
     let written = requests();
     assert_eq!(written.len(), 1, "{written:?}");
@@ -39,6 +40,19 @@ async fn each_request_is_one_log_entry_written_when_its_answer_has_ended() {
     assert_eq!(line["request_id"], "r-1");
     assert_eq!(line["actor"], "olga");
     assert!(line["upstream_ms"].is_number() && line["duration_ms"].is_number());
+}
+
+#[tokio::test]
+async fn an_answer_has_ended_with_its_last_frame_whether_or_not_more_is_asked_for() {
+    captured::start();
+    let world = World::new();
+    let request = signed("/api/v1/platforms/p-1").build();
+    let response = world.gateway.clone().oneshot(request).await.unwrap();
+    let mut body = response.into_body();
+    let frame = body.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "fine");
+    drop(body);
+    assert_eq!(requests()[0]["outcome"], "ok");
 }
 
 #[tokio::test]
