@@ -4,6 +4,8 @@
 
 mod architecture;
 mod crash;
+#[cfg(unix)]
+mod data_folder;
 mod deploys;
 mod jobs;
 mod nodes;

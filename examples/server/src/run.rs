@@ -55,7 +55,6 @@ impl Servers {
 
 /// Runs until SIGTERM or Ctrl-C, then drains.
 pub(crate) async fn run(config: Config) -> Result<(), RunError> {
-    std::fs::create_dir_all(&config.data)?;
     let listeners = Listeners::bind(&config).await?;
     let addresses = listeners.addresses()?;
     let mut builder = builder(&config).site_port(listeners.site_port()?);

@@ -58,7 +58,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on free ports and waits for its ready line.
     pub(crate) async fn start(data: &Path, arguments: &[&str]) -> Self {
-        let log = data.join("server.log");
+        let log = tempfile::NamedTempFile::new().unwrap();
         let mut child = Command::new(binary())
             .args(["--base-port", "0", "--data"])
             .arg(data)
@@ -66,7 +66,7 @@ impl Server {
             .env("AUTH_API_KEY", SERVICE_KEY)
             .env("RUST_LOG", "error")
             .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(&log).unwrap())
+            .stderr(log.reopen().unwrap())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
