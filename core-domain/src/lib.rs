@@ -1,6 +1,6 @@
 //! Pure rules of the Platform Control API Suite: records, validation, state machines, permissions, ports and use cases.
 //!
-//! Nothing here reads a clock, draws a random number or does I/O. Layers, each importing only those before it:
+//! Nothing here reads a clock, makes random numbers or does I/O. Layers, each importing only those before it:
 //!
 //! 1. [`kernel`]: ids, validated text, time, entropy, errors, pages, callers, permissions, records and state machines.
 //! 2. [`shared`], [`iam`], [`provisioning`], [`registry`], [`cli`], [`stacks`], [`gateway`]: records, commands and rules, a

@@ -1,7 +1,7 @@
 //! Scopes on the whole installation.
 
 use super::covers::{Covers, CoversEverything, Sealed};
-use super::platform::{PlatformAccess, access_for_job};
+use super::platform::{PlatformWriter, writer_for_job};
 use super::records::Records;
 use super::requirement::Requirement;
 use crate::kernel::{Context, PlatformId, Result, Unowned};
@@ -46,8 +46,8 @@ impl SystemScope {
         self,
         uow: &mut dyn UnitOfWork,
         platform: &PlatformId,
-    ) -> Result<Option<PlatformAccess>> {
-        access_for_job(uow, platform).await
+    ) -> Result<Option<PlatformWriter>> {
+        writer_for_job(uow, platform).await
     }
 }
 

@@ -33,7 +33,7 @@ pub use job::{JobScope, authorize_job};
 pub use key::RecordKey;
 pub use organization::{OrganizationScope, Reach, authorize_organization};
 pub(crate) use platform::ensure_not_deleted;
-pub use platform::{PlatformAccess, PlatformScope, authorize};
+pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};
 pub(crate) use purge::remove_records;
 pub use records::Records;
 pub(crate) use records::unowned;

@@ -13,7 +13,8 @@ use crate::kernel::{
 use crate::port::{Persisted, UnitOfWork, Within};
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
 
-/// A platform that somebody was let in to, whatever for. Only [`authorize`] and jobs make one.
+/// A platform that somebody was let in to, whatever for. To read: scopes that write and jobs have a
+/// [`PlatformWriter`].
 #[derive(Clone, Debug)]
 pub struct PlatformAccess {
     platform: Stored<Platform>,
@@ -48,11 +49,23 @@ impl PlatformAccess {
     }
 }
 
+/// A platform whose records may be written: that of a scope opened for writing, or of a job.
+#[derive(Clone, Debug)]
+pub struct PlatformWriter(PlatformAccess);
+
+impl Deref for PlatformWriter {
+    type Target = PlatformAccess;
+
+    fn deref(&self) -> &PlatformAccess {
+        &self.0
+    }
+}
+
 /// A platform that the caller was let in to do `G` on. Only [`authorize`] makes one, so a use case that takes it cannot
 /// be called unchecked.
 #[derive(Clone, Debug)]
 pub struct PlatformScope<G> {
-    access: PlatformAccess,
+    platform: PlatformWriter,
     grant: PhantomData<fn() -> G>,
 }
 
@@ -60,14 +73,22 @@ impl<G> Deref for PlatformScope<G> {
     type Target = PlatformAccess;
 
     fn deref(&self) -> &PlatformAccess {
-        &self.access
+        &self.platform
+    }
+}
+
+impl<G: WriteGrant> PlatformScope<G> {
+    /// The platform, for use cases that write its records whatever for.
+    #[must_use]
+    pub const fn writer(&self) -> &PlatformWriter {
+        &self.platform
     }
 }
 
 impl<G> PlatformScope<G> {
     fn new(access: PlatformAccess) -> Self {
         Self {
-            access,
+            platform: PlatformWriter(access),
             grant: PhantomData,
         }
     }
@@ -86,7 +107,7 @@ impl<G> PlatformScope<G> {
 }
 
 impl<G> Sealed for PlatformScope<G> {}
-impl Sealed for PlatformAccess {}
+impl Sealed for PlatformWriter {}
 
 impl<G: WriteGrant> Covers<PlatformOwned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
@@ -94,19 +115,19 @@ impl<G: WriteGrant> Covers<PlatformOwned> for PlatformScope<G> {
     }
 }
 
-impl<G: Grant> Covers<Unowned> for PlatformScope<G> {
+impl<G: WriteGrant> Covers<Unowned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
     }
 }
 
-impl Covers<PlatformOwned> for PlatformAccess {
+impl Covers<PlatformOwned> for PlatformWriter {
     fn covered_platform(&self) -> Option<&PlatformId> {
         Some(self.id())
     }
 }
 
-impl Covers<Unowned> for PlatformAccess {
+impl Covers<Unowned> for PlatformWriter {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
     }
@@ -197,18 +218,18 @@ pub(crate) fn ensure_not_deleted(platform: &Platform) -> Result<()> {
 
 /// The platform of a job, for what the job writes. The suite itself works there, so nobody is refused; `None` when the
 /// platform is gone.
-pub(super) async fn access_for_job(
+pub(super) async fn writer_for_job(
     uow: &mut dyn UnitOfWork,
     platform: &PlatformId,
-) -> Result<Option<PlatformAccess>> {
+) -> Result<Option<PlatformWriter>> {
     let Some(platform) = unowned::<Platform>(uow).find(platform).await? else {
         return Ok(None);
     };
     let suspension = unowned::<PlatformSuspension>(uow)
         .find(&platform.id)
         .await?;
-    Ok(Some(PlatformAccess {
+    Ok(Some(PlatformWriter(PlatformAccess {
         platform,
         suspension,
-    }))
+    })))
 }

@@ -1,7 +1,7 @@
 //! Removing what belongs to a platform.
 
 use super::key::RecordKey;
-use super::platform::PlatformAccess;
+use super::platform::PlatformWriter;
 use crate::kernel::{Owner, Record, Result, for_each_record};
 use crate::port::UnitOfWork;
 
@@ -12,7 +12,7 @@ macro_rules! remove_records {
         ///
         /// # Errors
         /// When the store failed.
-        pub(crate) async fn remove_records(access: &PlatformAccess, uow: &mut dyn UnitOfWork) -> Result<()> {
+        pub(crate) async fn remove_records(access: &PlatformWriter, uow: &mut dyn UnitOfWork) -> Result<()> {
             $(
                 if <<$record as Record>::Owner as Owner>::IS_PLATFORM {
                     let repositories = uow.repositories(RecordKey::new());

@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// The one draw in 2^64 that is no id.
+    /// The one value in 2^64 that is no id.
     #[derive(Debug)]
     struct Zeros;
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_drawn_all_zero_is_not_sent() {
+    fn an_all_zero_random_id_is_not_sent() {
         let context = TraceContext::begin(None, &Zeros);
         assert_eq!(
             parse(&context.traceparent()),

@@ -1,4 +1,4 @@
-//! The entropy port: where random bits come from. Nothing in the domain draws random numbers by itself.
+//! The entropy port: where random bits come from. Nothing in the domain makes random numbers by itself.
 
 /// A source of random bytes. Outside tests it must be fit for secrets.
 pub trait Entropy: Send + Sync + std::fmt::Debug {

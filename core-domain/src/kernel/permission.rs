@@ -52,12 +52,18 @@ macro_rules! permissions {
                 const WRITES: bool = false;
                 const LIFTS_SUSPENSION: bool = true;
             }
+
+            impl WriteGrant for PlatformRestore {}
         }
     };
     (@reads) => { false };
     (@writes) => { true };
+    (@moves) => { false };
     (@reads $name:ident) => {};
     (@writes $name:ident) => {
+        impl WriteGrant for $name {}
+    };
+    (@moves $name:ident) => {
         impl WriteGrant for $name {}
     };
 }
@@ -68,9 +74,9 @@ permissions! {
     /// Create a platform.
     PlatformCreate = "platform:create" reads,
     /// Change a platform.
-    PlatformUpdate = "platform:update" reads,
+    PlatformUpdate = "platform:update" moves,
     /// Suspend, restore, cancel or delete a platform.
-    PlatformManage = "platform:manage" reads,
+    PlatformManage = "platform:manage" moves,
     /// See entities.
     EntityRead = "entity:read" reads,
     /// Change entities.

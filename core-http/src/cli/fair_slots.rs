@@ -88,7 +88,7 @@ impl FairSlots {
     fn enqueue(&self, platform: &PlatformId, bytes: u64) -> oneshot::Receiver<Slot> {
         let (sender, granted) = oneshot::channel();
         let mut state = self.state();
-        state.make_room(platform, bytes);
+        state.revoke_for(platform, bytes);
         state.waiting.push(Waiting {
             platform: platform.clone(),
             bytes,
@@ -160,7 +160,7 @@ impl State {
         Some((granted, slot))
     }
 
-    fn make_room(&mut self, platform: &PlatformId, bytes: u64) {
+    fn revoke_for(&mut self, platform: &PlatformId, bytes: u64) {
         let own = self.held(platform);
         if self.fits(platform, bytes) || own >= self.per_platform {
             return;

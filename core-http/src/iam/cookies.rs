@@ -9,7 +9,12 @@ use crate::kernel::Output;
 const SET_AUTH_TOKEN: HeaderName = HeaderName::from_static("set-auth-token");
 
 /// Gives the session to the client: cookie, and header for clients without cookies.
-pub(super) fn give<T>(iam: &Iam, output: Output<T>, session: &Session, token: &str) -> Output<T> {
+pub(super) fn set_session_cookie<T>(
+    iam: &Iam,
+    output: Output<T>,
+    session: &Session,
+    token: &str,
+) -> Output<T> {
     let signed = iam.signer.signed(token);
     let names = iam.names;
     let age = session.remembered.then_some(LIFETIME.as_secs());
@@ -31,14 +36,14 @@ pub(super) fn give<T>(iam: &Iam, output: Output<T>, session: &Session, token: &s
 }
 
 /// Takes every cookie away.
-pub(super) fn take_away<T>(iam: &Iam, output: Output<T>) -> Output<T> {
+pub(super) fn clear_session_cookies<T>(iam: &Iam, output: Output<T>) -> Output<T> {
     iam.names.clearing().iter().fold(output, |output, cookie| {
         with_header(output, header::SET_COOKIE, cookie)
     })
 }
 
 /// Keeps the answer out of caches.
-pub(super) fn uncached<T>(output: Output<T>) -> Output<T> {
+pub(super) fn no_store<T>(output: Output<T>) -> Output<T> {
     let output = with_header(output, header::CACHE_CONTROL, "no-store");
     with_header(output, header::PRAGMA, "no-cache")
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
-use super::cookies::uncached;
+use super::cookies::no_store;
 use super::session::extend;
 use crate::kernel::{Cx, Endpoint, Input, Output, get, post, with};
 
@@ -100,7 +100,7 @@ async fn core_session(
         extend(cx, &token).await?;
         found = details(cx, &scope).await?;
     }
-    Ok(uncached(Output::new(found.into())))
+    Ok(no_store(Output::new(found.into())))
 }
 
 async fn details(cx: &Cx, scope: &SessionScope) -> Result<SessionDetails> {
@@ -140,7 +140,7 @@ async fn validate_session(
         None => None,
     };
     let session = found.map(CoreSession::from);
-    Ok(uncached(Output::new(SessionValidation {
+    Ok(no_store(Output::new(SessionValidation {
         valid: session.is_some(),
         session,
     })))

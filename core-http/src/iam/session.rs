@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
-use super::cookies::{give, take_away, uncached};
+use super::cookies::{clear_session_cookies, no_store, set_session_cookie};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -82,13 +82,13 @@ async fn get_session(
     input: Input<(), GetSession>,
 ) -> Result<Output<Option<SessionAndUser>>> {
     let Some(token) = iam.presented_token(&cx.headers) else {
-        return Ok(uncached(Output::new(None)));
+        return Ok(no_store(Output::new(None)));
     };
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let found = session::details_by_token(uow.as_mut(), &token).await;
     uow.rollback().await;
     let Some(mut found) = found? else {
-        return Ok(uncached(take_away(&iam, Output::new(None))));
+        return Ok(no_store(clear_session_cookies(&iam, Output::new(None))));
     };
     let wanted = !input.query.disable_refresh.unwrap_or(false);
     let extended = if found.extension_due && wanted {
@@ -104,9 +104,9 @@ async fn get_session(
         session: AuthSession::new(&found.session, token.clone()),
         user: found.user.into_inner(),
     };
-    let output = uncached(Output::new(Some(answer)));
+    let output = no_store(Output::new(Some(answer)));
     if is_extended {
-        Ok(give(&iam, output, &found.session, &token))
+        Ok(set_session_cookie(&iam, output, &found.session, &token))
     } else {
         Ok(output)
     }
@@ -140,7 +140,10 @@ async fn sign_out(
         })
         .await?;
     }
-    Ok(take_away(&iam, Output::new(SignedOut { success: true })))
+    Ok(clear_session_cookies(
+        &iam,
+        Output::new(SignedOut { success: true }),
+    ))
 }
 
 /// A unit that writes is too dear for a token that anybody can make up.

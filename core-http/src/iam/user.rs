@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
-use super::cookies::{give, with_header};
+use super::cookies::{set_session_cookie, with_header};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -104,7 +104,12 @@ async fn sign_up(
         token: signed_in.token.clone(),
         user: signed_in.user.edit(),
     });
-    Ok(give(&iam, answer, &signed_in.session, &signed_in.token))
+    Ok(set_session_cookie(
+        &iam,
+        answer,
+        &signed_in.session,
+        &signed_in.token,
+    ))
 }
 
 /// The body of a sign-in.
@@ -166,7 +171,12 @@ async fn sign_in(
     if let Some(url) = &body.callback_url {
         answer = with_header(answer, header::LOCATION, url);
     }
-    Ok(give(&iam, answer, &signed_in.session, &signed_in.token))
+    Ok(set_session_cookie(
+        &iam,
+        answer,
+        &signed_in.session,
+        &signed_in.token,
+    ))
 }
 
 /// What is on file for the address, when the password is right. Takes as long when the address is unknown.

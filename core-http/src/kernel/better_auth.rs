@@ -3,7 +3,7 @@
 use core_domain::kernel::{Code, Error, Issue};
 
 /// The code and message to answer with.
-pub(super) fn spoken(error: &Error, code: Code, message: String) -> (Code, String) {
+pub(super) fn to_better_auth(error: &Error, code: Code, message: String) -> (Code, String) {
     match (error, code) {
         (Error::Invalid(issues), _) => (code, faults(issues)),
         (_, Code::MalformedJson) => (Code::BadRequest, "Invalid JSON in request body".to_owned()),
@@ -41,7 +41,7 @@ mod tests {
             Issue::field("name", "required", "is required"),
             Issue::field("email", "invalid_format", "must be of the format email"),
         ];
-        let (code, message) = spoken(
+        let (code, message) = to_better_auth(
             &Error::Invalid(issues),
             Code::ValidationError,
             String::new(),

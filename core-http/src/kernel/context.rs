@@ -58,7 +58,7 @@ impl Cx {
     }
 
     /// Tells whether the client already has what carries this tag (`If-None-Match` of a `GET`).
-    pub(super) fn already_has(&self, etag: &str) -> bool {
+    pub(super) fn if_none_match(&self, etag: &str) -> bool {
         self.header(header::IF_NONE_MATCH.as_str())
             .is_some_and(|value| IfMatch::parse(value).includes(etag))
     }

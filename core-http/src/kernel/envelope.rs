@@ -31,7 +31,7 @@ pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Res
     }
     let message = message_of(error);
     let (code, message) = match style {
-        ErrorStyle::TopLevelCode => better_auth::spoken(error, code, message),
+        ErrorStyle::TopLevelCode => better_auth::to_better_auth(error, code, message),
         ErrorStyle::Envelope => (code, message),
     };
     let details = error.details();

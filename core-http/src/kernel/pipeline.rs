@@ -323,7 +323,7 @@ fn answered(endpoint: &Endpoint, cx: &Cx, mut reply: Reply) -> Result<Response<B
     let known = reply
         .etag
         .as_deref()
-        .is_some_and(|etag| cx.already_has(etag));
+        .is_some_and(|etag| cx.if_none_match(etag));
     if reading && known && reply.status == StatusCode::OK {
         reply.status = StatusCode::NOT_MODIFIED;
         reply.content = Content::Empty;

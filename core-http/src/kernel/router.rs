@@ -105,7 +105,7 @@ impl Router {
         for (row, endpoint) in endpoints.iter().enumerate() {
             for path in endpoint.paths() {
                 add(&mut documented, endpoint, row, path)?;
-                if let Some(path) = mounts.iter().find_map(|mount| respelled(path, mount)) {
+                if let Some(path) = mounts.iter().find_map(|mount| strip_mount(path, mount)) {
                     add(&mut natural, endpoint, row, &path)?;
                 }
             }
@@ -167,7 +167,7 @@ fn pattern(path: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-fn respelled(path: &str, mount: &Mount) -> Option<String> {
+fn strip_mount(path: &str, mount: &Mount) -> Option<String> {
     let rest = path.strip_prefix(mount.from)?;
     if !rest.is_empty() && !rest.starts_with('/') {
         return None;

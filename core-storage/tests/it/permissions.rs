@@ -13,7 +13,9 @@ fn sqlite_files_are_readable_by_their_owner_alone_under_any_umask() {
     // The umask belongs to the process, so the check runs in one of its own.
     for umask in ["000", "022", "077"] {
         let this = std::env::current_exe().unwrap();
-        let script = format!("umask {umask}; exec \"$0\" --ignored --exact permissions::check");
+        let script = format!(
+            "umask {umask}; exec \"$0\" --ignored --exact permissions::check_run_by_the_test_above_under_a_umask"
+        );
         let output = Command::new("sh").args(["-c", &script]).arg(this).output();
         let output = output.unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -24,7 +26,7 @@ fn sqlite_files_are_readable_by_their_owner_alone_under_any_umask() {
 
 #[tokio::test]
 #[ignore = "run by the test above"]
-async fn check() {
+async fn check_run_by_the_test_above_under_a_umask() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
     let config = SqliteConfig::new(folder.path().join("core.db"), clock, [7; 32]);

@@ -7,7 +7,7 @@ use core_domain::provisioning::{
 use core_domain::use_case::provisioning::{Outcome, Unsupervised};
 
 use super::audit::invariants_hold;
-use crate::world::{Command, Engine, Fault, Luck, on_every_store};
+use crate::world::{Command, Engine, Fault, Rng, on_every_store};
 
 on_every_store! {
     Engine: a_job_runs_to_its_end, no_fault_of_the_provider_makes_an_object_twice,
@@ -31,8 +31,8 @@ async fn no_fault_of_the_provider_makes_an_object_twice(world: Engine) {
 }
 
 async fn survives_provider_faults(world: Engine, seed: u64) {
-    let luck = Luck::new(seed);
-    let script = [(); 40].map(|()| match luck.draw(32) {
+    let rng = Rng::new(seed);
+    let script = [(); 40].map(|()| match rng.below(32) {
         0..=7 => Fault::NoAnswer,
         8..=11 => Fault::Down,
         12..=15 => Fault::Throttled,

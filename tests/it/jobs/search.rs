@@ -1,5 +1,5 @@
 //! The state machine searched to its end: one job of two steps, two workers, a lease that may end at any time, requests
-//! whose outcome is not known, an operator. Every order of events is tried; nothing is drawn. What is searched is the
+//! whose outcome is not known, an operator. Every order of events is tried; nothing is random. What is searched is the
 //! machine itself ([`apply`]), not a copy of it; what is broken on purpose is found.
 
 use std::collections::{HashSet, VecDeque};
@@ -38,7 +38,7 @@ enum Phase {
     /// It has looked and found nothing.
     Absent,
     /// It has asked whether the job is still its own.
-    Guarded,
+    LeaseHeld,
     /// The effect has happened, and it knows.
     Made,
     /// It does not know whether the effect has happened.
@@ -295,9 +295,9 @@ fn works(
             let there = state.made[hold.step] > 0;
             all.push(into(if there { Phase::Made } else { Phase::Absent }));
         }
-        Phase::Absent if owned => all.push(into(Phase::Guarded)),
+        Phase::Absent if owned => all.push(into(Phase::LeaseHeld)),
         Phase::Absent => all.push(gone()),
-        Phase::Guarded => {
+        Phase::LeaseHeld => {
             let mut made = into(Phase::Made);
             let repeated = made.made[hold.step] > 0 && mutant != Mutant::NoKey;
             made.made[hold.step] += u8::from(!repeated);

@@ -19,9 +19,7 @@ use core_storage::fault::FaultStore;
 use serde_json::{Value, json};
 
 use super::audit::{invariants_hold, written_by_holders};
-use crate::world::{
-    Command, Engine, FakeProvider, Luck, PoliteStore, STEPS, Work, find, list, now,
-};
+use crate::world::{Command, Engine, FakeProvider, PoliteStore, Rng, STEPS, Work, find, list, now};
 
 /// What is broken on purpose, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +41,7 @@ struct Simulation {
     /// The same rows, without faults.
     view: Arc<dyn Store>,
     faults: FaultStore,
-    luck: Luck,
+    rng: Rng,
     mutant: Mutant,
     /// Whether everything works from now on.
     settles: bool,
@@ -55,19 +53,19 @@ struct Simulation {
 
 impl Simulation {
     fn new(seed: u64, mutant: Mutant) -> Self {
-        let luck = Luck::new(seed);
-        let provider = FakeProvider::lucky(luck.clone(), mutant != Mutant::NoKey);
+        let rng = Rng::new(seed);
+        let provider = FakeProvider::random(rng.clone(), mutant != Mutant::NoKey);
         let (mut world, faults, view) = Engine::faulty(provider);
         world.store = Arc::new(PoliteStore {
             inner: Arc::clone(&world.store),
-            luck: luck.clone(),
+            rng: rng.clone(),
         });
         faults.inject_random(seed, 120);
         Self {
             world: Arc::new(world),
             view,
             faults,
-            luck,
+            rng,
             mutant,
             settles: false,
             jobs: Vec::new(),
@@ -77,7 +75,7 @@ impl Simulation {
 
     /// A process with a worker that never ends by itself.
     fn worker(&self) -> Actor {
-        let (world, luck) = (Arc::clone(&self.world), self.luck.clone());
+        let (world, rng) = (Arc::clone(&self.world), self.rng.clone());
         let worker = world.worker();
         let fenced = self.mutant != Mutant::NoFence;
         Box::pin(async move {
@@ -90,7 +88,7 @@ impl Simulation {
                 {
                     run_without_fence(&world, &worker, claimed).await;
                 }
-                luck.pause(1).await;
+                rng.pause(1).await;
                 tokio::task::yield_now().await;
             }
         })
@@ -120,10 +118,10 @@ impl Simulation {
 
     /// Up to a minute and a half, as a clock that was corrected.
     fn set_clock_back(&self) {
-        if self.settles || self.luck.draw(3) > 0 {
+        if self.settles || self.rng.below(3) > 0 {
             return;
         }
-        let by = self.luck.draw(90_000) as i64;
+        let by = self.rng.below(90_000) as i64;
         let now = self.world.clock.now().millis();
         self.world.clock.set(Timestamp::from_millis(now - by));
     }
@@ -131,19 +129,19 @@ impl Simulation {
     /// One turn of somebody.
     fn turn(&mut self, workers: &mut [Actor], timers: &mut Actor) {
         let mut cx = Context::from_waker(Waker::noop());
-        match self.luck.draw(100) {
+        match self.rng.below(100) {
             0..=1 => {
                 // A process dies, and another one is started.
-                let at = self.luck.draw(WORKERS);
+                let at = self.rng.below(WORKERS);
                 workers[at] = self.worker();
             }
-            2..=4 => self.world.tick(self.luck.draw(5) as u64),
-            5 => self.world.tick(31 + self.luck.draw(60) as u64),
+            2..=4 => self.world.tick(self.rng.below(5) as u64),
+            5 => self.world.tick(31 + self.rng.below(60) as u64),
             6 => self.set_clock_back(),
             7..=9 => self.world.provider.deliver_one(),
-            10 if self.jobs.len() < 6 => self.create(self.luck.draw(2)),
-            11 => self.operate(self.luck.draw(6), Command::Cancel),
-            12..=14 => self.operate(self.luck.draw(6), Command::Retry),
+            10 if self.jobs.len() < 6 => self.create(self.rng.below(2)),
+            11 => self.operate(self.rng.below(6), Command::Cancel),
+            12..=14 => self.operate(self.rng.below(6), Command::Retry),
             15..=20 => drop(timers.as_mut().poll(&mut cx)),
             turn => drop(workers[turn % WORKERS].as_mut().poll(&mut cx)),
         }

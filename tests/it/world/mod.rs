@@ -4,10 +4,10 @@
 mod call;
 mod engine;
 mod kinds;
-mod luck;
 mod platforms;
 mod process;
 mod provider;
+mod rng;
 mod stores;
 mod suites;
 
@@ -26,10 +26,10 @@ use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Wo
 pub(crate) use call::Call;
 pub(crate) use engine::{Engine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Removal, STEPS, Work, work_alone};
-pub(crate) use luck::{Luck, now};
 pub(crate) use platforms::{Platforms, as_operator};
 pub(crate) use process::Server;
 pub(crate) use provider::{FakeProvider, Fault};
+pub(crate) use rng::{Rng, now};
 pub(crate) use stores::{Backend, DyingStore, PoliteStore, on_every_store};
 pub(crate) use suites::{
     FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Signed, sign_up, site_archive,

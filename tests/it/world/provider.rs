@@ -1,4 +1,4 @@
-//! A provider on the other side of a bad network: it does what a test or luck says.
+//! A provider on the other side of a bad network: it does what a test or rng says.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use core_domain::port::{
     SiteUpload,
 };
 
-use super::luck::Luck;
+use super::rng::Rng;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
     Twice,
 }
 
-/// What luck draws from.
+/// What a random fate is picked from.
 const FATES: [Fault; 12] = [
     Fault::None,
     Fault::None,
@@ -53,7 +53,7 @@ const FATES: [Fault; 12] = [
 #[derive(Debug, Default)]
 pub(crate) struct FakeProvider {
     state: Mutex<State>,
-    luck: Option<Luck>,
+    rng: Option<Rng>,
     /// Knows a request by its key and carries none out twice. Without, looking first is all that keeps a second request
     /// from being a second object.
     knows_keys: bool,
@@ -72,9 +72,9 @@ struct State {
 }
 
 impl FakeProvider {
-    pub(crate) fn lucky(luck: Luck, knows_keys: bool) -> Self {
+    pub(crate) fn random(rng: Rng, knows_keys: bool) -> Self {
         Self {
-            luck: Some(luck),
+            rng: Some(rng),
             knows_keys,
             ..Self::default()
         }
@@ -97,10 +97,10 @@ impl FakeProvider {
     /// One request that was under way arrives.
     pub(crate) fn deliver_one(&self) {
         let waiting = self.state().under_way.len();
-        if let Some(luck) = self.luck.as_ref().filter(|_| waiting > 0) {
-            let at = luck.draw(waiting);
+        if let Some(rng) = self.rng.as_ref().filter(|_| waiting > 0) {
+            let at = rng.below(waiting);
             let (name, key) = self.state().under_way.swap_remove(at);
-            self.carry_out(&name, &key);
+            self.apply(&name, &key);
         }
     }
 
@@ -110,7 +110,7 @@ impl FakeProvider {
         }
     }
 
-    fn carry_out(&self, name: &str, key: &str) {
+    fn apply(&self, name: &str, key: &str) {
         let mut state = self.state();
         let made = state.objects.entry(name.to_owned()).or_default();
         if !self.knows_keys || !made.iter().any(|known| known == key) {
@@ -138,8 +138,8 @@ impl FakeProvider {
 
     fn next_fault(&self) -> Fault {
         let mut state = self.state();
-        let fault = match &self.luck {
-            Some(luck) if !state.calm => FATES[luck.draw(FATES.len())],
+        let fault = match &self.rng {
+            Some(rng) if !state.calm => FATES[rng.below(FATES.len())],
             _ => state.script.pop().unwrap_or(Fault::None),
         };
         state.mishaps += usize::from(fault != Fault::None);
@@ -147,8 +147,8 @@ impl FakeProvider {
     }
 
     async fn pause(&self, most: usize) {
-        if let Some(luck) = &self.luck {
-            luck.pause(most).await;
+        if let Some(rng) = &self.rng {
+            rng.pause(most).await;
         }
     }
 }
@@ -195,11 +195,11 @@ impl Infrastructure for FakeProvider {
                 return Err(no_answer());
             }
             Fault::NoAnswer => {
-                self.carry_out(name, key);
+                self.apply(name, key);
                 return Err(no_answer());
             }
         }
-        self.carry_out(name, key);
+        self.apply(name, key);
         self.pause(4).await;
         Ok(provisioned(name))
     }

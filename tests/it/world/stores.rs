@@ -11,7 +11,7 @@ use core_domain::testing::ManualClock;
 use core_storage::fault::FaultStore;
 use core_storage::{RecordStore, RowStore, memory, postgres, sqlite, testing};
 
-use super::Luck;
+use super::Rng;
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -91,19 +91,19 @@ impl Store for DyingStore {
 #[derive(Debug)]
 pub(crate) struct PoliteStore {
     pub(crate) inner: Arc<dyn Store>,
-    pub(crate) luck: Luck,
+    pub(crate) rng: Rng,
 }
 
 #[async_trait]
 impl Store for PoliteStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
-        self.luck.pause(2).await;
+        self.rng.pause(2).await;
         self.inner.begin(mode).await
     }
 
     /// No real time: the order of events comes from the seed alone.
     async fn back_off(&self, _: u32) {
-        self.luck.pause(2).await;
+        self.rng.pause(2).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::deploy_input::{DeployInput, DeploySite};
-use crate::access::{PlatformAccess, PlatformScope};
+use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
     Code, Context, DeploymentId, Environment, Error, IllegalMove, Result, Stored, grant,
 };
@@ -81,7 +81,7 @@ pub async fn deploy(
         Environment::Prod,
         ResourceType::Pages,
     );
-    let job = queue(cx, scope, uow, &wanted, &project_name).await?;
+    let job = queue(cx, scope.writer(), uow, &wanted, &project_name).await?;
     let now = uow.now().await?;
     let key = wanted.key;
     let deployment = Deployment {
@@ -104,7 +104,7 @@ pub async fn deploy(
         content_hash: Some(wanted.content_hash),
         job_id: Some(job.id.clone()),
     };
-    let stored = deployment::create(cx, scope, uow, deployment).await?;
+    let stored = deployment::create(cx, scope.writer(), uow, deployment).await?;
     Ok(Deployed::New(stored))
 }
 
@@ -154,7 +154,7 @@ async fn replay_or_conflict(
 
 async fn queue(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     wanted: &Deploy,
     project: &str,

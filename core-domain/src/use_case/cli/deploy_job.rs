@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::deploy_input::{DeployInput, DeploySite};
 use super::deploy_steps::{Activate, Cleanup, Project, Upload};
-use crate::access::PlatformAccess;
+use crate::access::PlatformWriter;
 use crate::kernel::{DeploymentId, Result, Stored};
 use crate::port::{SiteArchives, UnitOfWork};
 use crate::provisioning::FailureKind;
@@ -129,7 +129,7 @@ async fn end(
 
 /// Queues what removes the upload.
 async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> Result<()> {
-    let platform: Option<PlatformAccess> = cx.platform(uow).await?;
+    let platform: Option<PlatformWriter> = cx.platform(uow).await?;
     if let Some(platform) = platform {
         let parent = Some(&cx.job.id);
         enqueue_child::<CleanUpUpload>(cx, &platform, uow, cx.input, parent).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PlatformAccess, audited, unaudited, unowned};
+use crate::access::{AuditEvent, PlatformWriter, audited, unaudited, unowned};
 use crate::iam::PlatformSuspension;
 use crate::kernel::{Context, Effect, Reason, Result};
 use crate::port::UnitOfWork;
@@ -11,7 +11,7 @@ use crate::port::UnitOfWork;
 /// commit on. What an operator set is an operator's from then on. Tells whether anything changed.
 pub(in crate::use_case) async fn set_flag(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     suspended: bool,
     reason: Option<&Reason>,
@@ -47,7 +47,7 @@ pub(in crate::use_case) async fn set_flag(
 /// As [`set_flag`], by itself, with its entry.
 pub(in crate::use_case) async fn set(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     suspended: bool,
     reason: Option<&Reason>,

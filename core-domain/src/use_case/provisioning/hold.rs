@@ -1,7 +1,7 @@
 //! Setting and lifting holds. A hold keeps jobs from being claimed; steps that run go on.
 
 use super::lane::{MOST_HOLDS, holds_on, lane_of, refresh_lane};
-use crate::access::{Covers, OperatorScope, PlatformAccess, audited, unowned};
+use crate::access::{Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Context, Effect, HoldId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::provisioning::{HoldScope, HoldSource, JobHold, JobHoldQuery, LaneKey};
@@ -36,7 +36,7 @@ pub async fn release_hold(
 /// Holds or releases the lane of a platform with its suspension.
 pub(in crate::use_case) async fn follow_suspension(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     suspended: bool,
     reason: Option<&Reason>,

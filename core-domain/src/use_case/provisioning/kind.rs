@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::step_error::{Observation, StepError};
-use crate::access::{PlatformAccess, SystemScope, unowned};
+use crate::access::{PlatformWriter, SystemScope, unowned};
 use crate::kernel::{Context, EntityId, Environment, Error, PlatformId, RequestInfo, Result};
 use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork};
 use crate::provisioning::{Job, JobStatus, LaneKey, LanePlace};
@@ -196,7 +196,7 @@ impl<'a, K: JobKind> StepContext<'a, K> {
     ///
     /// # Errors
     /// When the store failed.
-    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformAccess>> {
+    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
         platform_of(self.job, uow).await
     }
 }
@@ -236,12 +236,12 @@ impl<'a, K: JobKind> JobContext<'a, K> {
     ///
     /// # Errors
     /// When the store failed.
-    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformAccess>> {
+    pub async fn platform(&self, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
         platform_of(self.job, uow).await
     }
 }
 
-async fn platform_of(job: &Job, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformAccess>> {
+async fn platform_of(job: &Job, uow: &mut dyn UnitOfWork) -> Result<Option<PlatformWriter>> {
     match &job.platform_id {
         Some(platform) => SystemScope::new().platform(uow, platform).await,
         None => Ok(None),

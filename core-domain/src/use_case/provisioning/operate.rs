@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::kinds::Kinds;
 use super::transition::{TransitionContext, apply_transition};
-use crate::access::{AuditEvent, Covers, OperatorScope, PlatformAccess, audited, unowned};
+use crate::access::{AuditEvent, Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger, apply};
@@ -113,7 +113,7 @@ async fn operate(
 /// Cancels every job of a platform that has not ended, in the name of the caller.
 pub(in crate::use_case) async fn cancel_unfinished(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     reason: &str,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::access::{PlatformAccess, PlatformScope, SystemScope, audited};
+use crate::access::{PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited};
 use crate::kernel::{
     Code, Context, DeploymentId, Error, JobId, Machine, Record, Result, StoreError, Stored, grant,
 };
@@ -30,7 +30,7 @@ pub async fn get(
 /// `IDEMPOTENCY_KEY_REUSED` when another deployment of the platform has the key.
 pub(in crate::use_case) async fn create(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     deployment: Deployment,
 ) -> Result<Stored<Deployment>> {
@@ -58,7 +58,7 @@ pub(in crate::use_case) fn key_reused() -> Error {
 /// `NOT_FOUND`; `INVALID_STATE` for one that has ended.
 pub(in crate::use_case) async fn change(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     deployment: &DeploymentId,
     change: &DeploymentChange,
@@ -72,7 +72,7 @@ pub(in crate::use_case) async fn change(
 /// Calls off every deployment of a platform that has not ended.
 pub(super) async fn cancel_all(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     why: &str,
 ) -> Result<()> {

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::entity;
 use super::jobs::{Deprovision, ProvisionPlatform, Removal, Target};
 use crate::access::{
-    AuditEvent, PlatformAccess, PlatformScope, SystemScope, audited, authorize_operator,
+    AuditEvent, PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited,
+    authorize_operator,
 };
 use crate::kernel::{
     Context, Email, EntityId, Environment, Error, Line, PlatformId, Result, Stored, grant,
@@ -70,12 +71,12 @@ pub async fn provision(
         entity_id: command.default_entity_id,
         environment: command.environment,
     };
-    queue_provision(cx, scope, uow, wanted).await
+    queue_provision(cx, scope.writer(), uow, wanted).await
 }
 
 pub(super) async fn queue_provision(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     wanted: Provision,
 ) -> Result<Stored<Job>> {
@@ -111,13 +112,13 @@ pub async fn deprovision(
     if scope.platform().purging {
         return Err(Error::from(PlatformRefusal::Purging));
     }
-    queue_deprovision(cx, scope, uow, Some(environment)).await
+    queue_deprovision(cx, scope.writer(), uow, Some(environment)).await
 }
 
 /// As [`deprovision`]; in all environments when none is named.
 pub(super) async fn queue_deprovision(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     environment: Option<Environment>,
 ) -> Result<Stored<Job>> {
@@ -137,7 +138,7 @@ pub(super) async fn queue_deprovision(
 /// `FORBIDDEN` for anybody but operators; `INVALID_STATE` while it is under way.
 pub(super) async fn resume_removal(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::entity::default_tenant;
 use super::platform::insert_platform;
-use crate::access::{Covers, PlatformAccess, SystemScope};
+use crate::access::{Covers, PlatformWriter, SystemScope};
 use crate::iam::OrganizationType;
 use crate::kernel::{
     Context, EntityId, Error, Name, OrganizationId, PlatformId, Record, Result, Slug, Unowned,
@@ -26,7 +26,7 @@ pub(super) struct TenantSetup {
 #[derive(Debug)]
 pub(super) struct Tenant {
     pub(super) organization_id: OrganizationId,
-    pub(super) platform: PlatformAccess,
+    pub(super) platform: PlatformWriter,
     pub(super) entity_id: EntityId,
 }
 

@@ -8,7 +8,7 @@ use core_http::kernel::bytes_body;
 use http::Request;
 use serde_json::json;
 
-use super::shop::{MOST, Shop, pieces};
+use super::harness::{MOST, UploadHarness, pieces};
 use crate::world::{SERVICE_KEY, SITE, at, operator, owner};
 
 /// A member whose role allows to look alone.
@@ -23,8 +23,8 @@ fn reader(mary: &Caller) -> Caller {
 
 #[tokio::test]
 async fn what_is_refused_without_its_body_is_refused_before_a_byte_is_read() {
-    let shop = Shop::new().await;
-    let (own, mary) = (shop.path(), shop.mary());
+    let harness = UploadHarness::new().await;
+    let (own, mary) = (harness.path(), harness.mary());
     let missing = at("no-such-platform", "/deploy");
     // What is wrong with the request is not told to who may not know.
     let wrong = ("content-type", "text/html");
@@ -40,40 +40,46 @@ async fn what_is_refused_without_its_body_is_refused_before_a_byte_is_read() {
         (&mary, &own, too_long, 413, "PAYLOAD_TOO_LARGE"),
     ] {
         let (body, read) = pieces(1, SITE);
-        let refused = shop.world.upload(path, caller, &[header], body).await;
+        let refused = harness.world.upload(path, caller, &[header], body).await;
         refused.refused(status, code);
         assert!(!read.load(Ordering::Relaxed), "{status}");
     }
-    assert_eq!(shop.blobs.count(), (0, 0));
+    assert_eq!(harness.blobs.count(), (0, 0));
 }
 
 #[tokio::test]
 async fn a_cancelled_platform_takes_no_site_and_what_an_operator_sends_to_a_suspended_one_waits() {
-    let shop = Shop::new().await;
-    let (world, operator) = (&shop.world, operator());
+    let harness = UploadHarness::new().await;
+    let (world, operator) = (&harness.world, operator());
     let moved = async |step: &str| {
-        let moved = world.moved(&shop.platform, step, &operator).await;
+        let moved = world.moved(&harness.platform, step, &operator).await;
         let _ = moved.expect(200);
         world.run_jobs().await;
     };
     moved("suspend").await;
-    let waiting = world.deploy(&shop.path(), &operator, &[]).await.expect(202);
+    let waiting = world
+        .deploy(&harness.path(), &operator, &[])
+        .await
+        .expect(202);
     world.run_jobs().await;
-    assert_eq!(shop.deployments().await[0].status, DeploymentStatus::Queued);
+    assert_eq!(
+        harness.deployments().await[0].status,
+        DeploymentStatus::Queued
+    );
     moved("restore").await;
-    let shown = shop.show(waiting.text("deploymentId"), "").await;
+    let shown = harness.show(waiting.text("deploymentId"), "").await;
     assert_eq!(shown.text("status"), "active");
     moved("cancel").await;
     let (body, read) = pieces(1, SITE);
-    let refused = shop.send(&[], body).await;
+    let refused = harness.send(&[], body).await;
     refused.refused(409, "INVALID_STATE");
     assert!(!read.load(Ordering::Relaxed));
 }
 
 #[tokio::test]
 async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_nobody_else() {
-    let shop = Shop::new().await;
-    let world = &shop.world;
+    let harness = UploadHarness::new().await;
+    let world = &harness.world;
     let member = world.sign_up("ada@example.org").await;
     let stranger = world.sign_up("eve@example.org").await;
     let set_up = world.set_up(&member, "engines").await.expect(201);
@@ -83,7 +89,7 @@ async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_no
         (set_up.text("platformId"), &stranger, 404),
         (other.text("platformId"), &member, 404),
         // A platform without an organization has no members.
-        (shop.platform.as_str(), &member, 404),
+        (harness.platform.as_str(), &member, 404),
     ] {
         // Over the network: who calls is found out from the headers.
         let request = Request::post(at(platform, "/deploy"))
@@ -100,23 +106,26 @@ async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_no
 
 #[tokio::test]
 async fn a_service_says_for_whom_it_deploys_and_a_person_deploys_for_themselves() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let grace = [("x-core-user-id", "grace")];
-    let (service, mary) = (operator(), shop.mary());
+    let (service, mary) = (operator(), harness.mary());
     for (site, caller, headers, expected) in [
         ("a", &service, &grace[..], "grace"),
         ("b", &service, &[], "service-key"),
         ("c", &mary, &grace, "mary"),
     ] {
         let branch = [headers, &[("x-core-deploy-branch", site)]].concat();
-        let made = shop.world.deploy(&shop.path(), caller, &branch).await;
+        let made = harness.world.deploy(&harness.path(), caller, &branch).await;
         let made = made.expect(202);
-        shop.world.tick(1);
-        let newest = shop.deployments().await.swap_remove(0);
+        harness.world.tick(1);
+        let newest = harness.deployments().await.swap_remove(0);
         assert_eq!(newest.id.as_str(), made.text("deploymentId"));
         assert_eq!(newest.user_id, expected);
     }
     let nobody = [("x-core-user-id", "")];
-    let refused = shop.world.deploy(&shop.path(), &service, &nobody).await;
+    let refused = harness
+        .world
+        .deploy(&harness.path(), &service, &nobody)
+        .await;
     assert_eq!(refused.issues(), ["x-core-user-id: pattern"]);
 }

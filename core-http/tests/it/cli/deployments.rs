@@ -9,7 +9,7 @@ use core_domain::registry::DeploymentStatus;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::shop::Shop;
+use super::harness::UploadHarness;
 use crate::world::{How, SITE, at, operator};
 
 const KEY: (&str, &str) = ("idempotency-key", "build-1");
@@ -17,28 +17,28 @@ const OTHER_SITE: &[u8] = b"index.html";
 
 #[tokio::test]
 async fn a_site_is_stored_and_queued_and_is_served_when_its_job_is_done() {
-    let shop = Shop::new().await;
-    let queued = shop.deploy(&[KEY], SITE).await.expect(202);
+    let harness = UploadHarness::new().await;
+    let queued = harness.deploy(&[KEY], SITE).await.expect(202);
     let (id, project) = (queued.text("deploymentId"), queued.text("projectName"));
-    let named = project.starts_with("shop-") && project.ends_with("-prod-site");
+    let named = project.starts_with("harness-") && project.ends_with("-prod-site");
     assert!(named, "{project}");
     let view = json!({ "deploymentId": id, "status": "queued", "projectName": project });
     assert_eq!(queued.json, view);
-    assert_eq!(shop.blobs.count(), (0, 1));
-    assert_eq!(shop.world.audit("deployment.created").await.len(), 1);
-    let stored = shop.deployments().await.swap_remove(0);
+    assert_eq!(harness.blobs.count(), (0, 1));
+    assert_eq!(harness.world.audit("deployment.created").await.len(), 1);
+    let stored = harness.deployments().await.swap_remove(0);
     assert_eq!((stored.file_count, stored.total_bytes), (Some(2), Some(19)));
     assert_eq!(
         (stored.branch.as_str(), stored.id.as_str()),
         ("production", id)
     );
 
-    shop.world.run_jobs().await;
-    let shown = shop.show(id, "").await.expect(200);
+    harness.world.run_jobs().await;
+    let shown = harness.show(id, "").await.expect(200);
     assert_eq!(shown.text("status"), "active");
     assert_eq!(shown.text("url"), format!("http://{id}.{project}.test"));
     assert_eq!(
-        shop.blobs.count(),
+        harness.blobs.count(),
         (0, 0),
         "nobody needs the upload any more"
     );
@@ -46,98 +46,102 @@ async fn a_site_is_stored_and_queued_and_is_served_when_its_job_is_done() {
 
 #[tokio::test]
 async fn a_repeated_key_is_answered_with_where_its_deployment_stands() {
-    let shop = Shop::new().await;
-    let first = shop.deploy(&[KEY], SITE).await.expect(202);
-    let again = shop.deploy(&[KEY], SITE).await.expect(200);
+    let harness = UploadHarness::new().await;
+    let first = harness.deploy(&[KEY], SITE).await.expect(202);
+    let again = harness.deploy(&[KEY], SITE).await.expect(200);
     assert_eq!(again.json, first.json);
     assert_eq!(again.header("idempotency-replayed"), "true");
-    assert_eq!(shop.blobs.count(), (0, 1));
-    shop.world.run_jobs().await;
-    shop.world.tick(24 * 3600);
-    let again = shop.deploy(&[KEY], SITE).await.expect(200);
+    assert_eq!(harness.blobs.count(), (0, 1));
+    harness.world.run_jobs().await;
+    harness.world.tick(24 * 3600);
+    let again = harness.deploy(&[KEY], SITE).await.expect(200);
     assert_eq!(again.text("status"), "active");
     assert_eq!(again.text("deploymentId"), first.text("deploymentId"));
-    assert_eq!(shop.world.audit("deployment.created").await.len(), 1);
+    assert_eq!(harness.world.audit("deployment.created").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_key_belongs_to_its_content_its_branch_and_its_platform() {
-    let shop = Shop::new().await;
-    let _ = shop.deploy(&[KEY], SITE).await.expect(202);
-    shop.world.run_jobs().await;
+    let harness = UploadHarness::new().await;
+    let _ = harness.deploy(&[KEY], SITE).await.expect(202);
+    harness.world.run_jobs().await;
     let preview = ("x-core-deploy-branch", "preview");
     for (headers, body) in [(&[KEY][..], OTHER_SITE), (&[KEY, preview], SITE)] {
-        let refused = shop.deploy(headers, body).await;
+        let refused = harness.deploy(headers, body).await;
         refused.refused(422, "IDEMPOTENCY_KEY_REUSED");
     }
-    assert_eq!(shop.blobs.count(), (0, 0));
-    let other = shop.world.platform("other").await;
+    assert_eq!(harness.blobs.count(), (0, 0));
+    let other = harness.world.platform("other").await;
     let path = at(&other, "/deploy");
-    let elsewhere = shop.world.deploy(&path, &operator(), &[KEY]).await;
+    let elsewhere = harness.world.deploy(&path, &operator(), &[KEY]).await;
     let _ = elsewhere.expect(202);
 }
 
 #[tokio::test]
 async fn a_branch_has_one_deployment_at_a_time_and_the_refusal_names_it() {
-    let shop = Shop::new().await;
-    let first = shop.deploy(&[KEY], SITE).await.expect(202);
+    let harness = UploadHarness::new().await;
+    let first = harness.deploy(&[KEY], SITE).await.expect(202);
     for headers in [&[][..], &[("idempotency-key", "build-2")]] {
-        let refused = shop.deploy(headers, OTHER_SITE).await;
+        let refused = harness.deploy(headers, OTHER_SITE).await;
         let details = &refused.json["error"]["details"];
         let known = json!({ "deploymentId": first.text("deploymentId"), "status": "queued" });
         assert_eq!(*details, known);
         refused.refused(409, "CONFLICT");
     }
     let preview = [("x-core-deploy-branch", "feature/x-1_2.3")];
-    let _ = shop.deploy(&preview, OTHER_SITE).await.expect(202);
-    assert_eq!(shop.blobs.count(), (0, 2));
-    shop.world.run_jobs().await;
-    let _ = shop.deploy(&[], OTHER_SITE).await.expect(202);
+    let _ = harness.deploy(&preview, OTHER_SITE).await.expect(202);
+    assert_eq!(harness.blobs.count(), (0, 2));
+    harness.world.run_jobs().await;
+    let _ = harness.deploy(&[], OTHER_SITE).await.expect(202);
 }
 
 #[tokio::test]
 async fn without_a_key_the_same_content_is_the_same_deployment_for_ten_minutes() {
-    let shop = Shop::new().await;
-    let first = shop.deploy(&[], SITE).await.expect(202);
-    shop.world.run_jobs().await;
-    shop.world.tick(600);
-    let again = shop.deploy(&[], SITE).await.expect(200);
+    let harness = UploadHarness::new().await;
+    let first = harness.deploy(&[], SITE).await.expect(202);
+    harness.world.run_jobs().await;
+    harness.world.tick(600);
+    let again = harness.deploy(&[], SITE).await.expect(200);
     assert_eq!(again.text("deploymentId"), first.text("deploymentId"));
     // A key says that it is another one.
-    let _ = shop.deploy(&[KEY], SITE).await.expect(202);
-    shop.world.run_jobs().await;
-    shop.world.tick(601);
-    let _ = shop.deploy(&[], SITE).await.expect(202);
+    let _ = harness.deploy(&[KEY], SITE).await.expect(202);
+    harness.world.run_jobs().await;
+    harness.world.tick(601);
+    let _ = harness.deploy(&[], SITE).await.expect(202);
 }
 
 /// A deployment that failed at the provider, which is well again; answers its job.
-async fn failed(shop: &Shop) -> String {
-    let queued = shop.deploy(&[], SITE).await.expect(202);
-    shop.world.provider.refuse(true);
-    shop.world.settle_jobs().await;
-    shop.world.provider.refuse(false);
-    let shown = shop.show(queued.text("deploymentId"), "").await;
+async fn failed(harness: &UploadHarness) -> String {
+    let queued = harness.deploy(&[], SITE).await.expect(202);
+    harness.world.provider.refuse(true);
+    harness.world.settle_jobs().await;
+    harness.world.provider.refuse(false);
+    let shown = harness.show(queued.text("deploymentId"), "").await;
     assert_eq!(shown.text("status"), "failure");
     assert!(shown.text("errorMessage").contains("the provider refuses"));
-    let failed = shop.deployments().await.swap_remove(0);
+    let failed = harness.deployments().await.swap_remove(0);
     failed.job_id.as_ref().unwrap().to_string()
 }
 
 #[tokio::test]
 async fn content_that_did_not_work_may_be_sent_again_at_once() {
-    let shop = Shop::new().await;
-    failed(&shop).await;
-    let _ = shop.deploy(&[], SITE).await.expect(202);
-    assert_eq!(shop.blobs.count(), (0, 2), "the first is kept for a retry");
+    let harness = UploadHarness::new().await;
+    failed(&harness).await;
+    let _ = harness.deploy(&[], SITE).await.expect(202);
+    assert_eq!(
+        harness.blobs.count(),
+        (0, 2),
+        "the first is kept for a retry"
+    );
 }
 
 #[tokio::test]
 async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_new_one() {
-    let shop = Shop::new().await;
-    let job = failed(&shop).await;
-    shop.world.operate(&job, How::Retry).await;
-    shop.world.run_jobs().await;
-    let all = shop.deployments().await;
+    let harness = UploadHarness::new().await;
+    let job = failed(&harness).await;
+    harness.world.operate(&job, How::Retry).await;
+    harness.world.run_jobs().await;
+    let all = harness.deployments().await;
     let statuses: Vec<_> = all.iter().map(|deployment| deployment.status).collect();
     assert_eq!(
         statuses,
@@ -148,7 +152,7 @@ async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_
         (all[0].error_message.clone(), &all[0].url.is_some()),
         (None, &true)
     );
-    assert_eq!(shop.blobs.count(), (0, 0));
+    assert_eq!(harness.blobs.count(), (0, 0));
 }
 
 #[tokio::test]
@@ -157,15 +161,15 @@ async fn a_deployment_ends_with_its_job_and_its_upload_is_removed() {
         (How::Cancel, "canceled", 202),
         (How::ForceComplete, "active", 200),
     ] {
-        let shop = Shop::new().await;
-        let queued = shop.deploy(&[], SITE).await.expect(202);
-        let job = shop.deployments().await[0].job_id.clone().unwrap();
-        shop.world.operate(job.as_str(), how).await;
-        shop.world.settle_jobs().await;
-        let shown = shop.show(queued.text("deploymentId"), "").await;
+        let harness = UploadHarness::new().await;
+        let queued = harness.deploy(&[], SITE).await.expect(202);
+        let job = harness.deployments().await[0].job_id.clone().unwrap();
+        harness.world.operate(job.as_str(), how).await;
+        harness.world.settle_jobs().await;
+        let shown = harness.show(queued.text("deploymentId"), "").await;
         assert_eq!(shown.text("status"), status);
-        assert_eq!(shop.blobs.count(), (0, 0));
-        assert_eq!(shop.deploy(&[], SITE).await.status, repeated, "{how:?}");
+        assert_eq!(harness.blobs.count(), (0, 0));
+        assert_eq!(harness.deploy(&[], SITE).await.status, repeated, "{how:?}");
     }
 }
 
@@ -181,20 +185,20 @@ async fn a_provider_has_fifteen_minutes_to_serve_what_it_was_given() {
         (None, 2, "DEPLOYMENT_LOST: "),
         (Some(slow.clone()), 902, "TIMEOUT: "),
     ] {
-        let shop = Shop::new().await;
-        let queued = shop.deploy(&[], SITE).await.expect(202);
+        let harness = UploadHarness::new().await;
+        let queued = harness.deploy(&[], SITE).await.expect(202);
         let looked = async |seconds: u64| {
-            shop.world.tick(seconds);
-            shop.world.run_timers().await;
-            shop.world.run_jobs().await;
-            shop.show(queued.text("deploymentId"), "").await
+            harness.world.tick(seconds);
+            harness.world.run_timers().await;
+            harness.world.run_jobs().await;
+            harness.show(queued.text("deploymentId"), "").await
         };
-        shop.world.provider.sites_are(Some(slow.clone()));
+        harness.world.provider.sites_are(Some(slow.clone()));
         let given = looked(0).await;
         assert_eq!(given.text("status"), "deploying");
         assert!(given.text("cfDeploymentId").starts_with("deployment-"));
         assert_eq!(looked(after - 2).await.text("status"), "deploying");
-        shop.world.provider.sites_are(then);
+        harness.world.provider.sites_are(then);
         let ended = looked(2).await;
         let wanted = if said.is_empty() { "active" } else { "failure" };
         assert_eq!(ended.text("status"), wanted, "{said}");
@@ -209,48 +213,49 @@ async fn a_provider_has_fifteen_minutes_to_serve_what_it_was_given() {
 
 #[tokio::test]
 async fn a_client_that_leaves_while_its_upload_is_stored_finds_its_deployment_later() {
-    let shop = Arc::new(Shop::new().await);
-    shop.blobs.close();
-    let client = Arc::clone(&shop);
+    let harness = Arc::new(UploadHarness::new().await);
+    harness.blobs.close();
+    let client = Arc::clone(&harness);
     let leaving = tokio::spawn(async move { client.deploy(&[KEY], SITE).await });
-    shop.blobs.arrival().await;
+    harness.blobs.arrival().await;
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
-    shop.blobs.gate.add_permits(1_000);
+    harness.blobs.gate.add_permits(1_000);
     for _ in 0..10_000 {
-        if !shop.deployments().await.is_empty() {
+        if !harness.deployments().await.is_empty() {
             break;
         }
         tokio::task::yield_now().await;
     }
-    let again = shop.deploy(&[KEY], SITE).await.expect(200);
+    let again = harness.deploy(&[KEY], SITE).await.expect(200);
     assert_eq!(again.text("status"), "queued");
-    assert_eq!(shop.blobs.count(), (0, 1));
+    assert_eq!(harness.blobs.count(), (0, 1));
 }
 
 #[tokio::test]
 async fn every_field_is_shown_and_times_are_seconds() {
-    let shop = Shop::new().await;
-    let made = shop.deploy(&[], SITE).await.expect(202);
+    let harness = UploadHarness::new().await;
+    let made = harness.deploy(&[], SITE).await.expect(202);
     let id = made.text("deploymentId");
-    let queued = shop.show(id, "").await.expect(200);
+    let queued = harness.show(id, "").await.expect(200);
     let view = json!({
         "deploymentId": id, "status": "queued", "cfDeploymentId": null, "url": null,
         "errorMessage": null, "startedAt": null, "completedAt": null,
     });
     assert_eq!(queued.json, view);
-    shop.rewrite(|deployment| {
-        deployment.status = DeploymentStatus::Failure;
-        deployment.cf_deployment_id = Some("cf-1".to_owned());
-        deployment.url = Some("http://shop.test".to_owned());
-        deployment.error_message = Some("no luck".to_owned());
-        deployment.started_at = Some(Timestamp::from_seconds(5));
-        deployment.completed_at = Some(Timestamp::from_seconds(12));
-    })
-    .await;
-    let ended = shop.show(id, "").await.expect(200);
+    harness
+        .rewrite(|deployment| {
+            deployment.status = DeploymentStatus::Failure;
+            deployment.cf_deployment_id = Some("cf-1".to_owned());
+            deployment.url = Some("http://harness.test".to_owned());
+            deployment.error_message = Some("no luck".to_owned());
+            deployment.started_at = Some(Timestamp::from_seconds(5));
+            deployment.completed_at = Some(Timestamp::from_seconds(12));
+        })
+        .await;
+    let ended = harness.show(id, "").await.expect(200);
     let view = json!({
-        "deploymentId": id, "status": "failure", "cfDeploymentId": "cf-1", "url": "http://shop.test",
+        "deploymentId": id, "status": "failure", "cfDeploymentId": "cf-1", "url": "http://harness.test",
         "errorMessage": "no luck", "startedAt": 5, "completedAt": 12,
     });
     assert_eq!(ended.json, view);
@@ -259,29 +264,29 @@ async fn every_field_is_shown_and_times_are_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_with_the_deployment_or_with_its_time() {
-    let shop = Arc::new(Shop::new().await);
-    let made = shop.deploy(&[], SITE).await.expect(202);
+    let harness = Arc::new(UploadHarness::new().await);
+    let made = harness.deploy(&[], SITE).await.expect(202);
     let id = made.text("deploymentId").to_owned();
     for (wait, issue) in [
         ("0", "too_small"),
         ("31", "too_big"),
         ("1.5", "invalid_type"),
     ] {
-        let refused = shop.show(&id, &format!("?wait={wait}")).await;
+        let refused = harness.show(&id, &format!("?wait={wait}")).await;
         assert_eq!(refused.issues(), [format!("wait: {issue}")]);
     }
     let began = Instant::now();
-    let held = shop.show(&id, "?wait=5").await.expect(200);
+    let held = harness.show(&id, "?wait=5").await.expect(200);
     assert_eq!(held.text("status"), "queued");
     assert!(began.elapsed() >= Duration::from_secs(5));
-    let (client, path) = (Arc::clone(&shop), id.clone());
+    let (client, path) = (Arc::clone(&harness), id.clone());
     let waiting = tokio::spawn(async move { client.show(&path, "?wait=20").await });
     tokio::time::sleep(Duration::from_secs(8)).await;
-    shop.world.run_jobs().await;
+    harness.world.run_jobs().await;
     let began = Instant::now();
     assert_eq!(waiting.await.unwrap().text("status"), "active");
     assert!(began.elapsed() <= Duration::from_secs(1));
     let began = Instant::now();
-    let _ = shop.show(&id, "?wait=20").await.expect(200);
+    let _ = harness.show(&id, "?wait=20").await.expect(200);
     assert_eq!(began.elapsed(), Duration::ZERO);
 }

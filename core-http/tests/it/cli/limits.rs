@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::shop::{MOST, Shop, pieces, slow};
+use super::harness::{MOST, UploadHarness, pieces, slow};
 use crate::world::{Answer, SITE, at, operator};
 
-impl Shop {
+impl UploadHarness {
     async fn deploy_to(&self, platform: &str) -> Answer {
         let path = at(platform, "/deploy");
         let began = Instant::now();
@@ -45,15 +45,18 @@ struct Slow {
 
 impl Slow {
     /// So many on a platform, all of which have begun.
-    async fn begin(shop: &Arc<Shop>, platform: &str, count: u32) -> Self {
+    async fn begin(harness: &Arc<UploadHarness>, platform: &str, count: u32) -> Self {
         let (reading, end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let begin = |n| {
-            let (shop, path) = (Arc::clone(shop), at(platform, "/deploy"));
+            let (harness, path) = (Arc::clone(harness), at(platform, "/deploy"));
             let body = slow(&reading, &end);
             tokio::spawn(async move {
                 let branch = format!("slow-{n}");
                 let headers = [("x-core-deploy-branch", branch.as_str())];
-                shop.world.upload(&path, &operator(), &headers, body).await
+                harness
+                    .world
+                    .upload(&path, &operator(), &headers, body)
+                    .await
             })
         };
         let running = (0..count).map(begin).collect();
@@ -75,13 +78,13 @@ impl Slow {
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_has_its_share_of_uploads_and_its_slow_ones_hold_up_nobody_else() {
-    let shop = Arc::new(Shop::new().await);
-    let other = shop.world.platform("other").await;
-    let slow = Slow::begin(&shop, &shop.platform, 4).await;
-    shop.deploy_to(&other).await;
-    shop.refused_on(&shop.platform, false).await;
+    let harness = Arc::new(UploadHarness::new().await);
+    let other = harness.world.platform("other").await;
+    let slow = Slow::begin(&harness, &harness.platform, 4).await;
+    harness.deploy_to(&other).await;
+    harness.refused_on(&harness.platform, false).await;
     assert_eq!(slow.finish().await, [202; 4]);
-    shop.deploy_to(&shop.platform).await;
+    harness.deploy_to(&harness.platform).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,28 +93,28 @@ async fn a_platform_without_an_upload_gets_a_slot_of_one_that_still_receives_sev
         spools: 4,
         ..UploadLimits::default()
     };
-    let shop = Arc::new(Shop::with(few).await);
-    let other = shop.world.platform("other").await;
-    let slow = Slow::begin(&shop, &shop.platform, 3).await;
+    let harness = Arc::new(UploadHarness::with(few).await);
+    let other = harness.world.platform("other").await;
+    let slow = Slow::begin(&harness, &harness.platform, 3).await;
     // The latest of the platform was received already and is being stored: it cannot be given up.
-    shop.blobs.close();
-    let client = Arc::clone(&shop);
+    harness.blobs.close();
+    let client = Arc::clone(&harness);
     let stored = tokio::spawn(async move { client.deploy(&[], SITE).await });
-    shop.blobs.arrival().await;
-    let client = Arc::clone(&shop);
+    harness.blobs.arrival().await;
+    let client = Arc::clone(&harness);
     let taking = tokio::spawn(async move { client.deploy_to(&other).await });
-    shop.blobs.arrival().await;
-    shop.blobs.gate.add_permits(1_000);
+    harness.blobs.arrival().await;
+    harness.blobs.gate.add_permits(1_000);
     taking.await.unwrap();
     assert_eq!(stored.await.unwrap().status, 202);
-    assert_eq!(shop.blobs.count().0, 2);
+    assert_eq!(harness.blobs.count().0, 2);
     assert_eq!(slow.finish().await, [202, 202, 503]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_bytes_of_all_uploads_together_are_bounded() {
-    let shop = Arc::new(
-        Shop::with(UploadLimits {
+    let harness = Arc::new(
+        UploadHarness::with(UploadLimits {
             // As many as two uploads that do not tell their length may have.
             spool_bytes: 2 * MOST as u64,
             ..UploadLimits::default()
@@ -120,10 +123,10 @@ async fn the_bytes_of_all_uploads_together_are_bounded() {
     );
     let mut running = Vec::new();
     for slug in ["other", "third"] {
-        let platform = shop.world.platform(slug).await;
-        running.push(Slow::begin(&shop, &platform, 1).await);
+        let platform = harness.world.platform(slug).await;
+        running.push(Slow::begin(&harness, &platform, 1).await);
     }
-    shop.refused_on(&shop.platform, false).await;
+    harness.refused_on(&harness.platform, false).await;
     for slow in running {
         assert_eq!(slow.finish().await, [202]);
     }
@@ -135,43 +138,43 @@ async fn an_upload_is_received_before_it_waits_for_a_permit() {
         permits: 1,
         ..UploadLimits::default()
     };
-    let shop = Arc::new(Shop::with(one).await);
-    let other = shop.world.platform("other").await;
-    shop.blobs.close();
-    let client = Arc::clone(&shop);
+    let harness = Arc::new(UploadHarness::with(one).await);
+    let other = harness.world.platform("other").await;
+    harness.blobs.close();
+    let client = Arc::clone(&harness);
     let holder = tokio::spawn(async move { client.deploy(&[], SITE).await });
-    shop.blobs.arrival().await;
-    shop.refused_on(&other, true).await;
-    shop.blobs.gate.add_permits(1_000);
+    harness.blobs.arrival().await;
+    harness.refused_on(&other, true).await;
+    harness.blobs.gate.add_permits(1_000);
     assert_eq!(holder.await.unwrap().status, 202);
-    assert_eq!(shop.blobs.count(), (0, 1));
-    shop.deploy_to(&other).await;
+    assert_eq!(harness.blobs.count(), (0, 1));
+    harness.deploy_to(&other).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_pauses_too_long_is_given_up_and_frees_its_slot() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let never = Arc::new(Semaphore::new(0));
     for _ in 0..6 {
         let began = Instant::now();
-        let late = shop.send(&[], slow(&never, &Arc::new(Semaphore::new(0))));
+        let late = harness.send(&[], slow(&never, &Arc::new(Semaphore::new(0))));
         late.await.refused(400, "BAD_REQUEST");
         assert_eq!(began.elapsed(), UploadLimits::default().idle_timeout);
     }
-    shop.deploy_to(&shop.platform).await;
+    harness.deploy_to(&harness.platform).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_never_pauses_too_long_still_ends_in_time() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let frames = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_secs(50)).await;
         Some((Ok(Frame::data(bytes::Bytes::from_static(b"x"))), ()))
     });
     let body = StreamBody::new(Box::pin(frames)).boxed_unsync();
     let began = Instant::now();
-    let late = shop.send(&[], body).await;
+    let late = harness.send(&[], body).await;
     late.refused(400, "BAD_REQUEST");
     assert_eq!(began.elapsed(), UploadLimits::default().upload_timeout);
-    assert_eq!(shop.blobs.count(), (0, 0));
+    assert_eq!(harness.blobs.count(), (0, 0));
 }

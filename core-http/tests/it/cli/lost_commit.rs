@@ -8,7 +8,7 @@ use core_domain::kernel::{Effects, StoreError, Timestamp};
 use core_domain::port::{Mode, Repositories, Store, UnitOfWork};
 use core_http::cli::UploadLimits;
 
-use super::shop::Shop;
+use super::harness::UploadHarness;
 use crate::world::SITE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,15 +76,15 @@ impl UnitOfWork for LosingUnit {
 async fn a_deployment_whose_commit_has_an_unknown_outcome_is_looked_up() {
     for (lost, status, count) in [(Lost::Answer, 202, 1), (Lost::Change, 503, 0)] {
         let next = Next::default();
-        let shop = Shop::over(UploadLimits::default(), |store| {
+        let harness = UploadHarness::over(UploadLimits::default(), |store| {
             let next = next.clone();
             Arc::new(Losing { store, next })
         });
-        let shop = shop.await;
+        let harness = harness.await;
         *next.lock().unwrap() = Some(lost);
-        let answer = shop.deploy(&[], SITE).await;
+        let answer = harness.deploy(&[], SITE).await;
         assert_eq!(answer.status, status, "{lost:?}: {}", answer.json);
-        assert_eq!(shop.deployments().await.len(), count);
-        assert_eq!(shop.blobs.count(), (0, count));
+        assert_eq!(harness.deployments().await.len(), count);
+        assert_eq!(harness.blobs.count(), (0, count));
     }
 }

@@ -2,7 +2,7 @@
 
 mod callers;
 mod deployments;
+mod harness;
 mod limits;
 mod lost_commit;
-mod shop;
 mod uploads;

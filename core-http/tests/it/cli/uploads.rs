@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use tokio::sync::Semaphore;
 
-use super::shop::{Full, MOST, Shop, pieces, slow};
+use super::harness::{Full, MOST, UploadHarness, pieces, slow};
 use crate::world::SITE;
 
 const FORM: (&str, &str) = ("content-type", "multipart/form-data; boundary=xyz");
@@ -17,7 +17,7 @@ fn form(name: &str, content: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_content_type_must_fit_the_bytes() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let gzip = [&[0x1f, 0x8b], SITE].concat();
     let zip = [b"PK", SITE].concat();
     for (n, (kind, body, fits)) in [
@@ -35,28 +35,31 @@ async fn a_content_type_must_fit_the_bytes() {
     {
         let branch = format!("b{n}");
         let headers = [("content-type", kind), ("x-core-deploy-branch", &branch)];
-        let answer = shop.deploy(&headers, body).await;
+        let answer = harness.deploy(&headers, body).await;
         if fits {
             assert_eq!(answer.status, 202, "{kind}: {}", answer.json);
         } else {
             assert_eq!(answer.issues(), ["content-type: format_mismatch"], "{kind}");
         }
     }
-    assert_eq!(shop.blobs.count(), (0, 5));
+    assert_eq!(harness.blobs.count(), (0, 5));
 }
 
 #[tokio::test]
 async fn a_form_brings_the_same_site_as_its_file_alone() {
-    let shop = Shop::new().await;
-    let first = shop.deploy(&[FORM], &form("file", SITE)).await.expect(202);
-    let alone = shop.deploy(&[], SITE).await.expect(200);
+    let harness = UploadHarness::new().await;
+    let first = harness
+        .deploy(&[FORM], &form("file", SITE))
+        .await
+        .expect(202);
+    let alone = harness.deploy(&[], SITE).await.expect(200);
     assert_eq!(alone.json, first.json);
-    assert_eq!(shop.blobs.count(), (0, 1));
+    assert_eq!(harness.blobs.count(), (0, 1));
 }
 
 #[tokio::test]
 async fn what_is_no_site_is_refused_with_what_is_wrong_and_nothing_of_it_stays() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let unsaid = ("content-type", "multipart/form-data");
     let (bad, none) = ("BAD_REQUEST", vec![]);
     for (headers, body, status, said) in [
@@ -72,19 +75,19 @@ async fn what_is_no_site_is_refused_with_what_is_wrong_and_nothing_of_it_stays()
         (none.clone(), vec![b'a'; MOST + 1], 413, "PAYLOAD_TOO_LARGE"),
         (none, b"bad sector".to_vec(), 502, "UPSTREAM_ERROR"),
     ] {
-        let refused = shop.deploy(&headers, &body).await;
+        let refused = harness.deploy(&headers, &body).await;
         assert!(!refused.json.to_string().contains("/srv"));
         let issue = refused.issues().pop();
         let code = issue.as_deref().unwrap_or(refused.code());
         assert_eq!((refused.status.as_u16(), code), (status, said));
-        assert_eq!(shop.blobs.count(), (0, 0), "{said}");
+        assert_eq!(harness.blobs.count(), (0, 0), "{said}");
     }
-    assert!(shop.world.audit("deployment.created").await.is_empty());
+    assert!(harness.world.audit("deployment.created").await.is_empty());
 }
 
 #[tokio::test]
 async fn a_body_ends_where_the_limit_is_or_where_it_says() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let said = [("content-length", "99")];
     let none = [];
     for (headers, count, status) in [
@@ -94,57 +97,57 @@ async fn a_body_ends_where_the_limit_is_or_where_it_says() {
         (&none, MOST / 10, 202),
     ] {
         let (body, _) = pieces(count, b"0123456789");
-        let answer = shop.send(headers, body).await;
+        let answer = harness.send(headers, body).await;
         assert_eq!(answer.status, status, "{count}");
     }
     let (length, branch) = (MOST.to_string(), ("x-core-deploy-branch", "b"));
     let headers = [("content-length", length.as_str()), branch];
-    let _ = shop.deploy(&headers, &[b'b'; MOST]).await.expect(202);
+    let _ = harness.deploy(&headers, &[b'b'; MOST]).await.expect(202);
 }
 
 #[tokio::test]
 async fn when_uploads_cannot_be_stored_nothing_is_queued_and_the_refusal_shows_no_path() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let key = [("idempotency-key", "build-1")];
     for full in [Full::Staging, Full::Store] {
-        *shop.blobs.full.lock().unwrap() = Some(full);
-        let refused = shop.deploy(&key, SITE).await;
+        *harness.blobs.full.lock().unwrap() = Some(full);
+        let refused = harness.deploy(&key, SITE).await;
         assert!(!refused.json.to_string().contains("/srv"), "{full:?}");
         refused.refused(502, "UPSTREAM_ERROR");
-        assert_eq!(shop.blobs.count(), (0, 0));
+        assert_eq!(harness.blobs.count(), (0, 0));
     }
-    assert!(shop.world.audit("deployment.created").await.is_empty());
-    *shop.blobs.full.lock().unwrap() = None;
-    let _ = shop.deploy(&key, SITE).await.expect(202);
+    assert!(harness.world.audit("deployment.created").await.is_empty());
+    *harness.blobs.full.lock().unwrap() = None;
+    let _ = harness.deploy(&key, SITE).await.expect(202);
 }
 
 #[tokio::test]
 async fn a_panic_leaves_no_file_and_frees_its_slots() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     for _ in 0..10 {
-        let failed = shop.deploy(&[], b"panic").await;
+        let failed = harness.deploy(&[], b"panic").await;
         assert_eq!(failed.status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(shop.blobs.count(), (0, 0));
+        assert_eq!(harness.blobs.count(), (0, 0));
     }
-    let _ = shop.deploy(&[], SITE).await.expect(202);
+    let _ = harness.deploy(&[], SITE).await.expect(202);
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_in_the_middle_leaves_no_file() {
-    let shop = Arc::new(Shop::new().await);
+    let harness = Arc::new(UploadHarness::new().await);
     let (reading, never) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let (body, client) = (slow(&reading, &never), Arc::clone(&shop));
+    let (body, client) = (slow(&reading, &never), Arc::clone(&harness));
     let leaving = tokio::spawn(async move { client.send(&[], body).await });
     reading.acquire().await.unwrap().forget();
-    assert_eq!(shop.blobs.count(), (1, 0));
+    assert_eq!(harness.blobs.count(), (1, 0));
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
-    assert_eq!(shop.blobs.count(), (0, 0));
+    assert_eq!(harness.blobs.count(), (0, 0));
 }
 
 #[tokio::test]
 async fn malformed_and_repeated_headers_are_refused_not_ignored() {
-    let shop = Shop::new().await;
+    let harness = UploadHarness::new().await;
     let long = "a".repeat(256);
     let branch = "x-core-deploy-branch";
     for (name, values, issue) in [
@@ -157,14 +160,14 @@ async fn malformed_and_repeated_headers_are_refused_not_ignored() {
         ("content-length", &["many", "-1", ""], "invalid_type"),
     ] {
         for value in values {
-            let refused = shop.deploy(&[(name, value)], SITE).await;
+            let refused = harness.deploy(&[(name, value)], SITE).await;
             let issues = refused.issues().join("").to_ascii_lowercase();
             assert_eq!(issues, format!("{name}: {issue}"), "{value}");
         }
     }
-    let refused = shop.deploy(&[(branch, "a"), (branch, "b")], SITE).await;
+    let refused = harness.deploy(&[(branch, "a"), (branch, "b")], SITE).await;
     assert_eq!(refused.issues(), ["x-core-deploy-branch: pattern"]);
-    let refused = shop.deploy(&[("accept", "text/html")], SITE).await;
+    let refused = harness.deploy(&[("accept", "text/html")], SITE).await;
     assert_eq!(refused.status, StatusCode::NOT_ACCEPTABLE);
-    assert_eq!(shop.blobs.count(), (0, 0));
+    assert_eq!(harness.blobs.count(), (0, 0));
 }

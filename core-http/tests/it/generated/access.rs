@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::fixture::{Ask, Case, below_platform, every_row};
 use super::samples::{Least, samples};
-use crate::world::{Answer, World, admin, at, loner, operator, owner, plain_member};
+use crate::world::{
+    Answer, World, admin, at, operator, owner, plain_member, user_without_organization,
+};
 
 #[test]
 fn every_row_has_one_sample() {
@@ -53,7 +55,7 @@ async fn who_has_less_of_a_role_is_refused_with_403() {
     every_row(async |case: &Case| {
         let platform = &case.fixture.ids["platformId"];
         let lesser = [
-            (Least::SignedIn, loner()),
+            (Least::SignedIn, user_without_organization()),
             (Least::Member, plain_member(platform)),
             (Least::Admin, admin(platform)),
             (Least::Owner, owner(platform)),
@@ -120,7 +122,13 @@ async fn a_foreign_platform_is_not_found_exactly_as_a_missing_one() {
         if !names_platform || !needs_role {
             return false;
         }
-        for stranger in case.fixture.strangers().await.into_iter().chain([loner()]) {
+        for stranger in case
+            .fixture
+            .strangers()
+            .await
+            .into_iter()
+            .chain([user_without_organization()])
+        {
             let foreign = case.send(&stranger, &ask).await;
             let missing = case
                 .send(&stranger, &elsewhere(&ask, &own, "nothing"))

@@ -106,7 +106,9 @@ fn fits_row(id: &str, response: &Value, answer: &Value) {
                 );
             }
         }
-        _ => {}
+        // What documents no fields has nothing to compare.
+        "none_listed" | "object_partial" | "object_open" | "text" | "empty" | "array" => {}
+        kind => panic!("{id}: no check for a documented answer of kind {kind:?}"),
     }
 }
 

@@ -10,7 +10,10 @@ use http::{Method, Request};
 use serde_json::{Map, Value, json};
 
 use super::samples::{Least, Sample, samples};
-use crate::world::{Answer, Api, Person, SITE, World, admin, loner, operator, owner, plain_member};
+use crate::world::{
+    Answer, Api, Person, SITE, World, admin, operator, owner, plain_member,
+    user_without_organization,
+};
 
 /// The ids of what there is, by the name of the path parameter or field.
 pub(super) struct Fixture {
@@ -217,7 +220,7 @@ impl Case {
         let platform = &self.fixture.ids["platformId"];
         match self.sample.least {
             Least::Public => Caller::Anonymous,
-            Least::SignedIn => loner(),
+            Least::SignedIn => user_without_organization(),
             Least::Person => self.fixture.person.caller(),
             Least::Member => plain_member(platform),
             Least::Admin => admin(platform),
@@ -285,7 +288,11 @@ impl Fixture {
         let person = world.sign_up("ada@example.org").await;
         let start = json!({ "platformName": "Looms", "slug": "looms" });
         let path = "/api/v1/onboarding/start";
-        let started = world.registry.post(&loner(), path, start).await.expect(202);
+        let started = world
+            .registry
+            .post(&user_without_organization(), path, start)
+            .await
+            .expect(202);
         let ids = BTreeMap::from([
             ("platformId", platform),
             ("parentId", entity.clone()),

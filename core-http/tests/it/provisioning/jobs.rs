@@ -11,7 +11,7 @@ use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::world::{How, World, loner, operator, owner, plain_member};
+use crate::world::{How, World, operator, owner, plain_member, user_without_organization};
 
 const JOBS: &str = "/api/v1/provision/jobs";
 
@@ -129,7 +129,7 @@ async fn a_list_shows_what_is_asked_for_of_what_the_caller_reaches_newest_first(
         (&operator, queued_of_first.as_str(), vec![1]),
         (&owner, "", vec![1, 0]),
         (&owner, "?status=QUEUED", vec![1]),
-        (&loner(), "", vec![]),
+        (&user_without_organization(), "", vec![]),
     ] {
         let wanted: Vec<String> = wanted
             .into_iter()

@@ -4,7 +4,9 @@ use core_domain::kernel::Caller;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, How, Person, World, at, loner, on_every_store, operator, owner};
+use crate::world::{
+    Answer, How, Person, World, at, on_every_store, operator, owner, user_without_organization,
+};
 
 const ONBOARD: &str = "/api/v1/provision/onboard";
 
@@ -46,7 +48,7 @@ async fn an_onboarding_is_a_job_that_its_person_alone_sees() {
     assert_eq!(job["createdBy"], maker);
     assert_eq!(world.job(&id).await["jobId"], *id);
     let path = format!("/api/v1/provision/jobs/{id}");
-    for stranger in [bob.caller(), loner(), owner("engines")] {
+    for stranger in [bob.caller(), user_without_organization(), owner("engines")] {
         let hidden = world.provisioning.get(&stranger, &path).await;
         hidden.refused(404, "NOT_FOUND");
     }
@@ -113,7 +115,7 @@ async fn an_id_is_its_callers_and_takes_nobody_elses_place(world: World) {
     let job = world.queued(&operator, ONBOARD, body).await;
     assert_eq!(world.onboarding_of(&by_ada, "o2").await["jobId"], *job);
     let path = "/api/v1/onboarding/status/o2";
-    for stranger in [by_bob, loner()] {
+    for stranger in [by_bob, user_without_organization()] {
         let hidden = world.registry.get(&stranger, path).await;
         hidden.refused(404, "NOT_FOUND");
     }
@@ -152,7 +154,7 @@ async fn people_onboard_themselves_and_operators_anybody_they_know() {
             .provision_onboarding(caller, wanted("o1", "engines", &ada))
             .await
     };
-    for other in [loner(), owner("engines")] {
+    for other in [user_without_organization(), owner("engines")] {
         ask(&other).await.refused(403, "FORBIDDEN");
     }
     let mut body = wanted("o1", "engines", &ada);

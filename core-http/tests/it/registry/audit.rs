@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::world::{World, api_key, at, loner, on_every_store, operator, owner, plain_member};
+use crate::world::{
+    World, api_key, at, on_every_store, operator, owner, plain_member, user_without_organization,
+};
 
 const AUDIT: &str = "/api/v1/audit";
 
@@ -131,7 +133,7 @@ async fn whoever_is_no_operator_sees_the_audit_of_one_platform_of_their_organiza
     for (caller, query) in [
         (member, format!("?platformId={other}")),
         (owner(&other), of_second),
-        (loner(), String::new()),
+        (user_without_organization(), String::new()),
     ] {
         ask(caller, &query).await.refused(404, "NOT_FOUND");
     }

@@ -3,7 +3,9 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, How, PLATFORMS, World, api_key, at, loner, operator, owner};
+use crate::world::{
+    Answer, How, PLATFORMS, World, api_key, at, operator, owner, user_without_organization,
+};
 
 const START: &str = "/api/v1/onboarding/start";
 
@@ -115,7 +117,9 @@ async fn the_slug_of_an_open_onboarding_is_reserved_for_it() {
     }
     world.run_jobs().await;
     assert_eq!(world.platform_count().await, 1);
-    let again = world.start_onboarding(&loner(), "old").await;
+    let again = world
+        .start_onboarding(&user_without_organization(), "old")
+        .await;
     again.refused(409, "SLUG_TAKEN");
 }
 
@@ -127,7 +131,7 @@ async fn a_slug_is_taken_by_an_organization_too_and_one_that_is_none_is_refused(
     world.removed(&at(set_up.text("platformId"), "")).await;
     assert!(!world.slug_is_free("engines").await);
     let path = "/api/v1/onboarding/slug/Not%20A%20Slug";
-    let bad = world.registry.get(&loner(), path).await;
+    let bad = world.registry.get(&user_without_organization(), path).await;
     let bad = bad.refused(400, "VALIDATION_ERROR");
     assert_eq!(bad.issues(), ["slug: pattern"]);
 }
@@ -137,7 +141,10 @@ async fn an_onboarding_is_seen_by_who_asked_whom_it_is_for_and_operators() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let stranger = owner("another");
-    for (caller, slug) in [(loner(), "a-persons"), (api_key(&platform), "a-keys")] {
+    for (caller, slug) in [
+        (user_without_organization(), "a-persons"),
+        (api_key(&platform), "a-keys"),
+    ] {
         let started = world.start_onboarding(&caller, slug).await.expect(202);
         let id = started.text("onboardingId");
         for caller in [caller, operator()] {
@@ -176,7 +183,10 @@ async fn a_template_is_one_that_is_offered() {
     let _ = set.expect(200);
     for (template, status, code) in [("web", 409, "INVALID_STATE"), ("nothing", 404, "NOT_FOUND")] {
         let body = json!({ "platformName": "P", "slug": "p", "stackTemplateId": template });
-        let refused = world.registry.post(&loner(), START, body).await;
+        let refused = world
+            .registry
+            .post(&user_without_organization(), START, body)
+            .await;
         refused.refused(status, code);
     }
     assert!(world.slug_is_free("p").await);
@@ -186,16 +196,22 @@ async fn a_template_is_one_that_is_offered() {
 async fn a_cancelled_onboarding_frees_its_slug() {
     let world = World::new();
     let started = world
-        .start_onboarding(&loner(), "engines")
+        .start_onboarding(&user_without_organization(), "engines")
         .await
         .expect(202);
     world.operate(started.text("jobId"), How::Cancel).await;
     assert!(world.slug_is_free("engines").await);
     let id = started.text("onboardingId");
-    let view = world.onboarding_status(&loner(), id).await.expect(200).json;
+    let view = world
+        .onboarding_status(&user_without_organization(), id)
+        .await
+        .expect(200)
+        .json;
     let shown = fields(&view, ["status", "platformId"]);
     assert_eq!(shown, [json!("FAILED"), Value::Null]);
-    let again = world.start_onboarding(&loner(), "engines").await;
+    let again = world
+        .start_onboarding(&user_without_organization(), "engines")
+        .await;
     let _ = again.expect(202);
 }
 

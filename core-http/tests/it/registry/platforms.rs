@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{PLATFORMS, World, admin, at, loner, operator, owner, plain_member};
+use crate::world::{
+    PLATFORMS, World, admin, at, operator, owner, plain_member, user_without_organization,
+};
 
 #[tokio::test]
 async fn a_new_platform_is_active_and_what_was_not_said_is_null_or_the_default() {
@@ -170,14 +172,16 @@ async fn a_list_shows_the_platforms_of_the_callers_organization_and_operators_al
     let other = world.platform("looms").await;
     let new = json!({ "name": "Second", "slug": "second" });
     let create = async |caller| world.registry.post(&caller, PLATFORMS, new.clone()).await;
-    create(loner()).await.refused(403, "FORBIDDEN");
+    create(user_without_organization())
+        .await
+        .refused(403, "FORBIDDEN");
     let second = create(admin(&first)).await.expect(201);
     assert_eq!(second.text("ownerUserId"), "adam");
     let second = second.id();
     for (caller, wanted) in [
         (plain_member(&first), vec![&second, &first]),
         (owner(&other), vec![&other]),
-        (loner(), vec![]),
+        (user_without_organization(), vec![]),
         (operator(), vec![&second, &other, &first]),
     ] {
         let listed = world.registry.get(&caller, PLATFORMS).await.expect(200);

@@ -5,7 +5,8 @@ use core_domain::registry::{ResourceType, resource_name};
 use serde_json::{Value, json};
 
 use crate::world::{
-    Answer, PLATFORMS, World, at, loner, on_every_store, operator, owner, resource_body,
+    Answer, PLATFORMS, World, at, on_every_store, operator, owner, resource_body,
+    user_without_organization,
 };
 
 fn one(platform: &str, resource: &str) -> String {
@@ -232,7 +233,9 @@ async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the
         let newest = found(operator(), path).await.expect(200);
         assert_eq!((own.id(), newest.id()), (ids[0].clone(), ids[2].clone()));
     }
-    found(loner(), path).await.refused(404, "NOT_FOUND");
+    found(user_without_organization(), path)
+        .await
+        .refused(404, "NOT_FOUND");
     found(owner("another"), path)
         .await
         .refused(404, "NOT_FOUND");

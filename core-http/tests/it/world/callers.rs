@@ -27,7 +27,7 @@ pub(crate) fn api_key(platform: &str) -> Caller {
 }
 
 /// A signed-in person who acts for no organization.
-pub(crate) fn loner() -> Caller {
+pub(crate) fn user_without_organization() -> Caller {
     Caller::User {
         user_id: UserId::parse("leo").unwrap(),
         session_id: None,

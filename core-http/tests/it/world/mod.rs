@@ -29,7 +29,9 @@ use core_storage::fault::FaultStore;
 
 pub(crate) use api::Api;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
-pub(crate) use callers::{admin, api_key, loner, operator, owner, plain_member};
+pub(crate) use callers::{
+    admin, api_key, operator, owner, plain_member, user_without_organization,
+};
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Far longer than anything here takes; what lasts that long never happens.
-const PATIENCE: Duration = Duration::from_secs(20);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -98,7 +98,7 @@ impl Client {
         let mut text = String::new();
         loop {
             let mut bytes = [0_u8; 4_096];
-            let read = tokio::time::timeout(PATIENCE, self.0.read(&mut bytes));
+            let read = tokio::time::timeout(READ_TIMEOUT, self.0.read(&mut bytes));
             let length = read.await.unwrap().unwrap_or(0);
             if length == 0 {
                 return format!("closed after {text:?}");
@@ -121,7 +121,7 @@ impl Client {
     /// Reads until the server closes the connection.
     pub(crate) async fn closed(mut self) -> String {
         let mut bytes = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, self.0.read_to_end(&mut bytes));
+        let read = tokio::time::timeout(READ_TIMEOUT, self.0.read_to_end(&mut bytes));
         // A reset is an end as well.
         let _ = read.await.unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -140,9 +140,9 @@ pub(crate) fn get(path: &str) -> String {
 /// Limits that nothing here reaches unless a test lowers them.
 pub(crate) fn options() -> ServeOptions {
     ServeOptions {
-        header_timeout: PATIENCE * 2,
-        keep_alive_timeout: PATIENCE * 2,
-        write_idle_timeout: PATIENCE * 2,
+        header_timeout: READ_TIMEOUT * 2,
+        keep_alive_timeout: READ_TIMEOUT * 2,
+        write_idle_timeout: READ_TIMEOUT * 2,
         ..ServeOptions::default()
     }
 }

@@ -1,8 +1,8 @@
 //! Creating entities.
 
 use super::tree::{ensure_not_suspended, not_deleted};
-use crate::access::{Covers, PlatformAccess, PlatformScope, audited};
-use crate::kernel::{Context, EntityId, Error, PlatformOwned, Result, Stored, grant};
+use crate::access::{PlatformAccess, PlatformScope, PlatformWriter, audited};
+use crate::kernel::{Context, EntityId, Error, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{CreateEntity, Entity, EntityQuery, EntityType, PlacementError, child_depth};
 use crate::use_case::registry::slug::slug_conflict;
@@ -26,7 +26,7 @@ pub async fn create(
     if let Some(parent) = &parent {
         ensure_not_suspended(scope, uow, parent).await?;
     }
-    insert(cx, scope, scope, uow, depth, command).await
+    insert(cx, scope.writer(), uow, depth, command).await
 }
 
 async fn parent(
@@ -47,15 +47,14 @@ async fn parent(
 
 async fn insert(
     cx: &Context,
-    access: &PlatformAccess,
-    scope: &impl Covers<PlatformOwned>,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     depth: i64,
     command: CreateEntity,
 ) -> Result<Stored<Entity>> {
     let now = uow.now().await?;
     let id = EntityId::generate(now, cx.entropy.as_ref());
-    let entity = Entity::create(id, access.id(), depth, command, now);
+    let entity = Entity::create(id, scope.id(), depth, command, now);
     let stored = audited::insert(cx, scope, uow, entity, "entity.created").await;
     stored.map_err(slug_conflict)
 }
@@ -63,7 +62,7 @@ async fn insert(
 /// The platform's own tenant, which its infrastructure belongs to; created when there is no tenant at all.
 pub(in crate::use_case::registry) async fn default_tenant(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Entity>> {
     let first = scope
@@ -79,5 +78,5 @@ pub(in crate::use_case::registry) async fn default_tenant(
         entity_type: EntityType::Tenant,
         parent_id: None,
     };
-    insert(cx, scope, scope, uow, 1, command).await
+    insert(cx, scope, uow, 1, command).await
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::target::{HasTarget, Target};
-use crate::access::PlatformAccess;
+use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{Context, EntityId, Error, Line, ResourceId, Result};
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{
@@ -70,7 +70,7 @@ where
         let target = cx.input.target();
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        ensure_wanted(uow.as_mut(), platform.as_ref(), target).await?;
+        ensure_wanted(uow.as_mut(), platform.as_deref(), target).await?;
         drop(uow);
         observe_resource(cx.infrastructure, target, &resource_ref(target, self.0)).await
     }
@@ -189,7 +189,7 @@ fn config(target: &Target, resource_type: ResourceType) -> Value {
 
 async fn owner_of(
     cx: &Context,
-    platform: &PlatformAccess,
+    platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     target: &Target,
 ) -> Result<EntityId> {

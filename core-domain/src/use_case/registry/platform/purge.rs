@@ -2,7 +2,7 @@
 
 use super::suspension;
 use crate::access::{
-    AuditEvent, PlatformAccess, SystemScope, audited, remove_records, unaudited, unowned,
+    AuditEvent, PlatformWriter, SystemScope, audited, remove_records, unaudited, unowned,
 };
 use crate::kernel::{Context, Result};
 use crate::port::UnitOfWork;
@@ -22,7 +22,7 @@ pub(in crate::use_case::registry) struct Covered {
 /// Ends the deprovisioning of a platform.
 pub(in crate::use_case::registry) async fn finish_deprovision(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     covered: Covered,
 ) -> Result<()> {
@@ -51,7 +51,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
 
 async fn release_organization(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
     let organization = scope.platform().organization_id.as_ref();

@@ -1,6 +1,6 @@
 //! Suspending a platform, as far as the other services are concerned.
 
-use crate::access::{PlatformAccess, PlatformScope};
+use crate::access::{PlatformScope, PlatformWriter};
 use crate::kernel::{Context, Reason, Result, grant};
 use crate::port::UnitOfWork;
 use crate::use_case::{iam, provisioning};
@@ -17,14 +17,14 @@ pub async fn set_suspension(
     suspended: bool,
     reason: Option<&Reason>,
 ) -> Result<()> {
-    iam::suspension::set(cx, scope, uow, suspended, reason).await?;
-    provisioning::follow_suspension(cx, scope, uow, suspended, reason).await
+    iam::suspension::set(cx, scope.writer(), uow, suspended, reason).await?;
+    provisioning::follow_suspension(cx, scope.writer(), uow, suspended, reason).await
 }
 
 /// As [`set_suspension`], as a part of something that has an audit entry of its own.
 pub(super) async fn follow(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     suspended: bool,
     reason: Option<&Reason>,

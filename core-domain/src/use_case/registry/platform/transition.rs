@@ -2,7 +2,7 @@
 
 use super::record::{notify, record_lifecycle};
 use super::suspension;
-use crate::access::{PlatformAccess, PlatformScope, audited};
+use crate::access::{PlatformScope, PlatformWriter, audited};
 use crate::kernel::{Context, Machine, Reason, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
@@ -20,7 +20,7 @@ pub async fn suspend(
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
-    apply(cx, scope, uow, PlatformEvent::Suspend, reason).await
+    apply(cx, scope.writer(), uow, PlatformEvent::Suspend, reason).await
 }
 
 /// Lets a suspended, cancelled or deleted platform be used again. What an operator suspended only an operator restores.
@@ -33,7 +33,7 @@ pub async fn restore(
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
-    apply(cx, scope, uow, PlatformEvent::Restore, reason).await
+    apply(cx, scope.writer(), uow, PlatformEvent::Restore, reason).await
 }
 
 /// Gives a platform up.
@@ -46,7 +46,7 @@ pub async fn cancel(
     uow: &mut dyn UnitOfWork,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
-    apply(cx, scope, uow, PlatformEvent::Cancel, reason).await
+    apply(cx, scope.writer(), uow, PlatformEvent::Cancel, reason).await
 }
 
 /// Deletes a platform; it can be restored for 30 days.
@@ -58,7 +58,7 @@ pub async fn delete(
     scope: &PlatformScope<grant::PlatformManage>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Stored<Platform>> {
-    apply(cx, scope, uow, PlatformEvent::Delete, None).await
+    apply(cx, scope.writer(), uow, PlatformEvent::Delete, None).await
 }
 
 /// Removes a platform for good, with all it has; it is gone when its job is done. Jobs of the platform that have not
@@ -74,20 +74,20 @@ pub async fn hard_delete(
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
     if scope.platform().purging && cx.caller.is_operator() {
-        provision::resume_removal(cx, scope, uow, kinds).await?;
+        provision::resume_removal(cx, scope.writer(), uow, kinds).await?;
         return Ok(scope.platform().clone());
     }
-    let stored = apply(cx, scope, uow, PlatformEvent::HardDelete, reason).await?;
+    let stored = apply(cx, scope.writer(), uow, PlatformEvent::HardDelete, reason).await?;
     let why = "The platform is being removed for good.";
-    provisioning::cancel_unfinished(cx, scope, uow, kinds, why).await?;
-    provision::queue_deprovision(cx, scope, uow, None).await?;
+    provisioning::cancel_unfinished(cx, scope.writer(), uow, kinds, why).await?;
+    provision::queue_deprovision(cx, scope.writer(), uow, None).await?;
     Ok(stored)
 }
 
 /// Moves a platform and writes what follows: lifecycle record, audit, suspension, message. All of it happens or none.
 async fn apply(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     event: PlatformEvent,
     reason: Option<&Reason>,
@@ -100,7 +100,7 @@ async fn apply(
 /// Stores a platform after an event, and what follows from the event.
 pub(super) async fn store(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     next: Platform,
     event: PlatformEvent,

@@ -38,5 +38,5 @@ pub async fn update(
     scope.also::<grant::PlatformManage>(cx, uow).await?;
     let now = uow.now().await?;
     let next = next.after(event, None, now)?;
-    transition::store(cx, scope, uow, next, event, None).await
+    transition::store(cx, scope.writer(), uow, next, event, None).await
 }

@@ -1,7 +1,7 @@
 //! Entering what a job found or made at the provider.
 
 use super::rules::name_conflict;
-use crate::access::{PlatformAccess, audited};
+use crate::access::{PlatformWriter, audited};
 use crate::kernel::{Context, ResourceId, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceQuery};
@@ -10,7 +10,7 @@ use crate::registry::{Resource, ResourceQuery};
 /// the id, the entity and the settings of an entry that exists stay.
 pub(in crate::use_case::registry) async fn upsert_observed(
     cx: &Context,
-    scope: &PlatformAccess,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     observed: Resource,
 ) -> Result<Stored<Resource>> {

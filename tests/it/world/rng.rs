@@ -7,17 +7,17 @@ use std::task::{Context, Poll, Waker};
 use core_domain::kernel::Entropy;
 use core_domain::testing::SeededEntropy;
 
-/// Every draw of a run comes from here.
+/// Every random number of a run comes from here.
 #[derive(Clone, Debug)]
-pub(crate) struct Luck(Arc<SeededEntropy>);
+pub(crate) struct Rng(Arc<SeededEntropy>);
 
-impl Luck {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(SeededEntropy::new(seed)))
     }
 
     /// A number below `below`.
-    pub(crate) fn draw(&self, below: usize) -> usize {
+    pub(crate) fn below(&self, below: usize) -> usize {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);
         usize::from_le_bytes(bytes) % below
@@ -25,7 +25,7 @@ impl Luck {
 
     /// Lets others go first, zero to `most` times.
     pub(crate) async fn pause(&self, most: usize) {
-        for _ in 0..self.draw(most + 1) {
+        for _ in 0..self.below(most + 1) {
             Yield(false).await;
         }
     }

@@ -26,13 +26,13 @@ use crate::world::{Answer, SERVER_PATH, SITE, World, at, plain_member};
 /// How large an upload may be here.
 pub(super) const MOST: usize = 1_000;
 
-pub(super) struct Shop {
+pub(super) struct UploadHarness {
     pub(super) world: World,
     pub(super) blobs: WatchedBlobs,
     pub(super) platform: String,
 }
 
-impl Shop {
+impl UploadHarness {
     pub(super) async fn new() -> Self {
         Self::with(UploadLimits::default()).await
     }
@@ -55,7 +55,7 @@ impl Shop {
             app.blobs = Arc::new(blobs.clone());
             app.store = around(app.store.clone());
         });
-        let platform = world.platform("shop").await;
+        let platform = world.platform("harness").await;
         Self {
             world,
             blobs,
