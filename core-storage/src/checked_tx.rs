@@ -7,9 +7,9 @@ use core_domain::port::{Direction, Mode};
 
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::RowTx;
+use crate::row_store::{Replacement, RowTx};
 use crate::table::{Table, Type};
-use crate::value::{Row, Value};
+use crate::value::{Row, Value, Visit};
 
 /// A unit of work that enforces the rules for the one it wraps. Engines return theirs wrapped in it.
 pub struct CheckedTx {
@@ -50,7 +50,7 @@ impl CheckedTx {
 
     fn ensure_writable(&mut self) -> Result<(), StoreError> {
         self.ensure_active()?;
-        if self.mode == Mode::Write {
+        if matches!(self.mode, Mode::Write | Mode::ReadCommitted) {
             return Ok(());
         }
         self.aborted = true;
@@ -87,6 +87,15 @@ fn check_set(table: &Table, set: &[(&'static str, Value)]) -> Result<(), StoreEr
     })
 }
 
+fn check_replacement(table: &Table, row: &Replacement) -> Result<(), StoreError> {
+    table.check_row(&row.old)?;
+    table.check_row(&row.new)?;
+    if row.old.first() == row.new.first() {
+        return Ok(());
+    }
+    Err(StoreError::backend("a key never changes"))
+}
+
 fn check_sum(table: &Table, column: &str, group: &str) -> Result<(), StoreError> {
     let group = table.column(group)?;
     if table.column(column)?.kind == Type::Int && !group.nullable {
@@ -104,6 +113,38 @@ impl RowTx for CheckedTx {
         let checked = table.check_row(&row);
         self.track_error(checked)?;
         let outcome = self.inner.insert(table, row).await;
+        self.track_error(outcome)
+    }
+
+    async fn insert_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        let checked = rows.iter().try_for_each(|row| table.check_row(row));
+        self.track_error(checked)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.inner.insert_many(table, rows).await;
+        self.track_error(outcome)
+    }
+
+    async fn replace_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        let checked = rows
+            .iter()
+            .try_for_each(|row| check_replacement(table, row));
+        self.track_error(checked)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.inner.replace_many(table, rows).await;
         self.track_error(outcome)
     }
 
@@ -127,17 +168,17 @@ impl RowTx for CheckedTx {
         self.track_error(outcome)
     }
 
-    async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+    async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.ensure_active()?;
         self.track_error(select.check())?;
-        let outcome = self.inner.select(select).await;
+        let outcome = self.inner.select(select, visit).await;
         self.track_error(outcome)
     }
 
-    async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+    async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.ensure_writable()?;
         self.track_error(select.check())?;
-        let outcome = self.inner.claim(select).await;
+        let outcome = self.inner.claim(select, visit).await;
         self.track_error(outcome)
     }
 
@@ -171,14 +212,18 @@ impl RowTx for CheckedTx {
         direction: Direction,
         depth: u32,
         filter: &Filter,
-    ) -> Result<Vec<Row>, StoreError> {
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
         self.ensure_active()?;
         if table.parent.is_none() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let checked = filter.check(table);
         self.track_error(checked)?;
-        let outcome = self.inner.walk(table, key, direction, depth, filter).await;
+        let outcome = self
+            .inner
+            .walk(table, key, direction, depth, filter, visit)
+            .await;
         self.track_error(outcome)
     }
 

@@ -5,15 +5,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::table::Type;
-use crate::value::Value;
+use crate::value::{Value, ValueRef};
 
 /// Why a value cannot be decoded. The text shows no part of the value: it may be a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The row has fewer values than the record has columns.
-    #[error("the row has no such value")]
-    Missing,
     /// The value is NULL or of another type.
     #[error("the value is not of type {0:?}")]
     Type(Type),
@@ -42,14 +39,14 @@ pub trait ColumnCodec<T> {
     ///
     /// # Errors
     /// [`DecodeError`] when the value is none that [`ColumnCodec::encode`] makes.
-    fn decode(value: Value) -> Result<T, DecodeError>;
+    fn decode(value: ValueRef<'_>) -> Result<T, DecodeError>;
 }
 
-fn int(value: &Value) -> Result<i64, DecodeError> {
+fn int(value: ValueRef<'_>) -> Result<i64, DecodeError> {
     value.as_int().ok_or(DecodeError::Type(Type::Int))
 }
 
-fn text(value: &Value, of: Type) -> Result<&str, DecodeError> {
+fn text(value: ValueRef<'_>, of: Type) -> Result<&str, DecodeError> {
     value.as_text().ok_or(DecodeError::Type(of))
 }
 
@@ -64,9 +61,9 @@ impl ColumnCodec<bool> for Bool {
         Value::Bool(*field)
     }
 
-    fn decode(value: Value) -> Result<bool, DecodeError> {
+    fn decode(value: ValueRef<'_>) -> Result<bool, DecodeError> {
         match value {
-            Value::Bool(field) => Ok(field),
+            ValueRef::Bool(field) => Ok(field),
             _ => Err(DecodeError::Type(Type::Bool)),
         }
     }
@@ -86,8 +83,8 @@ macro_rules! int_codec {
                 Value::Int(i64::try_from(*field).unwrap_or(i64::MAX))
             }
 
-            fn decode(value: Value) -> Result<$number, DecodeError> {
-                <$number>::try_from(int(&value)?).map_err(|_| DecodeError::OutOfRange)
+            fn decode(value: ValueRef<'_>) -> Result<$number, DecodeError> {
+                <$number>::try_from(int(value)?).map_err(|_| DecodeError::OutOfRange)
             }
         }
     )+};
@@ -105,8 +102,8 @@ impl ColumnCodec<Timestamp> for Time {
         Value::Int(field.millis())
     }
 
-    fn decode(value: Value) -> Result<Timestamp, DecodeError> {
-        let millis = int(&value)?;
+    fn decode(value: ValueRef<'_>) -> Result<Timestamp, DecodeError> {
+        let millis = int(value)?;
         let instant = Timestamp::from_millis(millis);
         if instant.millis() == millis {
             Ok(instant)
@@ -127,8 +124,8 @@ impl<T: TextValue> ColumnCodec<T> for Text {
         Value::text(field.as_text())
     }
 
-    fn decode(value: Value) -> Result<T, DecodeError> {
-        T::from_text(text(&value, Type::Text)?)
+    fn decode(value: ValueRef<'_>) -> Result<T, DecodeError> {
+        T::from_text(text(value, Type::Text)?)
             .ok_or_else(|| DecodeError::Text(std::any::type_name::<T>()))
     }
 }
@@ -145,8 +142,8 @@ impl<T: Serialize + DeserializeOwned> ColumnCodec<T> for Json {
         serde_json::to_string(field).map_or_else(|_| Value::text("null"), |text| Value::text(&text))
     }
 
-    fn decode(value: Value) -> Result<T, DecodeError> {
-        serde_json::from_str(text(&value, Type::Json)?).map_err(DecodeError::Json)
+    fn decode(value: ValueRef<'_>) -> Result<T, DecodeError> {
+        serde_json::from_str(text(value, Type::Json)?).map_err(DecodeError::Json)
     }
 }
 
@@ -162,7 +159,7 @@ impl<T, C: ColumnCodec<T>> ColumnCodec<Option<T>> for Opt<C> {
         field.as_ref().map_or(Value::Null, C::encode)
     }
 
-    fn decode(value: Value) -> Result<Option<T>, DecodeError> {
+    fn decode(value: ValueRef<'_>) -> Result<Option<T>, DecodeError> {
         if value.is_null() {
             return Ok(None);
         }
@@ -177,7 +174,7 @@ mod tests {
     use super::*;
 
     fn error<T, C: ColumnCodec<T>>(value: Value) -> String {
-        match C::decode(value) {
+        match C::decode(value.as_ref()) {
             Ok(_) => "decoded".to_owned(),
             Err(error) => error.to_string(),
         }
@@ -211,10 +208,10 @@ mod tests {
     #[test]
     fn null_decodes_as_an_absent_optional_field_only() {
         assert!(matches!(
-            <Opt<Int> as ColumnCodec<Option<i64>>>::decode(Value::Null),
+            <Opt<Int> as ColumnCodec<Option<i64>>>::decode(ValueRef::Null),
             Ok(None)
         ));
-        let required = <Int as ColumnCodec<i64>>::decode(Value::Null);
+        let required = <Int as ColumnCodec<i64>>::decode(ValueRef::Null);
         assert!(matches!(required, Err(DecodeError::Type(Type::Int))));
     }
 }

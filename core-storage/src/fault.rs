@@ -10,9 +10,9 @@ use core_domain::port::{Direction, Mode};
 use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::Table;
-use crate::value::{Row, Value};
+use crate::value::{Row, Value, Visit};
 
 /// Wraps an engine and makes one call fail, counted over all its units: `begin`, every call of a unit, `commit`. Or calls
 /// at random; a commit then fails before it happens or after it, and does not say which.
@@ -117,6 +117,24 @@ impl RowTx for FaultTx {
         self.inner.insert(table, row).await
     }
 
+    async fn insert_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.insert_many(table, rows).await
+    }
+
+    async fn replace_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.replace_many(table, rows).await
+    }
+
     async fn update(
         &mut self,
         table: &'static Table,
@@ -132,14 +150,14 @@ impl RowTx for FaultTx {
         self.inner.delete(table, filter).await
     }
 
-    async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+    async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.store.call()?;
-        self.inner.select(select).await
+        self.inner.select(select, visit).await
     }
 
-    async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+    async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.store.call()?;
-        self.inner.claim(select).await
+        self.inner.claim(select, visit).await
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
@@ -165,9 +183,12 @@ impl RowTx for FaultTx {
         direction: Direction,
         depth: u32,
         filter: &Filter,
-    ) -> Result<Vec<Row>, StoreError> {
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
         self.store.call()?;
-        self.inner.walk(table, key, direction, depth, filter).await
+        self.inner
+            .walk(table, key, direction, depth, filter, visit)
+            .await
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {

@@ -15,13 +15,13 @@ use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::sql::ddl::{self, Dialect};
 use crate::sql::driver::sql_driver;
 use crate::sql::{self, Statement, migrations};
-use crate::table::{Table, Type};
+use crate::table::{Table, Type, VERSION};
 use crate::unit::RecordStore;
-use crate::value::{Row, Value};
+use crate::value::{Row, Value, Visit};
 
 /// What the Postgres store needs.
 #[derive(Clone)]
@@ -102,6 +102,7 @@ pub async fn rows(
 }
 
 const WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+const READ_COMMITTED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 #[derive(Debug)]
@@ -123,6 +124,11 @@ impl RowStore for PostgresRows {
             Mode::Write => self
                 .pool
                 .begin_with(WRITE)
+                .await
+                .map(Connection::Transaction),
+            Mode::ReadCommitted => self
+                .pool
+                .begin_with(READ_COMMITTED)
                 .await
                 .map(Connection::Transaction),
         };

@@ -6,7 +6,7 @@ use core_domain::kernel::StoreError;
 
 use crate::filter::Filter;
 use crate::table::{Table, Type};
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, Value, ValueRef};
 
 /// A column to sort by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +104,16 @@ impl Select {
     }
 
     /// The row's keyset position in the order.
-    #[must_use]
-    pub fn position_of(&self, row: &Row) -> Vec<Value> {
-        keyset_position(&self.full_order(), self.table, row)
+    ///
+    /// # Errors
+    /// When the engine cannot tell a value.
+    pub fn position_of(&self, row: &dyn ReadRow) -> Result<Vec<Value>, StoreError> {
+        let value = |part: &Order| {
+            let at = self.table.column_index(part.column);
+            let value = at.map_or(Ok(ValueRef::Null), |at| row.read(at))?;
+            Ok(value.to_value())
+        };
+        self.full_order().iter().map(value).collect()
     }
 
     /// Checks columns, types, and that no column of the order is nullable.

@@ -7,19 +7,28 @@ use core_domain::port::{Direction, Mode};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::table::Table;
-use crate::value::{Row, Value};
+use crate::value::{Row, Value, Visit};
 
 /// An engine. `conformance` checks the contract.
 #[async_trait]
 pub trait RowStore: Send + Sync + std::fmt::Debug {
     /// Opens a unit of work. Dropping it undoes what it did.
     ///
-    /// Write units behave as if they ran one after the other; a read unit sees one state of the store throughout;
+    /// Write units behave as if they ran one after the other (see [`Mode`] for those that need less); a read unit sees one state of the store throughout;
     /// `Auto` opens no transaction. Engines wrap what they return in [`crate::CheckedTx`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the store cannot be reached.
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError>;
+}
+
+/// A row and what takes its place, both whole: key and version are in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The row as it was read.
+    pub old: Row,
+    /// The row as it shall be, with the same key.
+    pub new: Row,
 }
 
 /// One unit of work on rows. Every error but [`StoreError::Conflict`] aborts it.
@@ -31,6 +40,28 @@ pub trait RowTx: Send {
     /// [`StoreError::Conflict`] names the unique index that is taken, `key` for the key itself; nothing was changed and
     /// the unit goes on.
     async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError>;
+
+    /// As [`RowTx::insert`], for many rows: all of them or none. An engine behind a network needs one round trip.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] as for [`RowTx::insert`], for the first row that meets one; nothing was changed.
+    async fn insert_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError>;
+
+    /// Puts new rows in the place of old ones, which are found by key and version. No two have the same key. An engine
+    /// behind a network needs one round trip.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] when one of the old rows is not there any more, or a unique index is taken: whoever can
+    /// meet either one by one uses [`RowTx::update`].
+    async fn replace_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError>;
 
     /// Updates columns of the matching rows; answers how many rows matched. The key is never set.
     ///
@@ -49,17 +80,17 @@ pub trait RowTx: Send {
     /// [`StoreError`] when the store failed.
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
-    /// The matching rows, in order.
+    /// Shows the matching rows, in order.
     ///
     /// # Errors
-    /// [`StoreError`] when the store failed.
-    async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError>;
+    /// [`StoreError`] when the store failed, or what `visit` answered.
+    async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError>;
 
     /// As [`RowTx::select`]; an engine with row locks locks the rows and skips those another unit has locked.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed.
-    async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError>;
+    async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError>;
 
     /// How many rows match.
     ///
@@ -93,7 +124,8 @@ pub trait RowTx: Send {
         direction: Direction,
         depth: u32,
         filter: &Filter,
-    ) -> Result<Vec<Row>, StoreError>;
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError>;
 
     /// The current instant. [`crate::CheckedTx`] asks once per unit.
     ///

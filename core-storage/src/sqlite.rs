@@ -17,13 +17,13 @@ use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::sql::ddl::{self, Dialect};
 use crate::sql::driver::sql_driver;
 use crate::sql::{self, Statement, migrations};
-use crate::table::{Table, Type};
+use crate::table::{Table, Type, VERSION};
 use crate::unit::RecordStore;
-use crate::value::{Row, Value};
+use crate::value::{Row, Value, Visit};
 
 /// `PRAGMA synchronous`: when a commit is flushed to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl RowStore for SqliteRows {
         let connection = match mode {
             Mode::Auto => self.readers.acquire().await.map(Connection::Bare),
             Mode::Read => self.readers.begin().await.map(Connection::Transaction),
-            Mode::Write => {
+            Mode::Write | Mode::ReadCommitted => {
                 let begun = self.writer.begin_with(WRITE).await;
                 begun.map(Connection::Transaction)
             }

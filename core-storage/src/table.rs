@@ -2,7 +2,7 @@
 
 use core_domain::kernel::StoreError;
 
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, Value, ValueRef};
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +128,15 @@ impl Table {
         self.column_index(column)
             .and_then(|at| row.get(at))
             .unwrap_or(&Value::Null)
+    }
+
+    /// A copy of a row that lies in an engine.
+    ///
+    /// # Errors
+    /// When the engine cannot tell a value.
+    pub fn copy_row(&self, row: &dyn ReadRow) -> Result<Row, StoreError> {
+        let value = |at| row.read(at).map(ValueRef::to_value);
+        (0..self.columns.len()).map(value).collect()
     }
 
     /// Checks that the row has a value of the right type for every column.

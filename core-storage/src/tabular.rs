@@ -5,7 +5,7 @@ use core_domain::kernel::{Record, StoreError};
 use crate::codec::{ColumnCodec, DecodeError};
 use crate::query::Select;
 use crate::table::Table;
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, ValueRef};
 
 /// A record that is kept in a table. Written with [`crate::table!`].
 pub trait Tabular: Record {
@@ -19,35 +19,33 @@ pub trait Tabular: Record {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] names the column that cannot be decoded.
-    fn from_row(row: Row) -> Result<(Self, i64), StoreError>;
+    fn from_row(row: &dyn ReadRow) -> Result<(Self, i64), StoreError>;
 
     /// The query in terms of columns.
     fn select(query: &Self::Query) -> Select;
 }
 
 /// Decodes the columns of a row one after the other.
-#[derive(Debug)]
-pub struct Reader {
+pub struct Reader<'r> {
     table: &'static Table,
-    key: String,
+    row: &'r dyn ReadRow,
     at: usize,
-    values: std::vec::IntoIter<Value>,
 }
 
-impl Reader {
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("table", &self.table.name)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'r> Reader<'r> {
     /// Starts at the first column.
     #[must_use]
-    pub fn new(table: &'static Table, row: Row) -> Self {
-        Self {
-            table,
-            key: row
-                .first()
-                .and_then(Value::as_text)
-                .unwrap_or_default()
-                .to_owned(),
-            at: 0,
-            values: row.into_iter(),
-        }
+    pub fn new(table: &'static Table, row: &'r dyn ReadRow) -> Self {
+        Self { table, row, at: 0 }
     }
 
     /// Decodes the next column.
@@ -57,22 +55,22 @@ impl Reader {
     pub fn decode<T, C: ColumnCodec<T>>(&mut self) -> Result<T, StoreError> {
         let at = self.at;
         self.at += 1;
-        let value = self.values.next().ok_or(DecodeError::Missing);
-        value
-            .and_then(C::decode)
-            .map_err(|error| StoreError::Corrupt {
-                table: self.table.name,
-                column: self.table.columns.get(at).map_or("", |c| c.name),
-                key: self.key.clone(),
-                source: error.into(),
-            })
+        C::decode(self.row.read(at)?).map_err(|error| self.corrupt(at, error))
     }
 
     /// Skips columns that are computed from others.
     pub fn skip(&mut self, count: usize) {
-        for _ in 0..count {
-            self.at += 1;
-            self.values.next();
+        self.at += count;
+    }
+
+    #[cold]
+    fn corrupt(&self, at: usize, error: DecodeError) -> StoreError {
+        let key = self.row.read(0).ok().and_then(ValueRef::as_text);
+        StoreError::Corrupt {
+            table: self.table.name,
+            column: self.table.columns.get(at).map_or("", |c| c.name),
+            key: key.unwrap_or_default().to_owned(),
+            source: error.into(),
         }
     }
 }
@@ -138,7 +136,7 @@ macro_rules! table {
                 ]
             }
 
-            fn from_row(row: $crate::Row) -> Result<(Self, i64), core_domain::kernel::StoreError> {
+            fn from_row(row: &dyn $crate::ReadRow) -> Result<(Self, i64), core_domain::kernel::StoreError> {
                 let mut reader = $crate::Reader::new(<Self as $crate::Tabular>::TABLE, row);
                 let record = $record { $($field: reader.decode::<_, $kind>()?),+ };
                 $(reader.skip([$(stringify!($computed)),+].len());)?

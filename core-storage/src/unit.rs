@@ -15,10 +15,10 @@ use crate::checked_tx::{aborted_error, is_recoverable};
 use crate::cursor::{CursorKey, KeysetPosition};
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::VERSION;
 use crate::tabular::Tabular;
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, Value};
 
 /// The store of the domain on top of a row engine.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ const PLATFORM: &str = "platform_id";
 /// A unit of work of the domain on top of one on rows.
 struct RowUnit {
     tx: Box<dyn RowTx>,
-    /// Set by rows that cannot be decoded; the engine keeps its own flag.
+    /// Set by a key that changes; the engine keeps its own flag.
     aborted: bool,
     cursor_key: CursorKey,
     effects: Effects,
@@ -89,6 +89,19 @@ fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
     R::select(query).filter_if(platform_filter(within))
 }
 
+fn keep<R: Tabular>(records: &mut Vec<Stored<R>>, row: &dyn ReadRow) -> Result<(), StoreError> {
+    let (record, version) = R::from_row(row)?;
+    records.push(Stored::new(record, version));
+    Ok(())
+}
+
+/// The whole row of a record at a version.
+fn row_of<R: Tabular>(record: &R, version: i64) -> Row {
+    let mut row = record.to_row();
+    row.push(Value::Int(version));
+    row
+}
+
 impl RowUnit {
     fn ensure_active(&self) -> Result<(), StoreError> {
         if self.aborted {
@@ -104,16 +117,12 @@ impl RowUnit {
         error
     }
 
-    fn decode<R: Tabular>(&mut self, row: Row) -> Result<Stored<R>, StoreError> {
-        R::from_row(row)
-            .map(|(record, version)| Stored::new(record, version))
-            .map_err(|error| self.fail(error))
-    }
-
     async fn read<R: Tabular>(&mut self, select: &Select) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
-        let rows = self.tx.select(select).await?;
-        rows.into_iter().map(|row| self.decode(row)).collect()
+        let mut records = Vec::new();
+        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        self.tx.select(select, &mut visit).await?;
+        Ok(records)
     }
 }
 
@@ -121,10 +130,26 @@ impl RowUnit {
 impl<R: Tabular> Repository<R> for RowUnit {
     async fn insert(&mut self, record: R) -> Result<Stored<R>, StoreError> {
         self.ensure_active()?;
-        let mut row = record.to_row();
-        row.push(Value::Int(1));
-        self.tx.insert(R::TABLE, row).await?;
+        self.tx.insert(R::TABLE, row_of(&record, 1)).await?;
         Ok(Stored::new(record, 1))
+    }
+
+    async fn insert_many(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        let rows = records.iter().map(|record| row_of(record, 1)).collect();
+        self.tx.insert_many(R::TABLE, rows).await?;
+        let stored = |record| Stored::new(record, 1);
+        Ok(records.into_iter().map(stored).collect())
+    }
+
+    async fn get_many(
+        &mut self,
+        within: Within<'_>,
+        keys: &[&str],
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        let filter = Filter::one_of(R::TABLE.key(), keys.iter().copied());
+        let select = Select::of(R::TABLE).filter(filter);
+        self.read(&select.filter_if(platform_filter(within))).await
     }
 
     async fn get(
@@ -170,6 +195,20 @@ impl<R: Tabular> Repository<R> for RowUnit {
         }
     }
 
+    async fn replace_many(
+        &mut self,
+        changes: Vec<(Stored<R>, R)>,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        let rows = changes.iter().map(|(seen, next)| Replacement {
+            old: row_of::<R>(seen, seen.version()),
+            new: row_of(next, seen.version() + 1),
+        });
+        self.tx.replace_many(R::TABLE, rows.collect()).await?;
+        let stored = |(seen, next): (Stored<R>, R)| Stored::new(next, seen.version() + 1);
+        Ok(changes.into_iter().map(stored).collect())
+    }
+
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError> {
         self.ensure_active()?;
         match self.tx.delete(R::TABLE, &seen_filter(seen)).await? {
@@ -208,8 +247,11 @@ impl<R: Tabular> Repository<R> for RowUnit {
 
     async fn claim(&mut self, query: &R::Query, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
-        let rows = self.tx.claim(&R::select(query).limit(limit)).await?;
-        rows.into_iter().map(|row| self.decode(row)).collect()
+        let mut records = Vec::new();
+        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        let select = R::select(query).limit(limit);
+        self.tx.claim(&select, &mut visit).await?;
+        Ok(records)
     }
 
     async fn page(
@@ -231,22 +273,27 @@ impl<R: Tabular> Repository<R> for RowUnit {
         let limit = page.limit.max(1);
         // One more than asked for tells whether there is a next page.
         select.limit = Some(limit.saturating_add(1));
-        let mut rows = self.tx.select(&select).await?;
         let size = usize::try_from(limit).unwrap_or(usize::MAX);
-        let more = rows.len() > size;
-        rows.truncate(size);
-        let next = match rows.last().filter(|_| more) {
-            Some(last) => {
-                let after = select.position_of(last);
+        let (mut items, mut last, mut more) = (Vec::new(), None, false);
+        let mut visit = |row: &dyn ReadRow| {
+            if items.len() == size {
+                more = true;
+                return Ok(());
+            }
+            keep(&mut items, row)?;
+            if items.len() == size {
+                last = Some(select.position_of(row)?);
+            }
+            Ok(())
+        };
+        self.tx.select(&select, &mut visit).await?;
+        let next = match last.filter(|_| more) {
+            Some(after) => {
                 let position = KeysetPosition { after, total };
                 Some(self.cursor_key.sign(&select, &position)?)
             }
             None => None,
         };
-        let items = rows
-            .into_iter()
-            .map(|row| self.decode(row))
-            .collect::<Result<_, _>>()?;
         Ok(Page { items, next, total })
     }
 
@@ -265,9 +312,13 @@ impl<R: Tabular> Repository<R> for RowUnit {
     ) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let filter = platform_filter(within).unwrap_or_else(Filter::all);
-        let walk = self.tx.walk(R::TABLE, key, direction, depth, &filter);
-        let rows = walk.await?;
-        rows.into_iter().map(|row| self.decode(row)).collect()
+        let mut records = Vec::new();
+        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        let walk = self
+            .tx
+            .walk(R::TABLE, key, direction, depth, &filter, &mut visit);
+        walk.await?;
+        Ok(records)
     }
 }
 

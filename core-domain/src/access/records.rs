@@ -61,6 +61,15 @@ impl<'a, R: Persisted> Records<'a, R> {
         Ok(self.repository().get(within, key.as_ref()).await?)
     }
 
+    /// The records with these keys, sorted by key; those that do not exist are left out.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn get_many(mut self, keys: &[&str]) -> Result<Vec<Stored<R>>> {
+        let within = self.within;
+        Ok(self.repository().get_many(within, keys).await?)
+    }
+
     /// The first record that answers the query, in the query's order.
     ///
     /// # Errors

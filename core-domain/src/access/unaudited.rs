@@ -14,6 +14,24 @@ pub(crate) async fn insert<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) ->
     Ok(repository::<R>(uow).insert(record).await?)
 }
 
+/// Adds records.
+#[expect(dead_code, reason = "for the batches of the job engine")]
+pub(crate) async fn insert_many<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    records: Vec<R>,
+) -> Result<Vec<Stored<R>>> {
+    Ok(repository::<R>(uow).insert_many(records).await?)
+}
+
+/// Puts new records in the place of seen ones, provided nobody changed any of them in between.
+#[expect(dead_code, reason = "for the batches of the job engine")]
+pub(crate) async fn replace_many<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    changes: Vec<(Stored<R>, R)>,
+) -> Result<Vec<Stored<R>>> {
+    Ok(repository::<R>(uow).replace_many(changes).await?)
+}
+
 /// Puts `next` in the place of `seen`, provided nobody changed it in between.
 pub(crate) async fn replace<R: Persisted>(
     uow: &mut dyn UnitOfWork,

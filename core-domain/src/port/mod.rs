@@ -35,5 +35,5 @@ pub use password::{PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use store::{
     Direction, Env, Mode, Persisted, Repositories, Repository, Store, UnitOfWork, Within, Work,
-    transact,
+    transact, transact_in,
 };

@@ -46,6 +46,22 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError::Conflict`] names the unique index that is taken (`key` for the key itself).
     async fn insert(&mut self, record: R) -> Result<Stored<R>, StoreError>;
 
+    /// Adds records; each starts at version 1.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] as for [`Repository::insert`], for the first record that meets one; nothing was added.
+    async fn insert_many(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
+
+    /// The records with these keys, sorted by key; those that do not exist are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn get_many(
+        &mut self,
+        within: Within<'_>,
+        keys: &[&str],
+    ) -> Result<Vec<Stored<R>>, StoreError>;
+
     /// The record with this key.
     ///
     /// # Errors
@@ -68,6 +84,16 @@ pub trait Repository<R: Record>: Send {
     /// # Errors
     /// [`StoreError::Stale`] when somebody did; [`StoreError::Conflict`] when a unique index is taken.
     async fn replace(&mut self, seen: &Stored<R>, next: R) -> Result<Stored<R>, StoreError>;
+
+    /// As [`Repository::replace`], for many records with different keys.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] when somebody changed one of them in between, or a unique index is taken: the unit is over,
+    /// and may be run again.
+    async fn replace_many(
+        &mut self,
+        changes: Vec<(Stored<R>, R)>,
+    ) -> Result<Vec<Stored<R>>, StoreError>;
 
     /// Removes the record, provided nobody changed it in between.
     ///
@@ -146,6 +172,10 @@ pub enum Mode {
     Read,
     /// Reads and writes; units of this mode behave as if they ran one after the other.
     Write,
+    /// Reads and writes, and on a store with several writers each read sees what is committed when it starts. For units
+    /// whose every write is guarded by the version of the row it changes, a claim's lock or a unique index, and that
+    /// decide by nothing else. They do not fail for what others read; units of this mode are as atomic as others.
+    ReadCommitted,
 }
 
 /// Where units of work come from.
@@ -226,7 +256,7 @@ pub type Work<'unit, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send +
 /// Tells the compiler that what the body of [`transact`] borrows outlives the unit of work. Carries nothing.
 pub type Env<'unit, 'env> = PhantomData<&'unit &'env ()>;
 
-/// Runs a write unit and commits it; runs it again from the start after a pause ([`Store::back_off`]) when it conflicts
+/// Runs a write unit ([`Mode::Write`]) and commits it; runs it again from the start after a pause ([`Store::back_off`]) when it conflicts
 /// with a concurrent one, a bounded number of times. The only way to open a write unit outside the endpoint layer. The
 /// body must be fit to run again: no effect outside the unit.
 ///
@@ -243,9 +273,20 @@ pub async fn transact<'env, T, F>(store: &dyn Store, body: F) -> Result<T, Error
 where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
+    transact_in(Mode::Write, store, body).await
+}
+
+/// As [`transact`], in a mode that writes.
+///
+/// # Errors
+/// As [`transact`].
+pub async fn transact_in<'env, T, F>(mode: Mode, store: &dyn Store, body: F) -> Result<T, Error>
+where
+    F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
+{
     let mut run = 1;
     loop {
-        match run_once(store, &body).await {
+        match run_once(mode, store, &body).await {
             Err(Error::Store(StoreError::Retry(_))) if run < MAX_RUNS => {
                 store.back_off(run).await;
                 run += 1;
@@ -255,11 +296,11 @@ where
     }
 }
 
-async fn run_once<'env, T, F>(store: &dyn Store, body: &F) -> Result<T, Error>
+async fn run_once<'env, T, F>(mode: Mode, store: &dyn Store, body: &F) -> Result<T, Error>
 where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
-    let mut unit = store.begin(Mode::Write).await?;
+    let mut unit = store.begin(mode).await?;
     match body(unit.as_mut(), PhantomData).await {
         Ok(value) => {
             unit.commit().await?;

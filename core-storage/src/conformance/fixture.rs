@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
 use crate::table::{Column, IndexPredicate, Table, Type, Unique, VERSION};
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, Value};
 
 const fn column(name: &'static str, kind: Type, nullable: bool) -> Column {
     Column {
@@ -134,9 +134,28 @@ pub(super) async fn try_read(
     select: &Select,
 ) -> Result<Vec<Row>, StoreError> {
     let mut tx = store.begin(Mode::Auto).await?;
-    let rows = tx.select(select).await?;
+    let rows = rows_of(tx.as_mut(), select).await?;
     tx.commit().await?;
     Ok(rows)
+}
+
+/// The rows of a query inside a unit.
+pub(super) async fn rows_of(tx: &mut dyn RowTx, select: &Select) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    let mut visit = |row: &dyn ReadRow| {
+        rows.push(select.table.copy_row(row)?);
+        Ok(())
+    };
+    tx.select(select, &mut visit).await?;
+    Ok(rows)
+}
+
+/// The position of a row in the order of a query.
+pub(super) fn position(select: &Select, row: &Row) -> Vec<Value> {
+    match select.position_of(row) {
+        Ok(position) => position,
+        Err(error) => panic!("a row has a position: {error}"),
+    }
 }
 
 pub(super) fn ids(rows: &[Row]) -> Vec<String> {

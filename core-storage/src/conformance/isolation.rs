@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, add, item, of, read};
+use super::fixture::{ITEMS, add, item, of, read, rows_of};
 use crate::row_store::{RowStore, RowTx};
 
 async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
@@ -15,7 +15,7 @@ async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
 }
 
 async fn visible(tx: &mut Box<dyn RowTx>, owner: &str) -> usize {
-    match tx.select(&of(owner)).await {
+    match rows_of(tx.as_mut(), &of(owner)).await {
         Ok(rows) => rows.len(),
         Err(error) => panic!("a read failed: {error}"),
     }

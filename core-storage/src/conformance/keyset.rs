@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::fixture::{ITEMS, add, ids, item, of, read, with};
+use super::fixture::{ITEMS, add, ids, item, of, position, read, with};
 use crate::query::{Select, compare_positions};
 use crate::row_store::RowStore;
 use crate::value::{Row, Value};
@@ -15,7 +15,7 @@ async fn page_by_page(store: &Arc<dyn RowStore>, select: &Select, size: u32) -> 
         let Some(last) = page.last() else {
             return found;
         };
-        select.after = Some(select.position_of(last));
+        select.after = Some(position(&select, last));
         found.extend(page);
     }
 }
@@ -38,7 +38,7 @@ pub(super) async fn pages_repeat_and_skip_no_row_under_concurrent_inserts(
         for step in 0.. {
             let page = read(&store, &next).await;
             let Some(last) = page.last() else { break };
-            next.after = Some(next.position_of(last));
+            next.after = Some(position(&next, last));
             seen.extend(ids(&page));
             let extra = format!("extra-{step}-{}", seen.len());
             let extra = with(item("pages", &extra, 2), "owner", Value::text("pages"));
@@ -82,7 +82,7 @@ pub(super) async fn pages_of_mixed_directions_are_in_order(store: Arc<dyn RowSto
         let order = select.full_order();
         let mut sorted = rows.clone();
         sorted.sort_by(|a, b| {
-            compare_positions(&order, &select.position_of(a), &select.position_of(b))
+            compare_positions(&order, &position(&select, a), &position(&select, b))
         });
         let found = page_by_page(&store, &select, 4).await;
         assert_eq!(ids(&found), ids(&sorted), "{order:?}");

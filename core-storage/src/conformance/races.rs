@@ -10,7 +10,7 @@ use super::fixture::{ITEMS, add, ids, item, of, read, try_read, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::table::VERSION;
-use crate::value::Value;
+use crate::value::{ReadRow, Value};
 
 const TASKS: usize = 8;
 
@@ -95,7 +95,13 @@ pub(super) async fn workers_claim_each_row_once(store: Arc<dyn RowStore>) {
                 let got = write(&store, |tx| {
                     Box::pin(async move {
                         let waiting = of("claim").filter(Filter::eq("state", "idle"));
-                        let rows = tx.claim(&waiting.order_by("rank").limit(1)).await?;
+                        let mut rows = Vec::new();
+                        let mut visit = |row: &dyn ReadRow| {
+                            rows.push(ITEMS.copy_row(row)?);
+                            Ok(())
+                        };
+                        let waiting = waiting.order_by("rank").limit(1);
+                        tx.claim(&waiting, &mut visit).await?;
                         for id in ids(&rows) {
                             let guard = Filter::eq("id", &id).and(Filter::eq("state", "idle"));
                             let state = Value::text(&format!("worker {worker}"));

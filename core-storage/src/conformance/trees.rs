@@ -7,7 +7,7 @@ use core_domain::port::{Direction, Mode};
 use super::fixture::{ITEMS, add, ids, item, named, with, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
-use crate::value::{Row, Value};
+use crate::value::{ReadRow, Row, Value};
 
 fn child(owner: &str, id: &str, parent: &str) -> Row {
     let parent = Value::text(&format!("{owner}-{parent}"));
@@ -62,8 +62,16 @@ async fn walk_matching(
     let Ok(mut tx) = store.begin(Mode::Read).await else {
         panic!("a unit can be opened");
     };
-    match tx.walk(&ITEMS, key, direction, depth, filter).await {
-        Ok(rows) => ids(&rows),
+    let mut rows = Vec::new();
+    let mut visit = |row: &dyn ReadRow| {
+        rows.push(ITEMS.copy_row(row)?);
+        Ok(())
+    };
+    match tx
+        .walk(&ITEMS, key, direction, depth, filter, &mut visit)
+        .await
+    {
+        Ok(()) => ids(&rows),
         Err(error) => panic!("a walk failed: {error}"),
     }
 }

@@ -18,10 +18,10 @@ use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::Table;
 use crate::unit::RecordStore;
-use crate::value::{Row, Value};
+use crate::value::{Row, Value, Visit};
 use rows::Rows;
 
 /// What the memory store needs.
@@ -49,6 +49,10 @@ pub fn rows(clock: Arc<dyn Clock>) -> Arc<dyn RowStore> {
     })
 }
 
+fn stale(table: &Table) -> StoreError {
+    StoreError::retry(format!("a row of {} was changed in between", table.name))
+}
+
 type Root = imbl::OrdMap<&'static str, Rows>;
 
 #[derive(Debug)]
@@ -62,7 +66,7 @@ struct Memory {
 impl RowStore for Memory {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
         let writing = match mode {
-            Mode::Write => Some(self.writer.clone().lock_owned().await),
+            Mode::Write | Mode::ReadCommitted => Some(self.writer.clone().lock_owned().await),
             Mode::Auto | Mode::Read => None,
         };
         let root = self
@@ -111,6 +115,42 @@ impl RowTx for MemoryTx {
         Ok(())
     }
 
+    async fn insert_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError> {
+        let mut table_rows = self.table(table);
+        for row in rows {
+            table_rows.insert(Arc::new(row))?;
+        }
+        self.root.insert(table.name, table_rows);
+        Ok(())
+    }
+
+    async fn replace_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        let mut table_rows = self.table(table);
+        for Replacement { old, new } in rows {
+            let key = table.value(&old, table.key()).as_text();
+            let Some(stored) = key.and_then(|key| table_rows.get(key)) else {
+                return Err(stale(table));
+            };
+            if stored.last() != old.last() {
+                return Err(stale(table));
+            }
+            let stored = Arc::clone(stored);
+            table_rows
+                .replace(&stored, Arc::new(new))
+                .map_err(StoreError::retry)?;
+        }
+        self.root.insert(table.name, table_rows);
+        Ok(())
+    }
+
     async fn update(
         &mut self,
         table: &'static Table,
@@ -142,13 +182,13 @@ impl RowTx for MemoryTx {
         Ok(matching.len() as u64)
     }
 
-    async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
+    async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         let found = plan::run(&self.table(select.table), select);
-        Ok(found.iter().map(|row| Row::clone(row)).collect())
+        found.iter().try_for_each(|row| visit(row.as_ref()))
     }
 
-    async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
-        self.select(select).await
+    async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.select(select, visit).await
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
@@ -180,14 +220,15 @@ impl RowTx for MemoryTx {
         direction: Direction,
         depth: u32,
         filter: &Filter,
-    ) -> Result<Vec<Row>, StoreError> {
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
         let rows = self.table(table);
         let found = match direction {
             Direction::Ancestors => plan::ancestors(&rows, key, depth),
             Direction::Descendants => plan::descendants(&rows, key, depth),
         };
-        let matching = found.iter().filter(|row| filter.matches(table, row));
-        Ok(matching.map(|row| Row::clone(row)).collect())
+        let mut matching = found.iter().filter(|row| filter.matches(table, row));
+        matching.try_for_each(|row| visit(row.as_ref()))
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {

@@ -174,6 +174,45 @@ macro_rules! sql_driver {
                 }
             }
 
+            async fn insert_many(
+                &mut self,
+                table: &'static Table,
+                rows: Vec<Row>,
+            ) -> Result<(), StoreError> {
+                for row in rows {
+                    self.insert(table, row).await?;
+                }
+                Ok(())
+            }
+
+            async fn replace_many(
+                &mut self,
+                table: &'static Table,
+                rows: Vec<Replacement>,
+            ) -> Result<(), StoreError> {
+                for Replacement { old, new } in rows {
+                    let at = |name: &str| table.value(&old, name).clone();
+                    let filter = Filter::eq(table.key(), at(table.key()))
+                        .and(Filter::eq(VERSION, at(VERSION)));
+                    let columns = table.columns.iter().zip(old.iter().zip(new));
+                    let changed = columns.filter(|(_, (old, new))| *old != new);
+                    let set: Vec<_> = changed
+                        .map(|(column, (_, new))| (column.name, new))
+                        .collect();
+                    match self.update(table, &filter, &set).await {
+                        Ok(0) => {
+                            let what = format!("a row of {} was changed in between", table.name);
+                            return Err(StoreError::retry(what));
+                        }
+                        Err(conflict @ StoreError::Conflict { .. }) => {
+                            return Err(StoreError::retry(conflict));
+                        }
+                        outcome => outcome?,
+                    };
+                }
+                Ok(())
+            }
+
             async fn update(
                 &mut self,
                 table: &'static Table,
@@ -192,13 +231,19 @@ macro_rules! sql_driver {
                 self.execute(&sql::delete(table, filter)).await
             }
 
-            async fn select(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
-                self.rows_of(select.table, &sql::select(select, "")).await
+            async fn select(
+                &mut self,
+                select: &Select,
+                visit: Visit<'_>,
+            ) -> Result<(), StoreError> {
+                let rows = self.rows_of(select.table, &sql::select(select, "")).await?;
+                rows.iter().try_for_each(|row| visit(row))
             }
 
-            async fn claim(&mut self, select: &Select) -> Result<Vec<Row>, StoreError> {
-                self.rows_of(select.table, &sql::select(select, $lock))
-                    .await
+            async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+                let statement = sql::select(select, $lock);
+                let rows = self.rows_of(select.table, &statement).await?;
+                rows.iter().try_for_each(|row| visit(row))
             }
 
             async fn count(
@@ -234,9 +279,11 @@ macro_rules! sql_driver {
                 direction: Direction,
                 depth: u32,
                 filter: &Filter,
-            ) -> Result<Vec<Row>, StoreError> {
+                visit: Visit<'_>,
+            ) -> Result<(), StoreError> {
                 let statement = sql::walk(table, key, direction, depth, filter);
-                self.rows_of(table, &statement).await
+                let rows = self.rows_of(table, &statement).await?;
+                rows.iter().try_for_each(|row| visit(row))
             }
 
             async fn now(&mut self) -> Result<Timestamp, StoreError> {

@@ -10,7 +10,7 @@ use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::table::Type;
-use crate::{IndexPredicate, Tabular, Value, table};
+use crate::{IndexPredicate, Tabular, Value, ValueRef, table};
 
 table! {
     Job in "jobs" {
@@ -208,7 +208,7 @@ impl ColumnCodec<HoldScope> for Scope {
         }
     }
 
-    fn decode(value: Value) -> Result<HoldScope, DecodeError> {
+    fn decode(value: ValueRef<'_>) -> Result<HoldScope, DecodeError> {
         let text = value.as_text().ok_or(DecodeError::Type(Type::Text))?;
         if text == ALL {
             return Ok(HoldScope::All);

@@ -7,7 +7,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 use core_domain::testing::ManualClock;
 use core_storage::conformance::ITEMS;
-use core_storage::{Filter, Row, Select, Value, memory};
+use core_storage::{Filter, ReadRow, Row, Select, Value, memory};
 use proptest::prelude::*;
 
 fn row(n: usize, owner: u8, rank: i64, amount: Option<i64>) -> Row {
@@ -26,6 +26,10 @@ fn row(n: usize, owner: u8, rank: i64, amount: Option<i64>) -> Row {
     row
 }
 
+fn position(select: &Select, row: &Row) -> Vec<Value> {
+    select.position_of(row).unwrap()
+}
+
 fn naive(rows: &[Row], select: &Select) -> Vec<Row> {
     let order = select.full_order();
     let compare = |a: &[Value], b: &[Value]| {
@@ -41,11 +45,11 @@ fn naive(rows: &[Row], select: &Select) -> Vec<Row> {
         .filter(|row| select.filter.matches(&ITEMS, row))
         .filter(|row| {
             let after = select.after.as_ref();
-            after.is_none_or(|after| compare(&select.position_of(row), after).is_gt())
+            after.is_none_or(|after| compare(&position(select, row), after).is_gt())
         })
         .cloned()
         .collect();
-    found.sort_by(|a, b| compare(&select.position_of(a), &select.position_of(b)));
+    found.sort_by(|a, b| compare(&position(select, a), &position(select, b)));
     found.truncate(select.limit.map_or(usize::MAX, |limit| limit as usize));
     found
 }
@@ -91,7 +95,7 @@ proptest! {
         let numbered = population.into_iter().enumerate();
         let rows: Vec<Row> = numbered.map(|(n, (owner, rank, amount))| row(n, owner, rank, amount)).collect();
         let mut select = ordered(Select::of(&ITEMS).filter(filter), order);
-        select.after = after.and_then(|n| rows.get(n)).map(|row| select.position_of(row));
+        select.after = after.and_then(|n| rows.get(n)).map(|row| position(&select, row));
         select.limit = limit;
         let store = memory::rows(Arc::new(ManualClock::at(Timestamp::EPOCH)));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -107,7 +111,13 @@ proptest! {
             for row in rows.iter().filter(|row| moved.matches(&ITEMS, row)) {
                 tx.insert(&ITEMS, row.clone()).await?;
             }
-            tx.select(&select).await
+            let mut found = Vec::new();
+            let mut visit = |row: &dyn ReadRow| {
+                found.push(ITEMS.copy_row(row)?);
+                Ok(())
+            };
+            tx.select(&select, &mut visit).await?;
+            Ok(found)
         });
         let found: Result<Vec<Row>, StoreError> = found;
         prop_assert_eq!(found.unwrap(), naive(&rows, &select));
