@@ -30,7 +30,7 @@ pub enum LocalError {
     Io(#[from] io::Error),
     /// SQLite failed.
     #[error("SQLite failed")]
-    Sqlite(#[from] sqlx::Error),
+    Sqlite(#[from] rusqlite::Error),
     /// A test asked for this failure.
     #[error("{0}")]
     Fault(ProviderError),
@@ -109,7 +109,7 @@ mod tests {
                 LocalError::foreign(PATH),
                 LocalError::damaged(PATH, "EOF"),
                 LocalError::Io(io::Error::other(PATH)),
-                LocalError::Sqlite(sqlx::Error::Protocol(PATH.to_owned())),
+                LocalError::Sqlite(rusqlite::Error::InvalidPath(PATH.into())),
             ]
         };
         for error in failures() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::Clock;
-use sqlx::{Row, SqlitePool};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::{LocalError, Result};
-use crate::sqlite;
+use crate::sqlite::Database;
 
 pub(crate) const FILE: &str = "messages.sqlite";
 pub(crate) const SCHEMA: &str = "
@@ -26,7 +26,7 @@ const MAX_BODY: usize = 128 * 1024;
 /// An open queue. After the queue was removed, it keeps working on nothing.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    pool: SqlitePool,
+    database: Database,
     clock: Arc<dyn Clock>,
 }
 
@@ -43,8 +43,8 @@ pub struct Message {
 
 impl Queue {
     pub(crate) async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let pool = sqlite::open(path).await?;
-        Ok(Self { pool, clock })
+        let database = Database::open(path).await?;
+        Ok(Self { database, clock })
     }
 
     /// Adds a message, durable when this returns; nobody sees it before `delay` is over. Answers its number.
@@ -55,14 +55,14 @@ impl Queue {
         if body.len() > MAX_BODY {
             return Err(LocalError::Invalid("the message is too long".to_owned()));
         }
-        let id = sqlx::query_scalar(
-            "INSERT INTO messages (body, visible_at) VALUES ($1, $2) RETURNING id",
-        )
-        .bind(body)
-        .bind(self.clock.now().plus(delay).millis())
-        .fetch_one(&self.pool)
-        .await?;
-        Ok(id)
+        let (body, visible_at) = (body.to_vec(), self.clock.now().plus(delay).millis());
+        let push = move |connection: &Connection| {
+            let insert = "INSERT INTO messages (body, visible_at) VALUES (?1, ?2)";
+            connection
+                .prepare_cached(insert)?
+                .insert(params![body, visible_at])
+        };
+        self.database.run(push).await
     }
 
     /// Takes the messages that have waited longest. Each is hidden from others for `lease` and comes back after it
@@ -72,24 +72,16 @@ impl Queue {
     /// [`LocalError`] when the file cannot be written.
     pub async fn pull(&self, limit: u32, lease: Duration) -> Result<Vec<Message>> {
         let now = self.clock.now();
-        let rows = sqlx::query(
-            "UPDATE messages SET visible_at = $1, attempts = attempts + 1
-             WHERE id IN (SELECT id FROM messages WHERE visible_at <= $2 ORDER BY visible_at, id LIMIT $3)
-             RETURNING id, body, attempts",
-        )
-        .bind(now.plus(lease).millis())
-        .bind(now.millis())
-        .bind(limit)
-        .fetch_all(&self.pool)
-        .await?;
-        let mut messages = Vec::with_capacity(rows.len());
-        for row in rows {
-            messages.push(Message {
-                id: row.try_get("id")?,
-                body: row.try_get("body")?,
-                attempts: row.try_get("attempts")?,
-            });
-        }
+        let until = now.plus(lease).millis();
+        let update = "UPDATE messages SET visible_at = ?1, attempts = attempts + 1
+             WHERE id IN (SELECT id FROM messages WHERE visible_at <= ?2 ORDER BY visible_at, id LIMIT ?3)
+             RETURNING id, body, attempts";
+        let pull = move |connection: &Connection| {
+            let mut statement = connection.prepare_cached(update)?;
+            let rows = statement.query_map(params![until, now.millis(), limit], message)?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let mut messages = self.database.run(pull).await?;
         // SQLite returns changed rows in no order.
         messages.sort_by_key(|message| message.id);
         Ok(messages)
@@ -100,12 +92,12 @@ impl Queue {
     /// # Errors
     /// [`LocalError`] when the file cannot be written.
     pub async fn ack(&self, message: &Message) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM messages WHERE id = $1 AND attempts = $2")
-            .bind(message.id)
-            .bind(message.attempts)
-            .execute(&self.pool)
-            .await?;
-        Ok(done.rows_affected() > 0)
+        let (id, attempts) = (message.id, message.attempts);
+        let ack = move |connection: &Connection| {
+            let delete = "DELETE FROM messages WHERE id = ?1 AND attempts = ?2";
+            connection.prepare_cached(delete)?.execute([id, attempts])
+        };
+        Ok(self.database.run(ack).await? > 0)
     }
 
     /// Gives a message back; it can be pulled again after `delay`. `false` when somebody else has pulled it since.
@@ -113,13 +105,22 @@ impl Queue {
     /// # Errors
     /// [`LocalError`] when the file cannot be written.
     pub async fn release(&self, message: &Message, delay: Duration) -> Result<bool> {
-        let done =
-            sqlx::query("UPDATE messages SET visible_at = $1 WHERE id = $2 AND attempts = $3")
-                .bind(self.clock.now().plus(delay).millis())
-                .bind(message.id)
-                .bind(message.attempts)
-                .execute(&self.pool)
-                .await?;
-        Ok(done.rows_affected() > 0)
+        let visible_at = self.clock.now().plus(delay).millis();
+        let (id, attempts) = (message.id, message.attempts);
+        let release = move |connection: &Connection| {
+            let update = "UPDATE messages SET visible_at = ?1 WHERE id = ?2 AND attempts = ?3";
+            connection
+                .prepare_cached(update)?
+                .execute([visible_at, id, attempts])
+        };
+        Ok(self.database.run(release).await? > 0)
     }
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: row.get("id")?,
+        body: row.get("body")?,
+        attempts: row.get("attempts")?,
+    })
 }

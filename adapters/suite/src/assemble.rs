@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
-use core_domain::port::{
-    AnnouncingStore, Blobs, CommitListener, Infrastructure, SiteArchives, Store,
-};
+use core_domain::port::{AnnouncingStore, CommitListener, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
@@ -17,17 +15,17 @@ use core_http::kernel::{
     AnswerCipher, App, InFlight, MemoryRateLimiter, ServiceKey, ServiceOptions,
 };
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
-use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
 use crate::open::OpenOptions;
+use crate::provider::{Provider, archives};
 use crate::relay::Relay;
 use crate::secret::InstallationSecret;
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
 use crate::worker::{WorkerOptions, WorkerWake, start_worker};
-use crate::{Argon2Hasher, SlowInfrastructure, Suite, SuiteBuilder, SuiteError, UnpackArchives};
+use crate::{Argon2Hasher, Suite, SuiteBuilder, SuiteError};
 
 impl SuiteBuilder {
     /// Tells whether what was set is valid, without opening anything.
@@ -63,7 +61,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let relay_wake = Arc::new(Notify::new());
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
     let store = open_store(&builder, &secret, &after_commit).await?;
-    let archives: Arc<dyn SiteArchives> = Arc::new(UnpackArchives::new(builder.settings.cli.sites));
+    let archives = archives(&builder);
     let kinds = cli::register_kinds(register_kinds(Kinds::new())?, Arc::clone(&archives))?;
     let app = app(&builder, &secret, &store, &provider, kinds)?;
     let iam_config = iam_config(&builder, &secret)?;
@@ -85,6 +83,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     Ok(Suite {
         gateway,
         services,
+        #[cfg(feature = "local")]
         local: provider.local,
         worker,
         relay: relay.start(),
@@ -149,46 +148,6 @@ fn create_private(path: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn create_private(path: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(path)
-}
-
-/// What jobs work with.
-struct Provider {
-    infrastructure: Arc<dyn Infrastructure>,
-    local: Option<LocalInfrastructure>,
-    blobs: Arc<dyn Blobs>,
-}
-
-impl Provider {
-    async fn of(builder: &SuiteBuilder, folder: &Path) -> Result<Self, SuiteError> {
-        let blobs: Arc<dyn Blobs> = match &builder.blobs {
-            Some(blobs) => Arc::clone(blobs),
-            None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
-        };
-        if let Some(infrastructure) = &builder.infrastructure {
-            return Ok(Self {
-                infrastructure: Arc::clone(infrastructure),
-                local: None,
-                blobs,
-            });
-        }
-        let mut config = LocalConfig::new(
-            folder.join("infrastructure"),
-            builder.site_port,
-            builder.clock_or_system(),
-        );
-        config.retention = builder.settings.retention;
-        let local = LocalInfrastructure::open(config).await?;
-        let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
-        if !builder.local_latency.is_zero() {
-            let slow = SlowInfrastructure::new(infrastructure, builder.local_latency);
-            infrastructure = Arc::new(slow);
-        }
-        Ok(Self {
-            infrastructure,
-            local: Some(local),
-            blobs,
-        })
-    }
 }
 
 fn app(

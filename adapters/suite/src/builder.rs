@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
-use core_domain::port::{Blobs, Infrastructure, Outlet, PasswordHasher, Store};
+use core_domain::port::{Blobs, Infrastructure, Outlet, PasswordHasher, SiteArchives, Store};
 
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
@@ -25,12 +24,15 @@ pub struct SuiteBuilder {
     pub(crate) hasher: Option<Arc<dyn PasswordHasher>>,
     pub(crate) infrastructure: Option<Arc<dyn Infrastructure>>,
     pub(crate) blobs: Option<Arc<dyn Blobs>>,
+    pub(crate) archives: Option<Arc<dyn SiteArchives>>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) service_key: Option<Secret>,
     pub(crate) iam_url: String,
+    #[cfg(feature = "local")]
     pub(crate) site_port: u16,
-    pub(crate) local_latency: Duration,
+    #[cfg(feature = "local")]
+    pub(crate) local_latency: std::time::Duration,
     pub(crate) settings: Settings,
 }
 
@@ -44,12 +46,15 @@ impl Default for SuiteBuilder {
             hasher: None,
             infrastructure: None,
             blobs: None,
+            archives: None,
             outlet: Arc::new(LogOutlet),
             secret: None,
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
+            #[cfg(feature = "local")]
             site_port: 8090,
-            local_latency: Duration::ZERO,
+            #[cfg(feature = "local")]
+            local_latency: std::time::Duration::ZERO,
             settings: Settings::default(),
         }
     }
@@ -121,7 +126,7 @@ impl SuiteBuilder {
         self
     }
 
-    /// Makes infrastructure elsewhere than on this machine; [`Suite::sites`] is empty then.
+    /// Makes infrastructure elsewhere than on this machine; `Suite::sites` is empty then.
     #[must_use]
     pub fn infrastructure(mut self, infrastructure: Arc<dyn Infrastructure>) -> Self {
         self.infrastructure = Some(infrastructure);
@@ -132,6 +137,13 @@ impl SuiteBuilder {
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
+        self
+    }
+
+    /// Reads uploaded sites in another way than `UnpackArchives`.
+    #[must_use]
+    pub fn archives(mut self, archives: Arc<dyn SiteArchives>) -> Self {
+        self.archives = Some(archives);
         self
     }
 
@@ -166,6 +178,7 @@ impl SuiteBuilder {
     }
 
     /// The port the local sites are served at, for the addresses of deployments.
+    #[cfg(feature = "local")]
     #[must_use]
     pub fn site_port(mut self, port: u16) -> Self {
         self.site_port = port;
@@ -173,8 +186,9 @@ impl SuiteBuilder {
     }
 
     /// Lets the local provider wait this long before and after every change, to watch jobs at work.
+    #[cfg(feature = "local")]
     #[must_use]
-    pub fn local_latency(mut self, latency: Duration) -> Self {
+    pub fn local_latency(mut self, latency: std::time::Duration) -> Self {
         self.local_latency = latency;
         self
     }

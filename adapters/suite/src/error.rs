@@ -18,6 +18,7 @@ pub enum SuiteError {
     #[error("the data folder cannot be used")]
     Folder(#[from] std::io::Error),
     /// The local provider cannot be opened.
+    #[cfg(feature = "local")]
     #[error("the local provider cannot be opened")]
     Local(#[from] core_local::LocalError),
     /// A setting is not valid.

@@ -15,13 +15,26 @@
 //!
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
-//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::outlet`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
 //!
 //! # Features
-//! Without features records are kept in memory. `sqlite` and `postgres` add the stores of those names.
+//! | feature | adds |
+//! |---|---|
+//! | none | records in memory, and every service; 140 crates or so, none of them with C code |
+//! | `sqlite` | the store in a SQLite file |
+//! | `postgres` | the store in a Postgres database |
+//! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
+//! | `archives` | reading uploaded sites: tar, tar.gz and zip |
+//!
+//! Without `local` give the builder a provider ([`SuiteBuilder::infrastructure`]) and a place for uploads
+//! ([`SuiteBuilder::blobs`]), without `archives` a reader of archives ([`SuiteBuilder::archives`]); what is missing
+//! refuses what it is asked for, and says so.
 
+#[cfg(any(test, not(all(feature = "local", feature = "archives"))))]
+mod absent;
 mod after_commit;
+#[cfg(feature = "archives")]
 mod archives;
 mod assemble;
 mod builder;
@@ -31,6 +44,7 @@ mod error;
 mod latency;
 mod open;
 mod password;
+mod provider;
 mod relay;
 mod secret;
 mod settings;
@@ -39,6 +53,7 @@ mod sweeper;
 mod uploads;
 mod worker;
 
+#[cfg(feature = "archives")]
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
@@ -52,6 +67,7 @@ pub use core_http::kernel::{
     empty_body,
 };
 pub use core_http::{IncomingBody, ServeOptions, serve};
+#[cfg(feature = "local")]
 pub use core_local::Retention;
 pub use entropy::SystemEntropy;
 pub use error::SuiteError;

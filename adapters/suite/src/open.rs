@@ -34,6 +34,10 @@ impl Default for PoolOptions {
 pub(crate) struct OpenOptions {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) cursor_key: CursorKey,
+    #[cfg_attr(
+        not(any(feature = "sqlite", feature = "postgres")),
+        expect(dead_code, reason = "the store in memory has no connections")
+    )]
     pub(crate) pool: PoolOptions,
 }
 

@@ -4,6 +4,7 @@ use core_http::ServeOptions;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, GatewayConfig};
 use core_http::kernel::ServiceOptions;
+#[cfg(feature = "local")]
 use core_local::Retention;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,8 @@ pub struct Settings {
     pub worker: WorkerOptions,
     /// How many connections the store has.
     pub pool: PoolOptions,
-    /// Which old deployments of a site the local provider keeps.
+    /// Which old deployments of a site the local provider keeps (feature `local`).
+    #[cfg(feature = "local")]
     pub retention: Retention,
 }
 

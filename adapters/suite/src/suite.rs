@@ -2,6 +2,7 @@
 
 use core_http::gateway::Gateway;
 use core_http::kernel::Service;
+#[cfg(feature = "local")]
 use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::relay::RelayHandle;
@@ -24,6 +25,7 @@ use crate::worker::WorkerHandle;
 pub struct Suite {
     pub(crate) gateway: Gateway,
     pub(crate) services: Services,
+    #[cfg(feature = "local")]
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: RelayHandle,
@@ -70,6 +72,7 @@ impl Suite {
     }
 
     /// The host of the sites the local provider deployed; `None` when the infrastructure is elsewhere.
+    #[cfg(feature = "local")]
     #[must_use]
     pub fn sites(&self) -> Option<SiteHost> {
         self.local.as_ref().map(LocalInfrastructure::site_host)

@@ -1,7 +1,5 @@
 //! Every kind of object: made once, found by name, told from foreign ones, removed without a trace.
 
-use std::path::Path;
-
 use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
 use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
@@ -235,24 +233,17 @@ async fn a_database_is_a_file_sqlite_accepts() {
     let path = world.infra.database("acme-db").await.unwrap();
     let header = std::fs::read(&path).unwrap();
     assert!(header.starts_with(b"SQLite format 3\0"));
-    let pool = open_sqlite(&path).await;
-    let check: String = sqlx::query_scalar("PRAGMA integrity_check")
-        .fetch_one(&pool)
-        .await
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let check: String = connection
+        .pragma_query_value(None, "integrity_check", |row| row.get(0))
         .unwrap();
     assert_eq!(check, "ok");
-    sqlx::query("CREATE TABLE notes (text TEXT)")
-        .execute(&pool)
-        .await
+    connection
+        .execute_batch("CREATE TABLE notes (text TEXT)")
         .unwrap();
-    pool.close().await;
+    connection.close().unwrap();
     let folder: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(folder.len(), 2, "manifest and database");
-}
-
-async fn open_sqlite(path: &Path) -> sqlx::SqlitePool {
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
-    sqlx::SqlitePool::connect_with(options).await.unwrap()
 }
 
 #[tokio::test]

@@ -1,0 +1,121 @@
+//! What stands in the place of a part that this installation does not have: it refuses, and says what is missing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::port::{
+    ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, Infrastructure,
+    ProviderError, Provisioned, ResourceRef, Site, SiteArchives, SiteDeployment, SiteUpload,
+    StagedBlob,
+};
+
+/// A part of an installation that is neither given to the builder nor built in.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "this installation has no {part}: give the builder one, or build with the feature {feature}"
+)]
+pub(crate) struct Absent {
+    part: &'static str,
+    feature: &'static str,
+}
+
+impl Absent {
+    #[cfg(any(test, not(feature = "local")))]
+    pub(crate) const INFRASTRUCTURE: Self = Self {
+        part: "provider of infrastructure",
+        feature: "local",
+    };
+
+    #[cfg(any(test, not(feature = "local")))]
+    pub(crate) const BLOBS: Self = Self {
+        part: "place for uploads",
+        feature: "local",
+    };
+
+    #[cfg(any(test, not(feature = "archives")))]
+    pub(crate) const ARCHIVES: Self = Self {
+        part: "reader of archives",
+        feature: "archives",
+    };
+
+    /// No repetition would help.
+    fn provider_error(self) -> ProviderError {
+        ProviderError::Permanent(self.to_string())
+    }
+
+    fn blob_error(self) -> BlobError {
+        BlobError::Failed(Cause::new(self))
+    }
+}
+
+#[async_trait]
+impl Infrastructure for Absent {
+    async fn observe(&self, _: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn create(&self, _: &CreateResource) -> Result<Provisioned, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn remove(&self, _: &ResourceRef, _: &str) -> Result<(), ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn deploy_site(&self, _: SiteUpload) -> Result<SiteDeployment, ProviderError> {
+        Err(self.provider_error())
+    }
+
+    async fn site_deployment(
+        &self,
+        _: &str,
+        _: &str,
+    ) -> Result<Option<SiteDeployment>, ProviderError> {
+        Err(self.provider_error())
+    }
+}
+
+#[async_trait]
+impl Blobs for Absent {
+    async fn stage(&self) -> Result<Box<dyn StagedBlob>, BlobError> {
+        Err(self.blob_error())
+    }
+
+    async fn open(&self, _: &str) -> Result<Box<dyn BlobReader>, BlobError> {
+        Err(self.blob_error())
+    }
+
+    async fn remove(&self, _: &str) -> Result<(), BlobError> {
+        Err(self.blob_error())
+    }
+}
+
+#[async_trait]
+impl SiteArchives for Absent {
+    async fn open(&self, _: Box<dyn BlobReader>) -> Result<Arc<dyn Site>, ArchiveError> {
+        Err(ArchiveError::Unreadable(Cause::new(*self)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::registry::ResourceType;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_is_missing_refuses_for_good_and_names_the_feature_that_has_it() {
+        let resource = ResourceRef {
+            resource_type: ResourceType::Kv,
+            name: "acme-kv".to_owned(),
+        };
+        let refusal = Absent::INFRASTRUCTURE.observe(&resource).await.unwrap_err();
+        let ProviderError::Permanent(text) = refusal else {
+            panic!("{refusal:?} would be tried again");
+        };
+        assert!(text.contains("feature local"), "{text}");
+        let stage = Absent::BLOBS.stage().await.map(drop).unwrap_err();
+        assert!(Cause::new(stage).to_string().contains("feature local"));
+        assert!(Absent::ARCHIVES.to_string().contains("feature archives"));
+    }
+}

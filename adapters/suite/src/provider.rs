@@ -1,0 +1,78 @@
+//! What jobs and deployments work with: infrastructure, uploads, archives. What the builder was not given is built in, or
+//! absent.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use core_domain::port::{Blobs, Infrastructure, SiteArchives};
+#[cfg(feature = "local")]
+use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
+
+#[cfg(not(all(feature = "local", feature = "archives")))]
+use crate::absent::Absent;
+use crate::{SuiteBuilder, SuiteError};
+
+/// What jobs work with.
+pub(crate) struct Provider {
+    pub(crate) infrastructure: Arc<dyn Infrastructure>,
+    #[cfg(feature = "local")]
+    pub(crate) local: Option<LocalInfrastructure>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+}
+
+#[cfg(feature = "local")]
+impl Provider {
+    pub(crate) async fn of(builder: &SuiteBuilder, folder: &Path) -> Result<Self, SuiteError> {
+        let blobs: Arc<dyn Blobs> = match &builder.blobs {
+            Some(blobs) => Arc::clone(blobs),
+            None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
+        };
+        if let Some(infrastructure) = &builder.infrastructure {
+            return Ok(Self {
+                infrastructure: Arc::clone(infrastructure),
+                local: None,
+                blobs,
+            });
+        }
+        let mut config = LocalConfig::new(
+            folder.join("infrastructure"),
+            builder.site_port,
+            builder.clock_or_system(),
+        );
+        config.retention = builder.settings.retention;
+        let local = LocalInfrastructure::open(config).await?;
+        let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
+        if !builder.local_latency.is_zero() {
+            let slow = crate::SlowInfrastructure::new(infrastructure, builder.local_latency);
+            infrastructure = Arc::new(slow);
+        }
+        Ok(Self {
+            infrastructure,
+            local: Some(local),
+            blobs,
+        })
+    }
+}
+
+#[cfg(not(feature = "local"))]
+impl Provider {
+    #[expect(clippy::unused_async, reason = "the local provider is opened with it")]
+    pub(crate) async fn of(builder: &SuiteBuilder, _: &Path) -> Result<Self, SuiteError> {
+        let infrastructure = builder.infrastructure.clone();
+        let blobs = builder.blobs.clone();
+        Ok(Self {
+            infrastructure: infrastructure.unwrap_or_else(|| Arc::new(Absent::INFRASTRUCTURE)),
+            blobs: blobs.unwrap_or_else(|| Arc::new(Absent::BLOBS)),
+        })
+    }
+}
+
+/// What reads uploaded sites.
+pub(crate) fn archives(builder: &SuiteBuilder) -> Arc<dyn SiteArchives> {
+    let given = builder.archives.clone();
+    #[cfg(feature = "archives")]
+    let built_in = || Arc::new(crate::UnpackArchives::new(builder.settings.cli.sites)) as _;
+    #[cfg(not(feature = "archives"))]
+    let built_in = || Arc::new(Absent::ARCHIVES) as _;
+    given.unwrap_or_else(built_in)
+}
