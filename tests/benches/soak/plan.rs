@@ -1,0 +1,75 @@
+//! How long each part lasts.
+
+use std::time::Duration;
+
+use crate::harness::arguments::Arguments;
+use crate::harness::backend::{Backend, has_postgres};
+
+/// How long each part lasts.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) backends: Vec<Backend>,
+    /// Who use the suite; each has a platform.
+    pub(crate) people: usize,
+    /// How long the capacity is measured.
+    pub(crate) capacity: Duration,
+    /// The time between two lines.
+    pub(crate) minute: Duration,
+    /// Lines.
+    pub(crate) minutes: u32,
+    /// How long the storm lasts, and the calm before it.
+    pub(crate) storm: Duration,
+    /// How long the jobs may take that are left at the end.
+    pub(crate) rest: Duration,
+}
+
+impl Plan {
+    pub(crate) fn of(arguments: &Arguments) -> Self {
+        let mut plan = if arguments.is_bench() {
+            Self::full()
+        } else {
+            Self::tiny()
+        };
+        if let Some(minutes) = arguments.value("--minutes") {
+            plan.minutes = minutes.parse().unwrap();
+        }
+        if let Some(stores) = arguments.value("--stores") {
+            plan.backends
+                .retain(|backend| stores.split(',').any(|store| store == backend.name()));
+        }
+        plan
+    }
+
+    fn full() -> Self {
+        Self {
+            backends: backends(),
+            people: 20,
+            capacity: Duration::from_secs(60),
+            minute: Duration::from_secs(60),
+            minutes: 10,
+            storm: Duration::from_secs(30),
+            rest: Duration::from_secs(600),
+        }
+    }
+
+    fn tiny() -> Self {
+        let short = Duration::from_millis(100);
+        Self {
+            backends: backends(),
+            people: 1,
+            capacity: short,
+            minute: short,
+            minutes: 2,
+            storm: short,
+            rest: Duration::from_secs(60),
+        }
+    }
+}
+
+fn backends() -> Vec<Backend> {
+    if has_postgres() {
+        vec![Backend::Sqlite, Backend::Postgres]
+    } else {
+        vec![Backend::Sqlite]
+    }
+}

@@ -1,0 +1,121 @@
+//! The soak of one store, from the first sign-up to the last look.
+
+use serde_json::json;
+
+use crate::class::Class;
+use crate::client::World;
+use crate::harness::backend::{Backend, Place};
+use crate::harness::cpu::{self, Cores};
+use crate::harness::installation::Installation;
+use crate::harness::process::Process;
+use crate::load::Load;
+use crate::plan::Plan;
+use crate::statistics::line;
+
+/// The part of the capacity that is asked for.
+const SHARE: f64 = 0.7;
+
+/// The part of it beside a storm of sign-ins, which takes what is left.
+const SHARE_BESIDE_STORM: f64 = 0.3;
+
+/// By how much memory may grow after the first third and still be called flat.
+const FLAT: f64 = 1.1;
+
+/// By how much the 99th percentile of reads may grow in a storm.
+const CALM: f64 = 1.5;
+
+/// Runs it, and panics when a write was lost.
+pub(crate) fn on(backend: Backend, plan: &Plan) {
+    println!("== {}", backend.name());
+    let place = Place::new(backend);
+    let serve = || Process::in_role("server", &json!(place.location), Cores::All);
+    let installation = Installation::of(serve());
+    let world = World::sign_up(&installation, plan.people);
+    let load = Load::of(world);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(load.rehearse());
+    let capacity = runtime.block_on(load.capacity(plan.capacity));
+    println!("capacity: {capacity:.0} requests a second; from now on {SHARE} of it");
+    runtime.block_on(minutes(
+        &load,
+        plan,
+        installation.process.id(),
+        capacity * SHARE,
+    ));
+    runtime.block_on(storm(&load, plan, capacity * SHARE_BESIDE_STORM));
+    match load.ledger.until_jobs_end(&load.world, plan.rest) {
+        Some(count) => println!("all {count} jobs and deployments have ended"),
+        None => println!("NOT all jobs have ended after {:?}", plan.rest),
+    }
+    // Without a word, as `kill -9` does: what was acknowledged must be there all the same.
+    drop(installation);
+    let installation = Installation::of(serve());
+    let world = load.world.moved_to(&installation);
+    let (count, lost) = runtime.block_on(load.ledger.check(&world));
+    assert!(lost.is_empty(), "{} of {count} lost: {lost:#?}", lost.len());
+    println!("none of {count} acknowledged writes is lost after the server was killed");
+    installation.process.end();
+}
+
+/// The long time: a line a minute, and whether memory stayed flat.
+async fn minutes(load: &Load, plan: &Plan, server: u32, rate: f64) {
+    let running = load.at_rate(rate);
+    let mut memory = Vec::new();
+    for minute in 1..=plan.minutes {
+        let cpu = cpu::time_of(server);
+        tokio::time::sleep(plan.minute).await;
+        let used = cpu::time_of(server).saturating_sub(cpu);
+        let cores = used.as_secs_f64() / plan.minute.as_secs_f64();
+        memory.push(memory_of(server));
+        let taken = load.statistics.take();
+        let mib = memory[memory.len() - 1];
+        println!(
+            "{minute:>3}: {mib:.0} MiB, {cores:.2} cores | {}",
+            line(&taken)
+        );
+    }
+    running.stop().await;
+    load.statistics.take();
+    let (settled, last) = (memory[memory.len() / 3], memory[memory.len() - 1]);
+    let verdict = if last <= settled * FLAT {
+        "flat"
+    } else {
+        "NOT flat"
+    };
+    println!("memory: {settled:.0} MiB after a third, {last:.0} MiB at the end: {verdict}");
+}
+
+/// The storm: reads before and during it.
+async fn storm(load: &Load, plan: &Plan, rate: f64) {
+    let running = load.at_rate(rate);
+    tokio::time::sleep(plan.storm).await;
+    let before = load.statistics.take();
+    println!("before the storm: {}", line(&before));
+    let storm = load.storm();
+    tokio::time::sleep(plan.storm).await;
+    let during = load.statistics.take();
+    println!("in the storm:     {}", line(&during));
+    storm.stop().await;
+    running.stop().await;
+    load.statistics.take();
+    let p99 = |of: &[crate::statistics::OfClass]| of[Class::Read as usize].percentile(99);
+    let (before, during) = (p99(&before), p99(&during));
+    let verdict = if during <= before * CALM {
+        "calm"
+    } else {
+        "NOT calm"
+    };
+    println!("reads, p99: {before:.1} ms before, {during:.1} ms in the storm: {verdict}");
+}
+
+/// What a process has in memory, in MiB. Zero where there is no `/proc`.
+fn memory_of(process: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = kib.and_then(|kib| kib.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.trim().parse::<f64>().ok())
+        .map_or(0.0, |kib| kib / 1024.0)
+}

@@ -1,0 +1,91 @@
+//! What `core-server` costs as it is started, with its log in a file, against the library alone.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use core_domain::gateway::RateKind;
+
+use crate::harness::backend::{Backend, Place};
+use crate::harness::cpu::Cores;
+use crate::harness::installation::{Installation, SERVICE_KEY};
+use crate::harness::load::Target;
+use crate::harness::process::Process;
+use crate::plan::Plan;
+use crate::report::Report;
+use crate::requests::{Served, gateway_to_platform, gateway_to_platform_from};
+use crate::rounds;
+
+/// How much more a request may cost than with the library alone, in microseconds.
+const GOAL_US: f64 = 2.0;
+
+pub(crate) fn measure(plan: &Plan, report: &mut Report) {
+    let Some(binary) = binary(plan) else {
+        report.note("core-server is not built: its cost was not measured.");
+        return;
+    };
+    let place = Place::new(Backend::Memory);
+    let library = Served {
+        location: place.location.clone(),
+        platforms: 0,
+        session_cache: true,
+    };
+    let library = library.start();
+    let (server, binary_target) = start(&binary, place.location.folder());
+    let targets = [gateway_to_platform(&library), binary_target];
+    let measured = rounds::measure(plan, &targets);
+    report.server(&measured[1], &measured[2], GOAL_US);
+    drop(server);
+    library.process.end();
+}
+
+/// The server's binary: built as this program is, or, for a test run, the one that is there.
+fn binary(plan: &Plan) -> Option<PathBuf> {
+    // .../target/release/deps/suite-hash -> .../target/release/core-server
+    let own = std::env::current_exe().unwrap();
+    let folder = own.parent().unwrap().parent().unwrap();
+    let binary = folder.join(format!("core-server{}", std::env::consts::EXE_SUFFIX));
+    if plan.is_bench {
+        let build = [
+            "build",
+            "--quiet",
+            "--locked",
+            "--release",
+            "-p",
+            "core-server",
+        ];
+        let status = Command::new(env!("CARGO"))
+            .args(build)
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+            .status();
+        assert!(status.unwrap().success(), "core-server does not build");
+    }
+    binary.exists().then_some(binary)
+}
+
+fn start(binary: &Path, folder: &Path) -> (Installation, Target) {
+    let config = folder.join("core-server.toml");
+    std::fs::write(&config, rates()).unwrap();
+    let log = std::fs::File::create(folder.join("core-server.log")).unwrap();
+    let mut command = Cores::Server.command(binary);
+    command
+        .args(["--base-port", "0", "--database-url", "memory:", "--data"])
+        .arg(folder.join("core-server-data"))
+        .arg("--config")
+        .arg(&config)
+        .env("AUTH_API_KEY", SERVICE_KEY)
+        .env_remove("RUST_LOG")
+        .stderr(Stdio::from(log));
+    let installation = Installation::of(Process::start(command));
+    let origin = format!("http://{}", installation.iam);
+    let target = gateway_to_platform_from(&installation, &origin);
+    (installation, target)
+}
+
+/// The configuration that lifts the limits of clients.
+fn rates() -> String {
+    let lines = RateKind::ALL.iter().map(|kind| {
+        let (kind, quota) = (kind.as_str(), u32::MAX);
+        format!("[settings.gateway.rates.{kind}]\nrequests = {quota}\nwindow = \"1m\"\n")
+    });
+    lines.collect()
+}

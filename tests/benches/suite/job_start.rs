@@ -1,0 +1,149 @@
+//! How long after the commit that queued a job its first step begins, in the same process and on another node.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Effect, Effects};
+use core_domain::port::{AnnouncingStore, CommitListener, Store};
+use core_suite::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};
+use serde_json::{from_value, json};
+
+use crate::CountAt;
+use crate::harness::backend::{Backend, Location, Place};
+use crate::harness::cpu::Cores;
+use crate::harness::process::{Process, asked_to_end, say};
+use crate::kinds::{Applied, Order, nanoseconds, queue, worker};
+use crate::plan::Plan;
+use crate::report::Report;
+
+/// Milliseconds within which 95 of 100 jobs must start.
+const GOAL_SAME_PROCESS: f64 = 2.0;
+const GOAL_OTHER_NODE: f64 = 20.0;
+
+/// Moments by the id of the job.
+type Moments = Vec<(String, u64)>;
+
+pub(crate) fn measure(plan: &Plan, report: &mut Report) {
+    for backend in &plan.backends {
+        let place = Place::new(*backend);
+        let config = json!({ "location": place.location, "count": plan.starts });
+        let mut process = Process::in_role("start", &config, Cores::All);
+        let queued: Moments = from_value(process.says("queued")).unwrap();
+        let started: Moments = from_value(process.says("started")).unwrap();
+        process.end();
+        let waits = waits(queued, &started);
+        report.starts("same process", *backend, waits, GOAL_SAME_PROCESS);
+        if *backend == Backend::Postgres {
+            report.starts(
+                "another node",
+                *backend,
+                on_another_node(plan),
+                GOAL_OTHER_NODE,
+            );
+        }
+    }
+}
+
+fn on_another_node(plan: &Plan) -> Vec<f64> {
+    let place = Place::new(Backend::Postgres);
+    let config = json!({ "location": place.location, "count": plan.starts });
+    let mut node = Process::in_role("node", &config, Cores::All);
+    node.says("ready");
+    let mut enqueuer = Process::in_role("enqueue", &config, Cores::All);
+    let queued = from_value(enqueuer.says("queued")).unwrap();
+    enqueuer.end();
+    let started: Moments = from_value(node.says("started")).unwrap();
+    node.end();
+    waits(queued, &started)
+}
+
+/// Milliseconds between commit and start, sorted.
+fn waits(queued: Moments, started: &Moments) -> Vec<f64> {
+    let queued: HashMap<String, u64> = queued.into_iter().collect();
+    let wait = |(job, at): &(String, u64)| {
+        let wait = Duration::from_nanos(at.saturating_sub(queued[job]));
+        wait.as_secs_f64() * 1e3
+    };
+    let mut waits: Vec<f64> = started.iter().map(wait).collect();
+    waits.sort_by(f64::total_cmp);
+    waits
+}
+
+/// Wakes the worker of this process, as a suite does.
+#[derive(Debug)]
+struct WakeWorker(WorkerWake);
+
+impl CommitListener for WakeWorker {
+    fn committed(&self, effects: &Effects) {
+        if effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::JobReady))
+        {
+            self.0.wake();
+        }
+    }
+}
+
+async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandle) {
+    let wake = WorkerWake::default();
+    let listener = Arc::new(WakeWorker(wake.clone()));
+    let store = AnnouncingStore::new(location.store().await, listener);
+    let store: Arc<dyn Store> = Arc::new(store);
+    let applied = Arc::new(Applied::default());
+    let options = WorkerOptions {
+        sole_user: location.backend != Backend::Postgres,
+        ..WorkerOptions::default()
+    };
+    let handle = start_worker(worker(&store, &applied), &wake, options);
+    (store, applied, handle)
+}
+
+/// The role of a process that queues jobs and works on them; the next one when the last has started.
+pub(crate) async fn in_one_process(config: CountAt) {
+    let (store, applied, handle) = node(&config.location).await;
+    let mut count = applied.count();
+    let mut queued = Vec::new();
+    for job in 0..config.count {
+        let ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
+        queued.push((ids[0].clone(), nanoseconds()));
+        count
+            .wait_for(|count| *count == queued.len())
+            .await
+            .unwrap();
+        idle(job).await;
+    }
+    say("queued", &json!(queued));
+    say("started", &json!(applied.jobs()));
+    handle.stop().await;
+}
+
+/// The role of the node that works on jobs of another.
+pub(crate) async fn as_worker(config: CountAt) {
+    let (_, applied, handle) = node(&config.location).await;
+    say("ready", &json!(null));
+    let jobs = config.count as usize;
+    let mut count = applied.count();
+    count.wait_for(|count| *count == jobs).await.unwrap();
+    say("started", &json!(applied.jobs()));
+    asked_to_end().await;
+    handle.stop().await;
+}
+
+/// The role of the node that queues jobs for another.
+pub(crate) async fn as_enqueuer(config: CountAt) {
+    let store = config.location.store().await;
+    let mut queued = Vec::new();
+    for job in 0..config.count {
+        let ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
+        queued.push((ids[0].clone(), nanoseconds()));
+        idle(job).await;
+    }
+    say("queued", &json!(queued));
+}
+
+/// The worker shall be idle when the next job comes, and in another moment of its rhythm.
+async fn idle(job: u32) {
+    let milliseconds = 100 + u64::from(job.wrapping_mul(7_919) % 97);
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}

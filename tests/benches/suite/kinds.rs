@@ -1,0 +1,177 @@
+//! Kinds of jobs that do nothing, so that what a job costs is the engine's.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use core_domain::access::authorize_operator;
+use core_domain::kernel::{Caller, Context, PlatformId, PlatformOwned};
+use core_domain::port::{Store, transact};
+use core_domain::provisioning::{Job, LaneKey};
+use core_domain::testing::{MemoryBlobs, MemoryInfrastructure};
+use core_domain::use_case::provisioning::{
+    JobInput, JobKind, JobStep, Kinds, Observation, StepContext, StepError, Steps, Worker, enqueue,
+};
+use core_suite::SystemEntropy;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+const STEPS: [&str; 3] = ["first", "second", "third"];
+
+/// Which lane a job runs in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    platform_id: PlatformId,
+}
+
+impl Order {
+    pub(crate) fn in_lane(lane: u32) -> Self {
+        let platform_id = PlatformId::parse(&format!("lane-{lane}")).unwrap();
+        Self { platform_id }
+    }
+}
+
+impl JobInput for Order {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+}
+
+/// A job whose steps do nothing.
+#[derive(Debug)]
+pub(crate) struct NoOp<const COUNT: usize>(Arc<Applied>);
+
+/// The jobs whose last step was applied here.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    jobs: Mutex<Vec<(String, u64)>>,
+    count: watch::Sender<usize>,
+}
+
+impl Default for Applied {
+    fn default() -> Self {
+        Self {
+            jobs: Mutex::default(),
+            count: watch::channel(0).0,
+        }
+    }
+}
+
+impl Applied {
+    fn add(&self, job: &Job) {
+        let mut jobs = self.jobs.lock().unwrap();
+        jobs.push((job.id.to_string(), nanoseconds()));
+        self.count.send_replace(jobs.len());
+    }
+
+    /// How many there are, now and from now on.
+    pub(crate) fn count(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    /// Their ids, and when that was.
+    pub(crate) fn jobs(&self) -> Vec<(String, u64)> {
+        self.jobs.lock().unwrap().clone()
+    }
+}
+
+/// The time that all processes of the machine agree on, in nanoseconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compares moments of two processes"
+)]
+pub(crate) fn nanoseconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_nanos().try_into().unwrap()
+}
+
+impl<const COUNT: usize> JobKind for NoOp<COUNT> {
+    const NAME: &'static str = if COUNT == 1 {
+        "bench.one-step"
+    } else {
+        "bench.three-steps"
+    };
+    type Input = Order;
+
+    fn steps() -> Steps<Self> {
+        let step = |at| NoOpStep {
+            name: STEPS[at],
+            is_last: at + 1 == COUNT,
+        };
+        Steps::new().then_all((0..COUNT).map(step))
+    }
+}
+
+#[derive(Debug)]
+struct NoOpStep {
+    name: &'static str,
+    is_last: bool,
+}
+
+#[async_trait]
+impl<const COUNT: usize> JobStep<NoOp<COUNT>> for NoOpStep {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    async fn observe(
+        &self,
+        _: &StepContext<'_, NoOp<COUNT>>,
+    ) -> Result<Observation<()>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, NoOp<COUNT>>) -> Result<(), StepError> {
+        if self.is_last {
+            cx.kind.0.add(cx.job);
+        }
+        Ok(())
+    }
+}
+
+/// A worker that knows these kinds.
+pub(crate) fn worker(store: &Arc<dyn Store>, applied: &Arc<Applied>) -> Worker {
+    let kinds = Kinds::new().with(NoOp::<1>(Arc::clone(applied))).unwrap();
+    let kinds = kinds.with(NoOp::<3>(Arc::clone(applied))).unwrap();
+    Worker::new(
+        Arc::clone(store),
+        Arc::new(MemoryInfrastructure::default()),
+        Arc::new(MemoryBlobs::default()),
+        Arc::new(kinds),
+        Arc::new(SystemEntropy),
+    )
+}
+
+/// An operator, who may queue jobs for every platform.
+pub(crate) fn operator() -> Context {
+    Context {
+        caller: Caller::Service {
+            name: "operator".into(),
+        },
+        ..Context::system(Arc::new(SystemEntropy))
+    }
+}
+
+/// Queues jobs in one unit of work; answers their ids.
+pub(crate) async fn queue<const COUNT: usize>(store: &dyn Store, orders: &[Order]) -> Vec<String> {
+    let cx = &operator();
+    let scope = &authorize_operator(cx).unwrap();
+    let queued = transact(store, |uow, _| {
+        Box::pin(async move {
+            let mut ids = Vec::new();
+            for order in orders {
+                let job = enqueue::<NoOp<COUNT>>(cx, scope, uow, order).await?;
+                ids.push(job.id.to_string());
+            }
+            Ok(ids)
+        })
+    });
+    queued.await.unwrap()
+}

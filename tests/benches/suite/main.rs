@@ -1,0 +1,99 @@
+//! What the suite costs, beside bare hyper in the same run: `cargo bench -p core-tests`.
+//!
+//! Requests are measured as processor time of the serving process, which runs alone on a core; jobs as those drained in a
+//! second by the worker of `core-suite`. Stores: memory, SQLite, and Postgres where `CORE_TEST_POSTGRES_URL` names a server.
+//!
+//! `-- --write` writes the tables to `tests/benches/RESULTS.md`; `-- --only requests,jobs` measures these parts alone
+//! (`requests`, `server`, `jobs`, `start`, `growth`); `-- --stores memory,SQLite` these stores.
+//!
+//! Run by a test runner (without `--bench`) every part runs once, tiny, to see that it works.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a program for people; it ends by panicking when something is wrong"
+)]
+
+mod bare;
+mod core_server;
+mod drain;
+mod fill;
+mod growth;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod job_start;
+mod jobs;
+mod kinds;
+mod machine;
+mod plan;
+mod report;
+mod requests;
+mod rounds;
+
+use harness::arguments::Arguments;
+use harness::backend::Location;
+use harness::cpu::Cores;
+use plan::Plan;
+use report::Report;
+use serde::Deserialize;
+
+/// Measures one part of the plan and reports it.
+type Part = fn(&Plan, &mut Report);
+
+fn main() {
+    let arguments = Arguments::read();
+    if arguments.asks_for_list() {
+        return;
+    }
+    if let Some(role) = arguments.value("--role") {
+        play(role, arguments.value("--config").unwrap());
+        return;
+    }
+    let plan = Plan::of(&arguments);
+    if arguments.is_bench() {
+        Cores::bind_this_process();
+    }
+    let mut report = Report::new(&plan);
+    let parts: [(&str, Part); 5] = [
+        ("requests", requests::measure),
+        ("server", core_server::measure),
+        ("jobs", jobs::measure),
+        ("start", job_start::measure),
+        ("growth", growth::measure),
+    ];
+    for (part, measure) in parts {
+        if plan.includes(part) {
+            measure(&plan, &mut report);
+        }
+    }
+    report.end(arguments.has("--write"));
+}
+
+/// What this program does as a child of itself.
+fn play(role: &str, config: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    match role {
+        "bare" => runtime.block_on(bare::serve()),
+        "server" => runtime.block_on(requests::serve(read(config))),
+        "fill" => runtime.block_on(fill::run(read(config))),
+        "drain" => runtime.block_on(drain::run(read(config))),
+        "start" => runtime.block_on(job_start::in_one_process(read(config))),
+        "node" => runtime.block_on(job_start::as_worker(read(config))),
+        "enqueue" => runtime.block_on(job_start::as_enqueuer(read(config))),
+        _ => panic!("there is no role {role}"),
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(config: &'a str) -> T {
+    serde_json::from_str(config).unwrap()
+}
+
+/// A store that a child uses, and one number about what it does with it.
+#[derive(Debug, Deserialize)]
+struct CountAt {
+    location: Location,
+    count: u32,
+}

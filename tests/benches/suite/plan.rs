@@ -1,0 +1,104 @@
+//! What is measured, and for how long.
+
+use std::time::Duration;
+
+use crate::harness::arguments::Arguments;
+use crate::harness::backend::{Backend, has_postgres};
+use crate::harness::load::Times;
+
+/// What is measured, and for how long.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Whether this is for figures.
+    pub(crate) is_bench: bool,
+    pub(crate) backends: Vec<Backend>,
+    only: Option<Vec<String>>,
+    /// How often everything is measured; what else runs on the machine disturbs some rounds.
+    pub(crate) rounds: usize,
+    pub(crate) times: Times,
+    /// Platforms that the page of 20 and the look-ups are of.
+    pub(crate) platforms: u32,
+    /// Numbers of platforms to measure the growth at.
+    pub(crate) rows: Vec<u32>,
+    /// Numbers of lanes to drain jobs from.
+    pub(crate) lanes: Vec<u32>,
+    /// Jobs in all lanes, at least.
+    pub(crate) jobs: u32,
+    /// The longest time a drain is looked at.
+    pub(crate) drain_limit: Duration,
+    /// Jobs whose start is timed, in one process and between two.
+    pub(crate) starts: u32,
+}
+
+impl Plan {
+    pub(crate) fn of(arguments: &Arguments) -> Self {
+        let list = |flag| {
+            let text = arguments.value(flag)?;
+            Some(text.split(',').map(str::to_owned).collect::<Vec<_>>())
+        };
+        let mut plan = if arguments.is_bench() {
+            Self::full()
+        } else {
+            Self::tiny()
+        };
+        plan.only = list("--only");
+        if let Some(stores) = list("--stores") {
+            plan.backends
+                .retain(|backend| stores.iter().any(|store| store == backend.name()));
+        }
+        plan
+    }
+
+    fn full() -> Self {
+        Self {
+            is_bench: true,
+            backends: backends(),
+            only: None,
+            rounds: 5,
+            times: Times {
+                warm_up: Duration::from_millis(300),
+                measured: Duration::from_millis(1_000),
+                answers: 64,
+            },
+            platforms: 10_000,
+            rows: vec![100, 1_000, 10_000, 100_000, 1_000_000],
+            lanes: vec![100, 1_000, 3_000, 10_000, 100_000],
+            jobs: 3_000,
+            drain_limit: Duration::from_secs(10),
+            starts: 60,
+        }
+    }
+
+    fn tiny() -> Self {
+        Self {
+            is_bench: false,
+            backends: backends(),
+            only: None,
+            rounds: 1,
+            times: Times {
+                warm_up: Duration::ZERO,
+                measured: Duration::from_millis(20),
+                answers: 1,
+            },
+            platforms: 30,
+            rows: vec![30],
+            lanes: vec![3],
+            jobs: 6,
+            drain_limit: Duration::from_secs(10),
+            starts: 2,
+        }
+    }
+
+    pub(crate) fn includes(&self, part: &str) -> bool {
+        let only = self.only.as_ref();
+        only.is_none_or(|parts| parts.iter().any(|named| named == part))
+    }
+}
+
+fn backends() -> Vec<Backend> {
+    let mut backends = vec![Backend::Memory, Backend::Sqlite];
+    if has_postgres() {
+        backends.push(Backend::Postgres);
+    }
+    backends
+}

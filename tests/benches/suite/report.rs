@@ -1,0 +1,265 @@
+//! The tables and charts, on standard output and in `RESULTS.md`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::drain::Drained;
+use crate::harness::backend::Backend;
+use crate::machine;
+use crate::plan::Plan;
+use crate::rounds::{Best, Measured};
+
+/// A table of text; the first row is its head.
+#[derive(Debug)]
+struct Table {
+    title: &'static str,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(title: &'static str, head: &[&str]) -> Self {
+        let head = head.iter().map(|&cell| cell.to_owned()).collect();
+        Self {
+            title,
+            rows: vec![head],
+        }
+    }
+
+    /// Adds a row, and shows it to whoever waits.
+    fn add<const COUNT: usize>(&mut self, cells: [String; COUNT]) {
+        println!("{}", cells.join(" | "));
+        self.rows.push(cells.to_vec());
+    }
+
+    /// The table in Markdown; nothing when it has a head alone.
+    fn markdown(&self) -> String {
+        if self.rows.len() == 1 {
+            return String::new();
+        }
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths);
+            let cells = cells.map(|(cell, width)| format!(" {cell:width$} "));
+            format!("|{}|\n", cells.collect::<Vec<_>>().join("|"))
+        };
+        let mut text = format!("## {}\n\n{}", self.title, line(&self.rows[0]));
+        let dashes = widths.iter().map(|width| "-".repeat(width + 2));
+        text.push_str(&format!("|{}|\n", dashes.collect::<Vec<_>>().join("|")));
+        self.rows[1..]
+            .iter()
+            .for_each(|row| text.push_str(&line(row)));
+        text.push('\n');
+        text
+    }
+}
+
+/// Values of a store by size.
+type Curve = BTreeMap<u32, f64>;
+
+/// What was measured so far.
+#[derive(Debug)]
+pub(crate) struct Report {
+    notes: Vec<String>,
+    requests: Table,
+    jobs: Table,
+    starts: Table,
+    /// By what is measured, its unit included, and by store.
+    growth: BTreeMap<String, BTreeMap<&'static str, Curve>>,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let mut report = Self {
+            notes: Vec::new(),
+            requests: Table::new(
+                "Requests",
+                &[
+                    "what",
+                    "store",
+                    "CPU us, best",
+                    "median",
+                    "x bare hyper, best",
+                    "median",
+                    "goal",
+                    "answered/s",
+                ],
+            ),
+            jobs: Table::new(
+                "Jobs",
+                &["what", "store", "jobs/s", "goal", "CPU us of a job"],
+            ),
+            starts: Table::new(
+                "Start of a job after the commit that queued it",
+                &["where", "store", "p50 ms", "p95 ms", "goal p95 ms"],
+            ),
+            growth: BTreeMap::new(),
+        };
+        if !plan.backends.contains(&Backend::Postgres) {
+            report.note("Postgres was not measured: CORE_TEST_POSTGRES_URL is not set.");
+        }
+        report
+    }
+
+    /// Says something about the measurement.
+    pub(crate) fn note(&mut self, note: &str) {
+        println!("{note}");
+        self.notes.push(note.to_owned());
+    }
+
+    pub(crate) fn bare(&mut self, measured: &Measured) {
+        self.request_row("bare hyper", "-", measured, String::new());
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        name: &str,
+        backend: Backend,
+        measured: &Measured,
+        goal: Option<f64>,
+    ) {
+        let goal = goal.map(|goal| format!("{goal}")).unwrap_or_default();
+        self.request_row(name, backend.name(), measured, goal);
+    }
+
+    fn request_row(&mut self, name: &str, store: &str, measured: &Measured, goal: String) {
+        let (cpu, by_bare) = (measured.cpu_us(), measured.by_bare());
+        let both = |best: Best, digits: usize| {
+            (
+                format!("{:.digits$}", best.best),
+                format!("{:.digits$}", best.median),
+            )
+        };
+        let ((cpu, cpu_median), (by_bare, by_bare_median)) = (both(cpu, 1), both(by_bare, 2));
+        self.requests.add([
+            name.to_owned(),
+            store.to_owned(),
+            cpu,
+            cpu_median,
+            by_bare,
+            by_bare_median,
+            goal,
+            format!("{:.0}", measured.per_second()),
+        ]);
+    }
+
+    /// What the server costs beside the library alone.
+    pub(crate) fn server(&mut self, library: &Measured, server: &Measured, goal_us: f64) {
+        let name = "gateway -> platform, session cached:";
+        let goal = String::new();
+        self.request_row(&format!("{name} library"), "memory", library, goal);
+        let more = server.cpu_us().best - library.cpu_us().best;
+        let goal = format!("+{goal_us} us, is {more:+.1}");
+        self.request_row(&format!("{name} core-server"), "memory", server, goal);
+    }
+
+    pub(crate) fn drained(
+        &mut self,
+        backend: Backend,
+        lanes: u32,
+        steps: usize,
+        drained: Drained,
+        goal: Option<f64>,
+    ) {
+        let steps_text = if steps == 1 { "1 step" } else { "3 steps" };
+        let note = if drained.all {
+            ""
+        } else {
+            " (not all in time)"
+        };
+        self.jobs.add([
+            format!("{steps_text}, {lanes} lanes{note}"),
+            backend.name().to_owned(),
+            format!("{:.0}", drained.per_second),
+            goal.map(|goal| format!("{goal}")).unwrap_or_default(),
+            format!("{:.0}", drained.cpu_us),
+        ]);
+        if steps == 1 {
+            self.curve(
+                "jobs drained in a second, by lanes",
+                backend,
+                lanes,
+                drained.per_second,
+            );
+        }
+    }
+
+    /// Takes sorted milliseconds.
+    pub(crate) fn starts(&mut self, place: &str, backend: Backend, waits: Vec<f64>, goal: f64) {
+        let percentile = |percent: usize| {
+            let at = (waits.len() * percent / 100).min(waits.len() - 1);
+            format!("{:.1}", waits[at])
+        };
+        self.starts.add([
+            place.to_owned(),
+            backend.name().to_owned(),
+            percentile(50),
+            percentile(95),
+            format!("{goal}"),
+        ]);
+    }
+
+    /// Takes the cost of a request at a number of rows, by bare hyper.
+    pub(crate) fn grown(&mut self, name: &str, backend: Backend, rows: u32, by_bare: f64) {
+        println!("{name} of {rows}, {}: {by_bare:.2}", backend.name());
+        let title = format!("registry {name}, x bare hyper, by platforms");
+        self.curve(&title, backend, rows, by_bare);
+    }
+
+    fn curve(&mut self, title: &str, backend: Backend, size: u32, value: f64) {
+        let stores = self.growth.entry(title.to_owned()).or_default();
+        stores
+            .entry(backend.name())
+            .or_default()
+            .insert(size, value);
+    }
+
+    /// Shows all of it, and writes it when that was asked for.
+    pub(crate) fn end(self, write: bool) {
+        let mut text = "# What the suite costs\n\nWritten by `cargo bench -p core-tests -- --write`. \
+            Processor time is that of the serving process, in the best and the middle round; bare hyper answers `ok` \
+            in the same round.\n\n"
+            .to_owned();
+        for line in machine::lines().iter().chain(&self.notes) {
+            text.push_str(&format!("- {line}\n"));
+        }
+        text.push('\n');
+        for table in [&self.requests, &self.jobs, &self.starts] {
+            text.push_str(&table.markdown());
+        }
+        if !self.growth.is_empty() {
+            text.push_str("## Growth\n\n");
+        }
+        for (title, stores) in &self.growth {
+            text.push_str(&chart(title, stores));
+        }
+        println!("\n{text}");
+        if write {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/RESULTS.md");
+            std::fs::write(file, text).unwrap();
+        }
+    }
+}
+
+/// Bars whose length is the value's share of the largest.
+fn chart(title: &str, stores: &BTreeMap<&'static str, Curve>) -> String {
+    const LONGEST: f64 = 40.0;
+    let values = stores.values().flat_map(BTreeMap::values).copied();
+    let largest = values.fold(f64::EPSILON, f64::max);
+    let mut text = format!("{title}\n\n```text\n");
+    for (store, curve) in stores {
+        for (size, value) in curve {
+            let length = (value / largest * LONGEST).round();
+            let bar: String = (0..40)
+                .filter(|&at| f64::from(at) < length)
+                .map(|_| '#')
+                .collect();
+            text.push_str(&format!("{store:8} {size:>9}  {value:>9.1}  {bar}\n"));
+        }
+    }
+    text.push_str("```\n\n");
+    text
+}
