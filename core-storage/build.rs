@@ -16,7 +16,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(list, "Migration {{\n    name: {name:?},")?;
         for dialect in files::DIALECTS {
             let path = folder.join(dialect).join(format!("{name}.sql"));
-            writeln!(list, "    #[cfg(feature = {dialect:?})]")?;
             writeln!(list, "    {dialect}: include_str!({path:?}),")?;
         }
         list.push_str("},\n");

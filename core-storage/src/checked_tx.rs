@@ -6,6 +6,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, Mode};
 
 use crate::filter::Filter;
+use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowTx};
 use crate::table::{Table, Type};
@@ -96,6 +97,17 @@ fn check_replacement(table: &Table, row: &Replacement) -> Result<(), StoreError>
     Err(StoreError::backend("a key never changes"))
 }
 
+fn check_key(table: &Table, key: &str) -> Result<(), StoreError> {
+    if !key.contains('\0') {
+        return Ok(());
+    }
+    Err(StoreError::backend(format!(
+        "{}.{} is compared with a value of another type",
+        table.name,
+        table.key()
+    )))
+}
+
 fn check_sum(table: &Table, column: &str, group: &str) -> Result<(), StoreError> {
     let group = table.column(group)?;
     if table.column(column)?.kind == Type::Int && !group.nullable {
@@ -168,10 +180,40 @@ impl RowTx for CheckedTx {
         self.track_error(outcome)
     }
 
+    async fn get(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.ensure_active()?;
+        let checked = check_key(table, key).and_then(|()| filter.check(table));
+        self.track_error(checked)?;
+        let outcome = self.inner.get(table, key, filter, visit).await;
+        self.track_error(outcome)
+    }
+
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        self.inner.commit_number(table)
+    }
+
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.ensure_active()?;
         self.track_error(select.check())?;
         let outcome = self.inner.select(select, visit).await;
+        self.track_error(outcome)
+    }
+
+    async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        self.ensure_active()?;
+        self.track_error(select.check())?;
+        let outcome = self.inner.select_joined(select, joins, visit).await;
         self.track_error(outcome)
     }
 

@@ -10,11 +10,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
 
+use crate::canonical::Canonical;
 use crate::query::Select;
 use crate::value::Value;
 
 /// Part of the MAC: a cursor of another format is not valid.
-const FORMAT: &str = "cursor 1";
+const FORMAT: &[u8] = b"cursor 2";
 /// The MAC is truncated to so many bytes.
 const MAC_BYTES: usize = 16;
 /// The longest cursor that is verified, in characters.
@@ -22,7 +23,7 @@ const MAX_LENGTH: usize = 4_096;
 
 /// The secret cursors are signed with. Servers on one database share it; a change of it only ends open lists.
 #[derive(Clone)]
-pub struct CursorKey([u8; 32]);
+pub struct CursorKey(Hmac<Sha256>);
 
 impl std::fmt::Debug for CursorKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,7 +33,10 @@ impl std::fmt::Debug for CursorKey {
 
 impl From<[u8; 32]> for CursorKey {
     fn from(key: [u8; 32]) -> Self {
-        Self(key)
+        // A shorter key is followed by zeros up to the block, as HMAC says.
+        let mut block = [0; 64];
+        block[..key.len()].copy_from_slice(&key);
+        Self(Hmac::new(&block.into()))
     }
 }
 
@@ -44,30 +48,22 @@ pub(crate) struct KeysetPosition {
 }
 
 impl CursorKey {
-    fn mac(&self, select: &Select, payload: &[u8]) -> Option<Hmac<Sha256>> {
-        let query = format!(
-            "{FORMAT}\0{}\0{:?}\0{:?}\0",
-            select.table.name, select.filter, select.order
-        );
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
-        mac.update(query.as_bytes());
+    fn mac(&self, select: &Select, payload: &[u8]) -> Hmac<Sha256> {
+        let query = Canonical::filter(select.table.name, &select.filter).order(&select.order);
+        let mut mac = self.0.clone();
+        mac.update(FORMAT);
+        mac.update(&query.into_bytes());
         mac.update(payload);
-        Some(mac)
+        mac
     }
 
-    pub(crate) fn sign(
-        &self,
-        select: &Select,
-        position: &KeysetPosition,
-    ) -> Result<Cursor, StoreError> {
+    pub(crate) fn sign(&self, select: &Select, position: &KeysetPosition) -> Cursor {
         let after: Vec<serde_json::Value> = position.after.iter().map(to_json).collect();
         let payload = json!([position.total, after]).to_string();
-        let mac = self
-            .mac(select, payload.as_bytes())
-            .ok_or_else(|| StoreError::backend("the cursor key cannot be used"))?;
+        let mac = self.mac(select, payload.as_bytes());
         let mut signed = mac.finalize().into_bytes()[..MAC_BYTES].to_vec();
         signed.extend_from_slice(payload.as_bytes());
-        Ok(Cursor(URL_SAFE_NO_PAD.encode(signed)))
+        Cursor(URL_SAFE_NO_PAD.encode(signed))
     }
 
     pub(crate) fn verify(
@@ -84,7 +80,8 @@ impl CursorKey {
         }
         let signed = URL_SAFE_NO_PAD.decode(&cursor.0).ok()?;
         let (mac, payload) = signed.split_at_checked(MAC_BYTES)?;
-        self.mac(select, payload)?.verify_truncated_left(mac).ok()?;
+        let signed = self.mac(select, payload);
+        signed.verify_truncated_left(mac).ok()?;
         let (total, after): (u64, Vec<serde_json::Value>) = serde_json::from_slice(payload).ok()?;
         let after = after.iter().map(from_json).collect::<Option<Vec<_>>>()?;
         (after.len() == select.full_order().len()).then_some(KeysetPosition { after, total })

@@ -9,6 +9,7 @@ use core_domain::port::{Direction, Mode};
 
 use crate::checked_tx::CheckedTx;
 use crate::filter::Filter;
+use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::Table;
@@ -150,9 +151,34 @@ impl RowTx for FaultTx {
         self.inner.delete(table, filter).await
     }
 
+    async fn get(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.get(table, key, filter, visit).await
+    }
+
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        self.inner.commit_number(table)
+    }
+
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.store.call()?;
         self.inner.select(select, visit).await
+    }
+
+    async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.select_joined(select, joins, visit).await
     }
 
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {

@@ -23,7 +23,7 @@ pub enum Op {
 }
 
 impl Op {
-    fn holds(self, left: &Value, right: &Value) -> bool {
+    pub(crate) fn holds(self, left: &Value, right: &Value) -> bool {
         match self {
             Self::Eq => left == right,
             Self::Ne => left != right,
@@ -145,11 +145,20 @@ impl Filter {
     /// The rows that a unique index covers; the empty conjunction when all.
     #[must_use]
     pub fn covered_by(unique: &Unique) -> Self {
-        Self::And(unique.predicates.iter().map(Self::of_index).collect())
+        Self::And(
+            unique
+                .predicates
+                .iter()
+                .copied()
+                .map(Self::of_index)
+                .collect(),
+        )
     }
 
-    fn of_index(predicate: &IndexPredicate) -> Self {
-        match *predicate {
+    /// What an index says of its rows.
+    #[must_use]
+    pub fn of_index(predicate: IndexPredicate) -> Self {
+        match predicate {
             IndexPredicate::IsNull(column) => Self::IsNull(column),
             IndexPredicate::Is(column, text) => Self::eq(column, text),
             IndexPredicate::OneOf(column, texts) => Self::one_of(column, texts.iter().copied()),
@@ -223,6 +232,15 @@ impl Filter {
         }
     }
 
+    /// The parts of the outermost conjunction, nested ones included.
+    #[cfg(feature = "sql")]
+    pub(crate) fn conjuncts(&self) -> Vec<&Self> {
+        match self {
+            Self::And(all) => all.iter().flat_map(Self::conjuncts).collect(),
+            one => vec![one],
+        }
+    }
+
     /// Checks that every column exists and is compared with its own type.
     ///
     /// # Errors
@@ -247,14 +265,6 @@ impl Filter {
             }
             Self::IsNull(column) | Self::NotNull(column) => table.column(column).map(|_| ()),
             Self::Prefix(column, prefix) => of_type(column, &Value::text(prefix)),
-        }
-    }
-
-    /// The parts of the outermost conjunction, nested ones included.
-    pub(crate) fn conjuncts(&self) -> Vec<&Self> {
-        match self {
-            Self::And(all) => all.iter().flat_map(Self::conjuncts).collect(),
-            one => vec![one],
         }
     }
 }

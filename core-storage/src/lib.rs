@@ -28,7 +28,10 @@
 //!     }
 //!     computed { rank: Int = |entity| entity.rank() }       // columns to filter and sort by that are no fields
 //!     unique { slug: [platform_id, slug] where [IndexPredicate::IsNull("archived_at")] }   // the name is that of the conflict
-//!     index { [platform_id, archived_at], [created_at] }    // the key is added to each
+//!     index {                           // the key is added to each
+//!         [platform_id, archived_at],
+//!         [created_at] where [IndexPredicate::IsNull("archived_at")],     // partial: for queries that say the same
+//!     }
 //!     parent parent_id                                      // for `walk`
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }
@@ -47,29 +50,39 @@
 //!
 //! # How to add an engine
 //! Implement [`RowStore`] and [`RowTx`], return units wrapped in [`CheckedTx`], open it with `conformance::TABLES`
-//! (feature `conformance`) and call `conformance::run`. Put it behind [`RecordStore`] to use it.
+//! (feature `conformance`) and call `conformance::run`. Put it behind [`RecordStore`] to use it. `examples/own_backend`
+//! does it on a key-value store. Another SQL database needs less: the module `sql` (feature `sql`) has the SQL and the
+//! unit of work, and says how.
 //!
 //! # Rules that hold in every engine
 //! - Write units are serializable. On Postgres one may end with `Retry`; `transact` runs it again after a pause.
 //! - Any error but `Conflict`, `Stale` and `InvalidCursor` aborts a unit; what follows is refused, commit too.
 //! - Text is compared by its bytes. A comparison with NULL is never true.
-//! - Lists are paged by keyset, never by offset; `total` is counted for the first page and carried in the cursor.
+//! - Lists are paged by keyset, never by offset; `total` is counted for the first page and carried in the cursor. A count
+//!   is remembered as long as its table does not change, by engines that know when it does ([`RowTx::commit_number`]):
+//!   memory does. On Postgres other processes commit as well, so it counts each time.
+//! - In a `Read` or `Write` unit a record is read by its key once; units of the other modes read it each time.
 
 mod back_off;
+mod canonical;
 mod checked_tx;
 pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod counts;
 mod cursor;
 #[cfg(feature = "conformance")]
 pub mod fault;
 mod filter;
+mod identity_map;
+mod join;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod query;
 mod row_store;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod session_join;
+#[cfg(feature = "sql")]
 pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -84,9 +97,10 @@ mod value;
 pub use checked_tx::CheckedTx;
 pub use cursor::CursorKey;
 pub use filter::{Filter, IntoValue, Op, prefix_end};
+pub use join::{Join, On, VisitJoined};
 pub use query::{Order, Select};
 pub use row_store::{Replacement, RowStore, RowTx};
-pub use table::{Column, IndexPredicate, Table, Type, Unique, VERSION};
+pub use table::{Column, Index, IndexPredicate, Table, Type, Unique, VERSION};
 pub use tabular::{Reader, Tabular};
 pub use unit::RecordStore;
 pub use value::{ReadRow, Row, Value, ValueRef, Visit};

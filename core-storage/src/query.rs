@@ -1,12 +1,10 @@
 //! A query: filter, order, keyset position, limit.
 
-use std::cmp::Ordering;
-
 use core_domain::kernel::StoreError;
 
 use crate::filter::Filter;
 use crate::table::{Table, Type};
-use crate::value::{ReadRow, Row, Value, ValueRef};
+use crate::value::{ReadRow, Value, ValueRef};
 
 /// A column to sort by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,15 +145,13 @@ impl Select {
     }
 }
 
-/// The row's keyset position in an order.
-pub(crate) fn keyset_position(order: &[Order], table: &Table, row: &Row) -> Vec<Value> {
-    let value = |part: &Order| table.value(row, part.column).clone();
-    order.iter().map(value).collect()
-}
-
 /// Compares two keyset positions of an order.
-#[must_use]
-pub(crate) fn compare_positions(order: &[Order], left: &[Value], right: &[Value]) -> Ordering {
+#[cfg(feature = "conformance")]
+pub(crate) fn compare_positions(
+    order: &[Order],
+    left: &[Value],
+    right: &[Value],
+) -> std::cmp::Ordering {
     for ((part, left), right) in order.iter().zip(left).zip(right) {
         let ordering = left.cmp(right);
         if ordering.is_ne() {
@@ -166,5 +162,5 @@ pub(crate) fn compare_positions(order: &[Order], left: &[Value], right: &[Value]
             };
         }
     }
-    Ordering::Equal
+    std::cmp::Ordering::Equal
 }

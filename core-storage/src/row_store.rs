@@ -1,13 +1,16 @@
 //! The engine contract, on rows: what a new engine implements.
 
+use std::iter;
+
 use async_trait::async_trait;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::{Direction, Mode};
 
 use crate::filter::Filter;
+use crate::join::{self, Join, VisitJoined};
 use crate::query::Select;
 use crate::table::Table;
-use crate::value::{Row, Value, Visit};
+use crate::value::{ReadRow, Row, Value, Visit};
 
 /// An engine. `conformance` checks the contract.
 #[async_trait]
@@ -80,11 +83,61 @@ pub trait RowTx: Send {
     /// [`StoreError`] when the store failed.
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
+    /// Shows the row with this key, if there is one and it matches.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed, or what `visit` answered.
+    async fn get(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let by_key = Filter::eq(table.key(), key);
+        let mut select = Select::of(table).filter(by_key).limit(1);
+        if *filter != Filter::all() {
+            select = select.filter(filter.clone());
+        }
+        self.select(&select, visit).await
+    }
+
     /// Shows the matching rows, in order.
     ///
     /// # Errors
     /// [`StoreError`] when the store failed, or what `visit` answered.
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError>;
+
+    /// Shows the matching rows, in order, each with the rows joined to it. An engine that can does it in one statement; as
+    /// it stands here it asks for one row after the other.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed, or what `visit` answered.
+    async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        let tables: Vec<_> = iter::once(select.table)
+            .chain(joins.iter().map(|join| join.table))
+            .collect();
+        for row in copies(self, select).await? {
+            let mut rows: Vec<Option<Row>> = vec![Some(row)];
+            for join in joins {
+                let joined = match join.filter(&tables, &rows) {
+                    Some(filter) => {
+                        let select = Select::of(join.table).filter(filter).limit(1);
+                        copies(self, &select).await?.pop()
+                    }
+                    None => None,
+                };
+                rows.push(joined);
+            }
+            visit(&join::shown(&rows))?;
+        }
+        Ok(())
+    }
 
     /// As [`RowTx::select`]; an engine with row locks locks the rows and skips those another unit has locked.
     ///
@@ -97,6 +150,15 @@ pub trait RowTx: Send {
     /// # Errors
     /// [`StoreError`] when the store failed.
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
+
+    /// A number that moves with every committed unit that changed the table: two units that are told the same number see
+    /// the same rows of it, and counts made in one hold in the other. `None`, which is always right, when the engine does
+    /// not know it (other processes commit as well), when a later read of this unit may see another state, and in a unit
+    /// that may have changed the table itself.
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        let _ = table;
+        None
+    }
 
     /// The sum of an integer column over the matching rows, for each value of the group column, in its order. As in SQL,
     /// NULLs are ignored; a group of NULLs alone sums to 0.
@@ -142,4 +204,14 @@ pub trait RowTx: Send {
 
     /// Undoes everything.
     async fn rollback(self: Box<Self>);
+}
+
+async fn copies<T: RowTx + ?Sized>(tx: &mut T, select: &Select) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    let mut visit = |row: &dyn ReadRow| {
+        rows.push(select.table.copy_row(row)?);
+        Ok(())
+    };
+    tx.select(select, &mut visit).await?;
+    Ok(rows)
 }

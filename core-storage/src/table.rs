@@ -41,7 +41,7 @@ pub struct Column {
     pub nullable: bool,
 }
 
-/// The predicate of a partial unique index, or a part of it.
+/// The predicate of a partial index, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexPredicate {
     /// The column is NULL.
@@ -56,6 +56,16 @@ impl IndexPredicate {
     pub(crate) const fn column(self) -> &'static str {
         match self {
             Self::IsNull(column) | Self::Is(column, _) | Self::OneOf(column, _) => column,
+        }
+    }
+
+    /// Tells whether a row with this value in the column meets it.
+    #[must_use]
+    pub fn holds(self, value: &Value) -> bool {
+        match self {
+            Self::IsNull(_) => value.is_null(),
+            Self::Is(_, text) => value.as_text() == Some(text),
+            Self::OneOf(_, texts) => value.as_text().is_some_and(|text| texts.contains(&text)),
         }
     }
 }
@@ -80,6 +90,33 @@ impl Unique {
     }
 }
 
+/// An index that is not unique: for the queries that fix its first columns and sort by the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// The columns; the key is added.
+    pub columns: &'static [&'static str],
+    /// Covers only rows for which all of these are true; a partial index unless empty. A query uses it when it says the
+    /// same, with the same values in the same order.
+    pub predicates: &'static [IndexPredicate],
+}
+
+impl Index {
+    /// An index over every row.
+    #[must_use]
+    pub const fn on(columns: &'static [&'static str]) -> Self {
+        Self {
+            columns,
+            predicates: &[],
+        }
+    }
+
+    /// Only over rows for which all of these are true.
+    #[must_use]
+    pub const fn only(self, predicates: &'static [IndexPredicate]) -> Self {
+        Self { predicates, ..self }
+    }
+}
+
 /// A table. The first column is the key (text), the last is [`VERSION`] (integer).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
@@ -89,8 +126,8 @@ pub struct Table {
     pub columns: &'static [Column],
     /// Its unique indexes, besides the key.
     pub uniques: &'static [Unique],
-    /// The columns of its other indexes; the key is added to each.
-    pub indexes: &'static [&'static [&'static str]],
+    /// Its other indexes.
+    pub indexes: &'static [Index],
     /// The column with the key of the row's parent, for tree walks.
     pub parent: Option<&'static str>,
 }
@@ -128,6 +165,30 @@ impl Table {
         self.column_index(column)
             .and_then(|at| row.get(at))
             .unwrap_or(&Value::Null)
+    }
+
+    /// The type of the column; that of text when there is no such column.
+    #[must_use]
+    pub fn kind_of(&self, column: &str) -> Type {
+        let column = self.columns.iter().find(|c| c.name == column);
+        column.map_or(Type::Text, |column| column.kind)
+    }
+
+    /// The text as an index predicate on the column spells it, if there is one. Engines that plan by the text of a
+    /// statement must say it literally: a bound value tells a planner nothing.
+    #[must_use]
+    pub fn index_literal(&self, column: &str, text: &str) -> Option<&'static str> {
+        let uniques = self.uniques.iter().flat_map(|unique| unique.predicates);
+        let indexes = self.indexes.iter().flat_map(|index| index.predicates);
+        uniques
+            .chain(indexes)
+            .find_map(|predicate| match *predicate {
+                IndexPredicate::Is(of, one) if of == column && one == text => Some(one),
+                IndexPredicate::OneOf(of, texts) if of == column => {
+                    texts.iter().copied().find(|one| *one == text)
+                }
+                _ => None,
+            })
     }
 
     /// A copy of a row that lies in an engine.

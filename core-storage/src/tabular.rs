@@ -84,7 +84,7 @@ macro_rules! table {
         }
         $(computed { $($computed:ident: $computed_kind:ty = $compute:expr),+ $(,)? })?
         $(unique { $($unique:ident: [$($unique_column:ident),+] $(where [$($predicate:expr),+])?),+ $(,)? })?
-        $(index { $([$($index_column:ident),+]),+ $(,)? })?
+        $(index { $([$($index_column:ident),+] $(where [$($index_predicate:expr),+])?),+ $(,)? })?
         $(parent $parent:ident)?
         select $select:path
     ) => {
@@ -118,7 +118,10 @@ macro_rules! table {
                         columns: &[$(stringify!($unique_column)),+],
                         predicates: &[$($($predicate),+)?],
                     }),+)?],
-                    indexes: &[$($(&[$(stringify!($index_column)),+]),+)?],
+                    indexes: &[$($($crate::Index {
+                        columns: &[$(stringify!($index_column)),+],
+                        predicates: &[$($($index_predicate),+)?],
+                    }),+)?],
                     parent: $crate::table!(@parent $($parent)?),
                 }
             };

@@ -12,11 +12,14 @@ use core_domain::port::{Direction, Mode, Repositories, Repository, Store, UnitOf
 
 use crate::back_off::BackOff;
 use crate::checked_tx::{aborted_error, is_recoverable};
+use crate::counts::{self, Counts};
 use crate::cursor::{CursorKey, KeysetPosition};
 use crate::filter::Filter;
+use crate::identity_map::IdentityMap;
+use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
-use crate::table::VERSION;
+use crate::table::{Table, VERSION};
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -25,6 +28,7 @@ use crate::value::{ReadRow, Row, Value};
 pub struct RecordStore {
     rows: Arc<dyn RowStore>,
     cursor_key: CursorKey,
+    counts: Arc<Counts>,
     back_off: BackOff,
 }
 
@@ -35,6 +39,7 @@ impl RecordStore {
         Self {
             rows,
             cursor_key: cursor_key.into(),
+            counts: Arc::default(),
             back_off: BackOff::default(),
         }
     }
@@ -48,6 +53,8 @@ impl Store for RecordStore {
             tx,
             aborted: false,
             cursor_key: self.cursor_key.clone(),
+            counts: self.counts.clone(),
+            known: IdentityMap::of(mode),
             effects: Effects::default(),
         }))
     }
@@ -61,20 +68,19 @@ impl Store for RecordStore {
 const PLATFORM: &str = "platform_id";
 
 /// A unit of work of the domain on top of one on rows.
-struct RowUnit {
+pub(crate) struct RowUnit {
     tx: Box<dyn RowTx>,
     /// Set by a key that changes; the engine keeps its own flag.
     aborted: bool,
     cursor_key: CursorKey,
+    counts: Arc<Counts>,
+    known: IdentityMap,
     effects: Effects,
 }
 
-fn key_filter<R: Tabular>(key: &str) -> Filter {
-    Filter::eq(R::TABLE.key(), key)
-}
-
 fn seen_filter<R: Tabular>(seen: &Stored<R>) -> Filter {
-    key_filter::<R>(seen.key()).and(Filter::eq(VERSION, seen.version()))
+    let by_key = Filter::eq(R::TABLE.key(), seen.key());
+    by_key.and(Filter::eq(VERSION, seen.version()))
 }
 
 /// What keeps a statement to the records of one platform.
@@ -89,9 +95,14 @@ fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
     R::select(query).filter_if(platform_filter(within))
 }
 
-fn keep<R: Tabular>(records: &mut Vec<Stored<R>>, row: &dyn ReadRow) -> Result<(), StoreError> {
+/// The record of a row.
+pub(crate) fn decode<R: Tabular>(row: &dyn ReadRow) -> Result<Stored<R>, StoreError> {
     let (record, version) = R::from_row(row)?;
-    records.push(Stored::new(record, version));
+    Ok(Stored::new(record, version))
+}
+
+fn keep<R: Tabular>(records: &mut Vec<Stored<R>>, row: &dyn ReadRow) -> Result<(), StoreError> {
+    records.push(decode(row)?);
     Ok(())
 }
 
@@ -115,6 +126,36 @@ impl RowUnit {
     fn fail(&mut self, error: StoreError) -> StoreError {
         self.aborted |= !is_recoverable(&error);
         error
+    }
+
+    /// How many rows match; as remembered, when the table has not changed since.
+    async fn count_rows(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+    ) -> Result<u64, StoreError> {
+        let number = self.tx.commit_number(table);
+        let number = number.and_then(|number| Some((number, counts::key(table, filter)?)));
+        let Some((number, key)) = number else {
+            return self.tx.count(table, filter).await;
+        };
+        if let Some(count) = self.counts.get(&key, number) {
+            return Ok(count);
+        }
+        let count = self.tx.count(table, filter).await?;
+        self.counts.put(key, number, count);
+        Ok(count)
+    }
+
+    /// Shows the rows of a query, each with the rows joined to it.
+    pub(crate) async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        self.ensure_active()?;
+        self.tx.select_joined(select, joins, visit).await
     }
 
     async fn read<R: Tabular>(&mut self, select: &Select) -> Result<Vec<Stored<R>>, StoreError> {
@@ -157,9 +198,21 @@ impl<R: Tabular> Repository<R> for RowUnit {
         within: Within<'_>,
         key: &str,
     ) -> Result<Option<Stored<R>>, StoreError> {
-        let select = Select::of(R::TABLE).filter(key_filter::<R>(key));
-        let select = select.filter_if(platform_filter(within)).limit(1);
-        Ok(self.read(&select).await?.pop())
+        self.ensure_active()?;
+        if let Some(known) = self.known.get::<R>(within, key) {
+            return Ok(Some(known));
+        }
+        let filter = platform_filter(within).unwrap_or_else(Filter::all);
+        let mut found = None;
+        let mut visit = |row: &dyn ReadRow| {
+            found = Some(decode(row)?);
+            Ok(())
+        };
+        self.tx.get(R::TABLE, key, &filter, &mut visit).await?;
+        if let Some(found) = &found {
+            self.known.put::<R>(within, found);
+        }
+        Ok(found)
     }
 
     async fn first(
@@ -168,7 +221,11 @@ impl<R: Tabular> Repository<R> for RowUnit {
         query: &R::Query,
     ) -> Result<Option<Stored<R>>, StoreError> {
         let select = select_within::<R>(within, query).limit(1);
-        Ok(self.read(&select).await?.pop())
+        let found = self.read(&select).await?.pop();
+        if let Some(found) = &found {
+            self.known.put::<R>(within, found);
+        }
+        Ok(found)
     }
 
     async fn replace(&mut self, seen: &Stored<R>, next: R) -> Result<Stored<R>, StoreError> {
@@ -187,12 +244,15 @@ impl<R: Tabular> Repository<R> for RowUnit {
             .map(|(column, (_, new))| (column.name, new))
             .collect();
         set.push((VERSION, Value::Int(version)));
-        match self.tx.update(R::TABLE, &seen_filter(seen), &set).await? {
-            0 => Err(StoreError::Stale {
+        if self.tx.update(R::TABLE, &seen_filter(seen), &set).await? == 0 {
+            self.known.forget::<R>(seen.key());
+            return Err(StoreError::Stale {
                 table: R::TABLE.name,
-            }),
-            _ => Ok(Stored::new(next, version)),
+            });
         }
+        let stored = Stored::new(next, version);
+        self.known.replace(&stored);
+        Ok(stored)
     }
 
     async fn replace_many(
@@ -205,12 +265,16 @@ impl<R: Tabular> Repository<R> for RowUnit {
             new: row_of(next, seen.version() + 1),
         });
         self.tx.replace_many(R::TABLE, rows.collect()).await?;
-        let stored = |(seen, next): (Stored<R>, R)| Stored::new(next, seen.version() + 1);
+        let stored = |(seen, next): (Stored<R>, R)| {
+            self.known.forget::<R>(seen.key());
+            Stored::new(next, seen.version() + 1)
+        };
         Ok(changes.into_iter().map(stored).collect())
     }
 
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError> {
         self.ensure_active()?;
+        self.known.forget::<R>(seen.key());
         match self.tx.delete(R::TABLE, &seen_filter(seen)).await? {
             0 => Err(StoreError::Stale {
                 table: R::TABLE.name,
@@ -225,12 +289,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
         query: &R::Query,
     ) -> Result<u64, StoreError> {
         self.ensure_active()?;
+        self.known.forget_all::<R>();
         let filter = select_within::<R>(within, query).filter;
         self.tx.delete(R::TABLE, &filter).await
     }
 
     async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
         self.ensure_active()?;
+        self.known.forget_all::<R>();
         let filter = Filter::eq(PLATFORM, platform);
         self.tx.delete(R::TABLE, &filter).await
     }
@@ -268,7 +334,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
                 select.after = Some(position.after);
                 position.total
             }
-            None => self.tx.count(R::TABLE, &select.filter).await?,
+            None => self.count_rows(R::TABLE, &select.filter).await?,
         };
         let limit = page.limit.max(1);
         // One more than asked for tells whether there is a next page.
@@ -290,7 +356,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         let next = match last.filter(|_| more) {
             Some(after) => {
                 let position = KeysetPosition { after, total };
-                Some(self.cursor_key.sign(&select, &position)?)
+                Some(self.cursor_key.sign(&select, &position))
             }
             None => None,
         };
@@ -300,7 +366,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
     async fn count(&mut self, within: Within<'_>, query: &R::Query) -> Result<u64, StoreError> {
         self.ensure_active()?;
         let filter = select_within::<R>(within, query).filter;
-        self.tx.count(R::TABLE, &filter).await
+        self.count_rows(R::TABLE, &filter).await
     }
 
     async fn walk(

@@ -98,6 +98,15 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// The boolean, if it is one.
+    #[must_use]
+    pub const fn as_bool(self) -> Option<bool> {
+        match self {
+            Self::Bool(yes) => Some(yes),
+            _ => None,
+        }
+    }
+
     /// The integer, if it is one.
     #[must_use]
     pub const fn as_int(self) -> Option<i64> {
@@ -124,6 +133,12 @@ pub trait ReadRow {
 }
 
 impl ReadRow for Row {
+    fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError> {
+        Ok(self.get(at).map_or(ValueRef::Null, Value::as_ref))
+    }
+}
+
+impl ReadRow for Arc<[Value]> {
     fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError> {
         Ok(self.get(at).map_or(ValueRef::Null, Value::as_ref))
     }

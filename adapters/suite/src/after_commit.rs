@@ -105,7 +105,7 @@ mod tests {
                 _ => person,
             };
             Ok(Resolved {
-                caller,
+                caller: Arc::new(caller),
                 suspended: false,
                 expires_at: None,
             })

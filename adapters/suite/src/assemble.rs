@@ -24,7 +24,7 @@ use crate::relay::Relay;
 use crate::secret::InstallationSecret;
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
-use crate::worker::{WorkerOptions, WorkerWake, start_worker};
+use crate::worker::{WorkerOptions, start_worker};
 use crate::{Argon2Hasher, Suite, SuiteBuilder, SuiteError};
 
 impl SuiteBuilder {
@@ -57,10 +57,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     };
     let sole_user = builder.store.is_ours_alone();
     let provider = Provider::of(&builder, &folder.path).await?;
-    let wake = WorkerWake::default();
+    let open_options = open_options(&builder, &secret);
+    let wake = builder.store.worker_wake(open_options.clone())?;
     let relay_wake = Arc::new(Notify::new());
     let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
-    let store = open_store(&builder, &secret, &after_commit).await?;
+    let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
     let kinds = cli::register_kinds(register_kinds(Kinds::new())?, Arc::clone(&archives))?;
     let app = app(&builder, &secret, &store, &provider, kinds)?;
@@ -92,17 +93,21 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     })
 }
 
-/// Opens the store that was chosen; its commits are announced.
-async fn open_store(
-    builder: &SuiteBuilder,
-    secret: &InstallationSecret,
-    after_commit: &Arc<AfterCommit>,
-) -> Result<Arc<dyn Store>, SuiteError> {
-    let opened = builder.store.clone().open(OpenOptions {
+fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) -> OpenOptions {
+    OpenOptions {
         clock: builder.clock.clone(),
         cursor_key: secret.key("cursors").into(),
         pool: builder.settings.pool,
-    });
+    }
+}
+
+/// Opens the store that was chosen; its commits are announced.
+async fn open_store(
+    builder: &SuiteBuilder,
+    options: OpenOptions,
+    after_commit: &Arc<AfterCommit>,
+) -> Result<Arc<dyn Store>, SuiteError> {
+    let opened = builder.store.clone().open(options);
     let listener: Arc<dyn CommitListener> = after_commit.clone();
     Ok(Arc::new(AnnouncingStore::new(opened.await?, listener)))
 }

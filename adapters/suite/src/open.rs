@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use core_domain::kernel::Clock;
+use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::Store;
 use core_storage::{CursorKey, memory};
 use serde::{Deserialize, Serialize};
 
+use crate::worker::WorkerWake;
 use crate::{SuiteError, SystemClock};
 
-/// How many connections a store has.
+/// How many connections a store has, and how long it waits for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolOptions {
@@ -18,6 +20,18 @@ pub struct PoolOptions {
     pub postgres_connections: u32,
     /// Units that read SQLite at once. 4 unless set.
     pub sqlite_readers: u32,
+    /// How long a unit waits for a connection to Postgres. 10 s unless set: less than a request waits for its answer.
+    #[serde(with = "duration_text")]
+    pub postgres_acquire_timeout: Duration,
+    /// How long a statement may take on Postgres; zero is for ever. 20 s unless set.
+    #[serde(with = "duration_text")]
+    pub postgres_statement_timeout: Duration,
+    /// How long a statement waits for a lock on Postgres; zero is for ever. 5 s unless set.
+    #[serde(with = "duration_text")]
+    pub postgres_lock_timeout: Duration,
+    /// After which silence of this process Postgres gives up a transaction; zero is never. 30 s unless set.
+    #[serde(with = "duration_text")]
+    pub postgres_idle_timeout: Duration,
 }
 
 impl Default for PoolOptions {
@@ -25,6 +39,10 @@ impl Default for PoolOptions {
         Self {
             postgres_connections: 16,
             sqlite_readers: 4,
+            postgres_acquire_timeout: Duration::from_secs(10),
+            postgres_statement_timeout: Duration::from_secs(20),
+            postgres_lock_timeout: Duration::from_secs(5),
+            postgres_idle_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -63,6 +81,23 @@ impl StoreChoice {
         matches!(self, Self::Memory | Self::Sqlite(_))
     }
 
+    /// What wakes the worker: this process, and on a database server the others on it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn worker_wake(&self, options: OpenOptions) -> Result<WorkerWake, SuiteError> {
+        let Self::Postgres(url) = self else {
+            return Ok(WorkerWake::default());
+        };
+        let config = postgres_config(url.clone(), options);
+        let hints = core_storage::postgres::Hints::open(&config, JOBS)?;
+        Ok(WorkerWake::with_hints(Arc::new(hints)))
+    }
+
+    /// What wakes the worker: this process.
+    #[cfg(not(feature = "postgres"))]
+    pub(crate) fn worker_wake(&self, _: OpenOptions) -> Result<WorkerWake, SuiteError> {
+        Ok(WorkerWake::default())
+    }
+
     /// Opens it. A database server tells the time itself unless a clock is given.
     pub(crate) async fn open(self, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
         match self {
@@ -92,14 +127,26 @@ async fn sqlite(_: PathBuf, _: OpenOptions) -> Result<Arc<dyn Store>, SuiteError
     Err(SuiteError::FeatureMissing("sqlite"))
 }
 
+/// The channel on which workers on one database wake each other.
+#[cfg(feature = "postgres")]
+const JOBS: &str = "core_jobs";
+
+#[cfg(feature = "postgres")]
+fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres::PostgresConfig {
+    let mut config = core_storage::postgres::PostgresConfig::new(url, options.cursor_key);
+    config.clock = options.clock;
+    let pool = options.pool;
+    config.connections = pool.postgres_connections;
+    config.acquire_timeout = pool.postgres_acquire_timeout;
+    config.statement_timeout = pool.postgres_statement_timeout;
+    config.lock_timeout = pool.postgres_lock_timeout;
+    config.idle_timeout = pool.postgres_idle_timeout;
+    config
+}
+
 #[cfg(feature = "postgres")]
 async fn postgres(url: String, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
-    use core_storage::postgres;
-
-    let mut config = postgres::PostgresConfig::new(url, options.cursor_key);
-    config.clock = options.clock;
-    config.connections = options.pool.postgres_connections;
-    Ok(postgres::open(config).await?)
+    Ok(core_storage::postgres::open(postgres_config(url, options)).await?)
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -27,7 +27,7 @@ pub struct Settings {
     pub cli: CliConfig,
     /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.
     pub worker: WorkerOptions,
-    /// How many connections the store has.
+    /// How many connections the store has, and how long it waits for what.
     pub pool: PoolOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
@@ -90,6 +90,10 @@ impl Settings {
                 self.pool.postgres_connections == 0,
             ),
             ("pool.sqlite_readers", self.pool.sqlite_readers == 0),
+            (
+                "pool.postgres_acquire_timeout",
+                self.pool.postgres_acquire_timeout.is_zero(),
+            ),
         ];
         match none.into_iter().find(|(_, is_none)| *is_none) {
             Some((setting, _)) => Err(ConfigError {

@@ -23,6 +23,7 @@ mod platform;
 mod purge;
 mod records;
 mod requirement;
+mod sessions;
 mod signed_in;
 pub(crate) mod unaudited;
 
@@ -38,6 +39,7 @@ pub(crate) use purge::remove_records;
 pub use records::Records;
 pub(crate) use records::unowned;
 pub use requirement::Requirement;
+pub(crate) use sessions::session_context;
 pub use signed_in::{
     PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
     authorize_service, authorize_session, authorize_signed_in,

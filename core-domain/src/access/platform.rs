@@ -195,7 +195,7 @@ async fn permissions_on(
         user_id,
         service: Some(_),
         ..
-    } = &cx.caller
+    } = &*cx.caller
     else {
         return Ok(None);
     };

@@ -15,7 +15,6 @@ pub(crate) async fn insert<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) ->
 }
 
 /// Adds records.
-#[expect(dead_code, reason = "for the batches of the job engine")]
 pub(crate) async fn insert_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     records: Vec<R>,
@@ -24,7 +23,6 @@ pub(crate) async fn insert_many<R: Persisted>(
 }
 
 /// Puts new records in the place of seen ones, provided nobody changed any of them in between.
-#[expect(dead_code, reason = "for the batches of the job engine")]
 pub(crate) async fn replace_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,
     changes: Vec<(Stored<R>, R)>,

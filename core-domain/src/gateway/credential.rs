@@ -90,15 +90,25 @@ fn api_key(value: &[u8]) -> Result<Credential, CredentialError> {
 ///
 /// # Errors
 /// [`CredentialError::Repeated`] for a header on two lines, [`CredentialError::Malformed`] for what cannot be ours.
-pub fn read_credential(
-    authorization: &[&[u8]],
-    x_api_key: &[&[u8]],
+pub fn read_credential<'h>(
+    authorization: impl IntoIterator<Item = &'h [u8]>,
+    x_api_key: impl IntoIterator<Item = &'h [u8]>,
 ) -> Result<Option<Credential>, CredentialError> {
-    match (authorization, x_api_key) {
-        ([_, _, ..], _) | (_, [_, _, ..]) => Err(CredentialError::Repeated),
-        ([value], _) => bearer(value).map(Some),
-        ([], [value]) => api_key(value).map(Some),
-        ([], []) => Ok(None),
+    match (only(authorization)?, only(x_api_key)?) {
+        (Some(value), _) => bearer(value).map(Some),
+        (None, Some(value)) => api_key(value).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The line of a header that may have one.
+fn only<'h>(
+    lines: impl IntoIterator<Item = &'h [u8]>,
+) -> Result<Option<&'h [u8]>, CredentialError> {
+    let mut lines = lines.into_iter();
+    match (lines.next(), lines.next()) {
+        (_, Some(_)) => Err(CredentialError::Repeated),
+        (line, None) => Ok(line),
     }
 }
 
@@ -116,7 +126,7 @@ mod tests {
     fn the_scheme_is_case_insensitive_and_the_token_is_kept() {
         for value in ["Bearer a.B-c==", "bearer a.B-c==", "BEARER  a.B-c=="] {
             assert_eq!(
-                read_credential(&[value.as_bytes()], &[]),
+                read_credential([value.as_bytes()], []),
                 Ok(Some(session("a.B-c=="))),
                 "{value}"
             );
@@ -135,7 +145,7 @@ mod tests {
             "abc",
         ] {
             assert_eq!(
-                read_credential(&[value.as_bytes()], &[b"core_abc"]),
+                read_credential([value.as_bytes()], [b"core_abc".as_slice()]),
                 Err(CredentialError::Malformed),
                 "{value}"
             );
@@ -146,12 +156,12 @@ mod tests {
     fn a_header_on_two_lines_is_refused_even_when_both_agree() {
         let line: &[u8] = b"Bearer a";
         assert_eq!(
-            read_credential(&[line, line], &[]),
+            read_credential([line, line], []),
             Err(CredentialError::Repeated)
         );
         let key: &[u8] = b"core_a";
         assert_eq!(
-            read_credential(&[], &[key, key]),
+            read_credential([], [key, key]),
             Err(CredentialError::Repeated)
         );
     }
@@ -159,12 +169,12 @@ mod tests {
     #[test]
     fn api_keys_begin_with_core() {
         assert_eq!(
-            read_credential(&[], &[b"core_abc"]),
+            read_credential([], [b"core_abc".as_slice()]),
             Ok(Some(Credential::ApiKey(Secret::new("core_abc"))))
         );
         for value in ["abc", "core_", "", "CORE_abc"] {
             assert_eq!(
-                read_credential(&[], &[value.as_bytes()]),
+                read_credential([], [value.as_bytes()]),
                 Err(CredentialError::Malformed)
             );
         }
@@ -174,14 +184,14 @@ mod tests {
     fn a_credential_longer_than_8_kib_is_refused_unread() {
         let long = format!("Bearer {}", "x".repeat(MAX_CREDENTIAL_LENGTH + 1));
         assert_eq!(
-            read_credential(&[long.as_bytes()], &[]),
+            read_credential([long.as_bytes()], []),
             Err(CredentialError::Malformed)
         );
     }
 
     #[test]
     fn nothing_is_nobody() {
-        assert_eq!(read_credential(&[], &[]), Ok(None));
+        assert_eq!(read_credential([], []), Ok(None));
     }
 
     #[test]
@@ -193,7 +203,7 @@ mod tests {
         #[test]
         fn a_token_is_read_as_written_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
             let line = [b"Bearer ".as_slice(), &value].concat();
-            if let Ok(Some(Credential::Bearer(token))) = read_credential(&[&line], &[]) {
+            if let Ok(Some(Credential::Bearer(token))) = read_credential([line.as_slice()], []) {
                 let written: Vec<u8> = value.iter().copied().skip_while(|b| *b == b' ').collect();
                 prop_assert_eq!(token.expose().as_bytes(), written.as_slice());
             }

@@ -1,14 +1,18 @@
 //! W3C trace context: the trace a request belongs to.
 
-use crate::kernel::{Entropy, hex};
+use crate::kernel::{Entropy, push_hex};
+
+/// Where the trace id begins in a `traceparent`, and its length.
+const TRACE_ID: std::ops::Range<usize> = 3..35;
+
+/// The same of the span id.
+const SPAN_ID: std::ops::Range<usize> = 36..52;
 
 /// The trace a request belongs to and our own span in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// 32 lower-case hexadecimal digits, never all zero.
-    pub trace_id: String,
-    /// Our span, the parent of whatever the upstream does: 16 lower-case hexadecimal digits, never all zero.
-    pub span_id: String,
+    /// The `traceparent` for the upstream, from which everything else is read.
+    traceparent: String,
     /// Whether the trace began before us; only then is the client's `tracestate` passed on.
     pub continued: bool,
 }
@@ -35,39 +39,53 @@ fn parse(traceparent: &str) -> Option<&str> {
     fine.then_some(trace_id)
 }
 
-fn random_id(bytes: usize, entropy: &dyn Entropy) -> String {
-    let mut buffer = [0_u8; 16];
-    let id = &mut buffer[..bytes];
-    entropy.fill(id);
+/// Appends a random id of so many bytes, never all zero.
+fn push_random_id<const BYTES: usize>(text: &mut String, entropy: &dyn Entropy) {
+    let mut id = [0_u8; BYTES];
+    entropy.fill(&mut id);
     if id.iter().all(|b| *b == 0) {
         id[0] = 1;
     }
-    hex(id)
+    push_hex(text, &id);
 }
 
 impl TraceContext {
-    /// Continues the trace of a client's `traceparent`, or begins a new one when there is none or it is malformed.
+    /// Continues the trace of a client's `traceparent`, or begins a new one when there is none or it is malformed. Always
+    /// sampled: the client's flag neither forces nor suppresses our tracing.
     #[must_use]
     pub fn begin(traceparent: Option<&str>, entropy: &dyn Entropy) -> Self {
-        let span_id = random_id(8, entropy);
-        match traceparent.and_then(parse) {
-            Some(trace_id) => Self {
-                trace_id: trace_id.to_owned(),
-                span_id,
-                continued: true,
-            },
-            None => Self {
-                trace_id: random_id(16, entropy),
-                span_id,
-                continued: false,
-            },
+        let continued = traceparent.and_then(parse);
+        let mut text = String::with_capacity(SPAN_ID.end + 3);
+        text.push_str("00-");
+        match continued {
+            Some(trace_id) => text.push_str(trace_id),
+            None => push_random_id::<16>(&mut text, entropy),
+        }
+        text.push('-');
+        push_random_id::<8>(&mut text, entropy);
+        text.push_str("-01");
+        Self {
+            traceparent: text,
+            continued: continued.is_some(),
         }
     }
 
-    /// The `traceparent` for the upstream. Always sampled: the client's flag neither forces nor suppresses our tracing.
+    /// The `traceparent` for the upstream: 55 characters.
     #[must_use]
-    pub fn traceparent(&self) -> String {
-        format!("00-{}-{}-01", self.trace_id, self.span_id)
+    pub fn traceparent(&self) -> &str {
+        &self.traceparent
+    }
+
+    /// 32 lower-case hexadecimal digits, never all zero.
+    #[must_use]
+    pub fn trace_id(&self) -> &str {
+        &self.traceparent[TRACE_ID]
+    }
+
+    /// Our span, the parent of whatever the upstream does: 16 lower-case hexadecimal digits, never all zero.
+    #[must_use]
+    pub fn span_id(&self) -> &str {
+        &self.traceparent[SPAN_ID]
     }
 }
 
@@ -88,8 +106,8 @@ mod tests {
     fn a_valid_trace_is_continued_with_a_span_of_our_own() {
         let context = begin(&format!("00-{TRACE}-00f067aa0ba902b7-00"));
         assert!(context.continued);
-        assert_eq!(context.trace_id, TRACE);
-        assert_ne!(context.span_id, "00f067aa0ba902b7");
+        assert_eq!(context.trace_id(), TRACE);
+        assert_ne!(context.span_id(), "00f067aa0ba902b7");
         assert!(context.traceparent().ends_with("-01"));
     }
 
@@ -106,7 +124,7 @@ mod tests {
             format!("00-{TRACE}-00f067aa0ba902b7-0"),
         ] {
             let context = begin(&bad);
-            assert!(!context.continued && context.trace_id != TRACE, "{bad}");
+            assert!(!context.continued && context.trace_id() != TRACE, "{bad}");
         }
     }
 
@@ -123,10 +141,7 @@ mod tests {
     #[test]
     fn an_all_zero_random_id_is_not_sent() {
         let context = TraceContext::begin(None, &Zeros);
-        assert_eq!(
-            parse(&context.traceparent()),
-            Some(context.trace_id.as_str())
-        );
+        assert_eq!(parse(context.traceparent()), Some(context.trace_id()));
     }
 
     proptest! {
@@ -134,7 +149,7 @@ mod tests {
         fn what_we_send_is_always_well_formed(text in ".{0,60}", seed in any::<u64>()) {
             let context = TraceContext::begin(Some(&text), &SeededEntropy::new(seed));
             let sent = context.traceparent();
-            prop_assert_eq!(parse(&sent), Some(context.trace_id.as_str()));
+            prop_assert_eq!(parse(sent), Some(context.trace_id()));
         }
     }
 }

@@ -41,7 +41,7 @@ impl IfMatch {
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Who calls.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// The request behind the call.
     pub request: RequestInfo,
     /// Where ids and secrets come from.
@@ -56,7 +56,7 @@ impl Context {
     #[must_use]
     pub fn system(entropy: Arc<dyn Entropy>) -> Self {
         Self {
-            caller: Caller::System,
+            caller: Arc::new(Caller::System),
             request: RequestInfo::default(),
             entropy,
             if_match: None,

@@ -1,15 +1,22 @@
 //! Bytes as text.
 
-use std::fmt::Write;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// The bytes in lower-case hexadecimal, two digits each.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    text
+}
+
+/// Appends the bytes as [`hex`] writes them.
+pub fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 0xf] {
+            text.push(char::from(DIGITS[usize::from(nibble)]));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub use context::{Context, IfMatch, RequestInfo};
 pub use effect::{Effect, Effects};
 pub use entropy::{Entropy, secret_token};
 pub use error::{Code, Error, Issue, Result};
-pub use hex::hex;
+pub use hex::{hex, push_hex};
 pub use id::*;
 /// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;

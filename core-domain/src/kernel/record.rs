@@ -1,6 +1,7 @@
 //! Records: what a store keeps, and what every record says of itself.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -69,16 +70,17 @@ pub trait Audited: Record {
     fn touch(&mut self, now: Timestamp);
 }
 
-/// A record as it stands in the store, with the version the store gave it.
+/// A record as it stands in the store, with the version the store gave it. A clone shares the record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored<R> {
-    record: R,
+    record: Arc<R>,
     version: i64,
 }
 
 impl<R> Stored<R> {
     /// For stores alone: a record at a version.
-    pub const fn new(record: R, version: i64) -> Self {
+    pub fn new(record: R, version: i64) -> Self {
+        let record = Arc::new(record);
         Self { record, version }
     }
 
@@ -86,10 +88,12 @@ impl<R> Stored<R> {
     pub const fn version(&self) -> i64 {
         self.version
     }
+}
 
+impl<R: Clone> Stored<R> {
     /// The record alone.
     pub fn into_inner(self) -> R {
-        self.record
+        Arc::unwrap_or_clone(self.record)
     }
 }
 
@@ -103,7 +107,7 @@ impl<R: Record> Stored<R> {
     /// A copy of the record, to be changed and put in its place.
     #[must_use]
     pub fn edit(&self) -> R {
-        self.record.clone()
+        R::clone(&self.record)
     }
 }
 

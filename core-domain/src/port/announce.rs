@@ -35,7 +35,7 @@ impl AnnouncingStore {
 impl Store for AnnouncingStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
         let unit = self.store.begin(mode).await?;
-        if mode != Mode::Write {
+        if matches!(mode, Mode::Auto | Mode::Read) {
             return Ok(unit);
         }
         Ok(Box::new(AnnouncingUnit {

@@ -5,9 +5,11 @@ mod archives;
 mod blobs;
 mod cause;
 mod infrastructure;
+mod job_hints;
 mod outlet;
 mod password;
 mod rate_limiter;
+mod session_context;
 mod store;
 
 #[cfg(any(test, feature = "testing"))]
@@ -30,9 +32,11 @@ pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
     SiteState, SiteUpload,
 };
+pub use job_hints::JobHints;
 pub use outlet::{Outlet, OutletError};
 pub use password::{PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
+pub use session_context::{SessionContext, SessionContexts, SessionKey};
 pub use store::{
     Direction, Env, Mode, Persisted, Repositories, Repository, Store, UnitOfWork, Within, Work,
     transact, transact_in,

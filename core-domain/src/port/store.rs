@@ -10,6 +10,7 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 
+use super::session_context::SessionContexts;
 use crate::access::RecordKey;
 use crate::kernel::{
     Effects, Error, Page, PageRequest, PlatformId, Record, Result, StoreError, Stored, Timestamp,
@@ -228,8 +229,8 @@ pub trait Persisted: Record {
 
 macro_rules! repositories {
     ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
-        /// The repositories of a unit of work, one for each record.
-        pub trait Repositories: Send {
+        /// The repositories of a unit of work, one for each record, and what is read of several at once.
+        pub trait Repositories: SessionContexts + Send {
             $(
                 #[doc = concat!("The repository of [`", stringify!($record), "`].")]
                 fn $accessor(&mut self) -> &mut dyn Repository<$record>;

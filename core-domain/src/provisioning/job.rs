@@ -257,8 +257,8 @@ pub enum JobQuery {
     },
     /// The queued jobs of a lane, the one to run first in front.
     QueuedInLane(LaneKey),
-    /// The one that was created under this key.
-    IdempotencyKey(String),
+    /// Those that were created under one of these keys.
+    IdempotencyKeys(Vec<String>),
     /// Those of a platform and kind, newest first.
     OfKind(PlatformId, String),
     /// Those of a platform that have not ended, oldest first.

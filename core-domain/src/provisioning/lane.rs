@@ -1,11 +1,59 @@
 //! Lanes: one running job each, first in, first out. The lane is what workers claim.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Job, JobStatus, LaneKey};
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::count;
-use crate::kernel::{JobId, Timestamp, record};
+use crate::kernel::strategy::{count, few};
+use crate::kernel::{JobId, Timestamp, record, text_enum};
 
-/// A lane.
+/// How many of its queued jobs a lane knows by itself.
+const LOOK_AHEAD: usize = 8;
+
+text_enum! {
+    /// Whether the head of a lane can be claimed.
+    pub enum LaneState {
+        /// It can: the lane is in the order in which lanes are claimed.
+        Ready = "READY",
+        /// It can when its time has come.
+        Later = "LATER",
+        /// It cannot: no job is queued, one runs, or the head is held.
+        Idle = "IDLE",
+    }
+}
+
+/// What a lane knows of a queued job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct QueuedJob {
+    /// The job.
+    pub job_id: JobId,
+    /// What kind it is; a worker claims only kinds it knows.
+    pub kind: String,
+    /// Lower goes first among lanes.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub priority: i64,
+    /// Its position in the lane.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub position: i64,
+    /// Not before this instant is it claimed.
+    pub run_at: Timestamp,
+}
+
+impl From<&Job> for QueuedJob {
+    fn from(job: &Job) -> Self {
+        Self {
+            job_id: job.id.clone(),
+            kind: job.kind.clone(),
+            priority: job.priority,
+            position: job.lane_position,
+            run_at: job.run_at,
+        }
+    }
+}
+
+/// A lane. Every change of which of its jobs are queued or running writes it, so that its version guards all that was
+/// concluded from them.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobLane {
@@ -13,15 +61,10 @@ pub struct JobLane {
     pub lane: LaneKey,
     /// The job that runs, if any.
     pub running_job_id: Option<JobId>,
-    /// The queued job to run next, if any.
-    pub head_job_id: Option<JobId>,
-    /// What kind it is; a worker claims only kinds it knows.
-    pub head_kind: Option<String>,
-    /// Lower goes first among lanes.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
-    pub head_priority: i64,
-    /// When the head may be claimed; `None` when it cannot: none queued, one running, or held.
-    pub ready_at: Option<Timestamp>,
+    /// Whether its head can be claimed.
+    pub state: LaneState,
+    /// From when on the head can be claimed; no meaning while the lane is idle.
+    pub ready_at: Timestamp,
     /// No claim before this instant: an earlier holder may not have heard yet that its job was taken away.
     pub not_before: Timestamp,
     /// When a job of it was last claimed; the longest unserved lane goes first.
@@ -32,6 +75,12 @@ pub struct JobLane {
     /// The highest position given to a job of it.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub tail: i64,
+    /// How many jobs are queued.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub queued: i64,
+    /// The first of them, in order: the head and some that follow, so that the next head is known without a query.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
+    pub next: Vec<QueuedJob>,
 }
 
 impl JobLane {
@@ -41,15 +90,33 @@ impl JobLane {
         Self {
             lane,
             running_job_id: None,
-            head_job_id: None,
-            head_kind: None,
-            head_priority: 0,
-            ready_at: None,
+            state: LaneState::Idle,
+            ready_at: Timestamp::EPOCH,
             not_before: Timestamp::EPOCH,
             last_claimed_at: Timestamp::EPOCH,
             front: 0,
             tail: 0,
+            queued: 0,
+            next: Vec::new(),
         }
+    }
+
+    /// The queued job to run next, if any.
+    #[must_use]
+    pub fn head(&self) -> Option<&QueuedJob> {
+        self.next.first()
+    }
+
+    /// The kind of the head.
+    #[must_use]
+    pub fn head_kind(&self) -> Option<String> {
+        self.head().map(|head| head.kind.clone())
+    }
+
+    /// The priority of the lane: its head's.
+    #[must_use]
+    pub fn head_priority(&self) -> i64 {
+        self.head().map_or(0, |head| head.priority)
     }
 
     /// A position behind all others.
@@ -64,27 +131,80 @@ impl JobLane {
         self.front
     }
 
-    /// Follows a move of one of its jobs: who runs. The head follows with [`JobLane::set_head`].
-    pub fn follow(&mut self, job: &Job, now: Timestamp) {
-        if job.status == JobStatus::Running {
-            if self.running_job_id.as_ref() != Some(&job.id) {
+    /// Follows a move of one of its jobs, or its creation: what is queued and who runs. The state follows with
+    /// [`JobLane::settle`].
+    pub fn follow(&mut self, before: Option<&Job>, after: &Job, now: Timestamp) {
+        let was_queued = before.is_some_and(|job| job.status == JobStatus::Queued);
+        if was_queued {
+            self.queued -= 1;
+            self.next.retain(|queued| queued.job_id != after.id);
+        }
+        if after.status == JobStatus::Queued {
+            self.add(after.into());
+        }
+        if after.status == JobStatus::Running {
+            if self.running_job_id.as_ref() != Some(&after.id) {
                 self.last_claimed_at = now;
             }
-            self.running_job_id = Some(job.id.clone());
-        } else if self.running_job_id.as_ref() == Some(&job.id) {
+            self.running_job_id = Some(after.id.clone());
+        } else if self.running_job_id.as_ref() == Some(&after.id) {
             self.running_job_id = None;
         }
     }
 
-    /// Takes the job to run next, and whether something holds it.
-    pub fn set_head(&mut self, head: Option<&Job>, held: bool) {
-        self.head_job_id = head.map(|job| job.id.clone());
-        self.head_kind = head.map(|job| job.kind.clone());
-        self.head_priority = head.map_or(0, |job| job.priority);
-        let claimable = self.running_job_id.is_none() && !held;
-        self.ready_at = head
-            .filter(|_| claimable)
-            .map(|job| job.run_at.max(self.not_before));
+    fn add(&mut self, job: QueuedJob) {
+        let all_known = !self.knows_too_few();
+        let at = self
+            .next
+            .partition_point(|queued| queued.position < job.position);
+        self.queued += 1;
+        // Behind the last one known there may be others that are not.
+        if at < self.next.len() || all_known {
+            self.next.insert(at, job);
+            self.next.truncate(LOOK_AHEAD);
+        }
+    }
+
+    /// Tells whether jobs are queued that it does not know.
+    fn knows_too_few(&self) -> bool {
+        usize::try_from(self.queued).is_ok_and(|queued| queued > self.next.len())
+    }
+
+    /// Tells whether it has to be told the first of its queued jobs, with [`JobLane::learn`], before one of them moves.
+    #[must_use]
+    pub fn must_learn(&self) -> bool {
+        self.next.len() <= 1 && self.knows_too_few()
+    }
+
+    /// How many of its queued jobs it wants to be told.
+    #[must_use]
+    pub const fn wants() -> u32 {
+        LOOK_AHEAD as u32
+    }
+
+    /// Takes the first [`JobLane::wants`] of its queued jobs, in order.
+    pub fn learn(&mut self, first: impl IntoIterator<Item = QueuedJob>) {
+        self.next = first.into_iter().take(LOOK_AHEAD).collect();
+        let known = i64::try_from(self.next.len()).unwrap_or(i64::MAX);
+        // Fewer than asked for are all there are.
+        if self.next.len() < LOOK_AHEAD || self.queued < known {
+            self.queued = known;
+        }
+    }
+
+    /// Decides whether the head can be claimed; `held` tells whether something holds it.
+    pub fn settle(&mut self, held: bool, now: Timestamp) {
+        let free = self.running_job_id.is_none() && !held;
+        let Some(run_at) = self.head().filter(|_| free).map(|head| head.run_at) else {
+            self.state = LaneState::Idle;
+            return;
+        };
+        self.ready_at = run_at.max(self.not_before);
+        self.state = if self.ready_at <= now {
+            LaneState::Ready
+        } else {
+            LaneState::Later
+        };
     }
 }
 
@@ -95,7 +215,127 @@ record! {
 /// Questions about lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobLaneQuery {
-    /// Those whose head is of one of these kinds and can be claimed at this instant: by priority, then the longest
-    /// unserved first.
-    ReadyAt(Timestamp, Vec<String>),
+    /// Those that can be claimed: by priority, then the longest unserved first.
+    Ready,
+    /// Those of them whose head is of this kind, in the same order.
+    ReadyOfKind(String),
+    /// Those that wait for an instant which has come, longest ago first.
+    DueAt(Timestamp),
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::PlatformId;
+
+    const NOW: Timestamp = Timestamp::from_seconds(1_000);
+
+    fn lane() -> JobLane {
+        JobLane::new(LaneKey::platform(&PlatformId::parse("p").unwrap()))
+    }
+
+    fn queued(position: i64) -> QueuedJob {
+        QueuedJob {
+            job_id: JobId::parse(&format!("j{position}")).unwrap(),
+            kind: "work".to_owned(),
+            priority: 0,
+            position,
+            run_at: NOW,
+        }
+    }
+
+    /// What happens to the queue of a lane.
+    #[derive(Clone, Copy, Debug)]
+    enum Happens {
+        Tail,
+        Front,
+        /// The one at this place leaves the queue.
+        Leaves(usize),
+    }
+
+    fn happens() -> impl Strategy<Value = Happens> {
+        prop_oneof![
+            4 => Just(Happens::Tail),
+            1 => Just(Happens::Front),
+            4 => (0_usize..3).prop_map(Happens::Leaves),
+            2 => (0_usize..40).prop_map(Happens::Leaves),
+        ]
+    }
+
+    proptest! {
+        /// The lane against the queue itself, which is read only when the lane asks for it.
+        #[test]
+        fn what_a_lane_knows_are_the_first_of_its_queued_jobs(
+            events in prop::collection::vec(happens(), 1..200),
+        ) {
+            let (mut lane, mut queue) = (lane(), Vec::<QueuedJob>::new());
+            for event in events {
+                if lane.must_learn() {
+                    lane.learn(queue.iter().cloned());
+                }
+                match event {
+                    Happens::Tail => {
+                        let job = queued(lane.tail_position());
+                        queue.push(job.clone());
+                        lane.add(job);
+                    }
+                    Happens::Front => {
+                        let job = queued(lane.front_position());
+                        queue.insert(0, job.clone());
+                        lane.add(job);
+                    }
+                    Happens::Leaves(at) if at < queue.len() => {
+                        let job = queue.remove(at);
+                        lane.queued -= 1;
+                        lane.next.retain(|queued| *queued != job);
+                    }
+                    Happens::Leaves(_) => {}
+                }
+                prop_assert_eq!(lane.queued, i64::try_from(queue.len()).unwrap());
+                prop_assert!(lane.next.len() <= LOOK_AHEAD);
+                prop_assert_eq!(&lane.next[..], &queue[..lane.next.len()]);
+                prop_assert_eq!(lane.head(), queue.first());
+            }
+        }
+
+        #[test]
+        fn a_lane_is_ready_exactly_when_its_head_is_free_and_due(
+            runs: bool,
+            held: bool,
+            some: bool,
+            run_at in 0_i64..2_000,
+            not_before in 0_i64..2_000,
+        ) {
+            let mut lane = lane();
+            lane.running_job_id = runs.then(|| queued(7).job_id);
+            lane.not_before = Timestamp::from_seconds(not_before);
+            if some {
+                let run_at = Timestamp::from_seconds(run_at);
+                lane.add(QueuedJob { run_at, ..queued(1) });
+            }
+            lane.settle(held, NOW);
+            let free = some && !runs && !held;
+            let due = run_at.max(not_before) <= 1_000;
+            let expected = match (free, due) {
+                (false, _) => LaneState::Idle,
+                (true, true) => LaneState::Ready,
+                (true, false) => LaneState::Later,
+            };
+            prop_assert_eq!(lane.state, expected);
+        }
+    }
+
+    #[test]
+    fn a_lane_that_knows_none_of_its_queued_jobs_asks_for_them() {
+        let mut lane = JobLane {
+            queued: 3,
+            ..lane()
+        };
+        assert!(lane.must_learn());
+        lane.learn((1..=2).map(queued));
+        assert_eq!((lane.queued, lane.next.len()), (2, 2));
+        assert!(!lane.must_learn());
+    }
 }

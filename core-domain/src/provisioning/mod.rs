@@ -25,7 +25,7 @@ pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
     DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
 };
-pub use lane::{JobLane, JobLaneQuery};
+pub use lane::{JobLane, JobLaneQuery, LaneState, QueuedJob};
 pub use lane_key::LaneKey;
 pub use lease::{JobLease, JobLeaseQuery, LEASE};
 pub use moves::JobMove;

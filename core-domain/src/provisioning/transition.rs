@@ -58,7 +58,10 @@ pub enum Report {
         reason: String,
     },
     /// The worker stops.
-    Release,
+    Release {
+        /// Whether work on the current step has begun, so that its effect may have happened.
+        begun: bool,
+    },
 }
 
 /// What a failed attempt means for the job.
@@ -213,11 +216,15 @@ fn work(
             set_running_step(&mut moved.job, StepStatus::Pending);
             Ok(moved)
         }
-        Report::Release => {
+        Report::Release { begun } => {
             let mut moved = moved(job, JobMove::Release, now)?;
             moved.job.run_at = now;
-            // A step that was cut off may have happened.
-            set_running_step(&mut moved.job, StepStatus::Abandoned);
+            let left = if *begun {
+                StepStatus::Abandoned
+            } else {
+                StepStatus::Pending
+            };
+            set_running_step(&mut moved.job, left);
             Ok(moved)
         }
     }

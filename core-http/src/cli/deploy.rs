@@ -11,7 +11,7 @@ use core_domain::kernel::{
 use core_domain::port::{ArchiveError, Cause, Mode, SiteArchives, StagedBlob, transact};
 use core_domain::registry::{Deployment, DeploymentStatus};
 use core_domain::use_case::cli::{self, Deploy, Deployed, blob_key};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -22,10 +22,8 @@ use super::limiter::{UploadLimiter, UploadLimits, too_many};
 use super::media;
 use super::request::DeployRequest;
 use super::spool::{Source, Spooled, failed};
-use crate::kernel::header_names::{self, DEPLOY_BRANCH, USER_ID};
+use crate::kernel::header_names::{DEPLOY_BRANCH, REPLAYED, USER_ID};
 use crate::kernel::{App, Body, Cx, Endpoint, KEY_PATTERN, Output, RawInput, post, with};
-
-const REPLAYED: HeaderName = HeaderName::from_static(header_names::REPLAYED);
 
 pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
     vec![
@@ -34,12 +32,12 @@ pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
             .takes(media::ACCEPTED)
             .header(
-                DEPLOY_BRANCH,
+                DEPLOY_BRANCH.as_str(),
                 json!({ "type": "string", "pattern": BRANCH_PATTERN, "default": PRODUCTION,
                     "description": "The branch; `production` goes live." }),
             )
             .header(
-                USER_ID,
+                USER_ID.as_str(),
                 json!({ "type": "string", "minLength": 1, "maxLength": 128,
                     "description": "For services: the person they deploy for." }),
             )
@@ -272,6 +270,6 @@ fn answer(deployed: Deployed) -> Output<DeployView> {
         Deployed::New(deployment) => view(deployment),
         Deployed::Replayed(deployment) => view(deployment)
             .status(StatusCode::OK)
-            .header(REPLAYED, HeaderValue::from_static("true")),
+            .header(REPLAYED.clone(), HeaderValue::from_static("true")),
     }
 }

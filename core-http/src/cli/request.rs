@@ -34,7 +34,7 @@ impl DeployRequest {
 
 /// The default is live, so a header that says nothing clear is never taken for none.
 fn branch(cx: &Cx) -> Result<String> {
-    let mut values = cx.headers.get_all(DEPLOY_BRANCH).iter();
+    let mut values = cx.headers.get_all(&DEPLOY_BRANCH).iter();
     let (first, second) = (values.next(), values.next());
     let Some(value) = first else {
         return Ok(PRODUCTION.to_owned());
@@ -43,7 +43,7 @@ fn branch(cx: &Cx) -> Result<String> {
     match (text, second) {
         (Some(branch), None) => Ok(branch.to_owned()),
         _ => Err(Error::invalid(
-            DEPLOY_BRANCH,
+            DEPLOY_BRANCH.as_str(),
             "pattern",
             format!("must be one text that matches {BRANCH_PATTERN}"),
         )),
@@ -52,8 +52,8 @@ fn branch(cx: &Cx) -> Result<String> {
 
 /// Who deploys. A service may say for whom.
 fn user(cx: &Cx) -> Result<String> {
-    let told = match cx.caller {
-        Caller::Service { .. } => cx.headers.get(USER_ID),
+    let told = match &*cx.caller {
+        Caller::Service { .. } => cx.headers.get(&USER_ID),
         _ => None,
     };
     let Some(told) = told else {
@@ -63,7 +63,7 @@ fn user(cx: &Cx) -> Result<String> {
     match id {
         Some(id) => Ok(id.to_string()),
         None => Err(Error::invalid(
-            USER_ID,
+            USER_ID.as_str(),
             "pattern",
             "must be the id of a user",
         )),

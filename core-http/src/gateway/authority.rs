@@ -1,5 +1,7 @@
 //! Resolving credentials: what the gateway asks IAM.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use core_domain::gateway::Credential;
 use core_domain::kernel::{Caller, Timestamp};
@@ -8,7 +10,7 @@ use core_domain::kernel::{Caller, Timestamp};
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Who calls.
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     /// Whether the caller's platform is suspended.
     pub suspended: bool,
     /// When the credential expires, if it does. No answer is cached longer.

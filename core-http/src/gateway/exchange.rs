@@ -1,47 +1,26 @@
-//! A request inside the gateway, and the state that its layers share.
+//! A request inside the gateway, and what is known of it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use core_domain::gateway::{
-    Destination, PathError, TraceContext, TrustedProxies, client_address, find_route,
+    Destination, PathError, TraceContext, TrustedProxies, client_address, find_route, is_request_id,
 };
-use core_domain::kernel::Entropy;
-use http::{HeaderMap, Method, Request, Response};
-use http_body_util::BodyExt;
+use core_domain::kernel::{Caller, Clock, Entropy, new_uuid};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use tokio::time::Instant;
 
-use super::identity::Identity;
 use super::refusal::Refusal;
-use crate::kernel::{Body, BoxError};
+use crate::kernel::{Body, header_names, own_value};
 
 /// The header of W3C trace context that names the trace.
-const TRACEPARENT: &str = "traceparent";
-
-/// Boxes any body.
-pub(crate) fn boxed<B>(body: B) -> Body
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    Body::new(body.map_err(Into::into))
-}
+pub(crate) static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The result of handling a request.
 pub(crate) type Outcome = Result<Response<Body>, Refusal>;
 
-/// A request inside the gateway.
-#[derive(Debug)]
-pub(crate) struct Inbound {
-    pub(crate) request: Request<Body>,
-    pub(crate) exchange: Arc<Exchange>,
-    /// Set by authentication.
-    pub(crate) identity: Option<Identity>,
-}
-
-/// The state of one request and its answer. Shared, so that the outer layers see what the inner ones set.
+/// What is known of one request and its answer.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) arrived: Instant,
@@ -54,41 +33,52 @@ pub(crate) struct Exchange {
     pub(crate) client: Option<IpAddr>,
     pub(crate) destination: Result<Destination, PathError>,
     pub(crate) trace: TraceContext,
-    pub(crate) request_id: OnceLock<String>,
-    /// Who called, for the log.
-    pub(crate) actor: OnceLock<String>,
+    /// The request id as a header value; always text.
+    pub(crate) request_id: HeaderValue,
+    /// Who called, once that is known.
+    pub(crate) caller: Option<Arc<Caller>>,
     /// How long the upstream took to its answer's head.
     pub(crate) upstream_time: OnceLock<Duration>,
     /// How long everything up to the answer's head took.
-    pub(crate) head_time: OnceLock<Duration>,
+    pub(crate) head_time: Option<Duration>,
 }
 
-/// The text of a header that stands on exactly one line.
-pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
+/// The value of a header that stands on exactly one line.
+pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut lines = headers.get_all(name).iter();
     match (lines.next(), lines.next()) {
-        (Some(line), None) => Some(line.as_bytes()),
+        (Some(line), None) => Some(line),
         _ => None,
     }
 }
 
 /// The same as text.
-pub(crate) fn single_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    single(headers, name).and_then(|line| std::str::from_utf8(line).ok())
+pub(crate) fn single_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    single(headers, name).and_then(|line| std::str::from_utf8(line.as_bytes()).ok())
 }
 
 fn client(headers: &HeaderMap, peer: IpAddr, trusted: &TrustedProxies) -> IpAddr {
-    let lines = headers.get_all("x-forwarded-for").iter();
+    let lines = headers.get_all(&header_names::FORWARDED_FOR).iter();
     // A line that is not text is not an address either: it ends the search.
     client_address(peer, lines.map(|line| line.to_str().unwrap_or("")), trusted)
 }
 
+/// The client's request id, or a new one.
+fn request_id(headers: &HeaderMap, clock: &dyn Clock, entropy: &dyn Entropy) -> HeaderValue {
+    let presented = single(headers, &header_names::REQUEST_ID);
+    if let Some(id) = presented.filter(|id| is_request_id(id.as_bytes())) {
+        return id.clone();
+    }
+    own_value(new_uuid(clock.now(), entropy))
+}
+
 impl Exchange {
-    /// Reads what the layers need from a request that has just arrived.
+    /// Reads what the steps need from a request that has just arrived.
     pub(crate) fn begin(
         request: &Request<Body>,
         peer: Option<SocketAddr>,
         trusted: &TrustedProxies,
+        clock: &dyn Clock,
         entropy: &dyn Entropy,
     ) -> Self {
         let headers = request.headers();
@@ -100,17 +90,17 @@ impl Exchange {
             from_proxy: peer_ip.is_some_and(|ip| trusted.contains(ip)),
             client: peer_ip.map(|ip| client(headers, ip, trusted)),
             destination: find_route(request.uri().path()),
-            trace: TraceContext::begin(single_text(headers, TRACEPARENT), entropy),
-            request_id: OnceLock::new(),
-            actor: OnceLock::new(),
+            trace: TraceContext::begin(single_text(headers, &TRACEPARENT), entropy),
+            request_id: request_id(headers, clock, entropy),
+            caller: None,
             upstream_time: OnceLock::new(),
-            head_time: OnceLock::new(),
+            head_time: None,
         }
     }
 
-    /// The request id; empty only before the step that decides it.
+    /// The request id.
     pub(crate) fn request_id(&self) -> &str {
-        self.request_id.get().map_or("", String::as_str)
+        self.request_id.to_str().unwrap_or("")
     }
 
     /// Tells whether the request asks for something under `/api/`, or could be meant to.
@@ -132,13 +122,5 @@ impl Exchange {
             Ok(_) => "unknown",
             Err(_) => "refused",
         }
-    }
-}
-
-/// The headers of an outcome, be it an answer or a refusal.
-pub(crate) fn headers_of(outcome: &mut Outcome) -> &mut HeaderMap {
-    match outcome {
-        Ok(response) => response.headers_mut(),
-        Err(refusal) => &mut refusal.headers,
     }
 }

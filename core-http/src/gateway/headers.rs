@@ -1,44 +1,13 @@
 //! Header filtering, of requests and of answers.
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
-    SERVER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, TE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::refusal::Refusal;
-use crate::kernel::header_names;
+use crate::kernel::header_names::DEPLOY_BRANCH;
 
 /// The prefix of the headers that the gateway alone sets. A client's are removed.
 const OURS: &str = "x-core-";
-
-/// The one header with that prefix that a client may send: the branch a deployment was built from.
-pub(crate) const DEPLOY_BRANCH: HeaderName = HeaderName::from_static(header_names::DEPLOY_BRANCH);
-
-/// The hop-by-hop headers. `Transfer-Encoding` is one as well: hyper has decoded it.
-const HOP_BY_HOP: [HeaderName; 9] = [
-    CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("http2-settings"),
-];
-
-/// The headers in which proxies describe the client.
-pub(crate) const FORWARDING: &[&str] = &[
-    "forwarded",
-    "x-real-ip",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    header_names::FORWARDED_PREFIX,
-    "x-forwarded-proto",
-    "x-forwarded-server",
-];
 
 /// The headers `Connection` names.
 fn connection_names(headers: &HeaderMap) -> Vec<String> {
@@ -53,21 +22,53 @@ fn connection_names(headers: &HeaderMap) -> Vec<String> {
 
 /// Tells whether this is an end-to-end header that authentication or framing relies on, which `Connection` must not remove.
 fn is_end_to_end(name: &str) -> bool {
-    let relied_on = [
-        http::header::AUTHORIZATION,
-        HOST,
-        CONTENT_LENGTH,
-        COOKIE,
-        HeaderName::from_static(header_names::API_KEY),
-    ];
-    name.starts_with(OURS) || relied_on.iter().any(|header| header.as_str() == name)
+    name.starts_with(OURS)
+        || matches!(
+            name,
+            "authorization" | "host" | "content-length" | "cookie" | "x-api-key"
+        )
 }
 
-fn remove_hop_by_hop(headers: &mut HeaderMap, named: &[String]) {
-    for name in named {
-        headers.remove(name.as_str());
-    }
-    for name in &HOP_BY_HOP {
+/// The hop-by-hop headers but for `TE`. `Transfer-Encoding` is one as well: hyper has decoded it.
+fn is_hop_by_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+            | "keep-alive"
+            | "proxy-connection"
+            | "http2-settings"
+    )
+}
+
+/// The headers in which proxies describe the client.
+pub(super) fn describes_client(name: &str) -> bool {
+    matches!(
+        name,
+        "forwarded"
+            | "x-real-ip"
+            | "x-forwarded-for"
+            | "x-forwarded-host"
+            | "x-forwarded-port"
+            | "x-forwarded-prefix"
+            | "x-forwarded-proto"
+            | "x-forwarded-server"
+    )
+}
+
+/// Removes the headers whose names fulfil the condition. One look at each header that is there is cheaper than one look-up
+/// for each header that could be.
+pub(super) fn remove_if(headers: &mut HeaderMap, condition: impl Fn(&str) -> bool) {
+    let unwanted: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| condition(name.as_str()))
+        .cloned()
+        .collect();
+    for name in unwanted {
         headers.remove(name);
     }
 }
@@ -87,49 +88,36 @@ pub(crate) fn clean_request(headers: &mut HeaderMap) -> Result<(), Refusal> {
         .iter()
         .flat_map(|line| line.as_bytes().split(|b| *b == b','))
         .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"));
-    let forbidden: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| is_forbidden(name))
-        .cloned()
-        .collect();
-    for name in forbidden {
-        headers.remove(name);
-    }
-    remove_hop_by_hop(headers, &named);
-    headers.remove(EXPECT);
-    headers.remove(TE);
+    remove_if(headers, |name| {
+        is_forbidden(name)
+            || is_hop_by_hop(name)
+            || matches!(name, "expect" | "te")
+            || named.iter().any(|named| named == name)
+    });
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     Ok(())
 }
 
-fn is_forbidden(name: &HeaderName) -> bool {
-    let text = name.as_str();
-    text.contains('_') || (text.starts_with(OURS) && *name != DEPLOY_BRANCH)
+fn is_forbidden(name: &str) -> bool {
+    name.contains('_') || (name.starts_with(OURS) && name != DEPLOY_BRANCH.as_str())
 }
 
 /// Removes from an upstream's answer the headers that the gateway sets itself, and the hop-by-hop headers.
 pub(crate) fn clean_response(headers: &mut HeaderMap) {
     let named = connection_names(headers);
-    let named: Vec<String> = named
-        .into_iter()
-        .filter(|name| name != CONTENT_LENGTH.as_str())
-        .collect();
-    remove_hop_by_hop(headers, &named);
-    headers.remove(SERVER);
-    let ours: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| {
-            [OURS, "access-control-", "ratelimit"]
-                .iter()
-                .any(|ours| name.as_str().starts_with(ours))
-        })
-        .cloned()
-        .collect();
-    for name in ours {
-        headers.remove(name);
-    }
+    let set_by_gateway = |name: &str| {
+        [OURS, "access-control-", "ratelimit"]
+            .iter()
+            .any(|ours| name.starts_with(ours))
+    };
+    remove_if(headers, |name| {
+        set_by_gateway(name)
+            || is_hop_by_hop(name)
+            || name == "server"
+            || (name != "content-length" && named.iter().any(|named| named == name))
+    });
 }
 
 #[cfg(test)]

@@ -10,13 +10,12 @@ use core_domain::gateway::Secret;
 use core_domain::kernel::Caller;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::config::ConfigError;
-use super::exchange::boxed;
 use super::routes::RouteClasses;
 use super::upstream::{Upstream, UpstreamError};
 use crate::kernel::{Body, ClientIp, ServiceKey, header_names};
@@ -138,10 +137,10 @@ impl HttpUpstream {
             return Ok(());
         };
         if let Some(ClientIp(address)) = client {
-            set(headers, header_names::CLIENT_IP, address)?;
+            set(headers, &header_names::CLIENT_IP, address)?;
         }
         if matches!(caller, Caller::Anonymous) || headers.contains_key(AUTHORIZATION) {
-            headers.insert(header_names::SERVICE_KEY, key.plain.clone());
+            headers.insert(header_names::SERVICE_KEY.clone(), key.plain.clone());
             return Ok(());
         }
         headers.insert(AUTHORIZATION, key.authorization.clone());
@@ -149,19 +148,19 @@ impl HttpUpstream {
         let operates = membership.filter(|m| m.operates);
         let lines = [
             (
-                header_names::USER_ID,
+                &header_names::USER_ID,
                 caller.user_id().map(|id| id.as_str()),
             ),
-            (header_names::ROLE, membership.map(|m| m.role.as_str())),
+            (&header_names::ROLE, membership.map(|m| m.role.as_str())),
             (
-                header_names::PLATFORM_ID,
+                &header_names::PLATFORM_ID,
                 caller.platform_id().map(|id| id.as_str()),
             ),
             (
-                header_names::ORGANIZATION_ID,
+                &header_names::ORGANIZATION_ID,
                 membership.map(|m| m.organization_id.as_str()),
             ),
-            (header_names::OPERATOR, operates.map(|_| "true")),
+            (&header_names::OPERATOR, operates.map(|_| "true")),
         ];
         for (name, text) in lines {
             if let Some(text) = text {
@@ -172,10 +171,10 @@ impl HttpUpstream {
     }
 }
 
-fn set(headers: &mut HeaderMap, name: &'static str, text: &str) -> Result<(), UpstreamError> {
+fn set(headers: &mut HeaderMap, name: &HeaderName, text: &str) -> Result<(), UpstreamError> {
     let value = HeaderValue::from_str(text)
         .map_err(|_| UpstreamError::Broken(format!("{name} is not a header value")))?;
-    headers.insert(name, value);
+    headers.insert(name.clone(), value);
     Ok(())
 }
 
@@ -192,14 +191,14 @@ impl Upstream for HttpUpstream {
     async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
         *request.uri_mut() = self.address(&request)?;
         *request.version_mut() = Version::HTTP_11;
-        let caller = request.extensions().get::<Caller>().cloned();
+        let caller = request.extensions().get::<Arc<Caller>>().cloned();
         let client = request.extensions().get::<ClientIp>().cloned();
         let headers = request.headers_mut();
         headers.remove(HOST);
-        let caller = caller.unwrap_or(Caller::Anonymous);
-        self.set_identity_headers(&caller, client.as_ref(), headers)?;
+        let caller = caller.as_deref().unwrap_or(&Caller::Anonymous);
+        self.set_identity_headers(caller, client.as_ref(), headers)?;
         let response = self.client.request(request).await.map_err(failure)?;
-        Ok(response.map(boxed))
+        Ok(response.map(Body::from_any))
     }
 
     fn routes(&self) -> Option<&dyn RouteClasses> {

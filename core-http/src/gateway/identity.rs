@@ -1,5 +1,7 @@
 //! The outcome of authentication.
 
+use std::sync::Arc;
+
 use core_domain::kernel::Caller;
 
 use crate::kernel::UNAUTHENTICATED;
@@ -8,7 +10,7 @@ use crate::kernel::UNAUTHENTICATED;
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// Who calls.
-    pub(crate) caller: Caller,
+    pub(crate) caller: Arc<Caller>,
     /// Whether the caller's platform is suspended; never for the service key.
     pub(crate) suspended: bool,
     /// Whether the bearer of the request is the client's own session and may be forwarded to the services that validate
@@ -20,7 +22,7 @@ impl Identity {
     /// A route that needs no credential.
     pub(crate) fn anonymous() -> Self {
         Self {
-            caller: Caller::Anonymous,
+            caller: Arc::new(Caller::Anonymous),
             suspended: false,
             session: true,
         }
@@ -38,9 +40,9 @@ impl Identity {
 
     fn service(name: &str, session: bool) -> Self {
         Self {
-            caller: Caller::Service {
+            caller: Arc::new(Caller::Service {
                 name: name.to_owned(),
-            },
+            }),
             suspended: false,
             session,
         }

@@ -174,7 +174,7 @@ mod tests {
             },
         };
         Resolved {
-            caller,
+            caller: Arc::new(caller),
             suspended: false,
             expires_at: None,
         }

@@ -1,14 +1,14 @@
 //! The gateway: the public entry point of every service.
 //!
 //! [`Gateway`] is a `tower::Service` over any request body. A request passes the steps of the interface in their order,
-//! each a tower layer in [`layer`](self): security headers, errors to envelopes, request id, log, time, rate limit, CORS,
+//! each a file in `step`: security headers, errors to envelopes, request id, log, time, rate limit, CORS,
 //! tracing, authentication, suspension; then it is proxied to the service its path belongs to.
 //!
 //! What the gateway needs from outside are four small traits: [`Authority`] says who calls, an [`Upstream`] is a service
 //! (in this process or behind HTTP), a [`RateLimiter`](core_domain::port::RateLimiter) counts requests, and the domain's
 //! clock and entropy.
 //!
-//! How an upstream learns of the caller: in process, from the extensions [`Caller`](core_domain::kernel::Caller) and
+//! How an upstream learns of the caller: in process, from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>` and
 //! [`ForwardedPrefix`](crate::kernel::ForwardedPrefix); over HTTP, from `X-Core-User-Id`, `X-Core-Role` and
 //! `X-Core-Platform-Id` beside the service key. Such headers of a client are removed.
 
@@ -20,12 +20,12 @@ mod headers;
 mod http_upstream;
 mod identity;
 mod invalidate;
-mod layer;
 mod proxy;
 mod refusal;
 mod routes;
 mod service;
 mod session_cache;
+mod step;
 mod upload;
 mod upstream;
 

@@ -1,78 +1,74 @@
 //! The innermost service: health, "not found", or a service's answer.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use core_domain::gateway::{Destination, Route};
-use core_domain::kernel::{Code, Error};
-use futures_util::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
+use core_domain::gateway::{Destination, Route, ServiceName};
+use core_domain::kernel::{Caller, Code, Error};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
-use tower::Service;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
+use http_body::Body as _;
 
 use super::config::Settings;
-use super::exchange::{Exchange, Inbound, Outcome, boxed};
-use super::headers::{DEPLOY_BRANCH, FORWARDING, clean_response};
+use super::exchange::{Exchange, Outcome, TRACEPARENT};
+use super::headers::{clean_response, describes_client, remove_if};
 use super::identity::Identity;
-use super::layer::errors::caught;
 use super::refusal::Refusal;
+use super::step::errors::caught;
 use super::upload::{Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
 use crate::kernel::{
     Body, BodyTimes, ClientIp, ForwardedPrefix, TimedBody, ViaGateway, Wait, bytes_body,
-    header_names,
+    header_names, own_value,
 };
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+/// How many headers a gateway adds to a request, at most.
+const ADDED: usize = 8;
 
 /// The innermost service of the gateway.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) upstreams: Arc<Upstreams>,
-}
-
-impl Service<Inbound> for Proxy {
-    type Response = Response<Body>;
-    type Error = Refusal;
-    type Future = BoxFuture<'static, Outcome>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, inbound: Inbound) -> Self::Future {
-        let proxy = self.clone();
-        Box::pin(async move { proxy.answer(inbound).await })
-    }
+    pub(crate) upstreams: Upstreams,
 }
 
 impl Proxy {
-    async fn answer(&self, inbound: Inbound) -> Outcome {
-        let exchange = Arc::clone(&inbound.exchange);
+    /// The answer of the service that the path belongs to. Without an identity the caller was not asked for a credential.
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Body>,
+        identity: Option<Identity>,
+        exchange: &Exchange,
+    ) -> Outcome {
         match &exchange.destination {
-            Ok(Destination::Service(route)) => self.forward(inbound, route).await,
+            Ok(Destination::Service(route)) => {
+                self.forward(request, identity, exchange, route).await
+            }
             Ok(Destination::Health) => Ok(health()),
             Ok(Destination::Unknown | Destination::UnknownApi) => Err(Refusal::not_found()),
             Err(error) => Err((*error).into()),
         }
     }
 
-    async fn forward(&self, inbound: Inbound, route: &Route) -> Outcome {
+    async fn forward(
+        &self,
+        request: Request<Body>,
+        identity: Option<Identity>,
+        exchange: &Exchange,
+        route: &Route,
+    ) -> Outcome {
         let Some(upstream) = self.upstreams.get(route.service) else {
             let cause = format!("no upstream is configured for {}", route.service);
             return Err(Refusal::unavailable(cause));
         };
         let limit = self.settings.body_limit(route.service);
-        if announced_length(inbound.request.headers()).is_some_and(|length| length > limit) {
+        if announced_length(request.headers()).is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let exchange = Arc::clone(&inbound.exchange);
-        let wait = requested_wait(inbound.request.uri());
-        let (request, progress) = self.upstream_request(inbound, route, limit)?;
+        let wait = requested_wait(request.uri());
+        let identity = identity.unwrap_or_else(Identity::anonymous);
+        let (request, progress) = self.upstream_request(request, identity, exchange, route)?;
         let began = tokio::time::Instant::now();
         let answer = self.send(upstream, request, &progress, wait).await;
         let _ = exchange.upstream_time.set(began.elapsed());
@@ -88,11 +84,19 @@ impl Proxy {
             return Err(Error::Upstream(cause).into());
         }
         clean_response(response.headers_mut());
+        Ok(response.map(|body| self.timed(body)))
+    }
+
+    /// An answer's body with the limit of its pauses; one that is whole has none.
+    fn timed(&self, body: Body) -> Body {
+        if body.is_whole() {
+            return body;
+        }
         let times = BodyTimes {
             idle: self.settings.response_idle_timeout,
             total: Duration::MAX,
         };
-        Ok(response.map(|body| boxed(TimedBody::new(body, times))))
+        Body::new(TimedBody::new(body, times))
     }
 
     async fn send(
@@ -123,36 +127,52 @@ impl Proxy {
     /// The request as the service gets it.
     fn upstream_request(
         &self,
-        inbound: Inbound,
+        request: Request<Body>,
+        identity: Identity,
+        exchange: &Exchange,
         route: &Route,
-        limit: u64,
     ) -> Result<(Request<Body>, Arc<Progress>), Refusal> {
-        let exchange = inbound.exchange;
-        let identity = inbound.identity.unwrap_or_else(Identity::anonymous);
-        let (mut parts, body) = inbound.request.into_parts();
-        forwarding_headers(&mut parts.headers, &parts.uri, &exchange, route);
-        own_headers(&mut parts.headers, &exchange)?;
-        parts.headers.remove(header_names::API_KEY);
-        if !identity.session || !self.settings.shows_session_to(route.service) {
-            parts.headers.remove(AUTHORIZATION);
-            parts.headers.remove(COOKIE);
-        }
-        if route.service != core_domain::gateway::ServiceName::Cli {
-            parts.headers.remove(DEPLOY_BRANCH);
-        }
+        let (mut parts, body) = request.into_parts();
+        let headers = &mut parts.headers;
+        headers.reserve(ADDED);
+        let forwarded = Forwarded::of(headers, &parts.uri, exchange);
+        let shows_session = identity.session && self.settings.shows_session_to(route.service);
+        remove_if(headers, |name| {
+            describes_client(name)
+                || match name {
+                    "x-api-key" | "x-request-id" => true,
+                    "authorization" | "cookie" => !shows_session,
+                    "x-core-deploy-branch" => route.service != ServiceName::Cli,
+                    "tracestate" => !exchange.trace.continued,
+                    _ => false,
+                }
+        });
+        forwarded.write(headers, route);
+        own_headers(headers, exchange);
         parts.uri = upstream_uri(&parts.uri, route)?;
         parts.extensions.insert(ViaGateway);
-        parts.extensions.insert(identity.caller);
+        parts.extensions.insert::<Arc<Caller>>(identity.caller);
         if let Some(client) = exchange.client {
             parts.extensions.insert(ClientIp(client.to_string()));
         }
         if !route.prefix.is_empty() {
-            let prefix = ForwardedPrefix(route.prefix.to_owned());
-            parts.extensions.insert(prefix);
+            parts
+                .extensions
+                .insert(ForwardedPrefix(route.prefix.into()));
         }
-        let (upload, progress) = Upload::new(body, limit);
-        Ok((Request::from_parts(parts, boxed(upload)), progress))
+        let limit = self.settings.body_limit(route.service);
+        let (body, progress) = limited(body, limit);
+        Ok((Request::from_parts(parts, body), progress))
     }
+}
+
+/// The request body within its limit; an empty one is as it is.
+fn limited(body: Body, limit: u64) -> (Body, Arc<Progress>) {
+    if body.is_end_stream() {
+        return (body, Arc::default());
+    }
+    let (upload, progress) = Upload::new(body, limit);
+    (Body::new(upload), progress)
 }
 
 fn refusal(error: UpstreamError) -> Refusal {
@@ -172,7 +192,6 @@ fn too_large() -> Refusal {
 
 fn health() -> Response<Body> {
     let mut response = Response::new(bytes_body("ok"));
-    *response.status_mut() = StatusCode::OK;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response
@@ -201,61 +220,70 @@ fn upstream_uri(uri: &Uri, route: &Route) -> Result<Uri, Refusal> {
         .map_err(|_| Refusal::bad_request("The request target cannot be forwarded."))
 }
 
-/// Writes the forwarding headers. Those of the client are believed only from a trusted proxy.
-fn forwarding_headers(headers: &mut HeaderMap, uri: &Uri, exchange: &Exchange, route: &Route) {
-    let before: Vec<String> = headers
-        .get_all("x-forwarded-for")
-        .iter()
-        .filter_map(|line| line.to_str().ok().map(str::to_owned))
-        .collect();
-    let forwarded = |name: &str| headers.get(name).cloned().filter(|_| exchange.from_proxy);
-    let proto = forwarded("x-forwarded-proto")
-        .filter(|proto| proto == "http" || proto == "https")
-        .unwrap_or_else(|| {
-            HeaderValue::from_static(if uri.scheme_str() == Some("https") {
-                "https"
-            } else {
-                "http"
-            })
-        });
-    let host = forwarded("x-forwarded-host").or_else(|| headers.get(HOST).cloned());
-    for name in FORWARDING {
-        headers.remove(*name);
+/// The forwarding headers. Those of the client are believed only from a trusted proxy.
+struct Forwarded {
+    proto: HeaderValue,
+    host: Option<HeaderValue>,
+    hops: Option<HeaderValue>,
+}
+
+impl Forwarded {
+    fn of(headers: &HeaderMap, uri: &Uri, exchange: &Exchange) -> Self {
+        let forwarded = |name: &HeaderName| {
+            let value = headers.get(name).filter(|_| exchange.from_proxy);
+            value.cloned()
+        };
+        let https = uri.scheme_str() == Some("https");
+        let own_proto = HeaderValue::from_static(if https { "https" } else { "http" });
+        let proto = forwarded(&header_names::FORWARDED_PROTO)
+            .filter(|proto| proto == "http" || proto == "https");
+        let host = forwarded(&header_names::FORWARDED_HOST);
+        Self {
+            proto: proto.unwrap_or(own_proto),
+            host: host.or_else(|| headers.get(HOST).cloned()),
+            hops: hops(headers, exchange),
+        }
     }
-    headers.insert("x-forwarded-proto", proto);
-    if let Some(host) = host {
-        headers.insert("x-forwarded-host", host);
-    }
-    if !route.prefix.is_empty() {
-        let prefix = HeaderValue::from_static(route.prefix);
-        headers.insert(header_names::FORWARDED_PREFIX, prefix);
-    }
-    let Some(peer) = exchange.peer else {
-        return;
-    };
-    let peer = peer.ip().to_canonical().to_string();
-    let hops: Vec<String> = if exchange.from_proxy {
-        before.into_iter().chain([peer]).collect()
-    } else {
-        vec![peer]
-    };
-    if let Ok(hops) = HeaderValue::try_from(hops.join(", ")) {
-        headers.insert("x-forwarded-for", hops);
+
+    fn write(self, headers: &mut HeaderMap, route: &Route) {
+        headers.insert(header_names::FORWARDED_PROTO.clone(), self.proto);
+        if let Some(host) = self.host {
+            headers.insert(header_names::FORWARDED_HOST.clone(), host);
+        }
+        if !route.prefix.is_empty() {
+            let prefix = HeaderValue::from_static(route.prefix);
+            headers.insert(header_names::FORWARDED_PREFIX.clone(), prefix);
+        }
+        if let Some(hops) = self.hops {
+            headers.insert(header_names::FORWARDED_FOR.clone(), hops);
+        }
     }
 }
 
-/// The request id and the trace.
-fn own_headers(headers: &mut HeaderMap, exchange: &Exchange) -> Result<(), Refusal> {
-    let value = |text: &str| {
-        HeaderValue::from_str(text)
-            .map_err(|_| Refusal::from(Error::Internal(format!("not a header value: {text:?}"))))
-    };
-    headers.insert(header_names::CORE_REQUEST_ID, value(exchange.request_id())?);
-    headers.insert(header_names::TRACE_ID, value(&exchange.trace.trace_id)?);
-    headers.insert(TRACEPARENT, value(&exchange.trace.traceparent())?);
-    if !exchange.trace.continued {
-        headers.remove(TRACESTATE);
+/// The addresses the request came from: the peer's, after those that a trusted proxy forwarded.
+fn hops(headers: &HeaderMap, exchange: &Exchange) -> Option<HeaderValue> {
+    let peer = exchange.peer?.ip().to_canonical().to_string();
+    if !exchange.from_proxy {
+        return Some(own_value(peer));
     }
-    headers.remove(header_names::REQUEST_ID);
-    Ok(())
+    let lines = headers.get_all(&header_names::FORWARDED_FOR).iter();
+    let before = lines.filter_map(|line| line.to_str().ok());
+    let hops: Vec<&str> = before.chain([peer.as_str()]).collect();
+    HeaderValue::try_from(hops.join(", ")).ok()
+}
+
+/// The request id and the trace.
+fn own_headers(headers: &mut HeaderMap, exchange: &Exchange) {
+    let trace = &exchange.trace;
+    let values = [
+        (&header_names::CORE_REQUEST_ID, exchange.request_id.clone()),
+        (
+            &header_names::TRACE_ID,
+            own_value(trace.trace_id().to_owned()),
+        ),
+        (&TRACEPARENT, own_value(trace.traceparent().to_owned())),
+    ];
+    for (name, value) in values {
+        headers.insert(name.clone(), value);
+    }
 }

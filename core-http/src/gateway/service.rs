@@ -10,20 +10,17 @@ use bytes::Bytes;
 use core_domain::kernel::{Clock, Entropy};
 use core_domain::port::RateLimiter;
 use http::{Request, Response};
-use tower::util::BoxCloneSyncService;
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 use super::authority::Authority;
 use super::config::{ConfigError, GatewayConfig, Settings};
-use super::exchange::{Exchange, Inbound, boxed};
 use super::invalidate::Invalidate;
-use super::layer::{self, Parts};
 use super::proxy::Proxy;
-use super::refusal::Refusal;
 use super::session_cache::SessionCache;
+use super::step::Steps;
 use super::upstream::Upstreams;
 use crate::kernel::rate_limit::RateLimits;
-use crate::kernel::{Body, BoxError, PeerAddr};
+use crate::kernel::{Body, BoxError};
 
 /// The ports of a gateway.
 #[derive(Clone, Debug)]
@@ -42,12 +39,7 @@ pub struct Ports {
 
 /// The gateway: `Clone`, never fails, takes any request body. Clones share everything.
 #[derive(Clone, Debug)]
-pub struct Gateway {
-    settings: Arc<Settings>,
-    entropy: Arc<dyn Entropy>,
-    invalidate: Invalidate,
-    steps: BoxCloneSyncService<Inbound, Response<Body>, Refusal>,
-}
+pub struct Gateway(Arc<Steps>);
 
 impl Gateway {
     /// A gateway with these settings.
@@ -62,65 +54,42 @@ impl Gateway {
                 "no service key is configured: every request passes without authentication"
             );
         }
-        let sessions = Arc::new(SessionCache::new(
+        let sessions = SessionCache::new(
             ports.authority,
             Arc::clone(&ports.clock),
             settings.session_cache,
             settings.authority_timeout,
-        ));
-        let invalidate = sessions.invalidate();
-        let upstreams = Arc::new(ports.upstreams);
-        let proxy = Proxy {
-            settings: Arc::clone(&settings),
-            upstreams: Arc::clone(&upstreams),
-        };
+        );
         let rates = RateLimits::new(
             settings.rates.clone(),
             ports.limiter,
             settings.limiter_timeout,
             Arc::clone(&ports.clock),
         );
-        let parts = Parts {
-            settings: Arc::clone(&settings),
-            rates: Arc::new(rates),
-            upstreams,
+        Ok(Self(Arc::new(Steps {
+            rates,
             clock: ports.clock,
-            entropy: Arc::clone(&ports.entropy),
-            sessions,
-        };
-        Ok(Self {
-            settings,
             entropy: ports.entropy,
-            invalidate,
-            steps: BoxCloneSyncService::new(layer::stack(parts, proxy)),
-        })
+            sessions,
+            proxy: Proxy {
+                settings: Arc::clone(&settings),
+                upstreams: ports.upstreams,
+            },
+            settings,
+        })))
     }
 
     /// Invalidates this gateway's session cache.
     #[must_use]
     pub fn invalidate(&self) -> Invalidate {
-        self.invalidate.clone()
+        self.0.sessions.invalidate()
     }
 
     /// Tells whether requests pass without authentication because no service key is configured. Such a
     /// gateway should only listen on loopback addresses.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.settings.service_key.is_none()
-    }
-
-    fn inbound(&self, request: Request<Body>) -> Inbound {
-        let peer = request.extensions().get::<PeerAddr>().map(|peer| peer.0);
-        let trusted = &self.settings.trusted_proxies;
-        let exchange = Exchange::begin(&request, peer, trusted, &*self.entropy);
-        let (mut parts, body) = request.into_parts();
-        // Services trust the extensions of a request, so the caller of the gateway must not set any.
-        parts.extensions = http::Extensions::new();
-        Inbound {
-            request: Request::from_parts(parts, body),
-            exchange: Arc::new(exchange),
-            identity: None,
-        }
+        self.0.settings.service_key.is_none()
     }
 }
 
@@ -138,14 +107,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let inbound = self.inbound(request.map(boxed));
-        let exchange = Arc::clone(&inbound.exchange);
-        let steps = self.steps.clone();
-        GatewayFuture(Box::pin(async move {
-            // The errors step has turned every refusal into an answer; this is for the type.
-            let answer = steps.oneshot(inbound).await;
-            answer.unwrap_or_else(|refusal| layer::errors::envelope(refusal, &exchange))
-        }))
+        let steps = Arc::clone(&self.0);
+        let request = request.map(Body::unless_empty);
+        GatewayFuture(Box::pin(async move { steps.answer(request).await }))
     }
 }
 

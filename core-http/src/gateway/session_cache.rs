@@ -6,12 +6,12 @@ use std::time::Duration;
 use core_domain::gateway::Credential;
 use core_domain::kernel::{Clock, Timestamp};
 use moka::future::Cache;
-use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::authority::{Authority, AuthorityError, Resolved};
 use super::invalidate::{Invalidate, InvalidationLog};
+use crate::kernel::TokenDigest;
 
 /// The capacity, in entries.
 const CAPACITY: u64 = 10_000;
@@ -42,18 +42,18 @@ pub(crate) struct SessionCache {
     invalidate: Invalidate,
     ttl: Duration,
     timeout: Duration,
-    entries: Cache<[u8; 32], Arc<CacheEntry>>,
+    entries: Cache<Key, Arc<CacheEntry>>,
 }
 
-fn digest(credential: &Credential) -> [u8; 32] {
-    let (kind, secret) = match credential {
-        Credential::Bearer(secret) => (b'b', secret),
-        Credential::ApiKey(secret) => (b'k', secret),
+/// The key of a credential: its kind and the digest of its secret.
+type Key = (u8, TokenDigest);
+
+fn key(credential: &Credential, digest: &TokenDigest) -> Key {
+    let kind = match credential {
+        Credential::Bearer(_) => b'b',
+        Credential::ApiKey(_) => b'k',
     };
-    let mut digest = Sha256::new();
-    digest.update([kind]);
-    digest.update(secret.expose().as_bytes());
-    digest.finalize().into()
+    (kind, *digest)
 }
 
 fn ended(resolved: &Resolved, now: Timestamp) -> bool {
@@ -88,16 +88,27 @@ impl SessionCache {
         self.invalidate.log()
     }
 
-    /// Resolves a credential. Concurrent requests with the same one share a look-up unless something was invalidated since
-    /// it began.
+    /// Resolves a credential, given with the digest of its secret. Concurrent requests with the same one share a look-up
+    /// unless something was invalidated since it began.
     pub(crate) async fn resolve(
         &self,
         credential: &Credential,
+        digest: &TokenDigest,
     ) -> Result<Resolved, AuthorityError> {
-        let key = digest(credential);
+        let key = key(credential, digest);
         for _ in 0..MAX_ATTEMPTS {
-            let entry = self.entry(key).await;
-            let answer = entry.answer.get_or_init(|| self.look_up(credential)).await;
+            // What a hit does not need is boxed, so that it does not enlarge the future of every request.
+            let entry = match self.cached(&key).await {
+                Some(entry) => entry,
+                None => Box::pin(self.entry(key)).await,
+            };
+            let answer = match entry.answer.get() {
+                Some(answer) => answer,
+                None => {
+                    let answer = entry.answer.get_or_init(|| self.look_up(credential));
+                    Box::pin(answer).await
+                }
+            };
             let resolved = answer.as_ref().map_err(Clone::clone)?;
             // It may have been invalidated while the look-up ran.
             if !self.log().is_stale(entry.epoch, resolved.as_ref()) {
@@ -109,15 +120,19 @@ impl SessionCache {
         ))
     }
 
-    /// The usable entry of the key, or a new one.
-    async fn entry(&self, key: [u8; 32]) -> Arc<CacheEntry> {
+    /// The usable entry of the key, if there is one.
+    async fn cached(&self, key: &Key) -> Option<Arc<CacheEntry>> {
+        if self.ttl.is_zero() {
+            return None;
+        }
+        let entry = self.entries.get(key).await?;
+        self.is_usable(&entry).then_some(entry)
+    }
+
+    /// The entry that another request has just made for the key, or a new one.
+    async fn entry(&self, key: Key) -> Arc<CacheEntry> {
         if self.ttl.is_zero() {
             return Arc::new(self.new_entry());
-        }
-        if let Some(entry) = self.entries.get(&key).await
-            && self.is_usable(&entry)
-        {
-            return entry;
         }
         let replaced = self.entries.entry(key);
         let new = async { Arc::new(self.new_entry()) };

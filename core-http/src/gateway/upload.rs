@@ -36,15 +36,18 @@ pub(crate) enum TimedOut {
     Upstream,
 }
 
-impl Progress {
-    fn new() -> Self {
+impl Default for Progress {
+    /// Everything was received just now.
+    fn default() -> Self {
         Self {
             waiting: Mutex::new(Waiting::ForUpstream(Instant::now())),
             too_large: AtomicBool::new(false),
             broken: AtomicBool::new(false),
         }
     }
+}
 
+impl Progress {
     fn waiting(&self) -> Waiting {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,7 +98,7 @@ pub(crate) struct Upload {
 impl Upload {
     /// Limits a body to `limit` bytes and tracks its progress.
     pub(crate) fn new(inner: Body, limit: u64) -> (Self, Arc<Progress>) {
-        let progress = Arc::new(Progress::new());
+        let progress = Arc::<Progress>::default();
         let upload = Self {
             inner,
             left: limit,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::gateway::{Route, ServiceName};
+use futures_util::TryFutureExt;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
-use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
 
 use super::routes::{RouteClass, RouteClasses};
@@ -32,7 +32,7 @@ pub enum UpstreamError {
 /// A service behind the gateway.
 ///
 /// The request it gets is the service's own: the path without the prefix, only the headers a service may see, and in
-/// its extensions the [`Caller`](core_domain::kernel::Caller), the [`ForwardedPrefix`](crate::kernel::ForwardedPrefix),
+/// its extensions the `Arc<`[`Caller`](core_domain::kernel::Caller)`>`, the [`ForwardedPrefix`](crate::kernel::ForwardedPrefix),
 /// the [`ClientIp`](crate::kernel::ClientIp) and [`ViaGateway`](crate::kernel::ViaGateway).
 #[async_trait]
 pub trait Upstream: Send + Sync + std::fmt::Debug {
@@ -50,17 +50,28 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
 }
 
 /// A service in this process, called directly.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct InProcess {
-    service: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
+    call: Arc<Call>,
     routes: Option<Arc<dyn RouteClasses>>,
 }
+
+type Answered = BoxFuture<'static, Result<Response<Body>, UpstreamError>>;
+type Call = dyn Fn(Request<Body>) -> Answered + Send + Sync;
 
 impl InProcess {
     /// Calls a service of this crate; its endpoint table has the rate classes.
     #[must_use]
     pub fn service(service: kernel::Service) -> Self {
-        Self::new(service.clone()).with_routes(Arc::new(service))
+        let routes = Arc::new(service.clone());
+        let call = move |request| -> Answered {
+            let service = service.clone();
+            Box::pin(async move { Ok(service.answer(request).await) })
+        };
+        Self {
+            call: Arc::new(call),
+            routes: Some(routes),
+        }
     }
 
     /// Sets the routes of the service.
@@ -81,28 +92,36 @@ impl InProcess {
             + 'static,
         S::Future: Send + 'static,
     {
+        let call = move |request| -> Answered {
+            let answered = service.clone().oneshot(request);
+            Box::pin(answered.map_err(|never| match never {}))
+        };
         Self {
-            service: BoxCloneSyncService::new(service),
+            call: Arc::new(call),
             routes: None,
         }
     }
+}
 
-    // Boxed here: inside an async block the compiler cannot prove `Send` for the body's error type.
-    fn call(
-        &self,
-        request: Request<Body>,
-    ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
-        Box::pin(self.service.clone().oneshot(request))
+impl std::fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InProcess")
+            .field("routes", &self.routes)
+            .finish_non_exhaustive()
     }
 }
 
-#[async_trait]
+// Written out, so that the service's future is not boxed twice.
 impl Upstream for InProcess {
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
-        match self.call(request).await {
-            Ok(response) => Ok(response),
-            Err(never) => match never {},
-        }
+    fn send<'s, 'f>(
+        &'s self,
+        request: Request<Body>,
+    ) -> BoxFuture<'f, Result<Response<Body>, UpstreamError>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        (self.call)(request)
     }
 
     fn routes(&self) -> Option<&dyn RouteClasses> {

@@ -43,7 +43,7 @@ impl SessionAuthority {
             expires_at = extended.map_or(expires_at, |session| session.expires_at);
         }
         Ok(Some(Resolved {
-            caller: found.caller,
+            caller: Arc::new(found.caller),
             suspended: found.suspended,
             expires_at: Some(expires_at),
         }))

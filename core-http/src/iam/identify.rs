@@ -21,11 +21,11 @@ pub(super) struct IdentifySessions(pub(super) Arc<Iam>);
 
 #[async_trait]
 impl Identify for IdentifySessions {
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
+    async fn identify(&self, app: &App, request: &Parts) -> Result<Arc<Caller>> {
         self.0.refuse_forgery(request)?;
         let known = known_caller(app, request);
         if let Some(caller) = known.as_ref().filter(|caller| !is_unauthenticated(caller)) {
-            return Ok(caller.clone());
+            return Ok(Arc::clone(caller));
         }
         let nobody = known.unwrap_or_else(|| default_caller(app));
         let Some(token) = self.0.presented_token(&request.headers) else {
@@ -34,7 +34,7 @@ impl Identify for IdentifySessions {
         let mut uow = app.store.begin(Mode::Read).await?;
         let found = authorize_token(uow.as_mut(), &token).await;
         uow.rollback().await;
-        Ok(found?.map_or(nobody, |authorized| authorized.caller))
+        Ok(found?.map_or(nobody, |authorized| Arc::new(authorized.caller)))
     }
 }
 

@@ -5,7 +5,7 @@ use core_domain::gateway::{RateKind, RateSubject};
 use core_domain::kernel::{Code, Error};
 use http::header::HOST;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{HeaderName, Request, Response, StatusCode};
 use http_body::Body as _;
 
 use super::body::Body;
@@ -13,20 +13,22 @@ use super::client::{is_from_proxy, is_via_gateway, peer_client};
 use super::cors::{intended_method, is_cross_origin};
 use super::endpoint::Endpoint;
 use super::failed_authentications::locked_out;
+use super::identify::check_service_key;
 use super::inner::Inner;
 use super::rate_limit::Counted;
 use super::timed_body::TimedBody;
-use super::{health, pipeline};
+use super::{header_names, health, pipeline};
 
 /// Answers a request, or refuses it.
 pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     if let Some(counted) = locked_out(service, &parts) {
         let request = Request::from_parts(parts, body);
         let mut response = pipeline::answer(service, request, Some(counted.error())).await;
         counted.write(response.headers_mut());
         return response;
     }
+    check_service_key(&service.app, &mut parts);
     if is_via_gateway(&service.app, &parts) {
         let body = timed(service, &parts, body);
         return pipeline::answer(service, Request::from_parts(parts, body), None).await;
@@ -57,7 +59,10 @@ fn endpoint_of<'s>(service: &'s Inner, parts: &Parts) -> Option<&'s Endpoint> {
 
 /// The body with the time limits of an ordinary request. Uploads have limits of their own.
 fn timed(service: &Inner, parts: &Parts, body: Body) -> Body {
-    if body.is_end_stream() || endpoint_of(service, parts).is_some_and(Endpoint::takes_uploads) {
+    if body.is_whole()
+        || body.is_end_stream()
+        || endpoint_of(service, parts).is_some_and(Endpoint::takes_uploads)
+    {
         return body;
     }
     Body::new(TimedBody::new(body, service.app.options.body_times))
@@ -104,12 +109,12 @@ pub(crate) fn cross_origin_error() -> Error {
 
 /// The host the client sent the request to.
 fn host(parts: &Parts, from_proxy: bool) -> Option<&str> {
-    let text = |name: &str| {
+    let text = |name: &HeaderName| {
         let value: &http::HeaderValue = parts.headers.get(name)?;
         value.to_str().ok()
     };
-    let forwarded = text("x-forwarded-host").filter(|_| from_proxy);
+    let forwarded = text(&header_names::FORWARDED_HOST).filter(|_| from_proxy);
     forwarded
-        .or_else(|| text(HOST.as_str()))
+        .or_else(|| text(&HOST))
         .or_else(|| parts.uri.authority().map(|authority| authority.as_str()))
 }

@@ -6,7 +6,7 @@ use core_domain::kernel::{Error, Result};
 use futures_util::stream::{Stream, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::StreamBody;
 use serde::Serialize;
 
 use super::answer::{Answer, AnswerKind, reply};
@@ -57,7 +57,7 @@ impl MediaStream {
         let frames = stream.map(|piece| piece.map(Frame::data).map_err(Into::into));
         Self {
             content_type,
-            body: StreamBody::new(frames).boxed_unsync(),
+            body: Body::new(StreamBody::new(frames)),
         }
     }
 }

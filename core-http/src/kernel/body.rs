@@ -1,28 +1,118 @@
 //! Bodies of requests and answers.
 
+use std::any::Any;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::{Bytes, BytesMut};
 use core_domain::kernel::{Code, Error, Result};
-use http_body::Body as _;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full};
 
 use super::body_error::{BodyTimeout, BoxError};
 
-/// The body of answers and of requests inside the suite: boxed and streamed.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+/// The body of answers and of requests inside the suite: bytes that are there already, or a stream.
+#[derive(Debug)]
+pub struct Body(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// Never empty; `None` once they were read.
+    Whole(Option<Bytes>),
+    Stream(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+impl Body {
+    /// Any body. One that is of this type already is taken as it is.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes, Error = BoxError> + Send + 'static,
+    {
+        Self::try_from_own(body).unwrap_or_else(|body| Self(Kind::Stream(body.boxed_unsync())))
+    }
+
+    /// As [`Self::new`], with any error.
+    pub(crate) fn from_any<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self::try_from_own(body).unwrap_or_else(|body| Self::new(body.map_err(Into::into)))
+    }
+
+    /// The body itself, if it is of this type already.
+    pub(super) fn try_from_own<B: 'static>(body: B) -> std::result::Result<Self, B> {
+        let mut body = Some(body);
+        let own = (&mut body as &mut dyn Any).downcast_mut::<Option<Self>>();
+        match (own.and_then(Option::take), body) {
+            (None, Some(other)) => Err(other),
+            (own, _) => Ok(own.unwrap_or_else(empty_body)),
+        }
+    }
+
+    /// As [`Self::from_any`]; a body that is known to be empty is dropped.
+    pub(crate) fn unless_empty<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return empty_body();
+        }
+        Self::from_any(body)
+    }
+
+    /// Tells whether every byte is there already, so that no reader ever waits for one.
+    pub(crate) const fn is_whole(&self) -> bool {
+        matches!(self.0, Kind::Whole(_))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Stream(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, length)),
+            Kind::Stream(body) => body.size_hint(),
+        }
+    }
+}
+
+fn length(bytes: &Bytes) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
 
 /// A body of these bytes.
 #[must_use]
 pub fn bytes_body(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into())
-        .map_err(|never| match never {})
-        .boxed_unsync()
+    let bytes = bytes.into();
+    Body(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
 }
 
 /// A body without bytes.
 #[must_use]
 pub fn empty_body() -> Body {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
+    Body(Kind::Whole(None))
 }
 
 /// Reads a whole body of at most `limit` bytes.
@@ -34,18 +124,28 @@ pub async fn read_body(mut body: Body, limit: usize) -> Result<Bytes> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let mut bytes = BytesMut::new();
+    let mut first: Option<Bytes> = None;
+    let mut all: Option<BytesMut> = None;
+    let mut length = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| unreadable(error.as_ref()))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if data.len() > limit - bytes.len() {
+        if data.len() > limit - length {
             return Err(too_large(limit));
         }
-        bytes.extend_from_slice(&data);
+        length += data.len();
+        match (&mut all, &first) {
+            (Some(all), _) => all.extend_from_slice(&data),
+            (None, Some(first)) => all
+                .insert(BytesMut::from(first.as_ref()))
+                .extend_from_slice(&data),
+            // Most bodies are one frame, which need not be copied.
+            (None, None) => first = Some(data),
+        }
     }
-    Ok(bytes.freeze())
+    Ok(all.map_or_else(|| first.unwrap_or_default(), BytesMut::freeze))
 }
 
 /// The time-out may be of an outer body, with its error wrapped.
@@ -64,4 +164,59 @@ fn too_large(limit: usize) -> Error {
         Code::PayloadTooLarge,
         format!("The body is larger than {limit} bytes."),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    fn pieces(pieces: &'static [&'static str]) -> Body {
+        let frames = pieces
+            .iter()
+            .map(|piece| Ok(Frame::data(Bytes::from_static(piece.as_bytes()))));
+        Body::new(StreamBody::new(stream::iter(frames)))
+    }
+
+    #[tokio::test]
+    async fn a_body_of_any_number_of_frames_is_read_whole() {
+        for (body, text) in [
+            (empty_body(), ""),
+            (bytes_body(""), ""),
+            (bytes_body("one"), "one"),
+            (pieces(&[]), ""),
+            (pieces(&["one"]), "one"),
+            (pieces(&["", "one", "", "two", "three"]), "onetwothree"),
+        ] {
+            assert_eq!(read_body(body, 11).await.unwrap(), text);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_beyond_the_limit_is_refused_whether_or_not_it_says_its_length() {
+        for body in [
+            bytes_body("123456"),
+            pieces(&["123", "456"]),
+            pieces(&["123456"]),
+        ] {
+            let refused = read_body(body, 5).await.unwrap_err();
+            assert_eq!(refused.code(), Code::PayloadTooLarge);
+        }
+    }
+
+    #[test]
+    fn a_body_of_this_type_is_not_boxed_again_and_an_empty_one_has_ended() {
+        assert!(Body::new(Body::new(bytes_body("x"))).is_whole());
+        assert!(!Body::new(pieces(&["x"])).is_whole());
+        for body in [
+            empty_body(),
+            bytes_body(""),
+            Body::unless_empty(http_body_util::Empty::new()),
+        ] {
+            assert!(body.is_end_stream() && body.size_hint().exact() == Some(0) && body.is_whole());
+        }
+        assert_eq!(bytes_body("four").size_hint().exact(), Some(4));
+    }
 }

@@ -2,12 +2,11 @@
 
 use core_domain::kernel::{Error, Issue, Result};
 use http::header;
-use http::request::Parts;
 
 use super::body::{Body, read_body};
 use super::check::Checker;
+use super::context::Cx;
 use super::endpoint::Endpoint;
-use super::inner::Inner;
 use super::parse::{Parsed, form_object, is_form, json_body, require_json};
 
 /// Checks query and body, and keeps what they say.
@@ -15,18 +14,17 @@ use super::parse::{Parsed, form_object, is_form, json_body, require_json};
 /// # Errors
 /// `VALIDATION_ERROR` lists everything that is wrong; `MALFORMED_JSON`, `PAYLOAD_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`.
 pub(super) async fn check(
-    service: &Inner,
     endpoint: &Endpoint,
-    parts: &Parts,
+    cx: &Cx,
     body: Body,
     parsed: &mut Parsed,
 ) -> Result<()> {
-    let mut issues = check_query(endpoint, parts, parsed)?;
-    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let mut issues = check_query(endpoint, cx, parsed)?;
+    let content_type = cx.headers.get(header::CONTENT_TYPE);
     let content_type = content_type.map(|value| value.to_str().unwrap_or_default());
     if let Some(checker) = body_checker(endpoint) {
         let limit = endpoint.row.body_limit;
-        let limit = limit.unwrap_or(service.app.options.max_body_bytes);
+        let limit = limit.unwrap_or(cx.app.options.max_body_bytes);
         let bytes = read_body(body, limit).await?;
         parsed.body = if endpoint.row.takes_forms && is_form(content_type) {
             form_object(&bytes, checker)?
@@ -34,7 +32,7 @@ pub(super) async fn check(
             json_body(content_type, &bytes)?
         };
         issues.extend(checker.issues(&parsed.body));
-    } else if !parts.method.is_safe() && http_body::Body::size_hint(&body).lower() > 0 {
+    } else if !cx.method.is_safe() && http_body::Body::size_hint(&body).lower() > 0 {
         // Nothing of it is read; but a page may send other types than JSON without being asked.
         require_json(content_type)?;
     }
@@ -46,11 +44,7 @@ fn body_checker(endpoint: &Endpoint) -> Option<&Checker> {
 }
 
 /// Checks the query alone.
-pub(super) fn check_query(
-    endpoint: &Endpoint,
-    parts: &Parts,
-    parsed: &mut Parsed,
-) -> Result<Vec<Issue>> {
+pub(super) fn check_query(endpoint: &Endpoint, cx: &Cx, parsed: &mut Parsed) -> Result<Vec<Issue>> {
     let checker = endpoint
         .shapes()
         .ok()
@@ -58,7 +52,7 @@ pub(super) fn check_query(
     let Some(checker) = checker else {
         return Ok(Vec::new());
     };
-    parsed.query = form_object(parts.uri.query().unwrap_or_default().as_bytes(), checker)?;
+    parsed.query = form_object(cx.uri.query().unwrap_or_default().as_bytes(), checker)?;
     Ok(checker.issues(&parsed.query))
 }
 

@@ -28,7 +28,7 @@ pub struct ViaGateway;
 
 /// Whether a gateway or another holder of the service key sent the request.
 pub(super) fn is_via_gateway(app: &App, parts: &Parts) -> bool {
-    parts.extensions.get::<ViaGateway>().is_some() || is_trusted_hop(app, &parts.headers)
+    parts.extensions.get::<ViaGateway>().is_some() || is_trusted_hop(app, parts)
 }
 
 /// The client's address: set by the gateway of this process, or forwarded by a holder of the service key, or the peer of the
@@ -37,7 +37,7 @@ pub(super) fn client_ip(app: &App, proxies: &TrustedProxies, parts: &Parts) -> O
     if let Some(known) = parts.extensions.get::<ClientIp>() {
         return Some(known.0.clone());
     }
-    let forwarded = if is_trusted_hop(app, &parts.headers) {
+    let forwarded = if is_trusted_hop(app, parts) {
         forwarded_client_ip(&parts.headers)
     } else {
         None
@@ -49,7 +49,7 @@ pub(super) fn client_ip(app: &App, proxies: &TrustedProxies, parts: &Parts) -> O
 /// The peer of the connection, or the client that a trusted proxy forwards for.
 pub(super) fn peer_client(parts: &Parts, proxies: &TrustedProxies) -> Option<IpAddr> {
     let peer = parts.extensions.get::<PeerAddr>()?.0.ip();
-    let lines = parts.headers.get_all("x-forwarded-for").iter();
+    let lines = parts.headers.get_all(&header_names::FORWARDED_FOR).iter();
     let lines = lines.map(|line| line.to_str().unwrap_or(""));
     Some(client_address(peer, lines, proxies))
 }
@@ -62,25 +62,28 @@ pub(super) fn is_from_proxy(parts: &Parts, proxies: &TrustedProxies) -> bool {
 
 /// The prefix that was stripped from the path: set by a gateway in this process, or in the header of a holder of the service
 /// key or of a trusted proxy. It selects the route, so the header of others is ignored.
-pub(super) fn forwarded_prefix(
+pub(super) fn forwarded_prefix<'p>(
     app: &App,
     proxies: &TrustedProxies,
-    parts: &Parts,
-) -> Option<String> {
+    parts: &'p Parts,
+) -> Option<&'p str> {
     if let Some(ForwardedPrefix(prefix)) = parts.extensions.get::<ForwardedPrefix>() {
-        return Some(prefix.clone());
+        return Some(prefix);
     }
-    let value = parts.headers.get(header_names::FORWARDED_PREFIX)?;
-    let trusted = is_trusted_hop(app, &parts.headers) || is_from_proxy(parts, proxies);
-    trusted.then_some(value)?.to_str().ok().map(str::to_owned)
+    let value = parts.headers.get(&header_names::FORWARDED_PREFIX)?;
+    let trusted = is_trusted_hop(app, parts) || is_from_proxy(parts, proxies);
+    trusted.then_some(value)?.to_str().ok()
 }
 
 /// The address in the gateway's header, or the last entry of `X-Forwarded-For`, which the sender itself added. The entries
 /// before it may be the client's own text.
 fn forwarded_client_ip(headers: &HeaderMap) -> Option<IpAddr> {
-    if let Some(address) = headers.get(header_names::CLIENT_IP) {
+    if let Some(address) = headers.get(&header_names::CLIENT_IP) {
         return address.to_str().ok()?.parse().ok();
     }
-    let last = headers.get_all("x-forwarded-for").iter().next_back()?;
+    let last = headers
+        .get_all(&header_names::FORWARDED_FOR)
+        .iter()
+        .next_back()?;
     last.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
 }

@@ -1,17 +1,19 @@
 //! What a handler knows besides its input.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use core_domain::kernel::{Code, Context, Error, IfMatch, Result};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::header::AsHeaderName;
+use http::{HeaderMap, Method, StatusCode, Uri, header};
 
 use super::app::App;
 use super::idempotency::{Claim, key_of};
 
 /// The prefix a gateway in the same process took off the path; same as the header `X-Forwarded-Prefix`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForwardedPrefix(pub String);
+pub struct ForwardedPrefix(pub Cow<'static, str>);
 
 /// The context of a request. Dereferences to the domain's [`Context`], so `use_case(cx, scope, uow, ..)` just works.
 #[derive(Debug)]
@@ -22,10 +24,8 @@ pub struct Cx {
     pub app: Arc<App>,
     /// The method.
     pub method: Method,
-    /// The path in its documented form, whatever spelling was used; parameters as the client wrote them.
-    pub path: String,
-    /// The query string as the client wrote it.
-    pub query: Option<String>,
+    /// The target of the request in the spelling that was used; the query string as the client wrote it.
+    pub uri: Uri,
     /// All headers of the request.
     pub headers: HeaderMap,
     /// The idempotency key of this write, if the row takes keys and the request has one.
@@ -45,7 +45,7 @@ impl Deref for Cx {
 impl Cx {
     /// The value of a header, if it is there once and is text.
     #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
@@ -59,13 +59,13 @@ impl Cx {
 
     /// Tells whether the client already has what carries this tag (`If-None-Match` of a `GET`).
     pub(super) fn if_none_match(&self, etag: &str) -> bool {
-        self.header(header::IF_NONE_MATCH.as_str())
+        self.header(header::IF_NONE_MATCH)
             .is_some_and(|value| IfMatch::parse(value).includes(etag))
     }
 
     /// Refuses a client that takes none of the content types there are.
     pub(super) fn ensure_acceptable(&self, content_types: &[&str]) -> Result<()> {
-        let Some(accept) = self.header(header::ACCEPT.as_str()) else {
+        let Some(accept) = self.header(header::ACCEPT) else {
             return Ok(());
         };
         let accepted = |content_type: &&str| accepts(accept, content_type);

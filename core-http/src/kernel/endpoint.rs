@@ -24,7 +24,7 @@ use super::scope::{CallerScope, OpenScope};
 use super::service_error::ServiceError;
 use super::shapes::Shapes;
 
-type UnitRun = dyn for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Seen>>
+pub(super) type UnitRun = dyn for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Seen>>
     + Send
     + Sync;
 type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
@@ -236,6 +236,8 @@ pub struct Endpoint {
     shapes: std::result::Result<Shapes, String>,
     pub(super) handler: Handler,
     requirement: Requirement,
+    /// The content types of its answer.
+    content_types: Vec<&'static str>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -263,7 +265,9 @@ impl Endpoint {
         B: Shape,
         A: Answer,
     {
+        let known = A::kind().content_type.into_iter();
         Self {
+            content_types: known.chain(row.produces.iter().copied()).collect(),
             row,
             requirement,
             shapes: Shapes::of::<P, Q, B, A>(),
@@ -333,14 +337,8 @@ impl Endpoint {
     }
 
     /// The content types of its answer.
-    pub(super) fn content_types(&self) -> Vec<&'static str> {
-        let known = self
-            .shapes
-            .as_ref()
-            .ok()
-            .and_then(|s| s.answer.content_type);
-        let known = known.into_iter().chain(self.row.produces.iter().copied());
-        known.collect()
+    pub(super) fn content_types(&self) -> &[&'static str] {
+        &self.content_types
     }
 
     /// What the row takes and gives.

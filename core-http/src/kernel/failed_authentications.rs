@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use core_domain::gateway::TrustedProxies;
 use core_domain::kernel::{Caller, Error, Result};
 use http::request::Parts;
 
+use super::App;
 use super::client::{ViaGateway, peer_client};
 use super::identify::{bearer, hop_key, is_trusted_hop};
 use super::inner::Inner;
-use super::rate_limit::{Counted, RateLimits};
-use super::{App, Identify};
+use super::rate_limit::Counted;
 
 /// The refusal of a request with a credential, when too many credentials of its client were rejected. To be asked before
 /// the credential is checked in any way, so that the answer does not tell whether the next guess is right.
@@ -28,29 +26,23 @@ fn is_limited(app: &App, parts: &Parts) -> bool {
     app.service_key.is_some() && parts.extensions.get::<ViaGateway>().is_none()
 }
 
-/// Counts the credentials that another [`Identify`] rejects.
-#[derive(Debug)]
-pub(super) struct LimitedIdentify {
-    pub(super) inner: Arc<dyn Identify>,
-    pub(super) rates: Arc<RateLimits>,
-    pub(super) proxies: TrustedProxies,
-}
-
-#[async_trait]
-impl Identify for LimitedIdentify {
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
-        let identified = self.inner.identify(app, request).await;
-        if !is_limited(app, request) || is_trusted_hop(app, &request.headers) {
-            return identified;
-        }
-        let anonymous = matches!(identified, Ok(Caller::Anonymous) | Err(Error::Unauthorized));
-        let rejected =
-            hop_key(&request.headers).or_else(|| bearer(&request.headers).filter(|_| anonymous));
-        if let Some(credential) = rejected
-            && let Some(client) = peer_client(request, &self.proxies)
-        {
-            self.rates.failed_authentication(client, credential).await;
-        }
-        identified
+/// The caller behind a request; counts a credential that is rejected.
+pub(super) async fn identify(service: &Inner, parts: &Parts) -> Result<Arc<Caller>> {
+    let app = &service.app;
+    let identified = service.identify.identify(app, parts).await;
+    if !is_limited(app, parts) || is_trusted_hop(app, parts) {
+        return identified;
     }
+    let anonymous = match &identified {
+        Ok(caller) => caller.is_anonymous(),
+        Err(error) => matches!(error, Error::Unauthorized),
+    };
+    let rejected = hop_key(&parts.headers).or_else(|| bearer(&parts.headers).filter(|_| anonymous));
+    if let Some(credential) = rejected
+        && let Some(client) = peer_client(parts, &service.proxies)
+    {
+        let rejected = service.rates.failed_authentication(client, credential);
+        rejected.await;
+    }
+    identified
 }

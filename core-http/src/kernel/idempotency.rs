@@ -203,7 +203,10 @@ impl Claim {
                 headers.append(name, value);
             }
         }
-        headers.insert(header_names::REPLAYED, HeaderValue::from_static("true"));
+        headers.insert(
+            header_names::REPLAYED.clone(),
+            HeaderValue::from_static("true"),
+        );
         Ok(Reply {
             status,
             content,

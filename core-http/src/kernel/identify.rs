@@ -1,11 +1,13 @@
 //! Authentication at a service: by a gateway in the same process, or by the service key.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use core_domain::kernel::{
     Caller, Membership, OrganizationId, PlatformId, Result, Role, TextValue, UserId,
 };
 use http::request::Parts;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 
 use super::{App, header_names};
 
@@ -22,7 +24,7 @@ pub trait Identify: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// `UNAUTHORIZED` for a credential that is not valid; anything else when it could not be looked up.
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Caller>;
+    async fn identify(&self, app: &App, request: &Parts) -> Result<Arc<Caller>>;
 }
 
 /// Accepts the caller set by a gateway in the same process, or the service key; all others are anonymous.
@@ -31,53 +33,81 @@ pub struct ServiceKeyOnly;
 
 #[async_trait]
 impl Identify for ServiceKeyOnly {
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Caller> {
+    async fn identify(&self, app: &App, request: &Parts) -> Result<Arc<Caller>> {
         Ok(known_caller(app, request).unwrap_or_else(|| default_caller(app)))
     }
 }
 
 /// The caller, when a gateway in this process has identified them or the request bears the service key.
 #[must_use]
-pub fn known_caller(app: &App, request: &Parts) -> Option<Caller> {
-    if let Some(caller) = request.extensions.get::<Caller>() {
-        return Some(caller.clone());
+pub fn known_caller(app: &App, request: &Parts) -> Option<Arc<Caller>> {
+    if let Some(caller) = request.extensions.get::<Arc<Caller>>() {
+        return Some(Arc::clone(caller));
     }
-    bears_service_key(app, &request.headers).then(|| on_behalf_of(&request.headers))
+    bears_service_key(app, request).then(|| Arc::new(on_behalf_of(&request.headers)))
+}
+
+/// Where a request has the service key. Hashing a credential costs more than anything else that is asked of it, so this is
+/// found out once and kept in the extensions of the request.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeyCheck {
+    /// As its credential.
+    in_bearer: bool,
+    /// In `X-Core-Service-Key`.
+    in_hop_header: bool,
+}
+
+impl KeyCheck {
+    /// What was found out, or is now.
+    fn of(app: &App, request: &Parts) -> Self {
+        let known = request.extensions.get::<Self>().copied();
+        known.unwrap_or_else(|| Self::compute(app, request))
+    }
+
+    fn compute(app: &App, request: &Parts) -> Self {
+        let Some(key) = &app.service_key else {
+            return Self::default();
+        };
+        Self {
+            in_bearer: bearer(&request.headers).is_some_and(|presented| key.is(presented)),
+            in_hop_header: hop_key(&request.headers).is_some_and(|presented| key.is(presented)),
+        }
+    }
+}
+
+/// Finds out once whether the request has the service key. What another service found out of it is replaced.
+pub(super) fn check_service_key(app: &App, request: &mut Parts) {
+    let found = KeyCheck::compute(app, request);
+    request.extensions.insert(found);
 }
 
 /// Whether the service key is the credential of the request: it is made by a service, or on behalf of the user it names.
-fn bears_service_key(app: &App, headers: &HeaderMap) -> bool {
-    bearer(headers).is_some_and(|presented| is_service_key(app, presented))
+fn bears_service_key(app: &App, request: &Parts) -> bool {
+    KeyCheck::of(app, request).in_bearer
 }
 
 /// Whether a holder of the service key sent the request, so that its forwarding headers are trusted. The key is the credential
 /// of the request, or is in `X-Core-Service-Key`, where a gateway sends it with requests that have the client's credential.
-pub(super) fn is_trusted_hop(app: &App, headers: &HeaderMap) -> bool {
-    hop_key(headers).is_some_and(|presented| is_service_key(app, presented))
-        || bears_service_key(app, headers)
+pub(super) fn is_trusted_hop(app: &App, request: &Parts) -> bool {
+    let found = KeyCheck::of(app, request);
+    found.in_hop_header || found.in_bearer
 }
 
 /// The key with which a gateway vouches for the request.
 pub(super) fn hop_key(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header_names::SERVICE_KEY)?.to_str().ok()
-}
-
-fn is_service_key(app: &App, presented: &str) -> bool {
-    app.service_key
-        .as_ref()
-        .is_some_and(|key| key.is(presented))
+    headers.get(&header_names::SERVICE_KEY)?.to_str().ok()
 }
 
 /// The caller of a request without a credential: anonymous; without a configured service key, the service
 /// `unauthenticated`, which may do everything (local development).
 #[must_use]
-pub fn default_caller(app: &App) -> Caller {
+pub fn default_caller(app: &App) -> Arc<Caller> {
     if app.service_key.is_some() {
-        return Caller::Anonymous;
+        return Arc::new(Caller::Anonymous);
     }
-    Caller::Service {
+    Arc::new(Caller::Service {
         name: UNAUTHENTICATED.to_owned(),
-    }
+    })
 }
 
 /// Tells whether a gateway did not authenticate the caller: on a public route, or without a service key. A service that
@@ -100,8 +130,8 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// A holder of the service key may act for a user. An ambiguous identity is anonymous: taken for the service itself, the
 /// request would be allowed everything.
 fn on_behalf_of(headers: &HeaderMap) -> Caller {
-    let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
-    let mut users = headers.get_all(header_names::USER_ID).iter();
+    let text = |name: &HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    let mut users = headers.get_all(&header_names::USER_ID).iter();
     let (user, second) = (users.next(), users.next());
     let Some(user) = user else {
         return Caller::Service {
@@ -112,9 +142,9 @@ fn on_behalf_of(headers: &HeaderMap) -> Caller {
     let Some(user_id) = user.filter(|_| second.is_none()) else {
         return Caller::Anonymous;
     };
-    let role = text(header_names::ROLE).and_then(Role::from_text);
-    let platform_id = text(header_names::PLATFORM_ID).and_then(PlatformId::parse);
-    let organization_id = text(header_names::ORGANIZATION_ID)
+    let role = text(&header_names::ROLE).and_then(Role::from_text);
+    let platform_id = text(&header_names::PLATFORM_ID).and_then(PlatformId::parse);
+    let organization_id = text(&header_names::ORGANIZATION_ID)
         .or_else(|| platform_id.as_ref().map(PlatformId::as_str))
         .and_then(OrganizationId::parse);
     let membership = role
@@ -124,7 +154,7 @@ fn on_behalf_of(headers: &HeaderMap) -> Caller {
             platform_id,
             permissions: role.permissions(),
             role,
-            operates: text(header_names::OPERATOR) == Some("true"),
+            operates: text(&header_names::OPERATOR) == Some("true"),
         });
     Caller::User {
         user_id,

@@ -24,16 +24,16 @@ pub(super) struct Inner {
     pub(super) identify: Arc<dyn Identify>,
     pub(super) proxies: TrustedProxies,
     pub(super) cors: CorsPolicy,
-    pub(super) rates: Arc<RateLimits>,
+    pub(super) rates: RateLimits,
     pub(super) better_auth: Option<&'static str>,
     pub(super) openapi: String,
 }
 
 impl Inner {
     /// The route of a request, in whatever spelling.
-    pub(super) fn route(&self, parts: &Parts) -> Option<Route<'_>> {
+    pub(super) fn route<'r>(&'r self, parts: &'r Parts) -> Option<Route<'r>> {
         let prefix = forwarded_prefix(&self.app, &self.proxies, parts);
-        self.router.find(parts.uri.path(), prefix.as_deref())
+        self.router.find(parts.uri.path(), prefix)
     }
 
     /// The row of a route for a method.

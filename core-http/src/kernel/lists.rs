@@ -22,7 +22,7 @@ pub struct Counted<T> {
     pub total: u64,
 }
 
-impl<T> Counted<T> {
+impl<T: Clone> Counted<T> {
     /// Records as they are stored, and how many there are.
     pub fn of(records: Vec<Stored<T>>, total: u64) -> Self {
         Self {

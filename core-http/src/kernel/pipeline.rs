@@ -9,15 +9,16 @@ use core_domain::kernel::{
 use core_domain::port::{Mode, transact};
 use futures_util::FutureExt;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 
 use super::answer::reply;
 use super::body::{Body, bytes_body, empty_body};
 use super::check_request::{check, check_query, refuse};
 use super::client::client_ip;
 use super::context::Cx;
-use super::endpoint::{Endpoint, Handler};
+use super::endpoint::{Endpoint, Handler, Seen, UnitRun};
 use super::envelope::{ErrorStyle, error_response, stored_body};
+use super::failed_authentications::identify;
 use super::idempotency::{Claim, KeyScope, key_of};
 use super::inner::Inner;
 use super::long_poll::{Wait, look_until};
@@ -43,15 +44,12 @@ pub(super) async fn answer(
     let style = default_style(service, request.uri().path());
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
-        (None, Some(error)) => error_response(&error, &id, style),
-        (None, None) => handled(service, request, &id).await,
+        (None, Some(error)) => error_response(&error, text(&id), style),
+        (None, None) => handled(service, request, text(&id), style).await,
     };
-    service.cors.expose(origin, response.headers_mut());
-    if let Ok(value) = HeaderValue::from_str(&id) {
-        response
-            .headers_mut()
-            .insert(header_names::REQUEST_ID, value);
-    }
+    let headers = response.headers_mut();
+    service.cors.expose(origin, headers);
+    headers.insert(header_names::REQUEST_ID.clone(), id);
     if is_head {
         without_body(response)
     } else {
@@ -59,8 +57,17 @@ pub(super) async fn answer(
     }
 }
 
-async fn handled(service: &Inner, request: Request<Body>, id: &str) -> Response<Body> {
-    let mut style = default_style(service, request.uri().path());
+/// A request id is always text.
+fn text(id: &HeaderValue) -> &str {
+    id.to_str().unwrap_or("")
+}
+
+async fn handled(
+    service: &Inner,
+    request: Request<Body>,
+    id: &str,
+    mut style: ErrorStyle,
+) -> Response<Body> {
     let outcome = AssertUnwindSafe(handle(service, request, id, &mut style))
         .catch_unwind()
         .await
@@ -91,9 +98,9 @@ async fn handle(
     id: &str,
     style: &mut ErrorStyle,
 ) -> Result<Response<Body>> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let Some(route) = service.route(&parts) else {
-        return built_in(service, &parts).await;
+        return Box::pin(built_in(service, &parts)).await;
     };
     let Some(endpoint) = service.endpoint(&route, &parts.method) else {
         return Ok(wrong_method(&route.allow(), id, *style));
@@ -101,19 +108,20 @@ async fn handle(
     if endpoint.row.style != ErrorStyle::Envelope {
         *style = endpoint.row.style;
     }
-    let caller = service.identify.identify(&service.app, &parts).await?;
+    let params = route.into_params();
+    let caller = identify(service, &parts).await?;
     endpoint.requirement().check(&caller)?;
     let mut parsed = Parsed {
-        path: route.params.ok_or(Error::NotFound("resource"))?,
+        path: params.ok_or(Error::NotFound("resource"))?,
         ..Parsed::default()
     };
-    let mut cx = context(service, endpoint, &parts, caller, id, &parsed.path);
-    cx.ensure_acceptable(&endpoint.content_types())?;
+    let mut cx = context(service, endpoint, &mut parts, caller, id);
+    cx.ensure_acceptable(endpoint.content_types())?;
     if let Handler::Upload(run) = &endpoint.handler {
-        check_query(endpoint, &parts, &mut parsed).and_then(refuse)?;
+        check_query(endpoint, &cx, &mut parsed).and_then(refuse)?;
         return answered(endpoint, &cx, run(&cx, &parsed, body).await?);
     }
-    check(service, endpoint, &parts, body, &mut parsed).await?;
+    check(endpoint, &cx, body, &mut parsed).await?;
     cx.claim = claim(service, endpoint, &cx, &parsed)?;
     let reply = run(endpoint, &cx, &parsed).await?;
     answered(endpoint, &cx, reply)
@@ -151,45 +159,39 @@ fn wrong_method(allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
 fn context(
     service: &Inner,
     endpoint: &Endpoint,
-    parts: &Parts,
-    caller: Caller,
+    parts: &mut Parts,
+    caller: Arc<Caller>,
     id: &str,
-    params: &[String],
 ) -> Cx {
-    let text = |name: &str| {
-        let value = parts.headers.get(name)?.to_str().ok()?;
-        Some(value.to_owned())
-    };
+    let text = |name: &HeaderName| parts.headers.get(name)?.to_str().ok();
     let request = RequestInfo {
         request_id: id.to_owned(),
-        trace_id: text(header_names::TRACE_ID),
+        trace_id: text(&header_names::TRACE_ID).map(str::to_owned),
         ip: client_ip(&service.app, &service.proxies, parts),
-        user_agent: text("user-agent").map(shortened),
+        user_agent: text(&header::USER_AGENT).map(shortened),
     };
     Cx {
         domain: Context {
             caller,
             request,
             entropy: Arc::clone(&service.app.entropy),
-            if_match: text(header::IF_MATCH.as_str())
+            if_match: text(&header::IF_MATCH)
                 .filter(|_| endpoint.obeys_if_match())
-                .map(|tags| IfMatch::parse(&tags)),
+                .map(IfMatch::parse),
         },
         app: Arc::clone(&service.app),
         method: parts.method.clone(),
-        path: documented_path(endpoint.path(), params),
-        query: parts.uri.query().map(str::to_owned),
-        headers: parts.headers.clone(),
+        uri: std::mem::take(&mut parts.uri),
+        headers: std::mem::take(&mut parts.headers),
         claim: None,
         success: endpoint.first_success(),
     }
 }
 
 /// The beginning of a client's own text that is kept with every session and in the audit.
-fn shortened(mut text: String) -> String {
+fn shortened(text: &str) -> String {
     // A header that is text is ASCII.
-    text.truncate(MOST_OF_USER_AGENT);
-    text
+    text.get(..MOST_OF_USER_AGENT).unwrap_or(text).to_owned()
 }
 
 /// The documented path with its parameters filled in.
@@ -213,14 +215,15 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
     let Some(key) = key_of(&cx.headers)? else {
         return Ok(None);
     };
+    let path = documented_path(endpoint.path(), &parsed.path);
     let scope = KeyScope {
         service: service.name,
         caller: &cx.caller,
         method: &cx.method,
-        path: &cx.path,
+        path: &path,
     };
     let body = canonical_json(&parsed.body);
-    let request = [cx.query.as_deref().unwrap_or_default(), &body];
+    let request = [cx.uri.query().unwrap_or_default(), &body];
     let cipher = endpoint
         .row
         .secret_answer
@@ -230,51 +233,59 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
 
 async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
     match &endpoint.handler {
-        Handler::Unit(Mode::Write, handler) => {
-            let outcome = transact(cx.app.store.as_ref(), |uow, _| {
-                Box::pin(async move {
-                    let Some(claim) = &cx.claim else {
-                        return Ok(handler(cx, uow, parsed).await?.reply);
-                    };
-                    if let Some(reply) = claim.find(uow).await? {
-                        return Ok(reply);
-                    }
-                    let reply = handler(cx, uow, parsed).await?.reply;
-                    let answer = claim.record(&reply)?;
-                    claim.store(uow, answer).await?;
-                    Ok(reply)
-                })
-            })
-            .await;
-            if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
-                && is_final(error)
-            {
-                store_refusal(cx, claim, error).await?;
-            }
-            outcome
-        }
+        Handler::Unit(Mode::Write, handler) => Box::pin(write(cx, parsed, handler.as_ref())).await,
         Handler::Unit(mode, handler) => {
-            let mut uow = cx.app.store.begin(*mode).await?;
-            let seen = handler(cx, uow.as_mut(), parsed).await;
-            uow.rollback().await;
+            let seen = look(cx, parsed, *mode, handler.as_ref()).await;
             Ok(seen?.reply)
         }
-        Handler::Waits(handler) => {
-            let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
-            let look = || async {
-                let mut uow = cx.app.store.begin(Mode::Read).await?;
-                let seen = handler(cx, uow.as_mut(), parsed).await;
-                uow.rollback().await;
-                seen
-            };
-            let seen = look_until(wait.map(Wait), look, |seen| seen.ended).await?;
-            Ok(seen.reply)
-        }
+        // Boxed, so that what few requests need does not make the future of every request larger.
+        Handler::Waits(handler) => Box::pin(wait(cx, parsed, handler.as_ref())).await,
         Handler::Plain(handler) => handler(cx, parsed).await,
         Handler::Upload(_) => Err(Error::Internal(
             "uploads have a way of their own".to_owned(),
         )),
     }
+}
+
+/// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
+async fn write(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+    let outcome = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            let Some(claim) = &cx.claim else {
+                return Ok(handler(cx, uow, parsed).await?.reply);
+            };
+            if let Some(reply) = claim.find(uow).await? {
+                return Ok(reply);
+            }
+            let reply = handler(cx, uow, parsed).await?.reply;
+            let answer = claim.record(&reply)?;
+            claim.store(uow, answer).await?;
+            Ok(reply)
+        })
+    })
+    .await;
+    if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
+        && is_final(error)
+    {
+        store_refusal(cx, claim, error).await?;
+    }
+    outcome
+}
+
+/// Runs a handler that reads, in a unit of its own.
+async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result<Seen> {
+    let mut uow = cx.app.store.begin(mode).await?;
+    let seen = handler(cx, uow.as_mut(), parsed).await;
+    uow.rollback().await;
+    seen
+}
+
+/// Looks until what the request waits for has happened.
+async fn wait(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+    let wait = parsed.query.get("wait").and_then(serde_json::Value::as_u64);
+    let look = || look(cx, parsed, Mode::Read, handler);
+    let seen = look_until(wait.map(Wait), look, |seen| seen.ended).await?;
+    Ok(seen.reply)
 }
 
 /// Tells whether the same request would be refused again for what is stored, not for how it was sent or for bad luck.

@@ -12,13 +12,13 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::MemoryRateLimiter;
+use super::{MemoryRateLimiter, own_value};
 
 /// How long a limiter that failed is not used.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// The capacity of the tables of rejected credentials, in keys.
 const REJECTED_CAPACITY: usize = 10_000;
@@ -30,6 +30,8 @@ const CREDENTIAL: &str = "credential";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted<'p> {
     pub(crate) policy: &'p RatePolicy,
+    /// The value of `RateLimit-Policy`.
+    policy_header: &'p HeaderValue,
     pub(crate) usage: Usage,
 }
 
@@ -50,20 +52,15 @@ impl Counted<'_> {
 
     /// Adds the `RateLimit` headers, unless an inner policy that refused the request has added its own.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        if headers.contains_key(RATE_LIMIT) {
+        if headers.contains_key(&RATE_LIMIT) {
             return;
         }
-        insert(headers, RATE_LIMIT_POLICY, self.policy.to_header());
-        insert(headers, RATE_LIMIT, self.usage.to_header(self.policy));
+        headers.insert(RATE_LIMIT_POLICY.clone(), self.policy_header.clone());
+        let usage = own_value(self.usage.to_header(self.policy));
+        headers.insert(RATE_LIMIT.clone(), usage);
         if !self.usage.allowed {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
         }
-    }
-}
-
-pub(crate) fn insert(headers: &mut HeaderMap, name: HeaderName, text: String) {
-    if let Ok(value) = HeaderValue::try_from(text) {
-        headers.insert(name, value);
     }
 }
 
@@ -71,6 +68,8 @@ pub(crate) fn insert(headers: &mut HeaderMap, name: HeaderName, text: String) {
 #[derive(Debug)]
 pub(crate) struct RateLimits {
     plan: RatePlan,
+    /// The values of `RateLimit-Policy`, by kind.
+    policy_headers: [HeaderValue; RateKind::ALL.len()],
     limiter: Arc<dyn RateLimiter>,
     fallback: MemoryRateLimiter,
     /// The clients that are locked out, and the rejected credentials that were counted already.
@@ -91,7 +90,9 @@ impl RateLimits {
         timeout: Duration,
         clock: Arc<dyn Clock>,
     ) -> Self {
+        let policy_header = |kind| own_value(plan.policy(kind).to_header());
         Self {
+            policy_headers: std::array::from_fn(|kind| policy_header(RateKind::ALL[kind])),
             plan,
             limiter,
             fallback: MemoryRateLimiter::new(),
@@ -129,10 +130,8 @@ impl RateLimits {
     ) -> Counted<'_> {
         let policy = self.plan.policy(kind);
         let key = RateKey::new(policy, client, subject);
-        Counted {
-            policy,
-            usage: self.usage(key, policy).await,
-        }
+        let usage = self.usage(key, policy).await;
+        self.counted(kind, usage)
     }
 
     /// The window that keeps the client from authenticating, after too many of its credentials were rejected. Counts nothing.
@@ -145,7 +144,15 @@ impl RateLimits {
         let policy = self.plan.policy(RateKind::FailedAuthentications);
         let key = RateKey::new(policy, client, RateSubject::Everything);
         let usage = self.rejected.peek(&key, policy, now);
-        (!usage.allowed).then_some(Counted { policy, usage })
+        (!usage.allowed).then(|| self.counted(RateKind::FailedAuthentications, usage))
+    }
+
+    fn counted(&self, kind: RateKind, usage: Usage) -> Counted<'_> {
+        Counted {
+            policy: self.plan.policy(kind),
+            policy_header: &self.policy_headers[kind as usize],
+            usage,
+        }
     }
 
     /// Counts a rejected credential. The same one is counted once a window: repeating it is not another guess.

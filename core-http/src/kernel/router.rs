@@ -26,11 +26,35 @@ pub(super) struct Route<'r> {
     methods: &'r BTreeMap<String, usize>,
     /// How many parameters the pattern has.
     variables: usize,
-    /// The decoded parameters in their order; `None` when one is not UTF-8.
-    pub(super) params: Option<Vec<String>>,
+    params: Params<'r>,
+}
+
+/// The parameters of a path in their order.
+#[derive(Debug)]
+enum Params<'r> {
+    /// As they stand in the path.
+    Raw(matchit::Params<'r, 'r>),
+    /// Decoded; `None` when one is not UTF-8.
+    Decoded(Option<Vec<String>>),
+}
+
+fn decoded(params: &matchit::Params<'_, '_>) -> Option<Vec<String>> {
+    let decode = |text: &str| {
+        let decoded = percent_decode_str(text).decode_utf8().ok()?;
+        (!decoded.contains('\0')).then(|| decoded.into_owned())
+    };
+    params.iter().map(|(_, value)| decode(value)).collect()
 }
 
 impl Route<'_> {
+    /// The decoded parameters in their order; `None` when one is not UTF-8. Only the route that is taken needs them.
+    pub(super) fn into_params(self) -> Option<Vec<String>> {
+        match self.params {
+            Params::Raw(params) => decoded(&params),
+            Params::Decoded(params) => params,
+        }
+    }
+
     /// The row of the method; `HEAD` is answered by the row of `GET`.
     pub(super) fn row(&self, method: &Method) -> Option<usize> {
         let method = if method == Method::HEAD {
@@ -73,20 +97,22 @@ impl Matcher {
         Ok(matcher)
     }
 
-    fn at(&self, path: &str) -> Option<Route<'_>> {
+    fn at<'r>(&'r self, path: &'r str) -> Option<Route<'r>> {
         let found = self.router.at(path).ok()?;
-        let decode = |text: &str| {
-            let decoded = percent_decode_str(text).decode_utf8().ok()?;
-            (!decoded.contains('\0')).then(|| decoded.into_owned())
-        };
         Some(Route {
             methods: self.tables.get(*found.value)?,
             variables: found.params.len(),
-            params: found
-                .params
-                .iter()
-                .map(|(_, value)| decode(value))
-                .collect(),
+            params: Params::Raw(found.params),
+        })
+    }
+
+    /// As [`Self::at`], for a path that is made for the look-up.
+    fn at_made(&self, path: &str) -> Option<Route<'_>> {
+        let found = self.router.at(path).ok()?;
+        Some(Route {
+            methods: self.tables.get(*found.value)?,
+            variables: found.params.len(),
+            params: Params::Decoded(decoded(&found.params)),
         })
     }
 }
@@ -96,27 +122,41 @@ impl Matcher {
 pub(super) struct Router {
     documented: Matcher,
     natural: Matcher,
+    /// By prefix that is rewritten: the documented paths that begin with it, without it.
+    below: Vec<(&'static str, Matcher)>,
 }
 
 impl Router {
     pub(super) fn of(endpoints: &[Endpoint], mounts: &[Mount]) -> Result<Self, ServiceError> {
         let mut documented = Table::new();
         let mut natural = Table::new();
+        let mut below = vec![Table::new(); mounts.len()];
         for (row, endpoint) in endpoints.iter().enumerate() {
             for path in endpoint.paths() {
                 add(&mut documented, endpoint, row, path)?;
                 if let Some(path) = mounts.iter().find_map(|mount| strip_mount(path, mount)) {
                     add(&mut natural, endpoint, row, &path)?;
                 }
+                for (table, mount) in below.iter_mut().zip(mounts) {
+                    let whole = Mount { to: "", ..*mount };
+                    if let Some(path) = strip_mount(path, &whole) {
+                        add(table, endpoint, row, &path)?;
+                    }
+                }
             }
         }
         Ok(Self {
             documented: Matcher::of(documented)?,
             natural: Matcher::of(natural)?,
+            below: mounts
+                .iter()
+                .zip(below)
+                .map(|(mount, table)| Ok((mount.from, Matcher::of(table)?)))
+                .collect::<Result<_, ServiceError>>()?,
         })
     }
 
-    pub(super) fn find(&self, path: &str, prefix: Option<&str>) -> Option<Route<'_>> {
+    pub(super) fn find<'r>(&'r self, path: &'r str, prefix: Option<&str>) -> Option<Route<'r>> {
         if let Some(route) = self.documented.at(path) {
             return Some(route);
         }
@@ -135,10 +175,13 @@ impl Router {
     }
 
     /// The documented form with the prefix a gateway took off.
-    fn below(&self, prefix: &str, path: &str) -> Option<Route<'_>> {
+    fn below<'r>(&'r self, prefix: &str, path: &'r str) -> Option<Route<'r>> {
+        if let Some((_, matcher)) = self.below.iter().find(|(known, _)| *known == prefix) {
+            return matcher.at(path);
+        }
         let rest = if path == "/" { "" } else { path };
         let prefix = prefix.trim_end_matches('/');
-        self.documented.at(&format!("{prefix}{rest}"))
+        self.documented.at_made(&format!("{prefix}{rest}"))
     }
 }
 

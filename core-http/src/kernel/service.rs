@@ -16,7 +16,6 @@ use super::body::Body;
 use super::body_error::BoxError;
 use super::cors::CorsPolicy;
 use super::endpoint::Endpoint;
-use super::failed_authentications::LimitedIdentify;
 use super::identify::{Identify, ServiceKeyOnly};
 use super::inner::Inner;
 use super::openapi::{self, OpenApi};
@@ -112,23 +111,18 @@ impl ServiceBuilder {
             session_cookie: self.session_cookie,
         };
         let openapi = openapi::document(&openapi, &self.endpoints)?.to_string();
-        let rates = Arc::new(RateLimits::new(
+        let rates = RateLimits::new(
             self.app.options.rates.clone(),
             Arc::clone(&self.app.limiter),
             self.app.options.limiter_timeout,
             Arc::clone(&self.app.clock),
-        ));
-        let identify = LimitedIdentify {
-            inner: self.identify,
-            rates: Arc::clone(&rates),
-            proxies: self.proxies.clone(),
-        };
+        );
         Ok(Service(Arc::new(Inner {
             name: self.name,
             app: self.app,
             endpoints: self.endpoints,
             router,
-            identify: Arc::new(identify),
+            identify: self.identify,
             proxies: self.proxies,
             cors: self.cors,
             rates,
@@ -207,10 +201,9 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
-        let request = request.map(|body| {
-            body.map_frame(|frame| frame.map_data(into_bytes))
-                .map_err(Into::into)
-                .boxed_unsync()
+        let request = request.map(|body| match Body::try_from_own(body) {
+            Ok(body) => body,
+            Err(body) => Body::unless_empty(body.map_frame(|frame| frame.map_data(into_bytes))),
         });
         Box::pin(async move { Ok(service.answer(request).await) })
     }

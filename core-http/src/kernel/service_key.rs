@@ -21,9 +21,25 @@ pub enum ServiceKeyError {
     NotVisible,
 }
 
+/// The SHA-256 of a presented secret, so that it is computed once for whatever compares it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    pub(crate) fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret).into())
+    }
+}
+
+impl std::fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenDigest(..)")
+    }
+}
+
 /// The key of trusted callers, kept as a hash alone.
 #[derive(Clone)]
-pub struct ServiceKey([u8; 32]);
+pub struct ServiceKey(TokenDigest);
 
 impl ServiceKey {
     /// The minimum length, in characters.
@@ -43,14 +59,18 @@ impl ServiceKey {
         if key.len() < Self::MIN_LENGTH {
             return Err(ServiceKeyError::TooShort);
         }
-        Ok(Self(Sha256::digest(key).into()))
+        Ok(Self(TokenDigest::of(key)))
     }
 
     /// Tells whether this is the key, in a time that does not depend on either.
     #[must_use]
     pub fn is(&self, presented: &str) -> bool {
-        let presented: [u8; 32] = Sha256::digest(presented).into();
-        self.0.ct_eq(&presented).into()
+        self.has_digest(&TokenDigest::of(presented))
+    }
+
+    /// Tells the same of a digest.
+    pub(crate) fn has_digest(&self, presented: &TokenDigest) -> bool {
+        self.0.0.ct_eq(&presented.0).into()
     }
 }
 

@@ -252,7 +252,7 @@ pub async fn call_with(
         request = request.header("content-type", "application/json");
         bytes_body(body.to_string())
     };
-    match request.extension(caller.clone()).body(body) {
+    match request.extension(Arc::new(caller.clone())).body(body) {
         Ok(request) => send(service, request).await,
         Err(error) => Answer {
             status: StatusCode::IM_A_TEAPOT,

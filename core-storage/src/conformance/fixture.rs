@@ -9,7 +9,7 @@ use core_domain::port::Mode;
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{RowStore, RowTx};
-use crate::table::{Column, IndexPredicate, Table, Type, Unique, VERSION};
+use crate::table::{Column, Index, IndexPredicate, Table, Type, Unique, VERSION};
 use crate::value::{ReadRow, Row, Value};
 
 const fn column(name: &'static str, kind: Type, nullable: bool) -> Column {
@@ -52,7 +52,14 @@ pub static ITEMS: Table = Table {
             ],
         },
     ],
-    indexes: &[&["owner", "rank"], &["rank"]],
+    indexes: &[
+        Index::on(&["owner", "rank"]),
+        Index::on(&["rank"]),
+        Index::on(&["owner", "amount"]).only(&[
+            IndexPredicate::OneOf("state", &["idle", "active"]),
+            IndexPredicate::IsNull("desc"),
+        ]),
+    ],
     parent: Some("parent"),
 };
 

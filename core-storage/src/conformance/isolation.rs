@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::port::Mode;
+use tokio::task::JoinSet;
 
 use super::fixture::{ITEMS, add, item, of, read, rows_of};
 use crate::row_store::{RowStore, RowTx};
@@ -61,4 +62,70 @@ pub(super) async fn a_read_unit_sees_one_committed_snapshot(store: Arc<dyn RowSt
         panic!("a unit has an instant");
     };
     assert_eq!(first, second);
+}
+
+pub(super) async fn a_long_reader_keeps_its_snapshot_while_a_thousand_units_commit(
+    store: Arc<dyn RowStore>,
+) {
+    const WRITERS: i64 = 8;
+    const UNITS: i64 = 125;
+    add(&store, vec![item("long", "first", 0)]).await;
+    let mut reader = open(&store, Mode::Read).await;
+    assert_eq!(visible(&mut reader, "long").await, 1);
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let store = store.clone();
+        writers.spawn(async move {
+            for unit in 0..UNITS {
+                let row = item("long", &format!("{writer}-{unit}"), unit);
+                add(&store, vec![row]).await;
+            }
+        });
+    }
+    while let Some(done) = writers.join_next().await {
+        assert!(done.is_ok(), "a writer is not in the reader's way");
+        assert_eq!(visible(&mut reader, "long").await, 1);
+    }
+    assert!(reader.commit().await.is_ok());
+    let rows = read(&store, &of("long")).await.len();
+    assert_eq!(i64::try_from(rows).unwrap_or(0), WRITERS * UNITS + 1);
+}
+
+pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowStore>) {
+    let mut before = open(&store, Mode::Read).await;
+    assert_eq!(visible(&mut before, "numbers").await, 0);
+    let Some(number) = before.commit_number(&ITEMS) else {
+        // An engine need not know.
+        return;
+    };
+    for outcome in ["rolled back", "committed"] {
+        let mut tx = open(&store, Mode::Write).await;
+        let added = tx.insert(&ITEMS, item("numbers", "a", 1)).await;
+        assert!(added.is_ok(), "a row can be added");
+        assert_eq!(
+            tx.commit_number(&ITEMS),
+            None,
+            "its own change is in no commit"
+        );
+        let reader = open(&store, Mode::Read).await;
+        let during = reader.commit_number(&ITEMS);
+        assert_eq!(during, Some(number), "nothing is committed yet");
+        if outcome == "committed" {
+            assert!(tx.commit().await.is_ok());
+        } else {
+            tx.rollback().await;
+        }
+    }
+    let still = before.commit_number(&ITEMS);
+    assert!(
+        still.is_none_or(|still| still == number),
+        "it sees what it saw"
+    );
+    let mut after = open(&store, Mode::Read).await;
+    assert_eq!(visible(&mut after, "numbers").await, 1);
+    assert_ne!(
+        after.commit_number(&ITEMS),
+        Some(number),
+        "the table has changed"
+    );
 }

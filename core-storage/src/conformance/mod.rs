@@ -3,9 +3,12 @@
 //! Open the engine with [`TABLES`] and call [`run`]; give [`restart`] a way to open it again, if it is durable.
 //! Cases share a store: each works on rows of an owner of its own.
 
+mod batches;
 mod fixture;
 mod isolation;
+mod joins;
 mod keyset;
+mod lost_replies;
 mod queries;
 mod races;
 mod records;
@@ -76,12 +79,23 @@ cases! {
     uniques::a_conflict_names_its_index_and_leaves_the_unit_active,
     uniques::a_partial_index_covers_matching_rows_alone,
     uniques::an_update_to_a_taken_value_is_a_conflict,
+    batches::many_rows_are_inserted_as_one,
+    batches::a_conflict_among_many_inserts_none_and_leaves_the_unit_active,
+    batches::many_rows_are_replaced_as_one,
+    batches::a_row_takes_the_place_another_one_of_the_batch_leaves,
+    batches::a_batch_with_a_changed_row_or_a_taken_place_is_to_be_run_again,
     races::a_guarded_update_has_one_winner,
     races::a_quota_holds_under_write_skew,
     races::workers_claim_each_row_once,
+    races::concurrent_inserts_of_one_value_have_one_winner,
+    races::colliding_bulk_updates_lose_none,
     isolation::a_dropped_unit_is_rolled_back,
     isolation::a_rolled_back_unit_changes_nothing,
     isolation::a_read_unit_sees_one_committed_snapshot,
+    isolation::a_long_reader_keeps_its_snapshot_while_a_thousand_units_commit,
+    lost_replies::a_unit_whose_answer_is_lost_is_there_as_a_whole_or_not_at_all,
+    isolation::the_same_commit_number_is_the_same_rows,
+    joins::each_row_is_shown_with_those_joined_to_it,
     trees::walks_go_both_directions_in_order,
     trees::a_cycle_ends_the_walk,
 }

@@ -6,9 +6,9 @@ use core_domain::kernel::StoreError;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::fixture::{ITEMS, add, ids, item, of, read, try_read, write};
+use super::fixture::{ITEMS, add, ids, item, of, read, rows_of, try_read, with, write};
 use crate::filter::Filter;
-use crate::row_store::RowStore;
+use crate::row_store::{Replacement, RowStore};
 use crate::table::VERSION;
 use crate::value::{ReadRow, Value};
 
@@ -126,4 +126,60 @@ pub(super) async fn workers_claim_each_row_once(store: Arc<dyn RowStore>) {
     let mut claimed: Vec<String> = all(tasks).await.into_iter().flatten().collect();
     claimed.sort();
     assert_eq!(claimed, ids(&read(&store, &of("claim")).await));
+}
+
+pub(super) async fn concurrent_inserts_of_one_value_have_one_winner(store: Arc<dyn RowStore>) {
+    let barrier = Arc::new(Barrier::new(TASKS));
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let (store, barrier) = (store.clone(), barrier.clone());
+        tasks.spawn(async move {
+            barrier.wait().await;
+            let inserted = write(&store, |tx| {
+                let row = item("same", &task.to_string(), 0);
+                let row = with(row, "name", Value::text("wanted"));
+                Box::pin(async move { tx.insert(&ITEMS, row).await })
+            });
+            match inserted.await {
+                Ok(()) => Ok(1),
+                Err(StoreError::Conflict { index: "name", .. }) => Ok(0),
+                Err(error) => Err(error),
+            }
+        });
+    }
+    let winners: usize = all(tasks).await.into_iter().sum();
+    assert_eq!(winners, 1);
+    assert_eq!(read(&store, &of("same")).await.len(), 1);
+}
+
+pub(super) async fn colliding_bulk_updates_lose_none(store: Arc<dyn RowStore>) {
+    let rows = (0..20).map(|n| item("bulk", &format!("{n:02}"), 0));
+    add(&store, rows.collect()).await;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let store = store.clone();
+        tasks.spawn(async move {
+            write(&store, |tx| {
+                Box::pin(async move {
+                    let mut rows = rows_of(tx, &of("bulk")).await?;
+                    if task % 2 == 1 {
+                        // In another order than the others.
+                        rows.reverse();
+                    }
+                    let changes = rows.into_iter().map(|old| {
+                        let number = |column| ITEMS.value(&old, column).as_int().unwrap_or(0);
+                        let new = with(old.clone(), "rank", Value::Int(number("rank") + 1));
+                        let new = with(new, VERSION, Value::Int(number(VERSION) + 1));
+                        Replacement { old, new }
+                    });
+                    tx.replace_many(&ITEMS, changes.collect()).await
+                })
+            })
+            .await
+        });
+    }
+    all(tasks).await;
+    let rows = read(&store, &of("bulk")).await;
+    let expected = Value::Int(i64::try_from(TASKS).unwrap_or(0));
+    assert!(rows.iter().all(|row| *ITEMS.value(row, "rank") == expected));
 }

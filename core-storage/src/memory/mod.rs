@@ -1,28 +1,44 @@
 //! The engine in memory: for tests, for trials, and as the reference of the others.
 //!
-//! Tables are persistent (structure-sharing) maps. A reader keeps the root it began with as its snapshot; the one writer
-//! changes its own copy of the root and publishes it at commit. The cost of either grows with the rows it touches, not with those that are stored.
+//! | file | what |
+//! |---|---|
+//! | `state` | the tables of the writer, and the snapshots of readers |
+//! | `rows` | the rows of one table in its indexes |
+//! | `index` | an ordered index |
+//! | `predicate`, `plan`, `scan`, `tree` | a query: its conditions, the index it scans, the run of it, walks |
 
+#[cfg(test)]
+mod growth;
+mod index;
 mod plan;
+mod predicate;
 mod rows;
+mod scan;
+mod state;
+mod tree;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
 use core_domain::port::{Direction, Mode, Store};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::checked_tx::CheckedTx;
 use crate::cursor::CursorKey;
 use crate::filter::Filter;
+use crate::join::{self, Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
-use crate::table::Table;
+use crate::table::{Table, VERSION};
 use crate::unit::RecordStore;
 use crate::value::{Row, Value, Visit};
+use index::SharedRow;
+use plan::Query;
+use predicate::value;
 use rows::Rows;
+use state::{State, Tables};
 
 /// What the memory store needs.
 #[derive(Clone, Debug)]
@@ -43,76 +59,109 @@ pub fn open(config: MemoryConfig) -> Arc<dyn Store> {
 #[must_use]
 pub fn rows(clock: Arc<dyn Clock>) -> Arc<dyn RowStore> {
     Arc::new(Memory {
-        root: Arc::default(),
+        state: Arc::default(),
         writer: Arc::default(),
         clock,
     })
 }
 
-fn stale(table: &Table) -> StoreError {
-    StoreError::retry(format!("a row of {} was changed in between", table.name))
-}
-
-type Root = imbl::OrdMap<&'static str, Rows>;
-
 #[derive(Debug)]
 struct Memory {
-    root: Arc<RwLock<Root>>,
-    writer: Arc<Mutex<()>>,
+    state: Arc<Mutex<State>>,
+    /// Held by the one write unit that is open.
+    writer: Arc<tokio::sync::Mutex<()>>,
     clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
 impl RowStore for Memory {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn RowTx>, StoreError> {
-        let writing = match mode {
-            Mode::Write | Mode::ReadCommitted => Some(self.writer.clone().lock_owned().await),
-            Mode::Auto | Mode::Read => None,
+        let view = match mode {
+            Mode::Write | Mode::ReadCommitted => View::Writer {
+                state: self.state.clone(),
+                _turn: self.writer.clone().lock_owned().await,
+            },
+            Mode::Auto | Mode::Read => View::Snapshot(lock(&self.state).snapshot()),
         };
-        let root = self
-            .root
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let tx = MemoryTx {
-            shared: self.root.clone(),
-            root,
-            writing,
-            now: self.clock.now(),
-        };
-        Ok(CheckedTx::wrap(Box::new(tx), mode))
+        let now = self.clock.now();
+        Ok(CheckedTx::wrap(Box::new(MemoryTx { view, now }), mode))
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a unit sees.
+enum View {
+    Snapshot(Arc<Tables>),
+    Writer {
+        state: Arc<Mutex<State>>,
+        _turn: OwnedMutexGuard<()>,
+    },
 }
 
 struct MemoryTx {
-    shared: Arc<RwLock<Root>>,
-    root: Root,
-    writing: Option<OwnedMutexGuard<()>>,
+    view: View,
     now: Timestamp,
 }
 
+impl Drop for MemoryTx {
+    fn drop(&mut self) {
+        // After a commit there is nothing to undo.
+        if let View::Writer { state, .. } = &self.view {
+            lock(state).rollback();
+        }
+    }
+}
+
 impl MemoryTx {
-    fn table(&self, table: &'static Table) -> Rows {
-        self.root
-            .get(table.name)
-            .cloned()
-            .unwrap_or_else(|| Rows::new(table))
+    /// The rows of the table; `None` when it never had one. Shared as long as they are looked at alone: a change would
+    /// copy what it changes.
+    fn rows(&self, table: &'static Table) -> Option<Arc<Rows>> {
+        match &self.view {
+            View::Snapshot(tables) => tables.rows(table).cloned(),
+            View::Writer { state, .. } => lock(state).rows(table),
+        }
     }
 
-    fn matching(&self, table: &'static Table, filter: &Filter) -> Vec<Arc<Row>> {
-        let mut select = Select::of(table);
-        select.filter = filter.clone();
-        plan::run(&self.table(table), &select)
+    /// The tables as the writer has them.
+    fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        match &self.view {
+            View::Writer { state, .. } => Ok(lock(state)),
+            View::Snapshot(_) => Err(StoreError::backend("this unit only reads")),
+        }
+    }
+
+    fn matching(&self, table: &'static Table, filter: &Filter) -> Vec<SharedRow> {
+        let found = |rows: Arc<Rows>| scan::collect(&rows, &Query::matching(table, filter));
+        self.rows(table).map_or_else(Vec::new, found)
+    }
+
+    /// The stored rows that replacements are for, each with what takes its place.
+    fn replaced(
+        &self,
+        table: &'static Table,
+        replacements: Vec<Replacement>,
+    ) -> Result<Vec<(SharedRow, SharedRow)>, StoreError> {
+        let rows = self.rows(table);
+        let version = table.column_index(VERSION).unwrap_or_default();
+        let pair = |Replacement { old, new }: Replacement| {
+            let stored = rows.as_ref()?.get(value(&old, index::KEY))?;
+            let is_unchanged = value(stored, version) == value(&old, version);
+            is_unchanged.then(|| (stored.clone(), SharedRow::from(new)))
+        };
+        let pairs = replacements.into_iter().map(pair).collect::<Option<_>>();
+        pairs.ok_or_else(|| {
+            StoreError::retry(format!("a row of {} was changed in between", table.name))
+        })
     }
 }
 
 #[async_trait]
 impl RowTx for MemoryTx {
     async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError> {
-        let mut rows = self.table(table);
-        rows.insert(Arc::new(row))?;
-        self.root.insert(table.name, rows);
-        Ok(())
+        self.state()?.insert(table, [SharedRow::from(row)])
     }
 
     async fn insert_many(
@@ -120,12 +169,8 @@ impl RowTx for MemoryTx {
         table: &'static Table,
         rows: Vec<Row>,
     ) -> Result<(), StoreError> {
-        let mut table_rows = self.table(table);
-        for row in rows {
-            table_rows.insert(Arc::new(row))?;
-        }
-        self.root.insert(table.name, table_rows);
-        Ok(())
+        let rows = rows.into_iter().map(SharedRow::from);
+        self.state()?.insert(table, rows)
     }
 
     async fn replace_many(
@@ -133,22 +178,9 @@ impl RowTx for MemoryTx {
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError> {
-        let mut table_rows = self.table(table);
-        for Replacement { old, new } in rows {
-            let key = table.value(&old, table.key()).as_text();
-            let Some(stored) = key.and_then(|key| table_rows.get(key)) else {
-                return Err(stale(table));
-            };
-            if stored.last() != old.last() {
-                return Err(stale(table));
-            }
-            let stored = Arc::clone(stored);
-            table_rows
-                .replace(&stored, Arc::new(new))
-                .map_err(StoreError::retry)?;
-        }
-        self.root.insert(table.name, table_rows);
-        Ok(())
+        let replaced = self.replaced(table, rows)?;
+        let outcome = self.state()?.replace(table, replaced);
+        outcome.map_err(StoreError::retry)
     }
 
     async fn update(
@@ -158,33 +190,77 @@ impl RowTx for MemoryTx {
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError> {
         let matching = self.matching(table, filter);
-        let mut rows = self.table(table);
-        for old in &matching {
-            let mut next = Row::clone(old);
-            for (column, value) in set {
-                if let Some(stored) = table.column_index(column).and_then(|at| next.get_mut(at)) {
-                    *stored = value.clone();
-                }
-            }
-            rows.replace(old, Arc::new(next))?;
-        }
-        self.root.insert(table.name, rows);
-        Ok(matching.len() as u64)
+        let position = |(column, value): &(&'static str, Value)| {
+            Some((table.column_index(column)?, value.clone()))
+        };
+        let set: Vec<(usize, Value)> = set.iter().filter_map(position).collect();
+        let count = matching.len() as u64;
+        let changed = matching.into_iter().map(|old| {
+            let new = rows::changed(&old, &set);
+            (old, new)
+        });
+        self.state()?.replace(table, changed)?;
+        Ok(count)
     }
 
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
         let matching = self.matching(table, filter);
-        let mut rows = self.table(table);
-        for old in &matching {
-            rows.remove(old);
+        let count = matching.len() as u64;
+        self.state()?.remove(table, matching);
+        Ok(count)
+    }
+
+    async fn get(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let Some(rows) = self.rows(table) else {
+            return Ok(());
+        };
+        match rows.get(&Value::text(key)) {
+            Some(row) if filter.matches(table, row) => visit(row),
+            _ => Ok(()),
         }
-        self.root.insert(table.name, rows);
-        Ok(matching.len() as u64)
+    }
+
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        match &self.view {
+            View::Snapshot(tables) => Some(tables.commit_number(table)),
+            View::Writer { state, .. } => lock(state).commit_number(table),
+        }
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
-        let found = plan::run(&self.table(select.table), select);
-        found.iter().try_for_each(|row| visit(row.as_ref()))
+        let Some(rows) = self.rows(select.table) else {
+            return Ok(());
+        };
+        scan::visit(&rows, &Query::new(select), |row| visit(row))
+    }
+
+    async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        let mut tables = vec![select.table];
+        tables.extend(joins.iter().map(|join| join.table));
+        let Some(roots) = self.rows(select.table) else {
+            return Ok(());
+        };
+        for root in scan::collect(&roots, &Query::new(select)) {
+            let mut rows = vec![Some(root)];
+            for join in joins {
+                let filter = join.filter(&tables, &rows);
+                let joined = |filter| self.matching(join.table, &filter).pop();
+                rows.push(filter.and_then(joined));
+            }
+            visit(&join::shown(&rows))?;
+        }
+        Ok(())
     }
 
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
@@ -192,7 +268,8 @@ impl RowTx for MemoryTx {
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
-        Ok(self.matching(table, filter).len() as u64)
+        let count = |rows: Arc<Rows>| scan::count(&rows, &Query::matching(table, filter));
+        Ok(self.rows(table).map_or(0, count))
     }
 
     async fn sum(
@@ -202,14 +279,18 @@ impl RowTx for MemoryTx {
         group: &'static str,
         filter: &Filter,
     ) -> Result<Vec<(Value, i64)>, StoreError> {
+        let Some(rows) = self.rows(table) else {
+            return Ok(Vec::new());
+        };
         let mut sums: BTreeMap<Value, i64> = BTreeMap::new();
-        for row in self.matching(table, filter) {
-            let sum = sums.entry(table.value(&row, group).clone()).or_default();
-            let number = table.value(&row, column).as_int().unwrap_or(0);
+        scan::visit(&rows, &Query::matching(table, filter), |row| {
+            let sum = sums.entry(table.value(row, group).clone()).or_default();
+            let number = table.value(row, column).as_int().unwrap_or(0);
             *sum = sum
                 .checked_add(number)
                 .ok_or_else(|| StoreError::backend("a sum does not fit 64 bits"))?;
-        }
+            Ok(())
+        })?;
         Ok(sums.into_iter().collect())
     }
 
@@ -222,13 +303,16 @@ impl RowTx for MemoryTx {
         filter: &Filter,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        let rows = self.table(table);
+        let Some(rows) = self.rows(table) else {
+            return Ok(());
+        };
+        let key = Value::text(key);
         let found = match direction {
-            Direction::Ancestors => plan::ancestors(&rows, key, depth),
-            Direction::Descendants => plan::descendants(&rows, key, depth),
+            Direction::Ancestors => tree::ancestors(&rows, &key, depth),
+            Direction::Descendants => tree::descendants(&rows, &key, depth),
         };
         let mut matching = found.iter().filter(|row| filter.matches(table, row));
-        matching.try_for_each(|row| visit(row.as_ref()))
+        matching.try_for_each(|row| visit(row))
     }
 
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
@@ -236,8 +320,8 @@ impl RowTx for MemoryTx {
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        if self.writing.is_some() {
-            *self.shared.write().unwrap_or_else(PoisonError::into_inner) = self.root;
+        if let View::Writer { state, .. } = &self.view {
+            lock(state).commit();
         }
         Ok(())
     }

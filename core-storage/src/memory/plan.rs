@@ -1,346 +1,301 @@
-//! The query planner of the memory engine: an index scan where an index gives the order, else a sort.
+//! The query planner of the memory engine: which index a query scans, and between which edges.
 
-use std::collections::HashSet;
-use std::ops::Bound;
-use std::sync::Arc;
+use std::cmp::Ordering;
 
-use super::rows::{Entry, Index, Rows, Slot};
-use crate::filter::{Filter, Op, prefix_end};
-use crate::query::{Order, Select, compare_positions, keyset_position};
-use crate::value::{Row, Value};
+use super::index::{Edge, Index, KEY};
+use super::predicate::{Test, compile};
+use super::rows::Rows;
+use crate::filter::{Filter, Op};
+use crate::query::Select;
+use crate::table::Table;
+use crate::value::Value;
 
-/// The matching rows, in order.
-pub(super) fn run(rows: &Rows, select: &Select) -> Vec<Arc<Row>> {
-    let limit = select.limit.map_or(usize::MAX, |limit| {
-        usize::try_from(limit).unwrap_or(usize::MAX)
-    });
-    let order = select.full_order();
-    let fixed = fixed(&select.filter);
-    if let Some(key) = value_of(&fixed, rows.table.key()).and_then(Value::as_text) {
-        return sorted(select, &order, rows.get(key).into_iter(), limit);
-    }
-    let descending = order.first().is_some_and(|part| part.descending);
-    if order.iter().all(|part| part.descending == descending)
-        && let Some(found) = in_index_order(rows, select, &order, &fixed, descending, limit)
-    {
-        return found;
-    }
-    match best_index(rows, select, &fixed) {
-        Some(index) => {
-            let (from, to) = bounds(rows, index, &select.filter, &fixed);
-            if is_empty(&from, &to) {
-                return Vec::new();
-            }
-            let candidates = index.range(from, to).filter_map(|entry| rows.row(entry));
-            sorted(select, &order, candidates, limit)
-        }
-        None => {
-            let all = rows.by_key(Bound::Unbounded, Bound::Unbounded);
-            sorted(select, &order, all, limit)
-        }
-    }
+/// A query with the positions of its columns.
+pub(super) struct Query<'q> {
+    /// What the rows must pass, all of them.
+    pub(super) tests: Vec<Test<'q>>,
+    /// The order, total; empty when it does not matter.
+    pub(super) order: Vec<Part>,
+    /// Only rows behind this position in the order.
+    pub(super) after: Option<&'q [Value]>,
+    pub(super) limit: usize,
 }
 
-/// The columns that the filter fixes to one value.
-fn fixed(filter: &Filter) -> Vec<(&'static str, &Value)> {
-    let fixes = |part: &Filter| matches!(part, Filter::Compare(_, Op::Eq, _));
-    filter
-        .conjuncts()
-        .into_iter()
-        .filter(|part| fixes(part))
-        .filter_map(|part| match part {
-            Filter::Compare(column, _, value) if !value.is_null() => Some((*column, value)),
-            _ => None,
-        })
-        .collect()
+/// A column to sort by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) at: usize,
+    pub(super) descending: bool,
 }
 
-fn value_of<'f>(fixed: &[(&'static str, &'f Value)], column: &str) -> Option<&'f Value> {
-    fixed
-        .iter()
-        .find(|(name, _)| *name == column)
-        .map(|(_, value)| *value)
+/// A scan of an index.
+pub(super) struct Scan<'r, 'q> {
+    pub(super) index: &'r Index,
+    pub(super) from: Edge<'q>,
+    pub(super) to: Edge<'q>,
+    /// The direction in which it gives the rows in the order of the query; `None` when it gives them in another.
+    pub(super) in_order: Option<Direction>,
+    /// How many of the index's first parts the query fixes.
+    fixed: usize,
 }
 
-fn leading_fixed(index: &Index, fixed: &[(&'static str, &Value)]) -> usize {
-    let is_fixed = |column: &&&str| value_of(fixed, column).is_some();
-    index.columns.iter().take_while(is_fixed).count()
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forwards,
+    Backwards,
 }
 
-/// Scans an index whose first columns are fixed and whose others are the order; `None` when there is no such index.
-fn in_index_order(
-    rows: &Rows,
-    select: &Select,
-    order: &[Order],
-    fixed: &[(&'static str, &Value)],
-    descending: bool,
-    limit: usize,
-) -> Option<Vec<Arc<Row>>> {
-    if select
-        .after
-        .as_ref()
-        .is_some_and(|after| contradicts_fixed(order, after, fixed))
-    {
-        return None;
-    }
-    let remaining: Vec<&str> = order
-        .iter()
-        .map(|part| part.column)
-        .filter(|column| value_of(fixed, column).is_none())
-        .collect();
-    let key = rows.table.key();
-    let gives_order = |index: &&Index| {
-        let rest = index.columns[leading_fixed(index, fixed)..].iter().copied();
-        index.is_full() && rest.chain([key]).eq(remaining.iter().copied())
-    };
-    let Some(index) = rows.indexes.iter().find(gives_order) else {
-        return (remaining == [key] && fixed.is_empty())
-            .then(|| by_key(rows, select, descending, limit));
-    };
-    let (mut from, mut to) = bounds(rows, index, &select.filter, fixed);
-    if let Some(after) = &select.after {
-        let start = Bound::Excluded(entry_at(index, key, order, after, fixed));
-        if descending {
-            to = lower_of(to, start);
-        } else {
-            from = higher_of(from, start);
-        }
-    }
-    if is_empty(&from, &to) {
-        return Some(Vec::new());
-    }
-    let range = index.range(from, to);
-    let matches = |row: &&Arc<Row>| select.filter.matches(rows.table, row);
-    let found = if descending {
-        let scan = range.rev().filter_map(|entry| rows.row(entry));
-        scan.filter(matches).take(limit).cloned().collect()
-    } else {
-        let scan = range.filter_map(|entry| rows.row(entry));
-        scan.filter(matches).take(limit).cloned().collect()
-    };
-    Some(found)
-}
-
-/// Tells whether a keyset position contradicts a fixed column; an index range cannot start there then.
-fn contradicts_fixed(order: &[Order], after: &[Value], fixed: &[(&'static str, &Value)]) -> bool {
-    let mut position = order.iter().zip(after);
-    position.any(|(part, at)| value_of(fixed, part.column).is_some_and(|value| value != at))
-}
-
-fn by_key(rows: &Rows, select: &Select, descending: bool, limit: usize) -> Vec<Arc<Row>> {
-    let after = select.after.as_ref().and_then(|position| position.first());
-    let after = after
-        .and_then(Value::as_text)
-        .map_or(Bound::Unbounded, Bound::Excluded);
-    let matches = |row: &&Arc<Row>| select.filter.matches(rows.table, row);
-    if descending {
-        let scan = rows.by_key(Bound::Unbounded, after).rev();
-        scan.filter(matches).take(limit).cloned().collect()
-    } else {
-        let scan = rows.by_key(after, Bound::Unbounded);
-        scan.filter(matches).take(limit).cloned().collect()
-    }
-}
-
-/// The index that is likely to leave the fewest candidates: the one with most columns in equalities, then a range.
-fn best_index<'r>(
-    rows: &'r Rows,
-    select: &Select,
-    fixed: &[(&'static str, &Value)],
-) -> Option<&'r Index> {
-    let selectivity = |index: &Index| {
-        let fixed = leading_fixed(index, fixed);
-        let ranged = index
-            .columns
-            .get(fixed)
-            .is_some_and(|column| has_range(&select.filter, column));
-        2 * fixed + usize::from(ranged)
-    };
-    rows.indexes
-        .iter()
-        .filter(|index| index.is_full() && selectivity(index) > 0)
-        .max_by_key(|index| selectivity(index))
-}
-
-fn has_range(filter: &Filter, column: &str) -> bool {
-    filter.conjuncts().into_iter().any(|part| match part {
-        Filter::Compare(name, op, _) => *name == column && !matches!(op, Op::Ne),
-        Filter::Prefix(name, _) => *name == column,
-        _ => false,
-    })
-}
-
-/// The range of the index that can contain matching rows.
-fn bounds(
-    rows: &Rows,
-    index: &Index,
-    filter: &Filter,
-    fixed: &[(&'static str, &Value)],
-) -> (Bound<Entry>, Bound<Entry>) {
-    let leading = leading_fixed(index, fixed);
-    let prefix: Entry = index.columns[..leading]
-        .iter()
-        .filter_map(|column| value_of(fixed, column))
-        .map(|value| Slot::Value(value.clone()))
-        .collect();
-    let at = |parts: &[Slot]| -> Entry { prefix.iter().chain(parts).cloned().collect() };
-    let mut from = Bound::Included(at(&[]));
-    let mut to = Bound::Excluded(at(&[Slot::Top]));
-    let next = index.columns.get(leading).copied();
-    let next = next.unwrap_or_else(|| rows.table.key());
-    for part in filter.conjuncts() {
-        match part {
-            Filter::Compare(column, op, value) if *column == next => {
-                let value = Slot::Value(value.clone());
-                match op {
-                    Op::Gt => from = higher_of(from, Bound::Excluded(at(&[value, Slot::Top]))),
-                    Op::Ge => from = higher_of(from, Bound::Included(at(&[value]))),
-                    Op::Lt => to = lower_of(to, Bound::Excluded(at(&[value]))),
-                    Op::Le => to = lower_of(to, Bound::Excluded(at(&[value, Slot::Top]))),
-                    Op::Eq | Op::Ne => {}
-                }
-            }
-            Filter::Prefix(column, text) if *column == next => {
-                let start = Slot::Value(Value::text(text));
-                from = higher_of(from, Bound::Included(at(&[start])));
-                if let Some(end) = prefix_end(text) {
-                    let end = Slot::Value(Value::text(&end));
-                    to = lower_of(to, Bound::Excluded(at(&[end])));
-                }
-            }
-            _ => {}
-        }
-    }
-    (from, to)
-}
-
-fn entry_at(
-    index: &Index,
-    key: &'static str,
-    order: &[Order],
-    after: &[Value],
-    fixed: &[(&'static str, &Value)],
-) -> Entry {
-    let in_position = |column: &str| {
-        let at = order.iter().position(|part| part.column == column)?;
-        after.get(at)
-    };
-    index
-        .columns
-        .iter()
-        .chain([&key])
-        .filter_map(|column| value_of(fixed, column).or_else(|| in_position(column)))
-        .map(|value| Slot::Value(value.clone()))
-        .collect()
-}
-
-fn entry(bound: &Bound<Entry>) -> Option<&Entry> {
-    match bound {
-        Bound::Included(entry) | Bound::Excluded(entry) => Some(entry),
-        Bound::Unbounded => None,
-    }
-}
-
-fn higher_of(left: Bound<Entry>, right: Bound<Entry>) -> Bound<Entry> {
-    let right_wins = match entry(&left).cmp(&entry(&right)) {
-        std::cmp::Ordering::Less => true,
-        std::cmp::Ordering::Equal => matches!(right, Bound::Excluded(_)),
-        std::cmp::Ordering::Greater => false,
-    };
-    if right_wins { right } else { left }
-}
-
-fn lower_of(left: Bound<Entry>, right: Bound<Entry>) -> Bound<Entry> {
-    let right_wins = match entry(&left).cmp(&entry(&right)) {
-        std::cmp::Ordering::Greater => true,
-        std::cmp::Ordering::Equal => matches!(right, Bound::Excluded(_)),
-        std::cmp::Ordering::Less => false,
-    };
-    if right_wins { right } else { left }
-}
-
-fn is_empty(from: &Bound<Entry>, to: &Bound<Entry>) -> bool {
-    entry(from) >= entry(to)
-}
-
-/// Filters, sorts, skips to the keyset position and applies the limit.
-fn sorted<'r>(
-    select: &Select,
-    order: &[Order],
-    candidates: impl Iterator<Item = &'r Arc<Row>>,
-    limit: usize,
-) -> Vec<Arc<Row>> {
-    let mut found: Vec<(Vec<Value>, &Arc<Row>)> = candidates
-        .filter(|row| select.filter.matches(select.table, row))
-        .map(|row| (keyset_position(order, select.table, row), row))
-        .filter(|(position, _)| {
-            let after = select.after.as_ref();
-            after.is_none_or(|after| compare_positions(order, position, after).is_gt())
-        })
-        .collect();
-    found.sort_by(|left, right| compare_positions(order, &left.0, &right.0));
-    found
-        .into_iter()
-        .take(limit)
-        .map(|(_, row)| row.clone())
-        .collect()
-}
-
-/// The parents of the row, root first.
-pub(super) fn ancestors(rows: &Rows, key: &str, depth: u32) -> Vec<Arc<Row>> {
-    let Some(parent_column) = rows.table.parent else {
-        return Vec::new();
-    };
-    let mut visited: HashSet<String> = HashSet::from([key.to_owned()]);
-    let mut found = Vec::new();
-    let mut current = rows.get(key);
-    for _ in 0..depth {
-        let parent = current.and_then(|row| rows.table.value(row, parent_column).as_text());
-        let Some(row) = parent.and_then(|parent| rows.get(parent)) else {
-            break;
+impl<'q> Query<'q> {
+    pub(super) fn new(select: &'q Select) -> Self {
+        let table = select.table;
+        let part = |column: &str, descending| Part {
+            at: table.column_index(column).unwrap_or(KEY),
+            descending,
         };
-        if !visited.insert(
-            rows.table
-                .value(row, rows.table.key())
-                .as_text()
-                .unwrap_or_default()
-                .to_owned(),
-        ) {
-            break;
+        let mut order: Vec<Part> = Vec::with_capacity(select.order.len() + 1);
+        order.extend(select.order.iter().map(|by| part(by.column, by.descending)));
+        if order.iter().all(|part| part.at != KEY) {
+            let descending = order.last().is_some_and(|last| last.descending);
+            order.push(Part {
+                at: KEY,
+                descending,
+            });
         }
-        found.push(row.clone());
-        current = Some(row);
+        Self {
+            tests: compile(table, &select.filter),
+            order,
+            after: select.after.as_deref(),
+            limit: select.limit.map_or(usize::MAX, |limit| {
+                usize::try_from(limit).unwrap_or(usize::MAX)
+            }),
+        }
     }
-    found.reverse();
-    found
-}
 
-/// The children of the row, and theirs, nearest first.
-pub(super) fn descendants(rows: &Rows, key: &str, depth: u32) -> Vec<Arc<Row>> {
-    let Some(parent_column) = rows.table.parent.filter(|_| rows.get(key).is_some()) else {
-        return Vec::new();
-    };
-    let mut visited: HashSet<String> = HashSet::from([key.to_owned()]);
-    let mut found = Vec::new();
-    let mut level = vec![key.to_owned()];
-    for _ in 0..depth {
-        let mut next: Vec<(String, Arc<Row>)> = Vec::new();
-        for parent in &level {
-            let children = Select::of(rows.table).filter(Filter::eq(parent_column, parent));
-            for row in run(rows, &children) {
-                let child = rows.table.value(&row, rows.table.key()).as_text();
-                let child = child.unwrap_or_default().to_owned();
-                if visited.insert(child.clone()) {
-                    next.push((child, row));
-                }
+    /// Every matching row, in any order.
+    pub(super) fn matching(table: &'static Table, filter: &'q Filter) -> Self {
+        Self {
+            tests: compile(table, filter),
+            order: Vec::new(),
+            after: None,
+            limit: usize::MAX,
+        }
+    }
+
+    fn fixed(&self, column: usize) -> Option<&'q Value> {
+        self.tests.iter().find_map(|test| test.fixes(column))
+    }
+
+    /// The best scan of one index; `None` when no row can match.
+    pub(super) fn scan<'r>(&'q self, rows: &'r Rows) -> Option<Scan<'r, 'q>> {
+        if let Some(key) = self.fixed(KEY) {
+            let at = Edge::before_all().with(key);
+            return Some(Scan {
+                index: rows.by_key()?,
+                from: at,
+                to: at.behind(),
+                in_order: self.after.is_none().then_some(Direction::Forwards),
+                fixed: 1,
+            });
+        }
+        let usable = rows
+            .indexes()
+            .filter(|index| index.covers_all(&self.tests))
+            .map(|index| (self.rank(index), index));
+        let (rank, index) =
+            usable.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
+        let (from, to) = self.edges(index, rank.fixed, rank.in_order());
+        Some(Scan {
+            index,
+            from,
+            to,
+            in_order: rank.in_order(),
+            fixed: rank.fixed,
+        })
+    }
+
+    /// Queries that together match the same rows, each with a better scan than the query has as a whole: those of a
+    /// disjunction of which every part has an index of its own.
+    pub(super) fn union(&self, rows: &Rows, scan: &Scan<'_, '_>) -> Option<Vec<Query<'q>>> {
+        let fixed = scan.fixed;
+        let split = |(at, test): (usize, &Test<'q>)| {
+            let branches = test.alternatives()?.into_iter();
+            let branches: Vec<Query<'q>> = branches.map(|tests| self.with(at, tests)).collect();
+            let is_better = |query: &Query<'_>| {
+                let scan = query.scan(rows);
+                scan.is_none_or(|scan| scan.fixed > fixed)
+            };
+            branches.iter().all(is_better).then_some(branches)
+        };
+        self.tests.iter().enumerate().find_map(split)
+    }
+
+    /// The query with other tests in the place of one.
+    fn with(&self, replaced: usize, tests: Vec<Test<'q>>) -> Query<'q> {
+        let others = self.tests.iter().enumerate();
+        let others = others
+            .filter(|(at, _)| *at != replaced)
+            .map(|(_, test)| test.clone());
+        Query {
+            tests: tests.into_iter().chain(others).collect(),
+            order: self.order.clone(),
+            after: self.after,
+            limit: self.limit,
+        }
+    }
+
+    fn rank(&self, index: &Index) -> Rank {
+        let is_fixed = |at: &usize| self.fixed(*at).is_some();
+        let fixed = index.parts().take_while(is_fixed).count();
+        let next = index.parts().nth(fixed);
+        let direction = self.direction(index, fixed);
+        Rank {
+            one_row: index.is_unique_by(fixed),
+            fixed,
+            limited: self.limit < usize::MAX && direction.is_some(),
+            ranged: next.is_some_and(|at| self.tests.iter().any(|test| test.bounds(at))),
+            forwards: direction == Some(Direction::Forwards),
+            backwards: direction == Some(Direction::Backwards),
+        }
+    }
+
+    /// The direction in which the index gives the rows in the order of the query: its parts behind the fixed ones are
+    /// the parts of the order that are not fixed.
+    fn direction(&self, index: &Index, fixed: usize) -> Option<Direction> {
+        if self.after_contradicts() {
+            return None;
+        }
+        let order = self
+            .order
+            .iter()
+            .filter(|part| self.fixed(part.at).is_none());
+        let mut descending = order.clone().map(|part| part.descending);
+        let first = descending.next().unwrap_or_default();
+        if descending.any(|other| other != first) {
+            return None;
+        }
+        let mut rest = index.parts().skip(fixed);
+        let mut order = order.map(|part| part.at);
+        // The order may end before the index does not: both end with the key.
+        if order.any(|at| rest.next() != Some(at)) {
+            return None;
+        }
+        Some(if first {
+            Direction::Backwards
+        } else {
+            Direction::Forwards
+        })
+    }
+
+    /// Tells whether the position to start behind is one that no matching row can have.
+    fn after_contradicts(&self) -> bool {
+        let after = self.after.unwrap_or_default();
+        let mut parts = self.order.iter().zip(after);
+        parts.any(|(part, at)| self.fixed(part.at).is_some_and(|value| value != at))
+    }
+
+    /// The edges between which the index has every matching row.
+    fn edges(
+        &'q self,
+        index: &Index,
+        fixed: usize,
+        in_order: Option<Direction>,
+    ) -> (Edge<'q>, Edge<'q>) {
+        let mut parts = index.parts();
+        let values = parts.by_ref().take(fixed).filter_map(|at| self.fixed(at));
+        let prefix = values.fold(Edge::before_all(), Edge::with);
+        let (mut from, mut to) = (prefix, prefix.behind());
+        if let Some(next) = index.parts().nth(fixed) {
+            for test in &self.tests {
+                (from, to) = narrow(test, next, prefix, from, to);
             }
         }
-        if next.is_empty() {
-            break;
+        if let (Some(direction), Some(after)) = (in_order, self.after) {
+            let in_position = |at: usize| {
+                let part = self.order.iter().position(|part| part.at == at)?;
+                after.get(part)
+            };
+            let rest = index.parts().skip(fixed).filter_map(in_position);
+            let start = rest.fold(prefix, Edge::with);
+            match direction {
+                Direction::Forwards => from = from.max(start.behind()),
+                Direction::Backwards => to = to.min(start),
+            }
         }
-        next.sort_by(|left, right| left.0.cmp(&right.0));
-        level = next.iter().map(|(child, _)| child.clone()).collect();
-        found.extend(next.into_iter().map(|(_, row)| row));
+        (from, to)
     }
-    found
+}
+
+/// Narrows a range of an index to what a test of the column behind the prefix leaves.
+fn narrow<'q>(
+    test: &'q Test<'q>,
+    column: usize,
+    prefix: Edge<'q>,
+    from: Edge<'q>,
+    to: Edge<'q>,
+) -> (Edge<'q>, Edge<'q>) {
+    match test {
+        Test::Compare(at, op, value) if *at == column => {
+            let value = prefix.with(value);
+            match op {
+                Op::Gt => (from.max(value.behind()), to),
+                Op::Ge => (from.max(value), to),
+                Op::Lt => (from, to.min(value)),
+                Op::Le => (from, to.min(value.behind())),
+                Op::Eq | Op::Ne => (from, to),
+            }
+        }
+        Test::Prefix(text) if text.at == column => {
+            let from = from.max(prefix.with(&text.first));
+            let end = text.end.as_ref().map(|end| prefix.with(end));
+            (from, end.map_or(to, |end| to.min(end)))
+        }
+        _ => (from, to),
+    }
+}
+
+/// How good a scan of an index is; the fields are compared one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// There is at most one row.
+    one_row: bool,
+    /// How many columns are fixed.
+    fixed: usize,
+    /// It ends at the limit.
+    limited: bool,
+    /// The column behind the fixed ones is bounded.
+    ranged: bool,
+    /// It gives the rows in order.
+    forwards: bool,
+    backwards: bool,
+}
+
+impl Rank {
+    const fn in_order(self) -> Option<Direction> {
+        match self {
+            Self { forwards: true, .. } => Some(Direction::Forwards),
+            Self {
+                backwards: true, ..
+            } => Some(Direction::Backwards),
+            _ => None,
+        }
+    }
+}
+
+/// Compares two places in an order, each given by the value it has in the n-th part.
+pub(super) fn compare<'v>(
+    order: &[Part],
+    left: impl Fn(usize, Part) -> &'v Value,
+    right: impl Fn(usize, Part) -> &'v Value,
+) -> Ordering {
+    for (n, part) in order.iter().enumerate() {
+        let ordering = left(n, *part).cmp(right(n, *part));
+        if ordering.is_ne() {
+            return if part.descending {
+                ordering.reverse()
+            } else {
+                ordering
+            };
+        }
+    }
+    Ordering::Equal
 }

@@ -1,136 +1,55 @@
-//! The rows of one table, with an ordered in-memory index for each unique index and each other index.
+//! The rows of one table in its indexes.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
-use imbl::{OrdMap, OrdSet};
 
-use crate::filter::Filter;
-use crate::table::{Table, Unique};
-use crate::value::{Row, Value};
-
-/// A part of an index entry. `Top` is greater than every value: it is the end of ranges and never stored.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Slot {
-    Value(Value),
-    Top,
-}
-
-/// An index entry: the index's columns, then the key.
-pub(super) type Entry = Vec<Slot>;
-
-/// An ordered index over some columns.
-#[derive(Clone, Debug)]
-pub(super) struct Index {
-    pub(super) columns: &'static [&'static str],
-    /// The unique index it implements, if it does; a partial one has entries only for the rows it covers.
-    pub(super) unique: Option<&'static Unique>,
-    entries: OrdSet<Entry>,
-}
+use super::index::{Edge, Index, KEY, SharedRow};
+use super::predicate::value;
+use crate::table::Table;
+use crate::value::Value;
 
 /// The rows of a table. A clone shares everything with the original until one of them changes.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     pub(super) table: &'static Table,
-    by_key: OrdMap<Arc<str>, Arc<Row>>,
-    pub(super) indexes: Vec<Index>,
-}
-
-fn key_of(row: &Row) -> Arc<str> {
-    match row.first() {
-        Some(Value::Text(key)) => key.clone(),
-        _ => Arc::from(""),
-    }
-}
-
-impl Index {
-    fn covers(&self, table: &Table, row: &Row) -> bool {
-        self.unique.is_none_or(|unique| {
-            unique.predicates.is_empty() || Filter::covered_by(unique).matches(table, row)
-        })
-    }
-
-    /// Tells whether it has an entry for every row of the table.
-    pub(super) fn is_full(&self) -> bool {
-        self.unique
-            .is_none_or(|unique| unique.predicates.is_empty())
-    }
-
-    fn entry(&self, table: &Table, row: &Row) -> Entry {
-        let mut entry: Entry = self
-            .columns
-            .iter()
-            .map(|column| Slot::Value(table.value(row, column).clone()))
-            .collect();
-        entry.push(Slot::Value(Value::Text(key_of(row))));
-        entry
-    }
-
-    /// The name of the unique index, if another row has the same values in it.
-    fn conflict_with_another(&self, table: &Table, row: &Row) -> Option<&'static str> {
-        let unique = self.unique?;
-        let is_null = |column: &&str| table.value(row, column).is_null();
-        if unique.columns.iter().any(is_null) || !self.covers(table, row) {
-            return None;
-        }
-        let own = self.entry(table, row);
-        let mut from = own.clone();
-        from.pop();
-        let mut to = from.clone();
-        to.push(Slot::Top);
-        self.range(Bound::Included(from), Bound::Excluded(to))
-            .any(|entry| *entry != own)
-            .then_some(unique.name)
-    }
-
-    /// The entries between the bounds, in order.
-    pub(super) fn range(
-        &self,
-        from: Bound<Entry>,
-        to: Bound<Entry>,
-    ) -> impl DoubleEndedIterator<Item = &Entry> {
-        self.entries.range((from, to))
-    }
+    /// Moves with every committed unit that changed the table.
+    pub(super) commit_number: u64,
+    /// The first is that of the key.
+    indexes: Vec<Index>,
 }
 
 impl Rows {
     pub(super) fn new(table: &'static Table) -> Self {
-        let index = |columns, unique| Index {
-            columns,
-            unique,
-            entries: OrdSet::new(),
-        };
-        let uniques = table.uniques.iter().map(|u| index(u.columns, Some(u)));
-        let parent = table.columns.iter().find(|c| Some(c.name) == table.parent);
-        let parent = parent.map(|column| index(std::slice::from_ref(&column.name), None));
-        let declared = table.indexes.iter().map(|columns| index(columns, None));
+        let uniques = table.uniques.iter();
+        let uniques = uniques.map(|unique| Index::of_unique(table, unique));
+        let parent = table.parent.map(|parent| Index::new(table, &[parent]));
+        let declared = table.indexes.iter();
+        let declared = declared.map(|one| Index::declared(table, one));
+        let indexes = uniques.chain(parent).chain(declared);
         Self {
             table,
-            by_key: OrdMap::new(),
-            indexes: uniques.chain(parent).chain(declared).collect(),
+            commit_number: 0,
+            indexes: [Index::new(table, &[])]
+                .into_iter()
+                .chain(indexes)
+                .collect(),
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Arc<Row>> {
-        self.by_key.get(key)
+    /// Every index, that of the key first.
+    pub(super) fn indexes(&self) -> impl Iterator<Item = &Index> {
+        self.indexes.iter()
     }
 
-    /// The row of an index entry.
-    pub(super) fn row(&self, entry: &Entry) -> Option<&Arc<Row>> {
-        match entry.last() {
-            Some(Slot::Value(Value::Text(key))) => self.by_key.get(key),
-            _ => None,
-        }
+    /// The index of the key.
+    pub(super) fn by_key(&self) -> Option<&Index> {
+        self.indexes.first()
     }
 
-    /// Every row whose key lies between the bounds, by key.
-    pub(super) fn by_key(
-        &self,
-        from: Bound<&str>,
-        to: Bound<&str>,
-    ) -> impl DoubleEndedIterator<Item = &Arc<Row>> {
-        self.by_key.range::<_, str>((from, to)).map(|(_, row)| row)
+    /// The row with this key.
+    pub(super) fn get(&self, key: &Value) -> Option<&SharedRow> {
+        self.by_key()?.get(&Edge::before_all().with(key))
     }
 
     fn conflict(&self, index: &'static str) -> StoreError {
@@ -140,54 +59,67 @@ impl Rows {
         }
     }
 
-    pub(super) fn insert(&mut self, row: Arc<Row>) -> Result<(), StoreError> {
-        if self.by_key.contains_key(&key_of(&row)) {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`]; nothing was changed.
+    pub(super) fn insert(&mut self, row: &SharedRow) -> Result<(), StoreError> {
+        if self.get(value(row, KEY)).is_some() {
             return Err(self.conflict("key"));
         }
-        for index in &self.indexes {
-            if let Some(name) = index.conflict_with_another(self.table, &row) {
-                return Err(self.conflict(name));
-            }
+        if let Some(name) = self.indexes.iter().find_map(|index| index.conflict(row)) {
+            return Err(self.conflict(name));
         }
-        for index in &mut self.indexes {
-            if index.covers(self.table, &row) {
-                let entry = index.entry(self.table, &row);
-                index.entries.insert(entry);
-            }
-        }
-        self.by_key.insert(key_of(&row), row);
+        self.add(row);
         Ok(())
     }
 
-    /// Replaces a row by one with the same key. After an error the rows are in no usable state.
-    pub(super) fn replace(&mut self, old: &Row, new: Arc<Row>) -> Result<(), StoreError> {
-        let table = self.table;
-        for index in &mut self.indexes {
-            let (before, after) = (index.entry(table, old), index.entry(table, &new));
-            let (was, is) = (index.covers(table, old), index.covers(table, &new));
-            if before == after && was == is {
-                continue;
-            }
-            if let Some(index) = index.conflict_with_another(table, &new) {
-                let table = table.name;
-                return Err(StoreError::Conflict { table, index });
-            }
-            if was {
-                index.entries.remove(&before);
-            }
-            if is {
-                index.entries.insert(after);
-            }
+    /// Puts a row in the place of one with the same key.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`]; nothing was changed.
+    pub(super) fn replace(&mut self, old: &SharedRow, new: &SharedRow) -> Result<(), StoreError> {
+        let changed = |index: &&Index| !index.is_same_for(old, new);
+        let mut changed = self.indexes.iter().filter(changed);
+        if let Some(name) = changed.find_map(|index| index.conflict(new)) {
+            return Err(self.conflict(name));
         }
-        self.by_key.insert(key_of(&new), new);
+        self.exchange(old, new);
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, row: &Row) {
+    /// As [`Rows::insert`], for a row that meets no conflict.
+    pub(super) fn add(&mut self, row: &SharedRow) {
         for index in &mut self.indexes {
-            let entry = index.entry(self.table, row);
-            index.entries.remove(&entry);
+            index.insert(row);
         }
-        self.by_key.remove(&key_of(row));
     }
+
+    /// As [`Rows::replace`], for a row that meets no conflict.
+    pub(super) fn exchange(&mut self, old: &SharedRow, new: &SharedRow) {
+        for index in &mut self.indexes {
+            // The same entry is exchanged where it is.
+            if !index.is_same_for(old, new) {
+                index.remove(old);
+            }
+            index.insert(new);
+        }
+    }
+
+    pub(super) fn remove(&mut self, row: &SharedRow) {
+        for index in &mut self.indexes {
+            index.remove(row);
+        }
+    }
+}
+
+/// A changed copy of a row.
+pub(super) fn changed(row: &SharedRow, set: &[(usize, Value)]) -> SharedRow {
+    let mut next = row.to_vec();
+    for (at, value) in set {
+        if let Some(stored) = next.get_mut(*at) {
+            *stored = value.clone();
+        }
+    }
+    Arc::from(next)
 }

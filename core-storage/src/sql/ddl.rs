@@ -1,33 +1,7 @@
 //! The SQL that creates a table as it is described.
 
-pub use super::render::quoted;
+pub use super::dialect::Dialect;
 use crate::table::{Column, IndexPredicate, Table, Type, Unique};
-
-/// A database with its own words for column types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// SQLite; tables are `STRICT`, so that it enforces their types.
-    Sqlite,
-    /// Postgres; text is compared by its bytes, whatever the database's locale.
-    Postgres,
-}
-
-impl Dialect {
-    /// Both, in the order their migrations are written in.
-    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
-
-    /// The type of a column, as a column definition spells it.
-    #[must_use]
-    pub const fn type_name(self, of: Type) -> &'static str {
-        match (of, self) {
-            (Type::Bool, Self::Postgres) => "BOOLEAN",
-            (Type::Int, Self::Postgres) => "BIGINT",
-            (Type::Text | Type::Json, Self::Postgres) => "TEXT COLLATE \"C\"",
-            (Type::Bool | Type::Int, Self::Sqlite) => "INTEGER",
-            (Type::Text | Type::Json, Self::Sqlite) => "TEXT",
-        }
-    }
-}
 
 /// The statements that create a table and its indexes. With `if_missing` they leave alone what exists.
 #[must_use]
@@ -108,7 +82,8 @@ impl Index {
     }
 }
 
-/// The indexes of a table: unique ones, declared ones, and one on the parent column if no other begins with it.
+/// The indexes of a table: unique ones, declared ones, and one on the parent column if no other over every row begins
+/// with it.
 #[must_use]
 pub fn indexes(table: &Table) -> Vec<Index> {
     let uniques = table
@@ -116,38 +91,61 @@ pub fn indexes(table: &Table) -> Vec<Index> {
         .iter()
         .map(|unique| unique_index(table, unique));
     let mut indexes: Vec<Index> = uniques.collect();
-    let mut column_lists: Vec<&[&'static str]> = table.indexes.to_vec();
-    let begins_with = |parent| column_lists.iter().any(|list| list.first() == Some(parent));
-    if let Some(parent) = table.parent.as_ref().filter(|parent| !begins_with(parent)) {
-        column_lists.push(std::slice::from_ref(parent));
+    let declared = table.indexes.iter();
+    indexes.extend(declared.map(|one| index(table, one.columns, one.predicates)));
+    let parent = table.parent.as_ref();
+    let serves = |parent: &&'static str| {
+        let full = table
+            .indexes
+            .iter()
+            .filter(|index| index.predicates.is_empty());
+        full.map(|index| index.columns.first())
+            .any(|first| first == Some(parent))
+    };
+    if let Some(parent) = parent.filter(|parent| !serves(parent)) {
+        indexes.push(index(table, std::slice::from_ref(parent), &[]));
     }
-    indexes.extend(column_lists.into_iter().map(|list| index(table, list)));
     indexes
 }
 
-fn index(table: &Table, columns: &[&'static str]) -> Index {
+fn index(table: &Table, columns: &[&'static str], predicates: &[IndexPredicate]) -> Index {
     // The key at the end makes the index give the order of a page.
     let listed = listed(columns.iter().copied().chain([table.key()]));
+    let condition = condition(predicates);
     Index {
-        name: format!("{}_by_{}", table.name, columns.join("_")),
+        name: index_name(table, columns, predicates),
         create: "CREATE INDEX",
-        definition: format!("ON {} ({listed})", quoted(table.name)),
+        definition: format!("ON {} ({listed}){condition}", quoted(table.name)),
     }
+}
+
+/// A partial index may have the columns of another one: it is told from it by what it is limited to.
+fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) -> String {
+    let mut name = format!("{}_by_{}", table.name, columns.join("_"));
+    for predicate in predicates {
+        name.push_str("_if_");
+        name.push_str(predicate.column());
+    }
+    name
 }
 
 fn unique_index(table: &Table, unique: &Unique) -> Index {
     let columns = listed(unique.columns.iter().copied());
-    let predicates: Vec<String> = unique.predicates.iter().copied().map(predicate).collect();
-    let condition = if predicates.is_empty() {
-        String::new()
-    } else {
-        format!(" WHERE {}", predicates.join(" AND "))
-    };
+    let condition = condition(unique.predicates);
     Index {
         name: format!("{}_{}", table.name, unique.name),
         create: "CREATE UNIQUE INDEX",
         definition: format!("ON {} ({columns}){condition}", quoted(table.name)),
     }
+}
+
+/// What limits an index to some rows; empty when nothing does.
+fn condition(predicates: &[IndexPredicate]) -> String {
+    if predicates.is_empty() {
+        return String::new();
+    }
+    let predicates: Vec<String> = predicates.iter().copied().map(predicate).collect();
+    format!(" WHERE {}", predicates.join(" AND "))
 }
 
 fn predicate(predicate: IndexPredicate) -> String {
@@ -159,6 +157,12 @@ fn predicate(predicate: IndexPredicate) -> String {
             format!("{} IN ({})", quoted(column), texts.join(", "))
         }
     }
+}
+
+/// A name as an identifier of SQL.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A text as a literal of SQL.

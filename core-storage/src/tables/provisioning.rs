@@ -3,7 +3,7 @@
 use core_domain::kernel::TextValue;
 use core_domain::provisioning::{
     DlqEntry, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery,
-    JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey,
+    JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey, LaneState,
 };
 
 use crate::codec::{Bool, ColumnCodec, DecodeError, Int, Json, Opt, Text, Time};
@@ -11,6 +11,9 @@ use crate::filter::Filter;
 use crate::query::Select;
 use crate::table::Type;
 use crate::{IndexPredicate, Tabular, Value, ValueRef, table};
+
+const QUEUED: IndexPredicate = IndexPredicate::Is("status", "QUEUED");
+const READY: IndexPredicate = IndexPredicate::Is("state", "READY");
 
 table! {
     Job in "jobs" {
@@ -59,9 +62,9 @@ table! {
         [created_at],
         [platform_id, created_at],
         [status, created_at],
-        [lane, status, lane_position],
-        [status, run_at],
-        [deadline_at],
+        [lane, lane_position] where [QUEUED],
+        [run_at] where [IndexPredicate::Is("status", "WAITING")],
+        [deadline_at] where [IndexPredicate::OneOf("status", &["QUEUED", "RUNNING", "WAITING"])],
         [parent_job_id],
     }
     select jobs
@@ -82,7 +85,10 @@ fn jobs(query: &JobQuery) -> Select {
             .filter(Filter::eq("lane", lane))
             .filter(with(&JobStatus::Queued))
             .order_by("lane_position"),
-        JobQuery::IdempotencyKey(key) => jobs.filter(Filter::eq("idempotency_key", key)),
+        JobQuery::IdempotencyKeys(keys) => jobs.filter(Filter::one_of(
+            "idempotency_key",
+            keys.iter().map(String::as_str),
+        )),
         JobQuery::OfKind(platform, kind) => jobs
             .filter(Filter::eq("platform_id", platform))
             .filter(Filter::eq("kind", kind))
@@ -142,26 +148,40 @@ table! {
     JobLane in "job_lanes" {
         lane: Text,
         running_job_id: Opt<Text>,
-        head_job_id: Opt<Text>,
-        head_kind: Opt<Text>,
-        head_priority: Int,
-        ready_at: Opt<Time>,
+        state: Text,
+        ready_at: Time,
         not_before: Time,
         last_claimed_at: Time,
         front: Int,
         tail: Int,
+        queued: Int,
+        next: Json,
     }
-    index { [ready_at] }
+    computed {
+        head_kind: Opt<Text> = JobLane::head_kind,
+        head_priority: Int = JobLane::head_priority,
+    }
+    index {
+        [head_priority, last_claimed_at] where [READY],
+        [head_kind, head_priority, last_claimed_at] where [READY],
+        [ready_at] where [IndexPredicate::Is("state", "LATER")],
+    }
     select job_lanes
 }
 
 fn job_lanes(query: &JobLaneQuery) -> Select {
+    let with = |state: LaneState| Select::of(JobLane::TABLE).filter(Filter::eq("state", &state));
     match query {
-        JobLaneQuery::ReadyAt(now, kinds) => Select::of(JobLane::TABLE)
-            .filter(Filter::le("ready_at", *now))
-            .filter(Filter::one_of("head_kind", kinds))
+        JobLaneQuery::Ready => with(LaneState::Ready)
             .order_by("head_priority")
             .order_by("last_claimed_at"),
+        JobLaneQuery::ReadyOfKind(kind) => with(LaneState::Ready)
+            .filter(Filter::eq("head_kind", kind))
+            .order_by("head_priority")
+            .order_by("last_claimed_at"),
+        JobLaneQuery::DueAt(now) => with(LaneState::Later)
+            .filter(Filter::le("ready_at", *now))
+            .order_by("ready_at"),
     }
 }
 
@@ -172,7 +192,6 @@ table! {
         owner: Text,
         lease_until: Time,
     }
-    index { [lease_until] }
     select job_leases
 }
 

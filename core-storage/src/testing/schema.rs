@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 
 use sqlx::PgConnection;
 
-/// Columns with their constraints, tables and indexes of a SQLite database, those of the migrations' own table left out.
+/// Columns with their constraints, tables and indexes of a SQLite database, those of the migrations' own table and
+/// of SQLite itself left out.
 ///
 /// # Errors
 /// The driver's.
 #[cfg(feature = "sqlite")]
-pub async fn sqlite_schema(
-    connection: &mut sqlx::SqliteConnection,
-) -> Result<BTreeSet<String>, sqlx::Error> {
-    let statements: Vec<(String, String, String)> = sqlx::query_as(
+pub fn sqlite_schema(
+    connection: &rusqlite::Connection,
+) -> Result<BTreeSet<String>, rusqlite::Error> {
+    let mut read = connection.prepare(
         "SELECT type, tbl_name, sql FROM sqlite_schema \
-         WHERE sql IS NOT NULL AND tbl_name <> 'schema_migrations'",
-    )
-    .fetch_all(connection)
-    .await?;
+         WHERE sql IS NOT NULL AND tbl_name <> 'schema_migrations' \
+         AND tbl_name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    )?;
+    let statement = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let statements = read.query_map([], statement)?;
+    let statements: Vec<(String, String, String)> = statements.collect::<Result<_, _>>()?;
     let mut lines = BTreeSet::new();
     for (kind, table, sql) in statements {
         match (kind.as_str(), sql.split_once('('), sql.rsplit_once(')')) {

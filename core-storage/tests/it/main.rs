@@ -10,11 +10,21 @@ mod back_off;
 
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod engines;
+#[cfg(all(feature = "conformance", feature = "sqlite"))]
+mod group_commit;
 #[cfg(feature = "conformance")]
 mod memory_plan;
+#[cfg(feature = "conformance")]
+mod memory_units;
 #[cfg(all(feature = "sqlite", unix))]
 mod permissions;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres;
+#[cfg(feature = "conformance")]
+mod record_layer;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
 mod schema;
+#[cfg(all(feature = "conformance", feature = "sql"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 mod write_migration;

@@ -21,7 +21,9 @@ fn row(n: usize, owner: u8, rank: i64, amount: Option<i64>) -> Row {
     set("owner", Value::text(&owner.to_string()));
     set("rank", Value::Int(rank));
     set("amount", amount.map_or(Value::Null, Value::Int));
-    set("state", Value::text(["idle", "busy"][n % 2]));
+    // One of an owner at most is active.
+    let state = if n == usize::from(owner) { 2 } else { n % 2 };
+    set("state", Value::text(["idle", "busy", "active"][state]));
     set("row_version", Value::Int(1));
     row
 }
@@ -54,8 +56,10 @@ fn naive(rows: &[Row], select: &Select) -> Vec<Row> {
     found
 }
 
-fn filters() -> impl Strategy<Value = Filter> {
-    let part = prop_oneof![
+fn part() -> impl Strategy<Value = Filter> {
+    let owners = prop::collection::vec(0_u8..4, 0..3);
+    let keys = prop::collection::vec(0_usize..101, 0..4);
+    prop_oneof![
         (0_u8..4).prop_map(|owner| Filter::eq("owner", &*owner.to_string())),
         (0_i64..6).prop_map(|rank| Filter::eq("rank", rank)),
         (0_i64..6).prop_map(|rank| Filter::gt("rank", rank)),
@@ -67,8 +71,29 @@ fn filters() -> impl Strategy<Value = Filter> {
         Just(Filter::eq("state", "idle")),
         Just(Filter::Prefix("id", "0".to_owned())),
         (0_u8..4).prop_map(|owner| Filter::Prefix("owner", owner.to_string())),
-    ];
-    prop::collection::vec(part, 0..4).prop_map(Filter::And)
+        Just(Filter::And(vec![
+            Filter::eq("state", "active"),
+            Filter::IsNull("desc"),
+        ])),
+        Just(Filter::one_of("state", ["idle", "active"])),
+        prop::collection::vec(0_i64..6, 0..3).prop_map(|ranks| Filter::one_of("rank", ranks)),
+        owners.prop_map(|owners| {
+            let owners = owners.iter().map(ToString::to_string);
+            Filter::In("owner", owners.map(|owner| Value::text(&owner)).collect())
+        }),
+        keys.prop_map(|keys| {
+            let keys = keys.iter().map(|key| Value::text(&format!("{key:03}")));
+            Filter::In("id", keys.collect())
+        }),
+        Just(Filter::In("amount", vec![Value::Null, Value::Int(1)])),
+    ]
+}
+
+fn filters() -> impl Strategy<Value = Filter> {
+    let all = || prop::collection::vec(part(), 0..3).prop_map(Filter::And);
+    let any = prop::collection::vec(all(), 0..3).prop_map(Filter::Or);
+    let parts = prop_oneof![6 => part(), 1 => any];
+    prop::collection::vec(parts, 0..4).prop_map(Filter::And)
 }
 
 fn ordered(select: Select, order: u8) -> Select {
@@ -117,9 +142,12 @@ proptest! {
                 Ok(())
             };
             tx.select(&select, &mut visit).await?;
-            Ok(found)
+            Ok((found, tx.count(&ITEMS, &select.filter).await?))
         });
-        let found: Result<Vec<Row>, StoreError> = found;
-        prop_assert_eq!(found.unwrap(), naive(&rows, &select));
+        let found: Result<(Vec<Row>, u64), StoreError> = found;
+        let (found, count) = found.unwrap();
+        prop_assert_eq!(found, naive(&rows, &select));
+        let all = Select::of(&ITEMS).filter(select.filter.clone());
+        prop_assert_eq!(count, naive(&rows, &all).len() as u64);
     }
 }

@@ -9,16 +9,17 @@ use core_storage::postgres::{self, PostgresConfig};
 use core_storage::sql::ddl::{Dialect, create, indexes};
 use core_storage::sqlite::{self, SqliteConfig};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
-use core_storage::{Filter, Table, Type, VERSION, tables};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use core_storage::{Filter, Index, IndexPredicate, Table, Type, VERSION, tables};
+use rusqlite::Connection as Sqlite;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 const KEY: [u8; 32] = [7; 32];
 const ADVICE: &str = "migrations and tables differ: write the migration with `cargo run -p core-storage \
      --features sqlite --bin write-migration -- <name>`";
 
-fn described(dialect: Dialect) -> AssertSqlSafe<String> {
+fn described(dialect: Dialect) -> String {
     let tables = tables::all().into_iter();
-    AssertSqlSafe(tables.map(|table| create(table, dialect, false)).collect())
+    tables.map(|table| create(table, dialect, false)).collect()
 }
 
 #[tokio::test]
@@ -28,15 +29,12 @@ async fn sqlite_migrations_lead_to_the_described_schema() {
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
     let store = sqlite::open(SqliteConfig::new(&path, clock, KEY));
     drop(store.await.expect("migrations run"));
-    let mut migrated = SqliteConnection::connect(&format!("sqlite://{}", path.display()))
-        .await
-        .unwrap();
-    let mut fresh = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    let created = sqlx::raw_sql(described(Dialect::Sqlite));
-    created.execute(&mut fresh).await.unwrap();
+    let migrated = Sqlite::open(&path).unwrap();
+    let fresh = Sqlite::open_in_memory().unwrap();
+    fresh.execute_batch(&described(Dialect::Sqlite)).unwrap();
     assert_eq!(
-        sqlite_schema(&mut migrated).await.unwrap(),
-        sqlite_schema(&mut fresh).await.unwrap(),
+        sqlite_schema(&migrated).unwrap(),
+        sqlite_schema(&fresh).unwrap(),
         "{ADVICE}"
     );
 }
@@ -48,7 +46,7 @@ async fn postgres_migrations_lead_to_the_described_schema() {
     drop(store.await.expect("migrations run"));
     let mut migrated = PgConnection::connect(&migrated.url).await.unwrap();
     let mut fresh = PgConnection::connect(&fresh.url).await.unwrap();
-    let created = sqlx::raw_sql(described(Dialect::Postgres));
+    let created = sqlx::raw_sql(AssertSqlSafe(described(Dialect::Postgres)));
     created.execute(&mut fresh).await.unwrap();
     assert_eq!(
         postgres_schema(&mut migrated).await.unwrap(),
@@ -80,7 +78,7 @@ fn every_table_is_described_soundly() {
             "{name}: the key is text"
         );
         assert_eq!(last.name, VERSION, "{name}");
-        let column_lists = table.indexes.iter().copied();
+        let column_lists = table.indexes.iter().map(|index| index.columns);
         let uniques = table.uniques.iter().map(|unique| unique.columns);
         for columns in column_lists.chain(uniques) {
             let known = columns.iter().all(|column| known(table, column));
@@ -91,6 +89,13 @@ fn every_table_is_described_soundly() {
             let index = index.name;
             assert!(index.len() <= 63, "{index} is too long for Postgres");
             assert!(index_names.insert(index.clone()), "{index} is there twice");
+        }
+        for index in table.indexes {
+            let known = index.predicates.iter().copied();
+            let known = known
+                .map(Filter::of_index)
+                .all(|predicate| predicate.check(table).is_ok());
+            assert!(known, "{name}: {index:?}");
         }
         for unique in table.uniques {
             assert!(unique.name != "key", "{name}: `key` means the key itself");
@@ -114,12 +119,13 @@ fn a_parent_column_begins_exactly_one_index_whatever_is_declared() {
         .iter()
         .find(|table| table.name == "entities")
         .unwrap();
-    let declared: [&[&[&str]]; 3] = [
+    const DECLARED: [&[Index]; 4] = [
         &[],
-        &[&["platform_id", "created_at"]],
-        &[&["parent_id", "created_at"]],
+        &[Index::on(&["platform_id", "created_at"])],
+        &[Index::on(&["parent_id", "created_at"])],
+        &[Index::on(&["created_at"]).only(&[IndexPredicate::IsNull("parent_id")])],
     ];
-    for declared in declared {
+    for declared in DECLARED {
         let table = Table {
             name: tree.name,
             columns: tree.columns,

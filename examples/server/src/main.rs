@@ -5,6 +5,7 @@
 
 mod config;
 mod listeners;
+mod log;
 mod run;
 mod service;
 mod welcome;
@@ -13,9 +14,8 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
 
-use crate::config::{Cli, Command, Config, LogForm};
+use crate::config::{Cli, Command, Config};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -32,7 +32,14 @@ fn main() -> ExitCode {
     if let Some(Command::CheckConfig) = cli.command {
         return check(&config);
     }
-    start_log(&config);
+    // Every line is written when this ends.
+    let _log = match log::start(&config) {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("core-server: {}", chain(&error));
+            return ExitCode::FAILURE;
+        }
+    };
     match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -54,16 +61,6 @@ fn check(config: &Config) -> ExitCode {
     println!("{}", config.effective);
     eprintln!("core-server: the configuration is good");
     ExitCode::SUCCESS
-}
-
-fn start_log(config: &Config) {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&config.log_level))
-        .with_writer(std::io::stderr);
-    match config.log_form {
-        LogForm::Json => log.json().init(),
-        LogForm::Text => log.init(),
-    }
 }
 
 /// An error with everything that led to it.

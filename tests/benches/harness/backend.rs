@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use core_domain::port::Store;
+use core_domain::port::{JobHints, Store};
 use core_storage::testing::TestDatabase;
 use core_storage::{memory, postgres, sqlite};
 use core_suite::{Suite, SuiteBuilder, SystemClock};
@@ -100,6 +100,13 @@ impl Location {
             Backend::Sqlite => builder.sqlite(self.file()),
             Backend::Postgres => builder.postgres(&self.url),
         }
+    }
+
+    /// What wakes workers on other nodes of the store; none where there can be no others.
+    pub(crate) fn hints(&self) -> Option<Arc<dyn JobHints>> {
+        let config = postgres::PostgresConfig::new(&self.url, KEY);
+        (self.backend == Backend::Postgres)
+            .then(|| Arc::new(postgres::Hints::open(&config, "core_jobs").unwrap()) as _)
     }
 
     /// The store alone.

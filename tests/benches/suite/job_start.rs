@@ -86,7 +86,10 @@ impl CommitListener for WakeWorker {
 }
 
 async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandle) {
-    let wake = WorkerWake::default();
+    let wake = location
+        .hints()
+        .map(WorkerWake::with_hints)
+        .unwrap_or_default();
     let listener = Arc::new(WakeWorker(wake.clone()));
     let store = AnnouncingStore::new(location.store().await, listener);
     let store: Arc<dyn Store> = Arc::new(store);
@@ -133,10 +136,12 @@ pub(crate) async fn as_worker(config: CountAt) {
 /// The role of the node that queues jobs for another.
 pub(crate) async fn as_enqueuer(config: CountAt) {
     let store = config.location.store().await;
+    let hints = config.location.hints().unwrap();
     let mut queued = Vec::new();
     for job in 0..config.count {
         let ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
         queued.push((ids[0].clone(), nanoseconds()));
+        hints.notify().await;
         idle(job).await;
     }
     say("queued", &json!(queued));

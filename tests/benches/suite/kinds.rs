@@ -91,6 +91,7 @@ pub(crate) fn nanoseconds() -> u64 {
 }
 
 impl<const COUNT: usize> JobKind for NoOp<COUNT> {
+    const HOOKS: bool = false;
     const NAME: &'static str = if COUNT == 1 {
         "bench.one-step"
     } else {
@@ -115,6 +116,7 @@ struct NoOpStep {
 
 #[async_trait]
 impl<const COUNT: usize> JobStep<NoOp<COUNT>> for NoOpStep {
+    const RECORDS: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {
@@ -152,9 +154,9 @@ pub(crate) fn worker(store: &Arc<dyn Store>, applied: &Arc<Applied>) -> Worker {
 /// An operator, who may queue jobs for every platform.
 pub(crate) fn operator() -> Context {
     Context {
-        caller: Caller::Service {
+        caller: Arc::new(Caller::Service {
             name: "operator".into(),
-        },
+        }),
         ..Context::system(Arc::new(SystemEntropy))
     }
 }

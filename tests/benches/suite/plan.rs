@@ -43,8 +43,11 @@ impl Plan {
         };
         plan.only = list("--only");
         if let Some(stores) = list("--stores") {
-            plan.backends
-                .retain(|backend| stores.iter().any(|store| store == backend.name()));
+            plan.backends.retain(|backend| {
+                stores
+                    .iter()
+                    .any(|store| store.eq_ignore_ascii_case(backend.name()))
+            });
         }
         plan
     }

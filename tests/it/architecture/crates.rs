@@ -64,6 +64,7 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("examples/tour", &[]),
         ("examples/embed", &["core-suite"]),
         ("examples/rules", &["core-domain"]),
+        ("examples/own_backend", &["core-domain", "core-storage"]),
         ("tests", &[]),
     ];
     assert_eq!(allowed.map(|(krate, _)| krate.to_owned()), *members());

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::Mode;
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, Job, JobEvent, JobEventQuery, JobLane, JobLease, JobLeaseQuery,
-    JobMove, JobStatus, MAX_ATTEMPTS, Step, StepStatus,
+    DlqEntry, DlqQuery, DlqStatus, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery, JobLane,
+    JobLease, JobLeaseQuery, JobMove, JobStatus, LaneState, MAX_ATTEMPTS, QueuedJob, Step,
+    StepStatus,
 };
 use core_domain::shared::{AuditEntry, AuditQuery};
+use core_domain::use_case::provisioning::JobKind;
 
-use crate::world::{ALL_JOBS, Engine, find, list};
+use crate::world::{ALL_JOBS, Engine, Plain, find, list};
 
 /// I3: between a claim and the end of its hold no other worker writes. Asks the history, not the fences.
 pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
@@ -51,9 +53,13 @@ pub(super) async fn invariants_hold(world: &Engine) {
         let history = JobEventQuery::After(job.id.clone(), 0);
         let events: Vec<JobEvent> = list(uow.as_mut(), history).await;
         has_its_history(job, &events);
-        ran_its_hooks(job, &events, &trace);
+        if job.kind != Plain::NAME {
+            ran_its_hooks(job, &events, &trace);
+        }
         let lane: JobLane = find(uow.as_mut(), job.lane.as_str()).await.unwrap();
-        follows_its_jobs(&lane, &jobs);
+        let on_lane = JobHoldQuery::OnLanes(vec![job.lane.clone()]);
+        let holds: Vec<JobHold> = list(uow.as_mut(), on_lane).await;
+        follows_its_jobs(&lane, &jobs, &holds);
     }
     uow.rollback().await;
     assert_eq!(world.provider.made_once(), Ok(()));
@@ -120,14 +126,26 @@ fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
     );
 }
 
-fn follows_its_jobs(lane: &JobLane, jobs: &[Job]) {
+fn follows_its_jobs(lane: &JobLane, jobs: &[Job], holds: &[JobHold]) {
     let own = |status| {
         let own = jobs.iter().filter(|job| job.lane == lane.lane);
         own.filter(move |job| job.status == status)
     };
-    let head = own(JobStatus::Queued).min_by_key(|job| job.lane_position);
-    let head = head.map(|job| job.id.clone());
-    assert_eq!(lane.head_job_id, head, "head of {lane:?}");
+    let mut queued: Vec<QueuedJob> = own(JobStatus::Queued).map(QueuedJob::from).collect();
+    queued.sort_by_key(|job| job.position);
+    let count = i64::try_from(queued.len()).unwrap();
+    assert_eq!(lane.queued, count, "queue of {lane:?}");
+    assert!(
+        queued.starts_with(&lane.next),
+        "next of {lane:?}: {queued:?}"
+    );
+    assert_eq!(lane.head(), queued.first(), "head of {lane:?}");
     let runs = own(JobStatus::Running).next().map(|job| job.id.clone());
     assert_eq!(lane.running_job_id, runs, "runner of {lane:?}");
+    let free = |head: &QueuedJob| {
+        let held = holds.iter().any(|hold| hold.holds(&lane.lane, &head.kind));
+        runs.is_none() && !held
+    };
+    let claimable = lane.state != LaneState::Idle;
+    assert_eq!(claimable, lane.head().is_some_and(free), "{lane:?}");
 }

@@ -1,6 +1,7 @@
 //! The job engine on every store.
 
 mod audit;
+mod batches;
 mod crash;
 mod driver;
 mod engine;

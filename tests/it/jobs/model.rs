@@ -25,10 +25,17 @@ enum Work {
 }
 
 #[derive(Clone, Copy, Debug)]
+enum Kind {
+    Work,
+    Removal,
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Create {
         lane: usize,
-        front: bool,
+        kind: Kind,
     },
     Claim,
     Heartbeat,
@@ -45,6 +52,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let which = || 0_usize..32;
+    let kind = prop_oneof![Just(Kind::Work), Just(Kind::Removal), Just(Kind::Plain)];
     let work = prop_oneof![
         6 => Just(Work::Start),
         6 => Just(Work::Advance),
@@ -60,7 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Command::Signal),
     ];
     prop_oneof![
-        3 => (0_usize..3, any::<bool>()).prop_map(|(lane, front)| Step::Create { lane, front }),
+        3 => (0_usize..3, kind).prop_map(|(lane, kind)| Step::Create { lane, kind }),
         6 => Just(Step::Claim),
         1 => Just(Step::Heartbeat),
         18 => (work, which()).prop_map(|(work, at)| Step::Work(work, at)),
@@ -95,8 +103,11 @@ impl Run {
 
     async fn apply(&mut self, world: &Engine, step: Step) {
         match step {
-            Step::Create { lane, front: true } => self.jobs.push(world.create_removal(lane).await),
-            Step::Create { lane, .. } => self.jobs.push(world.create(lane).await),
+            Step::Create { lane, kind } => self.jobs.push(match kind {
+                Kind::Work => world.create(lane).await,
+                Kind::Removal => world.create_removal(lane).await,
+                Kind::Plain => world.create_plain(lane).await,
+            }),
             Step::Claim => {
                 let claimed = world.worker().claim(2).await.unwrap();
                 for claim in &claimed {
@@ -198,7 +209,7 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
             until: before.updated_at.plus(std::time::Duration::from_secs(60)),
             reason: "a certificate".into(),
         },
-        Work::Release => Report::Release,
+        Work::Release => Report::Release { begun: true },
     };
     let started = before.steps[step].status == StepStatus::Running;
     let outcome = world.worker().report(claim, what).await;

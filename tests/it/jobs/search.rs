@@ -241,9 +241,22 @@ fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Result<(), Stri
             step: next.job.current_step().unwrap_or(STEPS),
             phase: Phase::Claimed,
         });
+        // The intent is stored by itself, or in the same unit.
+        let begin = Trigger::Work(next.job.fence, Report::Start(hold_step(&next)));
+        if let Some(mut begun) = next.moved(&begin, Some(worker))? {
+            begun.workers[worker] = next.workers[worker].map(|hold| Hold {
+                phase: Phase::Intended,
+                ..hold
+            });
+            all.push(begun);
+        }
         all.push(next);
     }
     Ok(())
+}
+
+fn hold_step(state: &State) -> usize {
+    state.job.current_step().unwrap_or(STEPS)
 }
 
 /// A worker goes on, fails, waits, hands back; it may also die, which is to do nothing any more.
@@ -322,10 +335,11 @@ fn works(
         Phase::Made => {
             let output = json!({ "id": hold.step });
             report(
-                Report::Advance(hold.step, output),
+                Report::Advance(hold.step, output.clone()),
                 hold.step + 1,
                 Phase::Claimed,
             )?;
+            advance_and_start(state, worker, hold, fence, output, all)?;
         }
         Phase::Unknown => {
             let failure = |permanent: bool| {
@@ -352,12 +366,38 @@ fn works(
     Ok(())
 }
 
+/// The end of a step and the intent to begin the next one, in one unit.
+fn advance_and_start(
+    state: &State,
+    worker: usize,
+    hold: Hold,
+    fence: i64,
+    output: serde_json::Value,
+    all: &mut Vec<State>,
+) -> Result<(), String> {
+    let step = hold.step + 1;
+    let advance = Trigger::Work(fence, Report::Advance(hold.step, output));
+    let Some(next) = state.moved(&advance, Some(worker))? else {
+        return Ok(());
+    };
+    let start = Trigger::Work(fence, Report::Start(step));
+    if let Some(mut next) = next.moved(&start, Some(worker))? {
+        next.workers[worker] = Some(Hold {
+            step,
+            phase: Phase::Intended,
+            ..hold
+        });
+        all.push(next);
+    }
+    Ok(())
+}
+
 /// The process stops and hands the job back.
 fn release(state: &State, worker: usize, fence: i64, all: &mut Vec<State>) -> Result<(), String> {
     if state.left.faults == 0 {
         return Ok(());
     }
-    let trigger = Trigger::Work(fence, Report::Release);
+    let trigger = Trigger::Work(fence, Report::Release { begun: true });
     let mut next = state
         .moved(&trigger, Some(worker))?
         .unwrap_or_else(|| state.clone());

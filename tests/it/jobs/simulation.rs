@@ -19,7 +19,9 @@ use core_storage::fault::FaultStore;
 use serde_json::{Value, json};
 
 use super::audit::{invariants_hold, written_by_holders};
-use crate::world::{Command, Engine, FakeProvider, PoliteStore, Rng, STEPS, Work, find, list, now};
+use crate::world::{
+    Command, Engine, FakeProvider, Plain, PoliteStore, Rng, STEPS, Work, find, list, now,
+};
 
 /// What is broken on purpose, to see that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +107,10 @@ impl Simulation {
     }
 
     fn create(&mut self, lane: usize) {
-        let queued = now(self.world.enqueue::<Work>(lane, None));
+        let queued = match self.rng.below(2) {
+            0 => now(self.world.enqueue::<Work>(lane, None)),
+            _ => now(self.world.enqueue::<Plain>(lane, None)),
+        };
         self.jobs.extend(queued.ok());
     }
 

@@ -1,4 +1,4 @@
-//! The job engine alone: two kinds of jobs, and a provider that misbehaves.
+//! The job engine alone: three kinds of jobs, and a provider that misbehaves.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use core_domain::use_case::provisioning::{JobKind, enqueue};
 use core_storage::fault::FaultStore;
 
 use super::stores::{Keeps, faulty};
-use super::{Backend, FakeProvider, Order, Removal, Work, World, clock, kinds};
+use super::{Backend, FakeProvider, Order, Plain, Removal, Work, World, clock, kinds};
 
 pub(crate) type Engine = World<FakeProvider>;
 
@@ -18,7 +18,7 @@ impl Engine {
     pub(crate) async fn on(backend: Backend) -> Self {
         let clock = clock();
         let opened = backend.open(clock.clone()).await;
-        Self::over(opened, clock, FakeProvider::default(), kinds::both())
+        Self::over(opened, clock, FakeProvider::default(), kinds::all())
     }
 
     pub(crate) async fn memory() -> Self {
@@ -30,7 +30,7 @@ impl Engine {
         let clock = clock();
         let (store, faults, view) = faulty(clock.clone());
         let keeps: Keeps = Box::new(());
-        let world = Self::over((store, keeps), clock, provider, kinds::both());
+        let world = Self::over((store, keeps), clock, provider, kinds::all());
         (world, faults, view)
     }
 
@@ -42,6 +42,11 @@ impl Engine {
     /// Queues a job that goes to the front.
     pub(crate) async fn create_removal(&self, lane: usize) -> JobId {
         self.enqueue::<Removal>(lane, None).await.unwrap()
+    }
+
+    /// Queues a job whose reports are written together with those of others.
+    pub(crate) async fn create_plain(&self, lane: usize) -> JobId {
+        self.enqueue::<Plain>(lane, None).await.unwrap()
     }
 
     pub(crate) async fn enqueue<K: JobKind<Input = Order>>(

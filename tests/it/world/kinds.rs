@@ -49,8 +49,45 @@ pub(crate) fn work_alone() -> Kinds {
     Kinds::new().with(TestKind::<false>).unwrap()
 }
 
-pub(crate) fn both() -> Kinds {
-    work_alone().with(TestKind::<true>).unwrap()
+/// The same steps, and no hooks: its reports are written together with those of other jobs.
+#[derive(Debug)]
+pub(crate) struct Plain;
+
+impl JobKind for Plain {
+    const NAME: &'static str = "plain";
+    const HOOKS: bool = false;
+    type Input = Order;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then_all(STEPS.map(MakePlainObject))
+    }
+}
+
+/// As [`MakeObject`], without a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MakePlainObject(&'static str);
+
+#[async_trait]
+impl JobStep<Plain> for MakePlainObject {
+    const RECORDS: bool = false;
+    type Output = Value;
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    async fn observe(&self, cx: &StepContext<'_, Plain>) -> Result<Observation<Value>, StepError> {
+        MakeObject(self.0).observe(cx).await
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Plain>) -> Result<Value, StepError> {
+        MakeObject(self.0).apply(cx).await
+    }
+}
+
+pub(crate) fn all() -> Kinds {
+    let both = work_alone().with(TestKind::<true>).unwrap();
+    both.with(Plain).unwrap()
 }
 
 #[async_trait]

@@ -25,7 +25,7 @@ use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Wo
 
 pub(crate) use call::Call;
 pub(crate) use engine::{Engine, lane, platform};
-pub(crate) use kinds::{MakeObject, Order, Removal, STEPS, Work, work_alone};
+pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Work, work_alone};
 pub(crate) use platforms::{Platforms, as_operator};
 pub(crate) use process::Server;
 pub(crate) use provider::{FakeProvider, Fault};
@@ -95,9 +95,9 @@ impl<P: Infrastructure + 'static> World<P> {
 
     pub(crate) fn operator(&self) -> Context {
         Context {
-            caller: Caller::Service {
+            caller: Arc::new(Caller::Service {
                 name: "operator".into(),
-            },
+            }),
             ..Context::system(Arc::clone(&self.entropy))
         }
     }

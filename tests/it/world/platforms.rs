@@ -114,7 +114,7 @@ impl Platforms {
             membership: None,
         };
         Context {
-            caller,
+            caller: Arc::new(caller),
             ..cx.clone()
         }
     }

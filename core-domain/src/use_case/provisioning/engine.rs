@@ -3,128 +3,32 @@
 //! It needs no runtime. What only a runtime can do (time limits, cutting off, catching a panic) is asked of a
 //! [`Supervisor`].
 
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use serde_json::Value;
-
-use super::claim::{Claimed, claim};
-use super::kind::StepPorts;
-use super::kinds::{Kinds, OpenJob};
+use super::attempt::Finished;
+use super::batch::WRITE_TRIES;
+use super::claim::{Claimed, HeldJob};
+use super::lease;
 use super::report::{self, LeaseHolder, LeaseState};
-use super::step_error::{Observation, StepError};
+use super::supervisor::Supervisor;
 use super::timers::{self, TimerStats};
+use super::worker::{Outcome, Worker};
 use crate::access::unowned;
-use crate::kernel::{Context, Entropy, Error, Result, StoreError, Stored, secret_token};
-use crate::port::{Blobs, Infrastructure, Mode, Store, transact};
-use crate::provisioning::{Job, JobStatus, Report, effect_key};
+use crate::kernel::{Error, Result, StoreError};
+use crate::port::{Mode, transact, transact_in};
+use crate::provisioning::{Job, JobStatus, Report, Trigger};
 
-/// How often a write is tried when the store does not say whether it happened.
-const WRITE_TRIES: u32 = 3;
-
-/// One attempt of a step.
-pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
-
-/// How an attempt ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StepEnd {
-    /// By itself.
-    Finished(Result<Value, StepError>),
-    /// It took longer than allowed, and was cut off.
-    TimedOut,
-    /// It panicked.
-    Panicked,
-    /// The lease is lost; it was cut off.
-    LeaseLost,
-    /// The process stops; it was cut off.
-    Stopping,
-}
-
-/// What the engine asks of the runtime around it.
-#[async_trait]
-pub trait Supervisor: Send + Sync {
-    /// Runs the attempt, for at most this long and only while the job is ours.
-    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
-
-    /// Tells whether the process is about to stop: no new step is begun then.
-    fn is_stopping(&self) -> bool;
-}
-
-/// No limits, no stop: for tests and for embedders that run a job to its end.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unsupervised;
-
-#[async_trait]
-impl Supervisor for Unsupervised {
-    async fn attempt(&self, _job: &Claimed, _limit: Duration, work: StepFuture<'_>) -> StepEnd {
-        StepEnd::Finished(work.await)
-    }
-
-    fn is_stopping(&self) -> bool {
-        false
-    }
-}
-
-/// What became of a job that was worked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// There was nothing to do.
-    Idle,
-    /// It left `RUNNING` for this status.
-    Left(JobStatus),
-    /// It was taken away.
-    LeaseLost,
-}
-
-/// A worker: takes jobs of the kinds it knows and works on them. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Worker {
-    store: Arc<dyn Store>,
-    infrastructure: Arc<dyn Infrastructure>,
-    blobs: Arc<dyn Blobs>,
-    kinds: Arc<Kinds>,
-    cx: Context,
-    owner: Arc<str>,
-}
+/// How often the queue is to be looked at when nobody calls.
+const POLL: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// A worker with an owner id of its own, generated at random.
-    #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        infrastructure: Arc<dyn Infrastructure>,
-        blobs: Arc<dyn Blobs>,
-        kinds: Arc<Kinds>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
-        let owner = secret_token(entropy.as_ref(), 22).into();
-        Self {
-            store,
-            infrastructure,
-            blobs,
-            kinds,
-            cx: Context::system(entropy),
-            owner,
-        }
-    }
-
-    /// The owner id in its leases.
-    #[must_use]
-    pub fn owner(&self) -> &str {
-        &self.owner
-    }
-
-    /// Takes up to `limit` jobs.
+    /// Takes up to `limit` jobs, each with the intent to work on its first step.
     ///
     /// # Errors
     /// When the store failed.
     pub async fn claim(&self, limit: u32) -> Result<Vec<Claimed>> {
-        transact(self.store.as_ref(), |uow, _| {
-            Box::pin(claim(&self.cx, uow, &self.kinds, &self.owner, limit))
-        })
-        .await
+        let taken = self.commit(&[], limit).await.taken?;
+        Ok(taken.into_iter().map(|held| held.claimed).collect())
     }
 
     /// Prolongs leases; answers those that are lost.
@@ -132,10 +36,19 @@ impl Worker {
     /// # Errors
     /// When the store failed.
     pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
-        transact(self.store.as_ref(), |uow, _| {
-            Box::pin(report::heartbeat(uow, &self.owner, held))
+        transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
+            Box::pin(lease::heartbeat(uow, self.owner(), held))
         })
         .await
+    }
+
+    /// How long to wait before looking at the queue when nobody calls: a second, give or take a fifth, so that processes
+    /// do not come in step.
+    #[must_use]
+    pub fn poll_pause(&self) -> Duration {
+        let mut random = [0; 1];
+        self.cx.entropy.fill(&mut random);
+        POLL * 4 / 5 + POLL * 2 / 5 * u32::from(random[0]) / 255
     }
 
     /// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue.
@@ -159,8 +72,8 @@ impl Worker {
     /// # Errors
     /// When the store failed; the job is taken back when its lease ends.
     pub async fn run_one(&self, supervisor: &dyn Supervisor) -> Result<Outcome> {
-        match self.claim(1).await?.first() {
-            Some(claimed) => self.run(claimed, supervisor).await,
+        match self.commit(&[], 1).await.taken?.pop() {
+            Some(held) => self.run_held(held, supervisor).await,
             None => Ok(Outcome::Idle),
         }
     }
@@ -170,116 +83,52 @@ impl Worker {
     /// # Errors
     /// When the store failed; the job is taken back when its lease ends.
     pub async fn run(&self, claimed: &Claimed, supervisor: &dyn Supervisor) -> Result<Outcome> {
-        let Some(mut job) = self.read(claimed).await? else {
-            return Ok(Outcome::LeaseLost);
-        };
+        match self.read(claimed).await? {
+            Some(held) => self.run_held(held, supervisor).await,
+            None => Ok(Outcome::LeaseLost),
+        }
+    }
+
+    async fn run_held(&self, mut held: HeldJob, supervisor: &dyn Supervisor) -> Result<Outcome> {
         loop {
-            if supervisor.is_stopping() {
-                return self.hand_back(claimed).await;
-            }
-            let grip = match job.current_step() {
-                None => self.end(claimed, Report::Complete).await?,
-                Some(step) => match self.step(claimed, &job, step, supervisor).await? {
-                    Some(grip) => grip,
-                    None => return self.hand_back(claimed).await,
-                },
+            let Some(finished) = self.attempt(&held, supervisor).await else {
+                return Ok(Outcome::LeaseLost);
             };
-            match grip {
-                LeaseState::Lost => return Ok(Outcome::LeaseLost),
-                LeaseState::Held(next) if next.status == JobStatus::Running => job = *next,
-                LeaseState::Held(next) => return Ok(Outcome::Left(next.status)),
+            let state = if finished.in_batch() {
+                let committed = self.commit(std::slice::from_ref(&finished), 0).await;
+                committed.settled.into_iter().next()
+            } else {
+                Some(self.settle(&finished).await)
+            };
+            match state.unwrap_or(Ok(LeaseState::Lost))?.still_held() {
+                Ok(next) => held = next,
+                Err(outcome) => return Ok(outcome),
             }
         }
     }
 
-    async fn read(&self, claimed: &Claimed) -> Result<Option<Stored<Job>>> {
+    async fn read(&self, claimed: &Claimed) -> Result<Option<HeldJob>> {
         let mut uow = self.store.begin(Mode::Auto).await?;
         let job = unowned::<Job>(uow.as_mut()).find(&claimed.job_id).await?;
-        Ok(job.filter(|job| job.status == JobStatus::Running && job.fence == claimed.fence))
+        let is_held = |job: &Job| job.status == JobStatus::Running && job.fence == claimed.fence;
+        Ok(job.filter(|job| is_held(job)).map(HeldJob::new))
     }
 
-    /// One step: intent, attempt, and what came of it. `None` when the process stops.
-    async fn step(
-        &self,
-        claimed: &Claimed,
-        job: &Job,
-        step: usize,
-        supervisor: &dyn Supervisor,
-    ) -> Result<Option<LeaseState>> {
-        let name = &job.steps[step].name;
-        let kind = self.kinds.get(&job.kind);
-        let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
-            let missing = format!("{}: no step {name}", job.kind);
-            let error = StepError::permanent("UNKNOWN_STEP", missing);
-            return self.fail(claimed, error).await.map(Some);
+    /// Writes what was reported of a job in a unit of its own. A refusal of the domain is a failure of the step.
+    ///
+    /// # Errors
+    /// When the store failed; the job is taken back when its lease ends.
+    pub async fn settle(&self, finished: &Finished) -> Result<LeaseState> {
+        let claimed = &finished.claimed;
+        let error = match self.write(claimed, &finished.reports).await {
+            Err(Error::Store(error)) => return Err(error.into()),
+            Err(refusal) => refusal,
+            written => return written,
         };
-        let LeaseState::Held(job) = self.report(claimed, Report::Start(step)).await? else {
-            return Ok(Some(LeaseState::Lost));
-        };
-        let opened = match kind.open(&job) {
-            Ok(opened) => opened,
-            Err(error) => return self.fail(claimed, error.into()).await.map(Some),
-        };
-        let effect_key = effect_key(&job.id, name);
-        let ports = StepPorts {
-            effect_key: &effect_key,
-            infrastructure: self.infrastructure.as_ref(),
-            blobs: self.blobs.as_ref(),
-            store: self.store.as_ref(),
-        };
-        let attempt = Box::pin(perform(opened.as_ref(), name, ports));
-        let limit = opened.timeout(name);
-        let end = supervisor.attempt(claimed, limit, attempt).await;
-        drop(opened);
-        self.settle(claimed, step, end).await
-    }
-
-    async fn settle(
-        &self,
-        claimed: &Claimed,
-        step: usize,
-        end: StepEnd,
-    ) -> Result<Option<LeaseState>> {
-        let error = match end {
-            StepEnd::Finished(Ok(output)) => {
-                return self
-                    .end(claimed, Report::Advance(step, output))
-                    .await
-                    .map(Some);
-            }
-            StepEnd::Finished(Err(error)) => error,
-            StepEnd::TimedOut => {
-                StepError::unknown("STEP_TIMEOUT", "the step took longer than allowed")
-            }
-            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step broke down"),
-            StepEnd::LeaseLost => return Ok(Some(LeaseState::Lost)),
-            StepEnd::Stopping => return Ok(None),
-        };
-        self.fail(claimed, error).await.map(Some)
-    }
-
-    /// Ends a step or the job. A refusal of the domain is a failure of the step.
-    async fn end(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
-        match self.report(claimed, report).await {
-            Err(Error::Store(error)) => Err(error.into()),
-            Err(refusal) => self.fail(claimed, refusal.into()).await,
-            kept_or_lost => kept_or_lost,
-        }
-    }
-
-    async fn fail(&self, claimed: &Claimed, error: StepError) -> Result<LeaseState> {
-        match report::report_of(error) {
-            Some(report) => self.report(claimed, report).await,
+        match report::report_of(error.into()) {
+            Some(failure) => self.report(claimed, failure).await,
             None => Ok(LeaseState::Lost),
         }
-    }
-
-    async fn hand_back(&self, claimed: &Claimed) -> Result<Outcome> {
-        let released = self.report(claimed, Report::Release).await?;
-        Ok(match released {
-            LeaseState::Held(job) => Outcome::Left(job.status),
-            LeaseState::Lost => Outcome::LeaseLost,
-        })
     }
 
     /// One write of the holder of a job, with all that follows from it. When the store does not say whether it happened,
@@ -289,17 +138,21 @@ impl Worker {
     /// # Errors
     /// When the report is about another step than the current one, the domain refused an output, or the store failed.
     pub async fn report(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
+        let report = Trigger::Work(claimed.fence, report);
+        self.write(claimed, std::slice::from_ref(&report)).await
+    }
+
+    async fn write(&self, claimed: &Claimed, reports: &[Trigger]) -> Result<LeaseState> {
         let holder = LeaseHolder {
-            owner: &self.owner,
+            actor: &self.actor,
             kinds: &self.kinds,
             claimed,
         };
-        let report = &report;
         let mut tries = 0;
         loop {
             tries += 1;
             let outcome = transact(self.store.as_ref(), |uow, _| {
-                Box::pin(report::report(&self.cx, uow, holder, report.clone()))
+                Box::pin(report::report(&self.cx, uow, holder, reports))
             })
             .await;
             match outcome {
@@ -312,14 +165,5 @@ impl Worker {
                 outcome => return outcome,
             }
         }
-    }
-}
-
-/// Looks first; makes the effect only when it has not happened. Whether the job is still ours is asked between the two.
-async fn perform(job: &dyn OpenJob, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-    match job.observe(step, ports).await? {
-        Observation::Present(output) => Ok(output),
-        Observation::Conflict(what) => Err(StepError::permanent("NAME_TAKEN", what)),
-        Observation::Absent => job.apply(step, ports).await,
     }
 }

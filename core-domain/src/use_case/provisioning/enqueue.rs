@@ -1,7 +1,9 @@
 //! Queueing a job, in the unit of work of what causes it.
 
+use std::collections::BTreeMap;
+
 use super::kind::{JobInput, JobKind, to_json};
-use super::lane::{lane_of, refresh_lane};
+use super::lane::{Lanes, announce};
 use crate::access::{Covers, unaudited, unowned};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, StoreError, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -34,31 +36,111 @@ pub async fn enqueue_child<K: JobKind>(
     input: &K::Input,
     parent: Option<&JobId>,
 ) -> Result<Stored<Job>> {
-    if let Some(covered) = scope.covered_platform()
-        && input.platform_id() != Some(covered)
-    {
-        let what = format!(
+    let queued = enqueue_all::<K>(cx, scope, uow, std::slice::from_ref(input), parent).await?;
+    let queued = queued.into_iter().next();
+    queued.ok_or_else(|| Error::Internal(format!("a job {} was not queued", K::NAME)))
+}
+
+/// As [`enqueue`], for many jobs of a kind: in a number of statements that does not grow with theirs, the jobs of a lane
+/// in the order of their inputs. Answers one job for each input.
+///
+/// # Errors
+/// As [`enqueue`]; nothing is to be committed then.
+pub async fn enqueue_many<K: JobKind>(
+    cx: &Context,
+    scope: &impl Covers<<K::Input as JobInput>::Owner>,
+    uow: &mut dyn UnitOfWork,
+    inputs: &[K::Input],
+) -> Result<Vec<Stored<Job>>> {
+    enqueue_all::<K>(cx, scope, uow, inputs, None).await
+}
+
+async fn enqueue_all<K: JobKind>(
+    cx: &Context,
+    scope: &impl Covers<<K::Input as JobInput>::Owner>,
+    uow: &mut dyn UnitOfWork,
+    inputs: &[K::Input],
+    parent: Option<&JobId>,
+) -> Result<Vec<Stored<Job>>> {
+    for input in inputs {
+        check_scope::<K>(scope, input)?;
+    }
+    let mut all = known_by_key(uow, inputs).await?;
+    let key_of = |(at, job): (usize, &Stored<Job>)| Some((job.idempotency_key.clone()?, at));
+    let mut by_key: BTreeMap<String, usize> = all.iter().enumerate().filter_map(key_of).collect();
+    let (mut new, mut answers) = (Vec::new(), Vec::with_capacity(inputs.len()));
+    for input in inputs {
+        let next = all.len() + new.len();
+        let at = match input.idempotency_key() {
+            Some(key) => *by_key.entry(key).or_insert(next),
+            None => next,
+        };
+        if at == next {
+            new.push(input);
+        }
+        answers.push(at);
+    }
+    all.extend(insert::<K>(cx, uow, &new, parent).await?);
+    Ok(answers.into_iter().map(|at| all[at].clone()).collect())
+}
+
+fn check_scope<K: JobKind>(
+    scope: &impl Covers<<K::Input as JobInput>::Owner>,
+    input: &K::Input,
+) -> Result<()> {
+    match scope.covered_platform() {
+        Some(covered) if input.platform_id() != Some(covered) => Err(Error::Internal(format!(
             "a job {} of another platform was about to be queued",
             K::NAME
-        );
-        return Err(Error::Internal(what));
+        ))),
+        _ => Ok(()),
     }
-    if let Some(key) = input.idempotency_key() {
-        let query = JobQuery::IdempotencyKey(key);
-        if let Some(job) = unowned::<Job>(uow).first(&query).await? {
-            return Ok(job);
-        }
+}
+
+/// The jobs that were created under the keys of these inputs.
+async fn known_by_key<I: JobInput>(
+    uow: &mut dyn UnitOfWork,
+    inputs: &[I],
+) -> Result<Vec<Stored<Job>>> {
+    let keys: Vec<String> = inputs.iter().filter_map(I::idempotency_key).collect();
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let limit = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+    let known = JobQuery::IdempotencyKeys(keys);
+    unowned::<Job>(uow).list(&known, limit).await
+}
+
+/// Adds new jobs, with the first entries of their histories, and brings their lanes up to date.
+async fn insert<K: JobKind>(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    inputs: &[&K::Input],
+    parent: Option<&JobId>,
+) -> Result<Vec<Stored<Job>>> {
+    if inputs.is_empty() {
+        return Ok(Vec::new());
     }
     let now = uow.now().await?;
-    let mut lane = lane_of(uow, &input.lane()).await?;
-    let position = match K::PLACE {
-        LanePlace::Front => lane.front_position(),
-        LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
-    };
-    let mut job = queued::<K>(cx, input, position, now)?;
-    job.parent_job_id = parent.cloned();
-    let created = creation_of(cx, &job);
-    let stored = match unaudited::insert(uow, job).await {
+    let mut lanes = Lanes::load(uow, inputs.iter().map(|input| input.lane())).await?;
+    let (mut jobs, mut created) = (Vec::new(), Vec::new());
+    for input in inputs {
+        let Some(lane) = lanes.get_mut(&input.lane()) else {
+            continue;
+        };
+        let position = match K::PLACE {
+            LanePlace::Front => lane.front_position(),
+            LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
+        };
+        let mut job = queued::<K>(cx, input, position, now)?;
+        job.parent_job_id = parent.cloned();
+        lane.follow(None, &job, now);
+        created.push(creation_of(cx, &job));
+        jobs.push(job);
+    }
+    let ready = lanes.store(uow, now).await?;
+    announce(uow, &ready);
+    let stored = match unaudited::insert_many(uow, jobs).await {
         // The same creation was faster: run again, its job is the answer.
         Err(Error::Store(StoreError::Conflict {
             index: "idempotency_key",
@@ -66,8 +148,7 @@ pub async fn enqueue_child<K: JobKind>(
         })) => return Err(StoreError::retry("the job was queued elsewhere").into()),
         outcome => outcome?,
     };
-    unaudited::insert(uow, created).await?;
-    refresh_lane(uow, lane).await?;
+    unaudited::insert_many(uow, created).await?;
     Ok(stored)
 }
 

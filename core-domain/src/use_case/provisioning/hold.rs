@@ -1,6 +1,6 @@
 //! Setting and lifting holds. A hold keeps jobs from being claimed; steps that run go on.
 
-use super::lane::{MOST_HOLDS, holds_on, lane_of, refresh_lane};
+use super::lane::{MOST_HOLDS, holds_on, refresh_lane};
 use crate::access::{Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Context, Effect, HoldId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
@@ -110,7 +110,6 @@ pub(super) async fn wide(uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>
 
 async fn refresh(uow: &mut dyn UnitOfWork, held: &HoldScope) -> Result<()> {
     if let HoldScope::Lane(lane) = held {
-        let lane = lane_of(uow, lane).await?;
         refresh_lane(uow, lane).await?;
     }
     Ok(())

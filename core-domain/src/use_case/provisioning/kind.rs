@@ -13,7 +13,7 @@ use super::step_error::{Observation, StepError};
 use crate::access::{PlatformWriter, SystemScope, unowned};
 use crate::kernel::{Context, EntityId, Environment, Error, PlatformId, RequestInfo, Result};
 use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork};
-use crate::provisioning::{Job, JobStatus, LaneKey, LanePlace};
+use crate::provisioning::{Job, JobLease, LaneKey, LanePlace};
 
 /// What a kind of job is asked to do: kept with the job as JSON; never a secret.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -55,6 +55,10 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     /// Where a new job of it goes in its lane, and one that is retried.
     const PLACE: LanePlace = LanePlace::Tail;
 
+    /// Whether its hooks write anything. Those of a kind that says `false` are not called, and the ends of its jobs are
+    /// written together with those of others.
+    const HOOKS: bool = true;
+
     /// What it is asked to do.
     type Input: JobInput;
 
@@ -91,6 +95,10 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
 /// from what it is for.
 #[async_trait]
 pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
+    /// Whether [`JobStep::record`] writes anything. That of a step that says `false` is not called, and its end is written
+    /// together with those of other jobs' steps.
+    const RECORDS: bool = true;
+
     /// What the step leaves for those after it, and for the record of the job: at most 64 KiB, no secrets.
     type Output: Serialize + DeserializeOwned + Send + Sync;
 
@@ -185,9 +193,10 @@ impl<'a, K: JobKind> StepContext<'a, K> {
     /// [`StepError::LeaseLost`] when it is not.
     pub async fn guard(&self) -> Result<(), StepError> {
         let mut uow = self.store.begin(Mode::Auto).await?;
-        let job = unowned::<Job>(uow.as_mut()).find(&self.job.id).await?;
-        match job {
-            Some(job) if job.status == JobStatus::Running && job.fence == self.job.fence => Ok(()),
+        // A lease exists exactly while the job runs, with its fence; its row is the smaller one.
+        let lease = unowned::<JobLease>(uow.as_mut()).find(&self.job.id).await?;
+        match lease {
+            Some(lease) if lease.fence == self.job.fence => Ok(()),
             _ => Err(StepError::LeaseLost),
         }
     }
@@ -306,6 +315,7 @@ impl<K> Debug for Steps<K> {
 pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
     fn name(&self) -> &'static str;
     fn timeout(&self) -> Duration;
+    fn records(&self) -> bool;
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError>;
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError>;
     async fn record(
@@ -324,6 +334,10 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
 
     fn timeout(&self) -> Duration {
         JobStep::timeout(self)
+    }
+
+    fn records(&self) -> bool {
+        S::RECORDS
     }
 
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {

@@ -20,6 +20,12 @@ pub(super) trait AnyKind: Debug + Send + Sync {
     fn place(&self) -> LanePlace;
     fn has_step(&self, name: &str) -> bool;
 
+    /// Whether its hooks write anything.
+    fn has_hooks(&self) -> bool;
+
+    /// Whether the end of this step writes anything besides the job.
+    fn records(&self, step: &str) -> bool;
+
     /// Reads the input of a job, once for all that is done with it.
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
 }
@@ -60,6 +66,16 @@ impl<K: JobKind> AnyKind for Registered<K> {
 
     fn has_step(&self, name: &str) -> bool {
         self.steps.0.iter().any(|step| step.name() == name)
+    }
+
+    fn has_hooks(&self) -> bool {
+        K::HOOKS
+    }
+
+    fn records(&self, step: &str) -> bool {
+        let mut steps = self.steps.0.iter();
+        let step = steps.find(|known| known.name() == step);
+        step.is_some_and(|step| step.records())
     }
 
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {

@@ -4,6 +4,9 @@
 //! through one function, which asks the state machine and writes the job, its lease, its lane, its history and its dead
 //! letter in the caller's unit of work.
 
+mod attempt;
+mod batch;
+mod change;
 mod claim;
 mod engine;
 mod enqueue;
@@ -12,15 +15,19 @@ mod job;
 mod kind;
 mod kinds;
 mod lane;
+mod lease;
 mod operate;
 mod report;
 mod step_error;
+mod supervisor;
 mod timers;
 mod transition;
+mod worker;
 
-pub use claim::Claimed;
-pub use engine::{Outcome, StepEnd, StepFuture, Supervisor, Unsupervised, Worker};
-pub use enqueue::{enqueue, enqueue_child};
+pub use attempt::Finished;
+pub use batch::Committed;
+pub use claim::{Claimed, HeldJob};
+pub use enqueue::{enqueue, enqueue_child, enqueue_many};
 pub(super) use hold::follow_suspension;
 pub use hold::{hold, release_hold};
 pub use job::{JobFilter, JobListScope, JobView, LeaseView, authorize_list, events, get, list};
@@ -31,4 +38,6 @@ pub(super) use operate::cancel_unfinished;
 pub use operate::{cancel, force_complete, replay, retry};
 pub use report::LeaseState;
 pub use step_error::{Observation, StepError};
+pub use supervisor::{StepEnd, StepFuture, Supervisor, Unsupervised};
 pub use timers::{TimerStats, signal};
+pub use worker::{Outcome, Worker};

@@ -4,11 +4,11 @@
 use serde_json::json;
 
 use super::kinds::Kinds;
-use super::transition::{TransitionContext, apply_transition};
+use super::transition::{TransitionContext, transition};
 use crate::access::{AuditEvent, Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger, apply};
+use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
 
 /// How many jobs are read at once.
 const BATCH: u32 = 100;
@@ -142,15 +142,13 @@ pub(super) async fn move_job(
     job: &Stored<Job>,
     trigger: &Trigger,
 ) -> Result<Stored<Job>> {
-    let now = uow.now().await?;
-    let moved = apply(job, trigger, now, cx.entropy.as_ref())?;
     let actor = Actor::caller(cx);
     let by = TransitionContext {
         actor: &actor,
         kinds,
         holder_is_gone: false,
     };
-    apply_transition(cx, uow, job, moved, by).await
+    transition(cx, uow, job.clone(), std::slice::from_ref(trigger), by).await
 }
 
 /// The audit entry of what somebody did to a job. Its history has the details.

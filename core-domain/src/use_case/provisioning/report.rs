@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::claim::Claimed;
+use super::change::Change;
+use super::claim::{Claimed, HeldJob};
 use super::kinds::Kinds;
 use super::step_error::StepError;
-use super::transition::{TransitionContext, apply_transition};
-use crate::access::{unaudited, unowned};
-use crate::kernel::{Context, Result, Stored};
+use super::transition::{TransitionContext, write_transition};
+use super::worker::Outcome;
+use crate::access::unowned;
+use crate::kernel::{Context, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, Failure, Job, JobError, JobLease, LEASE, Refusal, Report, StepStatus, Trigger, apply,
+    Actor, Failure, Job, JobError, JobStatus, Refusal, Report, StepStatus, Trigger,
 };
 
 /// Whether the job was still the worker's.
@@ -24,19 +26,45 @@ pub enum LeaseState {
     Lost,
 }
 
+impl LeaseState {
+    /// How long after the write the job can go on, if it waits or is to be tried again.
+    #[must_use]
+    pub fn goes_on_after(&self) -> Option<Duration> {
+        let Self::Held(job) = self else { return None };
+        let parked = matches!(job.status, JobStatus::Queued | JobStatus::Waiting);
+        let pause = job.run_at.millis() - job.updated_at.millis();
+        u64::try_from(pause)
+            .ok()
+            .filter(|_| parked)
+            .map(Duration::from_millis)
+    }
+
+    /// The job to go on with, or how the work on it has ended.
+    ///
+    /// # Errors
+    /// The [`Outcome`]: it left `RUNNING`, or was taken away. No failure.
+    pub fn still_held(self) -> Result<HeldJob, Outcome> {
+        match self {
+            Self::Held(job) if job.status == JobStatus::Running => Ok(HeldJob::new(*job)),
+            Self::Held(job) => Err(Outcome::Left(job.status)),
+            Self::Lost => Err(Outcome::LeaseLost),
+        }
+    }
+}
+
 /// A worker that writes: who it is and what it knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaseHolder<'a> {
-    /// The owner id of the process.
-    pub owner: &'a str,
+    /// The worker, by the owner id of its process.
+    pub actor: &'a Actor,
     /// The kinds it knows.
     pub kinds: &'a Kinds,
     /// The job it holds.
     pub claimed: &'a Claimed,
 }
 
-/// Stores what the worker reports, with all that follows from it. The output of a step is written with what it means in
-/// the domain; reporting the same output twice changes nothing.
+/// Stores what the worker reports, with all that follows from it, in a unit of its own. The output of a step is written
+/// with what it means in the domain; reporting the same output twice changes nothing.
 ///
 /// # Errors
 /// When the report is about another step than the current one, the domain refused the output, or the store failed.
@@ -44,39 +72,78 @@ pub(super) async fn report(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     holder: LeaseHolder<'_>,
-    report: Report,
+    reports: &[Trigger],
 ) -> Result<LeaseState> {
     let now = uow.now().await?;
     let Some(job) = unowned::<Job>(uow).find(&holder.claimed.job_id).await? else {
         return Ok(LeaseState::Lost);
     };
-    if let Report::Advance(step, output) = &report
-        && already_advanced(&job, holder.claimed.fence, *step, output)
-    {
-        return Ok(LeaseState::Held(Box::new(job)));
-    }
-    let trigger = Trigger::Work(holder.claimed.fence, report);
-    let moved = match apply(&job, &trigger, now, cx.entropy.as_ref()) {
-        Err(Refusal::LeaseLost) => return Ok(LeaseState::Lost),
-        outcome => outcome?,
+    let change = match plan(cx, holder.actor, job, holder.claimed, reports, now) {
+        Planned::Change(change) => *change,
+        Planned::Known(state) => return Ok(state),
+        Planned::Refused(refusal) => return Err(refusal.into()),
     };
-    if let Trigger::Work(_, Report::Advance(step, output)) = &trigger
-        && moved.job.steps[*step].status == StepStatus::Succeeded
-        && let Some(kind) = holder.kinds.get(&job.kind)
-    {
-        let opened = kind.open(&job)?;
-        opened
-            .record(&job.steps[*step].name, cx, uow, output)
-            .await?;
+    for report in reports {
+        if let Trigger::Work(_, Report::Advance(step, output)) = report
+            && change.after.steps[*step].status == StepStatus::Succeeded
+        {
+            record(cx, uow, holder.kinds, &change.before, *step, output).await?;
+        }
     }
-    let actor = Actor::worker(holder.owner);
     let by = TransitionContext {
-        actor: &actor,
+        actor: holder.actor,
         kinds: holder.kinds,
         holder_is_gone: false,
     };
-    let stored = apply_transition(cx, uow, &job, moved, by).await?;
+    let stored = write_transition(cx, uow, change, by).await?;
     Ok(LeaseState::Held(Box::new(stored)))
+}
+
+/// What becomes of a report.
+pub(super) enum Planned {
+    /// This is to be written.
+    Change(Box<Change>),
+    /// Nothing is to be written.
+    Known(LeaseState),
+    /// It is none that the job can take.
+    Refused(Refusal),
+}
+
+/// Decides what becomes of a report about the job.
+pub(super) fn plan(
+    cx: &Context,
+    actor: &Actor,
+    job: Stored<Job>,
+    claimed: &Claimed,
+    reports: &[Trigger],
+    now: Timestamp,
+) -> Planned {
+    if let Some(Trigger::Work(_, Report::Advance(step, output))) = reports.first()
+        && already_advanced(&job, claimed.fence, *step, output)
+    {
+        return Planned::Known(LeaseState::Held(Box::new(job)));
+    }
+    match Change::plan(cx, actor, job, reports, now) {
+        Ok(change) => Planned::Change(Box::new(change)),
+        Err(Refusal::LeaseLost) => Planned::Known(LeaseState::Lost),
+        Err(refusal) => Planned::Refused(refusal),
+    }
+}
+
+/// Writes what the output of a step means in the domain.
+async fn record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    job: &Job,
+    step: usize,
+    output: &Value,
+) -> Result<()> {
+    let name = &job.steps[step].name;
+    match kinds.get(&job.kind).filter(|kind| kind.records(name)) {
+        Some(kind) => kind.open(job)?.record(name, cx, uow, output).await,
+        None => Ok(()),
+    }
 }
 
 /// The same report once more, after a commit whose answer was lost: the same fence finds its own step done.
@@ -117,29 +184,4 @@ pub(super) fn report_of(error: StepError) -> Option<Report> {
         StepError::Wait { until, reason } => Report::Wait { until, reason },
         StepError::LeaseLost => return None,
     })
-}
-
-/// Prolongs the leases of these jobs and answers those that are no longer the owner's. Touches no job.
-///
-/// # Errors
-/// When the store failed; nothing was prolonged.
-pub(super) async fn heartbeat(
-    uow: &mut dyn UnitOfWork,
-    owner: &str,
-    held: &[Claimed],
-) -> Result<Vec<Claimed>> {
-    let now = uow.now().await?;
-    let mut lost = Vec::new();
-    for claimed in held {
-        let lease = unowned::<JobLease>(uow).find(&claimed.job_id).await?;
-        match lease {
-            Some(lease) if lease.fence == claimed.fence && lease.owner == owner => {
-                let mut next = lease.clone().into_inner();
-                next.lease_until = now.plus(LEASE);
-                unaudited::replace(uow, &lease, next).await?;
-            }
-            _ => lost.push(claimed.clone()),
-        }
-    }
-    Ok(lost)
 }

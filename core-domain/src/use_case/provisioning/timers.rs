@@ -1,13 +1,14 @@
 //! Timer-driven transitions: waits end, leases end, deadlines pass. Any node may run them, as often as it likes.
 
+use super::change::Change;
 use super::kinds::Kinds;
 use super::operate;
-use super::transition::{TransitionContext, apply_transition};
+use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{JobScope, unaudited, unowned};
 use crate::kernel::{Context, JobId, PageRequest, Result, Stored, grant};
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::provisioning::{
-    Actor, Job, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal, Trigger, apply,
+    Actor, Job, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal, Trigger,
 };
 
 /// How many jobs one run looks at for each reason.
@@ -38,15 +39,7 @@ pub(super) async fn run_timers(
     let wake = Trigger::Wake { signalled: false };
     Ok(TimerStats {
         woken: move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await?,
-        overdue: move_all(
-            cx,
-            store,
-            kinds,
-            &due.overdue,
-            &Trigger::Deadline,
-            Lease::Irrelevant,
-        )
-        .await?,
+        overdue: stop_overdue(cx, store, kinds, &due.overdue).await?,
         reaped: move_all(
             cx,
             store,
@@ -88,6 +81,27 @@ async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
     }
 }
 
+/// Stops jobs whose deadline has passed, each in a unit of work of its own.
+///
+/// # Errors
+/// When the store failed; what was done before stays done.
+pub(super) async fn stop_overdue(
+    cx: &Context,
+    store: &dyn Store,
+    kinds: &Kinds,
+    jobs: &[JobId],
+) -> Result<usize> {
+    move_all(
+        cx,
+        store,
+        kinds,
+        jobs,
+        &Trigger::Deadline,
+        Lease::Irrelevant,
+    )
+    .await
+}
+
 /// Takes a job from a holder that is gone. A lease whose job does not run names nobody's work, and goes.
 async fn take_back(
     cx: &Context,
@@ -117,17 +131,15 @@ pub async fn signal(
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
 ) -> Result<Stored<Job>> {
-    let now = uow.now().await?;
     let job = scope.job();
-    let trigger = Trigger::Wake { signalled: true };
-    let moved = apply(job, &trigger, now, cx.entropy.as_ref())?;
+    let wake = Trigger::Wake { signalled: true };
     let actor = Actor::caller(cx);
     let by = TransitionContext {
         actor: &actor,
         kinds,
         holder_is_gone: false,
     };
-    let stored = apply_transition(cx, uow, job, moved, by).await?;
+    let stored = transition(cx, uow, job.clone(), &[wake], by).await?;
     operate::record(cx, uow, job, &stored, "job.signalled").await?;
     Ok(stored)
 }
@@ -152,7 +164,8 @@ async fn due(store: &dyn Store) -> Result<Due> {
     let mut uow = store.begin(Mode::Read).await?;
     let now = uow.now().await?;
     let jobs = unowned::<Job>;
-    let ids = |jobs: Vec<Stored<Job>>| jobs.iter().map(|job| job.id.clone()).collect();
+    let ids =
+        |jobs: Vec<Stored<Job>>| -> Vec<JobId> { jobs.iter().map(|job| job.id.clone()).collect() };
     let due = Due {
         to_wake: ids(jobs(uow.as_mut())
             .list(&JobQuery::WakeAt(now), BATCH)
@@ -213,17 +226,17 @@ async fn move_one(
             return Ok(false);
         }
     }
-    let moved = match apply(&job, trigger, now, cx.entropy.as_ref()) {
-        Ok(moved) => moved,
+    let actor = Actor::system();
+    let change = match Change::plan(cx, &actor, job, std::slice::from_ref(trigger), now) {
+        Ok(change) => change,
         Err(Refusal::NotDue | Refusal::Status(_)) => return Ok(false),
         Err(refusal) => return Err(refusal.into()),
     };
-    let actor = Actor::system();
     let by = TransitionContext {
         actor: &actor,
         kinds,
         holder_is_gone: lease == Lease::HolderIsGone,
     };
-    apply_transition(cx, uow, &job, moved, by).await?;
+    write_transition(cx, uow, change, by).await?;
     Ok(true)
 }

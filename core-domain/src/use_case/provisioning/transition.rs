@@ -1,13 +1,13 @@
 //! One move of a job with everything that follows from it, in the caller's unit of work.
 
+use super::change::{Change, write_changes};
 use super::kinds::{AnyKind, Kinds};
-use super::lane::{lane_of, put_lane, refresh_lane};
+use super::lane::{Lanes, announce};
 use crate::access::{unaudited, unowned};
-use crate::kernel::{Context, DlqEntryId, Error, JobEventId, JobId, Result, Stored, Timestamp};
+use crate::kernel::{Context, DlqEntryId, Error, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, DlqEntry, DlqQuery, DlqStatus, Job, JobEvent, JobLease, JobStatus, LEASE, LanePlace,
-    Moved, Trigger, apply,
+    Actor, DlqEntry, DlqQuery, DlqStatus, Job, JobLease, JobStatus, LanePlace, Trigger,
 };
 
 /// Who moves a job, and with what knowledge of its kinds.
@@ -21,61 +21,90 @@ pub(super) struct TransitionContext<'a> {
     pub holder_is_gone: bool,
 }
 
-/// Writes the move: job, lease, lane, history, dead letter, and what the job's kind adds.
-pub(super) async fn apply_transition(
+/// Makes the moves that the triggers ask for, see [`write_transition`].
+///
+/// # Errors
+/// The refusal of the state machine, or when something could not be written.
+pub(super) async fn transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    before: &Stored<Job>,
-    moved: Moved,
+    before: Stored<Job>,
+    triggers: &[Trigger],
     by: TransitionContext<'_>,
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
-    let mut job = moved.job;
-    let old_lease = update_lease(uow, before, &job, by.actor, now).await?;
-    if let Some(place) = moved.lane_place {
-        let mut lane = lane_of(uow, &job.lane).await?;
-        job.lane_position = match place_of(place, &job, by.kinds) {
-            LanePlace::Front => lane.front_position(),
-            LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
-        };
-        put_lane(uow, lane).await?;
+    let change = Change::plan(cx, by.actor, before, triggers, now)?;
+    write_transition(cx, uow, change, by).await
+}
+
+/// Writes the moves of one job: job, lease, lane, history, dead letter, what the job's kind adds, and the wake-up of the
+/// job that queued it.
+pub(super) async fn write_transition(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    mut change: Change,
+    by: TransitionContext<'_>,
+) -> Result<Stored<Job>> {
+    let now = uow.now().await?;
+    let rest = rest_of_lane(uow, &change, by).await?;
+    if let Some(place) = change.lane_place {
+        take_place(uow, &mut change.after, place, by.kinds, now).await?;
     }
-    let reason = match run_hooks(cx, uow, before, &job, by.kinds).await? {
-        Some(refusal) => Some(refusal),
-        None => moved.reason,
-    };
-    update_dlq(cx, uow, before, &mut job, by.actor, now).await?;
-    job.event_count += 1;
-    let event = JobEvent {
-        id: JobEventId::generate(now, cx.entropy.as_ref()),
-        job_id: job.id.clone(),
-        seq: job.event_count,
-        at: now,
-        event_type: moved.by.as_str().to_owned(),
-        from_status: Some(before.status),
-        to_status: job.status,
-        step: moved.step,
-        fence: job.fence,
-        actor: by.actor.clone(),
-        reason,
-        request_id: Some(cx.request.request_id.clone()).filter(|id| !id.is_empty()),
-    };
-    unaudited::insert(uow, event).await?;
-    let stored = unaudited::replace(uow, before, job).await?;
-    if moved.by.fences() {
-        // Whoever held the job may not have heard yet: the lane rests until its lease would have ended.
-        let taken_away =
-            !by.actor.is_worker() && before.status == JobStatus::Running && !by.holder_is_gone;
-        let rest = old_lease
-            .filter(|_| taken_away)
-            .map(|lease| lease.lease_until);
-        update_lane(uow, &stored, rest, now).await?;
+    if let Some(refusal) = run_hooks(cx, uow, &change.before, &change.after, by.kinds).await?
+        && let Some(event) = change.events.last_mut()
+    {
+        event.reason = Some(refusal);
     }
+    update_dlq(cx, uow, &change.before, &mut change.after, by.actor, now).await?;
+    let lane = change.after.lane.clone();
+    let mut lanes = Lanes::load(uow, change.fences().then_some(lane.clone())).await?;
+    if let Some((lane, until)) = lanes.get_mut(&lane).zip(rest) {
+        lane.not_before = lane.not_before.max(until);
+    }
+    let written = write_changes(uow, vec![change], lanes, by.actor, now).await?;
+    announce(uow, &written.ready);
+    let stored = written.jobs.into_iter().next();
+    let stored = stored.ok_or_else(|| Error::Internal("a job was not written".to_owned()))?;
     let parent = stored.parent_job_id.as_ref();
     if let Some(parent) = parent.filter(|_| stored.status.is_terminal()) {
         wake_parent(cx, uow, parent, by.kinds).await?;
     }
     Ok(stored)
+}
+
+/// Until when the lane rests: whoever holds a job that is taken away may not have heard before its lease would have
+/// ended.
+async fn rest_of_lane(
+    uow: &mut dyn UnitOfWork,
+    change: &Change,
+    by: TransitionContext<'_>,
+) -> Result<Option<Timestamp>> {
+    let running = change.before.status == JobStatus::Running;
+    if !running || !change.fences() || by.actor.is_worker() || by.holder_is_gone {
+        return Ok(None);
+    }
+    let lease = unowned::<JobLease>(uow).find(&change.before.id).await?;
+    Ok(lease.map(|lease| lease.lease_until))
+}
+
+/// Gives the job a new position in its lane.
+async fn take_place(
+    uow: &mut dyn UnitOfWork,
+    job: &mut Job,
+    place: LanePlace,
+    kinds: &Kinds,
+    now: Timestamp,
+) -> Result<()> {
+    let mut lanes = Lanes::load(uow, [job.lane.clone()]).await?;
+    if let Some(lane) = lanes.get_mut(&job.lane) {
+        job.lane_position = match place_of(place, job, kinds) {
+            LanePlace::Front => lane.front_position(),
+            LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
+        };
+    }
+    // The move itself announces the lane.
+    lanes.store(uow, now).await?;
+    Ok(())
 }
 
 /// A job that waits for one it queued looks again when that one has ended.
@@ -91,47 +120,15 @@ async fn wake_parent(
     if parent.status != JobStatus::Waiting {
         return Ok(());
     }
-    let now = uow.now().await?;
     let wake = Trigger::Wake { signalled: true };
-    let moved = apply(&parent, &wake, now, cx.entropy.as_ref())?;
     let by = TransitionContext {
         actor: &Actor::system(),
         kinds,
         holder_is_gone: false,
     };
     // A job has one parent, and parents were queued before their children: this ends.
-    Box::pin(apply_transition(cx, uow, &parent, moved, by)).await?;
+    Box::pin(transition(cx, uow, parent, &[wake], by)).await?;
     Ok(())
-}
-
-/// A lease exists exactly while the job runs, with the job's fence. Answers the lease there was before.
-async fn update_lease(
-    uow: &mut dyn UnitOfWork,
-    before: &Job,
-    after: &Job,
-    actor: &Actor,
-    now: Timestamp,
-) -> Result<Option<JobLease>> {
-    if before.fence == after.fence {
-        return Ok(None);
-    }
-    let mut old = None;
-    if before.status == JobStatus::Running
-        && let Some(lease) = unowned::<JobLease>(uow).find(&before.id).await?
-    {
-        unaudited::remove(uow, &lease).await?;
-        old = Some(lease.into_inner());
-    }
-    if after.status == JobStatus::Running {
-        let lease = JobLease {
-            job_id: after.id.clone(),
-            fence: after.fence,
-            owner: actor.id.clone(),
-            lease_until: now.plus(LEASE),
-        };
-        unaudited::insert(uow, lease).await?;
-    }
-    Ok(old)
 }
 
 /// Where in its lane the job goes, by what its kind says of new jobs.
@@ -180,6 +177,9 @@ async fn run_hooks(
             after.kind
         )));
     };
+    if !kind.has_hooks() {
+        return Ok(None);
+    }
     let opened = kind.open(after);
     let outcome = match (&hook, opened) {
         (Hook::Completed, opened) => return opened?.completed(cx, uow).await.map(|()| None),
@@ -207,8 +207,14 @@ async fn update_dlq(
     if !left_failed && !after.status.is_terminal() {
         return Ok(());
     }
-    let query = DlqQuery::OpenOf(after.id.clone());
-    let open = unowned::<DlqEntry>(uow).first(&query).await?;
+    // A job that has never stopped has no entry.
+    let open = match before.dlq_entry_id {
+        Some(_) => {
+            let query = DlqQuery::OpenOf(after.id.clone());
+            unowned::<DlqEntry>(uow).first(&query).await?
+        }
+        None => None,
+    };
     let stopped = after
         .failure_kind
         .filter(|kind| after.status == JobStatus::Failed && kind.opens_dlq_entry());
@@ -242,19 +248,4 @@ async fn update_dlq(
     }
     unaudited::replace(uow, &open, entry).await?;
     Ok(())
-}
-
-/// Brings a lane up to date after one of its jobs moved.
-async fn update_lane(
-    uow: &mut dyn UnitOfWork,
-    job: &Job,
-    rest_until: Option<Timestamp>,
-    now: Timestamp,
-) -> Result<()> {
-    let mut lane = lane_of(uow, &job.lane).await?;
-    lane.follow(job, now);
-    if let Some(until) = rest_until {
-        lane.not_before = lane.not_before.max(until);
-    }
-    refresh_lane(uow, lane).await
 }

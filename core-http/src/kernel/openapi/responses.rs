@@ -41,8 +41,9 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
         response["content"] = json!({ JSON: { "schema": components.output(describe) } });
     } else {
         let bytes = json!({ "schema": { "type": "string" } });
-        let content = endpoint.content_types().into_iter();
-        let content: Map<String, Value> = content.map(|t| (t.to_owned(), bytes.clone())).collect();
+        let content = endpoint.content_types().iter();
+        let content: Map<String, Value> =
+            content.map(|t| ((*t).to_owned(), bytes.clone())).collect();
         if !content.is_empty() {
             response["content"] = Value::Object(content);
         }

@@ -18,7 +18,7 @@ use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
 use core_http::kernel::{Body, bytes_body};
 use futures_util::stream;
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::StreamBody;
 use tokio::sync::Semaphore;
 
 use crate::world::{Answer, SERVER_PATH, SITE, World, at, plain_member};
@@ -240,7 +240,7 @@ pub(super) fn pieces(count: usize, piece: &'static [u8]) -> (Body, Arc<AtomicBoo
         Ok(Frame::data(Bytes::from_static(piece)))
     });
     let body = StreamBody::new(stream::iter(frames));
-    (body.boxed_unsync(), read)
+    (Body::new(body), read)
 }
 
 /// A body that its client sends as slowly as it likes: give `end` a permit to let it come to its end.
@@ -251,5 +251,5 @@ pub(super) fn slow(reading: &Arc<Semaphore>, end: &Arc<Semaphore>) -> Body {
         end.acquire().await.unwrap().forget();
         Ok(Frame::data(Bytes::from_static(SITE)))
     });
-    StreamBody::new(frames).boxed_unsync()
+    Body::new(StreamBody::new(frames))
 }

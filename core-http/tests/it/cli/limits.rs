@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use core_http::cli::UploadLimits;
-use core_http::kernel::bytes_body;
+use core_http::kernel::{Body, bytes_body};
 use futures_util::stream;
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::StreamBody;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -171,7 +171,7 @@ async fn an_upload_that_never_pauses_too_long_still_ends_in_time() {
         tokio::time::sleep(Duration::from_secs(50)).await;
         Some((Ok(Frame::data(bytes::Bytes::from_static(b"x"))), ()))
     });
-    let body = StreamBody::new(Box::pin(frames)).boxed_unsync();
+    let body = Body::new(StreamBody::new(Box::pin(frames)));
     let began = Instant::now();
     let late = harness.send(&[], body).await;
     late.refused(400, "BAD_REQUEST");

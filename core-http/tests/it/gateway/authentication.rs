@@ -72,7 +72,7 @@ async fn sessions_and_api_keys_are_resolved_by_iam() {
         .send(anonymous(PATH).header("x-api-key", API_KEY).build())
         .await;
     for seen in world.seen() {
-        assert_eq!(seen.caller(), &owner().caller);
+        assert_eq!(seen.caller(), &*owner().caller);
         assert_eq!(seen.header("x-api-key"), "");
         assert_eq!(seen.header("authorization"), "");
     }
@@ -248,9 +248,13 @@ async fn sessions_and_cookies_are_forwarded_to_iam_alone_and_the_service_key_nev
 async fn extensions_set_by_the_caller_of_the_gateway_are_removed() {
     let world = World::new();
     world
-        .send(signed(PATH).extension(Caller::System).build())
+        .send(
+            signed(PATH)
+                .extension(std::sync::Arc::new(Caller::System))
+                .build(),
+        )
         .await;
-    assert_eq!(world.only().caller(), &owner().caller);
+    assert_eq!(world.only().caller(), &*owner().caller);
 }
 
 fn guess(n: usize) -> super::world::Req {

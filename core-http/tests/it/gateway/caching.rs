@@ -107,15 +107,15 @@ async fn an_answer_that_arrives_after_its_session_was_invalidated_is_looked_up_a
 async fn invalidating_a_session_key_or_platform_leaves_other_answers_cached() {
     let world = World::new();
     let other = Resolved {
-        caller: crate::world::admin("p-2"),
+        caller: Arc::new(crate::world::admin("p-2")),
         ..owner()
     };
     let by_key = Resolved {
-        caller: Caller::ApiKey {
+        caller: Arc::new(Caller::ApiKey {
             key_id: ApiKeyId::parse("k-1").unwrap(),
             user_id: None,
             membership: other.caller.membership().unwrap().clone(),
-        },
+        }),
         ..owner()
     };
     world.iam.reply_to("other-session", resolves_to(other));

@@ -47,7 +47,7 @@ impl Seen {
     }
 
     pub(super) fn caller(&self) -> &Caller {
-        self.extensions.get().unwrap()
+        self.extensions.get::<Arc<Caller>>().unwrap()
     }
 }
 
@@ -147,7 +147,7 @@ impl Authority for FakeIam {
 /// A signed-in owner of the platform `p-1`.
 pub(super) fn owner() -> Resolved {
     Resolved {
-        caller: crate::world::owner("p-1"),
+        caller: Arc::new(crate::world::owner("p-1")),
         suspended: false,
         expires_at: None,
     }

@@ -166,7 +166,7 @@ async fn with_text(case: &Case, content_type: &str, text: &str) -> (u16, String)
         .method(ask.method.clone())
         .uri(format!("{}?{}", ask.path, ask.query))
         .extension(core_http::kernel::ViaGateway)
-        .extension(case.least());
+        .extension(std::sync::Arc::new(case.least()));
     for (name, value) in &ask.headers {
         request = request.header(name, value);
     }

@@ -252,7 +252,7 @@ impl Case {
             }
         };
         // Nobody is said to call where the row finds out by itself.
-        let request = request.extension(caller.clone());
+        let request = request.extension(std::sync::Arc::new(caller.clone()));
         self.service.raw(request.body(body).unwrap()).await
     }
 

@@ -15,7 +15,7 @@ const STACKS: &str = "/api/v1/stacks";
 async fn sent(api: &Api, content_type: &str, body: impl Into<bytes::Bytes>) -> Answer {
     let request = Request::post(STACKS)
         .header("content-type", content_type)
-        .extension(operator())
+        .extension(std::sync::Arc::new(operator()))
         .body(bytes_body(body))
         .unwrap();
     api.raw(request).await

@@ -45,7 +45,8 @@ impl World {
     async fn next_job(&self) -> Option<String> {
         let worker = self.worker();
         let claimed = worker.claim(1).await.unwrap().pop()?;
-        worker.report(&claimed, Report::Release).await.unwrap();
+        let release = Report::Release { begun: false };
+        worker.report(&claimed, release).await.unwrap();
         Some(claimed.job_id.to_string())
     }
 

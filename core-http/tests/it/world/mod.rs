@@ -236,7 +236,7 @@ impl World {
     /// What an operator calls use cases with.
     pub(crate) fn cx(&self) -> Context {
         Context {
-            caller: operator(),
+            caller: std::sync::Arc::new(operator()),
             ..Context::system(self.app.entropy.clone())
         }
     }

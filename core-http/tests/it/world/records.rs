@@ -160,7 +160,7 @@ impl World {
         body: Body,
     ) -> Answer {
         let mut request = http::Request::post(path)
-            .extension(caller.clone())
+            .extension(std::sync::Arc::new(caller.clone()))
             .extension(core_http::kernel::ViaGateway);
         for (name, value) in headers {
             request = request.header(*name, *value);

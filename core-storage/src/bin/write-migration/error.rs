@@ -20,7 +20,7 @@ pub(crate) enum WriteError {
         /// Which text.
         what: String,
         /// The database's error.
-        source: sqlx::Error,
+        source: rusqlite::Error,
     },
     /// The text runs and does not lead to the described schema.
     #[error("the migration would not lead to the described schema; still different: {0}")]
@@ -37,7 +37,7 @@ pub(crate) enum WriteError {
 
 impl WriteError {
     /// Names the SQL that failed.
-    pub(crate) fn sql(what: impl Into<String>) -> impl FnOnce(sqlx::Error) -> Self {
+    pub(crate) fn sql(what: impl Into<String>) -> impl FnOnce(rusqlite::Error) -> Self {
         let what = what.into();
         |source| Self::Sql { what, source }
     }

@@ -77,10 +77,9 @@ impl Args {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let outcome = match Args::parse(std::env::args().skip(1)) {
-        Ok(args) => write_migration(args).await,
+        Ok(args) => write_migration(args),
         Err(error) => Err(error),
     };
     match outcome {
@@ -99,9 +98,9 @@ async fn main() -> ExitCode {
 }
 
 /// Writes the files; answers what to tell.
-async fn write_migration(args: Args) -> Result<String, WriteError> {
-    let mut database = write::migrated(&args.folder).await?;
-    let plan = write::plan(&mut database, &tables::all(), args.decisions).await?;
+fn write_migration(args: Args) -> Result<String, WriteError> {
+    let database = write::migrated(&args.folder)?;
+    let plan = write::plan(&database, &tables::all(), args.decisions)?;
     let Some(plan) = plan else {
         return Ok("migrations and tables agree: nothing is written".to_owned());
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use core_storage::Type;
-use sqlx::SqliteConnection;
+use rusqlite::{Connection, Row};
 
 /// The tables of a database by name.
 pub(crate) type Schema = BTreeMap<String, ExistingTable>;
@@ -41,42 +41,37 @@ impl ExistingTable {
 ///
 /// # Errors
 /// The driver's.
-pub(crate) async fn read_schema(database: &mut SqliteConnection) -> Result<Schema, sqlx::Error> {
-    let tables: Vec<(String, String, bool, bool)> = sqlx::query_as(
+pub(crate) fn read_schema(database: &Connection) -> Result<Schema, rusqlite::Error> {
+    let mut statement = database.prepare(
         "SELECT s.name, s.sql, l.strict, \
          EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name = s.name) \
          FROM sqlite_schema s JOIN pragma_table_list l ON l.schema = 'main' AND l.name = s.name \
          WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-    )
-    .fetch_all(&mut *database)
-    .await?;
-    let mut schema = Schema::new();
-    for (name, sql, strict, has_triggers) in tables {
+    )?;
+    let table = |row: &Row<'_>| {
+        let (name, sql): (String, String) = (row.get(0)?, row.get(1)?);
         let table = ExistingTable {
-            columns: read_columns(database, &name, &sql).await?,
-            indexes: read_indexes(database, &name).await?,
-            strict,
-            has_triggers,
+            columns: read_columns(database, &name, &sql)?,
+            indexes: read_indexes(database, &name)?,
+            strict: row.get(2)?,
+            has_triggers: row.get(3)?,
         };
-        schema.insert(name, table);
-    }
-    Ok(schema)
+        Ok((name, table))
+    };
+    statement.query_map([], table)?.collect()
 }
 
-async fn read_columns(
-    database: &mut SqliteConnection,
+fn read_columns(
+    database: &Connection,
     table: &str,
     sql: &str,
-) -> Result<Vec<ExistingColumn>, sqlx::Error> {
-    type Row = (String, String, bool, bool, bool);
-    let rows: Vec<Row> = sqlx::query_as(
+) -> Result<Vec<ExistingColumn>, rusqlite::Error> {
+    let mut statement = database.prepare(
         "SELECT name, type, \"notnull\", pk > 0, dflt_value IS NOT NULL FROM pragma_table_xinfo($1)",
-    )
-    .bind(table)
-    .fetch_all(database)
-    .await?;
+    )?;
     let checks = without_spaces(sql);
-    let column = |(name, declared, not_null, is_key, has_default): Row| {
+    let column = |row: &Row<'_>| {
+        let (name, declared): (String, String) = (row.get(0)?, row.get(1)?);
         let check = without_spaces(&format!("CHECK (\"{name}\" IN (0, 1))"));
         let kind = match (declared.as_str(), checks.contains(&check)) {
             ("INTEGER", true) => Some(Type::Bool),
@@ -84,30 +79,31 @@ async fn read_columns(
             ("TEXT", _) => Some(Type::Text),
             _ => None,
         };
-        ExistingColumn {
+        let not_null: bool = row.get(2)?;
+        Ok(ExistingColumn {
             name,
             kind,
             nullable: !not_null,
-            is_key,
-            has_default,
-        }
+            is_key: row.get(3)?,
+            has_default: row.get(4)?,
+        })
     };
-    Ok(rows.into_iter().map(column).collect())
+    statement.query_map([table], column)?.collect()
 }
 
-async fn read_indexes(
-    database: &mut SqliteConnection,
+fn read_indexes(
+    database: &Connection,
     table: &str,
-) -> Result<BTreeMap<String, String>, sqlx::Error> {
+) -> Result<BTreeMap<String, String>, rusqlite::Error> {
     // Those without a statement belong to the key.
-    let rows: Vec<(String, String)> = sqlx::query_as(
+    let mut statement = database.prepare(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = $1 AND sql IS NOT NULL",
-    )
-    .bind(table)
-    .fetch_all(database)
-    .await?;
-    let normalized = |(name, sql): (String, String)| (name, normalized(&sql));
-    Ok(rows.into_iter().map(normalized).collect())
+    )?;
+    let index = |row: &Row<'_>| {
+        let sql: String = row.get(1)?;
+        Ok((row.get(0)?, normalized(&sql)))
+    };
+    statement.query_map([table], index)?.collect()
 }
 
 /// A statement with single spaces and without the semicolon, to be compared.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use core_storage::Table;
 use core_storage::sql::ddl::Dialect;
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::decisions::Decisions;
 use crate::diff::{Change, diff};
@@ -39,13 +39,13 @@ impl Plan {
 /// # Errors
 /// [`WriteError::Undecided`] when a value or a decision is missing; [`WriteError::Sql`] or [`WriteError::Incomplete`]
 /// when the text does not lead there.
-pub(crate) async fn plan(
-    database: &mut SqliteConnection,
+pub(crate) fn plan(
+    database: &Connection,
     described: &[&'static Table],
     mut decisions: Decisions,
 ) -> Result<Option<Plan>, WriteError> {
     let reading = || WriteError::sql("the schema");
-    let schema = read_schema(database).await.map_err(reading())?;
+    let schema = read_schema(database).map_err(reading())?;
     let changes = diff(described, &schema, &mut decisions);
     decisions.finish()?;
     if changes.is_empty() {
@@ -56,8 +56,8 @@ pub(crate) async fn plan(
         postgres: render(&changes, Dialect::Postgres),
         changes,
     };
-    run(database, "the migration", plan.sqlite.clone()).await?;
-    let schema = read_schema(database).await.map_err(reading())?;
+    run(database, "the migration", &plan.sqlite)?;
+    let schema = read_schema(database).map_err(reading())?;
     let left = diff(described, &schema, &mut Decisions::default());
     if left.is_empty() {
         return Ok(Some(plan));
@@ -70,22 +70,19 @@ pub(crate) async fn plan(
 ///
 /// # Errors
 /// [`WriteError::Files`] when the files are not in order, [`WriteError::Sql`] when one does not run.
-pub(crate) async fn migrated(folder: &Path) -> Result<SqliteConnection, WriteError> {
+pub(crate) fn migrated(folder: &Path) -> Result<Connection, WriteError> {
     let opening = WriteError::sql("a database in memory");
-    let mut database = SqliteConnection::connect("sqlite::memory:")
-        .await
-        .map_err(opening)?;
+    let database = Connection::open_in_memory().map_err(opening)?;
     for name in migration_names(folder).map_err(WriteError::Files)? {
         let path = file(folder, DIALECTS[0], &name);
         let text = fs::read_to_string(&path).map_err(WriteError::io(&path))?;
-        run(&mut database, &name, text).await?;
+        run(&database, &name, &text)?;
     }
     Ok(database)
 }
 
-async fn run(database: &mut SqliteConnection, what: &str, text: String) -> Result<(), WriteError> {
-    let done = sqlx::raw_sql(AssertSqlSafe(text)).execute(database).await;
-    done.map(|_| ()).map_err(WriteError::sql(what))
+fn run(database: &Connection, what: &str, text: &str) -> Result<(), WriteError> {
+    database.execute_batch(text).map_err(WriteError::sql(what))
 }
 
 /// Writes the plan as the next migration, a file for each dialect; answers their paths.

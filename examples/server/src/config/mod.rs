@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) log_level: String,
     /// How it is logged.
     pub(crate) log_form: LogForm,
+    /// Whether lines that cannot be written in time are dropped.
+    pub(crate) log_lossy: bool,
     /// Every limit and time-out.
     pub(crate) settings: Settings,
     /// What was said, file, environment and flags together, as TOML; secrets only as set.
@@ -139,6 +141,7 @@ impl Config {
             local_latency: Duration::from_millis(options.local_latency_ms.unwrap_or_default()),
             log_level,
             log_form: said("log_form", options.log_form)?,
+            log_lossy: options.log_lossy.unwrap_or_default(),
             settings: options.settings,
             effective,
         })

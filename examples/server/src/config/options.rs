@@ -126,6 +126,10 @@ pub(crate) struct Options {
     #[arg(long, env = "CORE_LOG_FORM", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log_form: Option<LogForm>,
+    /// Drop and count lines of the log that cannot be written in time, instead of keeping requests waiting [default: false].
+    #[arg(long, env = "CORE_LOG_LOSSY", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log_lossy: Option<bool>,
     /// Every limit and time-out. Too many for flags of their own: they are set with `--set`.
     #[arg(skip)]
     #[serde(skip_serializing)]
@@ -147,6 +151,7 @@ impl Options {
             allow_unauthenticated: Some(false),
             log_level: Some("info".to_owned()),
             log_form: Some(LogForm::Json),
+            log_lossy: Some(false),
             ..Self::default()
         }
     }

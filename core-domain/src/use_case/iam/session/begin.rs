@@ -1,5 +1,7 @@
 //! What every way to sign in ends with: a new session with a new token.
 
+use std::sync::Arc;
+
 use crate::access::{PublicScope, audited, unaudited, unowned};
 use crate::iam::{MAX_SESSIONS, Member, MemberQuery, Session, SessionQuery, TokenHash, User};
 use crate::kernel::{Caller, Context, Effect, Result, SessionId, Stored, secret_token};
@@ -84,12 +86,12 @@ async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> 
 /// The context of somebody who has just proved who they are, for the audit.
 pub(in crate::use_case::iam) fn as_user(cx: &Context, user: &User) -> Context {
     Context {
-        caller: Caller::User {
+        caller: Arc::new(Caller::User {
             user_id: user.id.clone(),
             session_id: None,
             service: None,
             membership: None,
-        },
+        }),
         ..cx.clone()
     }
 }

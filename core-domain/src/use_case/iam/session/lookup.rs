@@ -1,12 +1,11 @@
 //! From a token to who is behind it: authentication itself, so nobody is asked for a permission.
 
-use crate::access::{SessionScope, unaudited, unowned};
+use crate::access::{SessionScope, session_context, unaudited, unowned};
 use crate::iam::{
-    Member, MemberQuery, Organization, PlatformSuspension, Session, SessionQuery, SessionValidity,
-    TokenHash, User, membership,
+    Organization, Session, SessionQuery, SessionValidity, TokenHash, User, membership,
 };
 use crate::kernel::{Caller, Result, Role, Stored, Timestamp};
-use crate::port::UnitOfWork;
+use crate::port::{SessionContext, SessionKey, UnitOfWork};
 
 /// The organization a session acts for, and the user's role in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,14 +66,15 @@ fn caller(session: &Session, active: Option<&ActiveMembership>) -> Caller {
 /// # Errors
 /// When the store failed.
 pub async fn authorize_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Authorized>> {
-    let Some((session, validity)) = valid_session(uow, token).await? else {
+    let hash = TokenHash::of(token);
+    let Some((context, validity)) = valid_session(uow, SessionKey::Token(&hash)).await? else {
         return Ok(None);
     };
-    let active = active_membership(uow, &session).await?;
+    let active = active_membership(&context);
     Ok(Some(Authorized {
-        suspended: is_suspended(uow, active.as_ref()).await?,
-        caller: caller(&session, active.as_ref()),
-        expires_at: session.expires_at,
+        suspended: context.suspension.is_some(),
+        caller: caller(&context.session, active.as_ref()),
+        expires_at: context.session.expires_at,
         extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
     }))
 }
@@ -87,10 +87,8 @@ pub async fn details_by_token(
     uow: &mut dyn UnitOfWork,
     token: &str,
 ) -> Result<Option<SessionDetails>> {
-    match valid_session(uow, token).await? {
-        Some((session, validity)) => load_session_details(uow, session, validity).await,
-        None => Ok(None),
-    }
+    let hash = TokenHash::of(token);
+    load_session_details(uow, SessionKey::Token(&hash)).await
 }
 
 /// As [`details_by_token`], of the session the caller is known by.
@@ -101,29 +99,20 @@ pub async fn details(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Option<SessionDetails>> {
-    let id = scope.session_id();
-    let Some(session) = unowned::<Session>(uow).find(id).await? else {
-        return Ok(None);
-    };
-    let validity = session.validity(uow.now().await?);
-    load_session_details(uow, session, validity).await
+    load_session_details(uow, SessionKey::Id(scope.session_id())).await
 }
 
 async fn load_session_details(
     uow: &mut dyn UnitOfWork,
-    session: Stored<Session>,
-    validity: SessionValidity,
+    key: SessionKey<'_>,
 ) -> Result<Option<SessionDetails>> {
-    if validity == SessionValidity::Expired {
-        return Ok(None);
-    }
-    let Some(user) = unowned::<User>(uow).find(&session.user_id).await? else {
+    let Some((context, validity)) = valid_session(uow, key).await? else {
         return Ok(None);
     };
-    let active = active_membership(uow, &session).await?;
-    Ok(Some(SessionDetails {
-        suspended: is_suspended(uow, active.as_ref()).await?,
-        session,
+    let active = active_membership(&context);
+    Ok(context.user.map(|user| SessionDetails {
+        suspended: context.suspension.is_some(),
+        session: context.session,
         user,
         active,
         extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
@@ -132,45 +121,22 @@ async fn load_session_details(
 
 async fn valid_session(
     uow: &mut dyn UnitOfWork,
-    token: &str,
-) -> Result<Option<(Stored<Session>, SessionValidity)>> {
-    let with_token = SessionQuery::WithToken(TokenHash::of(token));
-    let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
+    key: SessionKey<'_>,
+) -> Result<Option<(SessionContext, SessionValidity)>> {
+    let Some(context) = session_context(uow, key).await? else {
         return Ok(None);
     };
-    match session.validity(uow.now().await?) {
+    match context.session.validity(uow.now().await?) {
         SessionValidity::Expired => Ok(None),
-        validity => Ok(Some((session, validity))),
+        validity => Ok(Some((context, validity))),
     }
 }
 
-async fn active_membership(
-    uow: &mut dyn UnitOfWork,
-    session: &Session,
-) -> Result<Option<ActiveMembership>> {
-    let Some(active) = &session.active_organization_id else {
-        return Ok(None);
-    };
-    let of = MemberQuery::Of(active.clone(), session.user_id.clone());
-    let Some(member) = unowned::<Member>(uow).first(&of).await? else {
-        return Ok(None);
-    };
-    let organization = unowned::<Organization>(uow).find(active).await?;
-    Ok(organization.map(|organization| ActiveMembership {
-        organization,
-        role: member.role.clone(),
-    }))
-}
-
-async fn is_suspended(uow: &mut dyn UnitOfWork, active: Option<&ActiveMembership>) -> Result<bool> {
-    let platform = active.and_then(|active| active.organization.platform_id.clone());
-    match platform {
-        Some(platform) => {
-            let suspension = unowned::<PlatformSuspension>(uow).find(&platform).await?;
-            Ok(suspension.is_some())
-        }
-        None => Ok(false),
-    }
+fn active_membership(context: &SessionContext) -> Option<ActiveMembership> {
+    Some(ActiveMembership {
+        role: context.member.as_ref()?.role.clone(),
+        organization: context.organization.clone()?,
+    })
 }
 
 /// Tells whether a token is that of a session, valid or not.

@@ -1,7 +1,7 @@
 //! Each kind of change.
 
 use core_storage::Type::{Bool, Int, Json, Text};
-use core_storage::{Column, IndexPredicate, Table, Unique};
+use core_storage::{Column, Index, IndexPredicate, Table, Unique};
 
 use super::support::{Change, optional, required, things, unique};
 
@@ -31,7 +31,7 @@ async fn a_described_table_is_created() {
         name: "others",
         columns: things(&[required("flag", Bool), optional("data", Json)], &[], &[]).columns,
         uniques: &[],
-        indexes: &[&["flag"]],
+        indexes: const { &[Index::on(&["flag"])] },
         parent: None,
     }));
     let change = Change {
@@ -52,7 +52,7 @@ async fn a_table_that_is_not_described_is_dropped() {
         name: "others",
         columns: kept.columns,
         uniques: &[],
-        indexes: &[&["name"]],
+        indexes: const { &[Index::on(&["name"])] },
         parent: None,
     }));
     let change = Change {
@@ -275,13 +275,37 @@ async fn predicates_of_unique_indexes_are_replaced() {
 }
 
 #[tokio::test]
+async fn predicates_of_other_indexes_are_replaced() {
+    let only = |predicates: &'static [IndexPredicate]| -> &'static Table {
+        let table = things(&[NAME], &[], &[]);
+        Box::leak(Box::new(Table {
+            name: table.name,
+            columns: table.columns,
+            uniques: &[],
+            indexes: vec![Index::on(&["row_version"]).only(predicates)].leak(),
+            parent: None,
+        }))
+    };
+    let cases: [&'static [IndexPredicate]; 4] = [
+        &[],
+        &[IndexPredicate::Is("name", "it's")],
+        &[IndexPredicate::OneOf("name", &["x", "y"])],
+        &[IndexPredicate::IsNull("name")],
+    ];
+    for pair in cases.windows(2) {
+        check_indexes(only(pair[0]), only(pair[1])).await;
+        check_indexes(only(pair[1]), only(pair[0])).await;
+    }
+}
+
+#[tokio::test]
 async fn several_tables_change_in_one_migration() {
     let other = |columns| -> &'static Table {
         Box::leak(Box::new(Table {
             name: "others",
             columns: things(columns, &[], &[]).columns,
             uniques: &[],
-            indexes: &[&["name"]],
+            indexes: const { &[Index::on(&["name"])] },
             parent: None,
         }))
     };

@@ -71,19 +71,19 @@ fn a_file_that_is_named_otherwise_is_refused() {
     assert!(missing.is_err());
 }
 
-#[tokio::test]
-async fn all_migrations_lead_to_the_described_tables() {
+#[test]
+fn all_migrations_lead_to_the_described_tables() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
-    let mut database = migrated(Path::new(folder)).await.unwrap();
-    let planned = plan(&mut database, &tables::all(), decisions(&[])).await;
+    let database = migrated(Path::new(folder)).unwrap();
+    let planned = plan(&database, &tables::all(), decisions(&[]));
     assert!(planned.unwrap().is_none());
 }
 
-#[tokio::test]
-async fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
+#[test]
+fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
     let folder = folder_with(&["sqlite/0009_a.sql", "postgres/0009_a.sql"]);
     let table = things(&[required("name", Text)], &[], &[&["name"]]);
-    let planned = plan_between(&[], &[table], &[]).await.unwrap().unwrap();
+    let planned = plan_between(&[], &[table], &[]).unwrap().unwrap();
     let files = write(folder.path(), "add_things", &planned).unwrap();
     for (file, dialect) in files.iter().zip(Dialect::ALL) {
         assert!(file.ends_with("0010_add_things.sql"), "{file:?}");
@@ -94,16 +94,16 @@ async fn a_written_migration_has_the_next_number_and_runs_with_the_others() {
         migration_names(folder.path()).unwrap(),
         ["0009_a", "0010_add_things"]
     );
-    let mut database = migrated(folder.path()).await.unwrap();
-    let again = plan(&mut database, &[table], decisions(&[])).await;
+    let database = migrated(folder.path()).unwrap();
+    let again = plan(&database, &[table], decisions(&[]));
     assert!(again.unwrap().is_none());
 }
 
-#[tokio::test]
-async fn nothing_is_written_beside_files_that_are_not_in_order() {
+#[test]
+fn nothing_is_written_beside_files_that_are_not_in_order() {
     let folder = folder_with(&["sqlite/0001_a.sql"]);
     let table = things(&[], &[], &[]);
-    let planned = plan_between(&[], &[table], &[]).await.unwrap().unwrap();
+    let planned = plan_between(&[], &[table], &[]).unwrap().unwrap();
     let written = write(folder.path(), "x", &planned);
     assert!(matches!(written, Err(WriteError::Files(_))));
     for (dialect, files) in DIALECTS.into_iter().zip([1, 0]) {
@@ -112,11 +112,11 @@ async fn nothing_is_written_beside_files_that_are_not_in_order() {
     }
 }
 
-#[tokio::test]
-async fn a_migration_that_does_not_run_is_named() {
+#[test]
+fn a_migration_that_does_not_run_is_named() {
     let folder = folder_with(&["postgres/0001_broken.sql"]);
     let file = folder.path().join("sqlite/0001_broken.sql");
     fs::write(file, "CREATE TABEL x").unwrap();
-    let failed = migrated(folder.path()).await;
+    let failed = migrated(folder.path());
     assert!(matches!(failed, Err(WriteError::Sql { what, .. }) if what == "0001_broken"));
 }

@@ -9,33 +9,33 @@ use super::support::{ID, LAST, decisions, optional, plan_between, required, sqli
 use crate::error::WriteError;
 use crate::write::plan;
 
-async fn refusal(before: &'static Table, after: &'static Table, given: &[&str]) -> Vec<String> {
-    match plan_between(&[before], &[after], given).await {
+fn refusal(before: &'static Table, after: &'static Table, given: &[&str]) -> Vec<String> {
+    match plan_between(&[before], &[after], given) {
         Err(WriteError::Undecided(problems)) => problems,
         other => panic!("not refused: {other:?}"),
     }
 }
 
-#[tokio::test]
-async fn equal_schemas_need_no_migration() {
+#[test]
+fn equal_schemas_need_no_migration() {
     let table = things(
         &[required("flag", Bool), optional("data", Json)],
         &[],
         &[&["flag"]],
     );
-    let planned = plan_between(&[table], &[table], &[]).await;
+    let planned = plan_between(&[table], &[table], &[]);
     assert!(planned.unwrap().is_none());
 }
 
-#[tokio::test]
-async fn required_columns_without_a_default_are_all_named() {
+#[test]
+fn required_columns_without_a_default_are_all_named() {
     let before = things(&[optional("note", Text)], &[], &[]);
     let columns = [
         required("size", Int),
         required("note", Text),
         required("flag", Bool),
     ];
-    let problems = refusal(before, things(&columns, &[], &[]), &[]).await;
+    let problems = refusal(before, things(&columns, &[], &[]), &[]);
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(
         problems[0].contains("--default things.size=value"),
@@ -47,12 +47,12 @@ async fn required_columns_without_a_default_are_all_named() {
     );
 }
 
-#[tokio::test]
-async fn a_default_of_another_type_is_refused() {
+#[test]
+fn a_default_of_another_type_is_refused() {
     let before = things(&[], &[], &[]);
     for (kind, value) in [(Int, "many"), (Bool, "1"), (Json, "{"), (Text, "a\0b")] {
         let after = things(&[required("value", kind)], &[], &[]);
-        let problems = refusal(before, after, &[&format!("things.value={value}")]).await;
+        let problems = refusal(before, after, &[&format!("things.value={value}")]);
         assert!(
             problems[0].contains("the column is of type"),
             "{problems:?}"
@@ -60,12 +60,12 @@ async fn a_default_of_another_type_is_refused() {
     }
 }
 
-#[tokio::test]
-async fn a_default_that_no_column_needs_is_refused() {
+#[test]
+fn a_default_that_no_column_needs_is_refused() {
     let before = things(&[], &[], &[]);
     let after = things(&[optional("size", Int)], &[], &[]);
     for given in ["things.size=1", "things.sise=1", "thing.size=1"] {
-        let problems = refusal(before, after, &[given]).await;
+        let problems = refusal(before, after, &[given]);
         assert!(
             problems[0].contains("no existing row needs"),
             "{problems:?}"
@@ -82,8 +82,8 @@ fn a_default_of_another_form_is_refused() {
     }
 }
 
-#[tokio::test]
-async fn another_key_is_refused() {
+#[test]
+fn another_key_is_refused() {
     let before = things(&[required("name", Text)], &[], &[]);
     let after: &'static Table = Box::leak(Box::new(Table {
         name: "things",
@@ -92,53 +92,50 @@ async fn another_key_is_refused() {
         indexes: &[],
         parent: None,
     }));
-    let problems = refusal(before, after, &[]).await;
+    let problems = refusal(before, after, &[]);
     assert!(
         problems[0].contains("the key changed from id to name"),
         "{problems:?}"
     );
 }
 
-#[tokio::test]
-async fn triggers_and_foreign_types_are_refused() {
+#[test]
+fn triggers_and_foreign_types_are_refused() {
     let table = things(&[required("name", Text)], &[], &[]);
     let trigger = "CREATE TRIGGER t AFTER DELETE ON things BEGIN DELETE FROM things; END";
-    let mut database = sqlite(&[table]).await;
-    sqlx::query(trigger).execute(&mut database).await.unwrap();
-    let unchanged = plan(&mut database, &[table], decisions(&[])).await;
+    let database = sqlite(&[table]);
+    database.execute_batch(trigger).unwrap();
+    let unchanged = plan(&database, &[table], decisions(&[]));
     assert!(unchanged.unwrap().is_none(), "nothing is to be changed");
     let after = things(&[optional("name", Text)], &[], &[]);
-    let planned = plan(&mut database, &[after], decisions(&[])).await;
+    let planned = plan(&database, &[after], decisions(&[]));
     assert!(matches!(planned, Err(WriteError::Undecided(why)) if why[0].contains("triggers")));
 
-    let mut database = sqlite(&[things(&[], &[], &[])]).await;
+    let database = sqlite(&[things(&[], &[], &[])]);
     let add = "ALTER TABLE things ADD COLUMN name REAL";
-    sqlx::query(add).execute(&mut database).await.unwrap();
-    let planned = plan(&mut database, &[after], decisions(&[])).await;
+    database.execute_batch(add).unwrap();
+    let planned = plan(&database, &[after], decisions(&[]));
     assert!(matches!(planned, Err(WriteError::Undecided(why)) if why[0].contains("things.name")));
 }
 
-#[tokio::test]
-async fn a_table_that_is_not_strict_or_has_a_default_is_rebuilt_in_sqlite() {
+#[test]
+fn a_table_that_is_not_strict_or_has_a_default_is_rebuilt_in_sqlite() {
     let table = things(&[required("size", Int)], &[], &[&["size"]]);
     for column in [
         "\"size\" INTEGER NOT NULL) ",
         "\"size\" INTEGER NOT NULL DEFAULT 3) STRICT",
     ] {
-        let mut database = sqlite(&[]).await;
+        let database = sqlite(&[]);
         let create = format!(
             "CREATE TABLE \"things\" (\"id\" TEXT NOT NULL PRIMARY KEY, \"row_version\" INTEGER NOT NULL, {column}"
         );
-        let created = sqlx::query(AssertSqlSafe(create));
-        created.execute(&mut database).await.unwrap();
+        database.execute_batch(&create).unwrap();
         let insert = "INSERT INTO things (id, size, row_version) VALUES ('a', 5, 1)";
-        sqlx::query(insert).execute(&mut database).await.unwrap();
-        let planned = plan(&mut database, &[table], decisions(&[])).await;
+        database.execute_batch(insert).unwrap();
+        let planned = plan(&database, &[table], decisions(&[]));
         assert!(planned.unwrap().is_some());
-        let size: i64 = sqlx::query_scalar("SELECT size FROM things")
-            .fetch_one(&mut database)
-            .await
-            .unwrap();
+        let read = database.query_row("SELECT size FROM things", [], |row| row.get(0));
+        let size: i64 = read.unwrap();
         assert_eq!(size, 5);
     }
 }
@@ -148,28 +145,18 @@ async fn text_that_is_no_value_of_the_new_type_fails_the_migration_and_keeps_the
     for kind in [Int, Bool] {
         let before = things(&[required("value", Text)], &[], &[]);
         let after = things(&[required("value", kind)], &[], &[]);
-        let plan = plan_between(&[before], &[after], &[])
-            .await
-            .unwrap()
-            .unwrap();
+        let plan = plan_between(&[before], &[after], &[]).unwrap().unwrap();
         let insert = "INSERT INTO things VALUES ('a', 'many', 1)";
         let read = "SELECT value FROM things";
 
-        let mut database = sqlite(&[before]).await;
-        sqlx::query(insert).execute(&mut database).await.unwrap();
-        let mut transaction = database.begin().await.unwrap();
-        let text = AssertSqlSafe(plan.text(Dialect::Sqlite).to_owned());
-        assert!(
-            sqlx::raw_sql(text)
-                .execute(&mut *transaction)
-                .await
-                .is_err()
-        );
-        transaction.rollback().await.unwrap();
-        let value: String = sqlx::query_scalar(read)
-            .fetch_one(&mut database)
-            .await
-            .unwrap();
+        let mut database = sqlite(&[before]);
+        database.execute_batch(insert).unwrap();
+        let transaction = database.transaction().unwrap();
+        let run = transaction.execute_batch(plan.text(Dialect::Sqlite));
+        assert!(run.is_err());
+        transaction.rollback().unwrap();
+        let kept = database.query_row(read, [], |row| row.get(0));
+        let value: String = kept.unwrap();
         assert_eq!(value, "many");
 
         let server = testing::postgres().await;

@@ -2,8 +2,9 @@
 
 use core_storage::sql::ddl::{Dialect, create};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
-use core_storage::{Column, IndexPredicate, Table, Type, Unique, VERSION};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use core_storage::{Column, Index, IndexPredicate, Table, Type, Unique, VERSION};
+use rusqlite::Connection as Sqlite;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::decisions::Decisions;
 use crate::error::WriteError;
@@ -55,7 +56,12 @@ pub(super) fn things(
         name: "things",
         columns: all.leak(),
         uniques: uniques.to_vec().leak(),
-        indexes: indexes.to_vec().leak(),
+        indexes: indexes
+            .iter()
+            .copied()
+            .map(Index::on)
+            .collect::<Vec<_>>()
+            .leak(),
         parent: None,
     }))
 }
@@ -68,27 +74,26 @@ pub(super) fn decisions(given: &[&str]) -> Decisions {
     decisions
 }
 
-fn described(tables: &[&'static Table], dialect: Dialect) -> AssertSqlSafe<String> {
+fn described(tables: &[&'static Table], dialect: Dialect) -> String {
     let texts = tables.iter().map(|table| create(table, dialect, false));
-    AssertSqlSafe(texts.collect())
+    texts.collect()
 }
 
 /// A SQLite database with the tables.
-pub(super) async fn sqlite(tables: &[&'static Table]) -> SqliteConnection {
-    let mut database = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    let created = sqlx::raw_sql(described(tables, Dialect::Sqlite));
-    created.execute(&mut database).await.unwrap();
+pub(super) fn sqlite(tables: &[&'static Table]) -> Sqlite {
+    let database = Sqlite::open_in_memory().unwrap();
+    let created = described(tables, Dialect::Sqlite);
+    database.execute_batch(&created).unwrap();
     database
 }
 
 /// What leads from one list of tables to another.
-pub(super) async fn plan_between(
+pub(super) fn plan_between(
     before: &[&'static Table],
     after: &[&'static Table],
     given: &[&str],
 ) -> Result<Option<Plan>, WriteError> {
-    let mut database = sqlite(before).await;
-    plan(&mut database, after, decisions(given)).await
+    plan(&sqlite(before), after, decisions(given))
 }
 
 /// A change of tables, with rows that must be kept.
@@ -106,31 +111,26 @@ pub(super) struct Change<'a> {
 impl Change<'_> {
     /// Plans the change and runs its text on both databases.
     pub(super) async fn check(&self) {
-        let plan = plan_between(self.before, self.after, self.given).await;
+        let plan = plan_between(self.before, self.after, self.given);
         let plan = plan.unwrap().unwrap();
-        self.check_sqlite(plan.text(Dialect::Sqlite)).await;
+        self.check_sqlite(plan.text(Dialect::Sqlite));
         self.check_postgres(plan.text(Dialect::Postgres)).await;
     }
 
-    async fn check_sqlite(&self, text: &str) {
-        let (mut changed, mut fresh) = (sqlite(self.before).await, sqlite(self.after).await);
-        let insert = sqlx::raw_sql(AssertSqlSafe(self.insert.to_owned()));
-        insert.execute(&mut changed).await.unwrap();
+    fn check_sqlite(&self, text: &str) {
+        let (mut changed, fresh) = (sqlite(self.before), sqlite(self.after));
+        changed.execute_batch(self.insert).unwrap();
         // As the store does: in a transaction, with foreign keys enforced.
-        let mut transaction = changed.begin().await.unwrap();
-        let change = sqlx::raw_sql(AssertSqlSafe(text.to_owned()));
-        change.execute(&mut *transaction).await.unwrap();
-        transaction.commit().await.unwrap();
-        let expected = sqlite_schema(&mut fresh).await.unwrap();
-        assert_eq!(
-            sqlite_schema(&mut changed).await.unwrap(),
-            expected,
-            "{text}"
-        );
-        let read = sqlx::query_scalar(AssertSqlSafe(self.read.to_owned()));
-        let rows: Vec<String> = read.fetch_all(&mut changed).await.unwrap();
+        let transaction = changed.transaction().unwrap();
+        transaction.execute_batch(text).unwrap();
+        transaction.commit().unwrap();
+        let expected = sqlite_schema(&fresh).unwrap();
+        assert_eq!(sqlite_schema(&changed).unwrap(), expected, "{text}");
+        let mut read = changed.prepare(self.read).unwrap();
+        let rows = read.query_map([], |row| row.get(0)).unwrap();
+        let rows: Vec<String> = rows.map(Result::unwrap).collect();
         assert_eq!(rows, self.rows, "{text}");
-        let again = plan(&mut changed, self.after, Decisions::default()).await;
+        let again = plan(&changed, self.after, Decisions::default());
         assert!(again.unwrap().is_none(), "{text}");
     }
 
@@ -139,7 +139,7 @@ impl Change<'_> {
         let mut changed = PgConnection::connect(&databases.0.url).await.unwrap();
         let mut fresh = PgConnection::connect(&databases.1.url).await.unwrap();
         for (database, tables) in [(&mut changed, self.before), (&mut fresh, self.after)] {
-            let created = sqlx::raw_sql(described(tables, Dialect::Postgres));
+            let created = sqlx::raw_sql(AssertSqlSafe(described(tables, Dialect::Postgres)));
             created.execute(database).await.unwrap();
         }
         let insert = sqlx::raw_sql(AssertSqlSafe(self.insert.to_owned()));

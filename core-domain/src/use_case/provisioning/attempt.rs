@@ -1,0 +1,158 @@
+//! One attempt of a step of a job that is held, and what is to be written after it.
+
+use super::claim::{Claimed, HeldJob, startable};
+use super::kind::StepPorts;
+use super::kinds::{Kinds, OpenJob};
+use super::report::report_of;
+use super::step_error::{Observation, StepError};
+use super::supervisor::{StepEnd, Supervisor};
+use super::worker::Worker;
+use crate::provisioning::{Failure, Job, Report, StepStatus, Trigger, effect_key};
+
+/// What the holder of a job reports after an attempt: written as one change of the job.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The job.
+    pub claimed: Claimed,
+    pub(super) reports: Vec<Trigger>,
+    /// Whether it can be written together with the reports of others: nothing of the domain is written with it.
+    pub(super) in_batch: bool,
+    /// Whether the job is no longer the holder's when it is written.
+    pub(super) leaves: bool,
+}
+
+impl Finished {
+    fn new(kinds: &Kinds, held: &HeldJob, reports: Vec<Report>) -> Self {
+        let in_batch = is_plain(kinds, &held.job, &reports);
+        let leaves = !matches!(reports.last(), Some(Report::Start(_)));
+        let fence = held.claimed.fence;
+        let triggers = reports
+            .into_iter()
+            .map(|report| Trigger::Work(fence, report));
+        Self {
+            claimed: held.claimed.clone(),
+            reports: triggers.collect(),
+            in_batch,
+            leaves,
+        }
+    }
+
+    /// Whether it can be written together with the reports of others, with [`Worker::commit`]; one that cannot is
+    /// written with [`Worker::settle`].
+    #[must_use]
+    pub const fn in_batch(&self) -> bool {
+        self.in_batch
+    }
+
+    /// Whether the job is no longer the holder's when it is written, so that its slot is free.
+    #[must_use]
+    pub const fn leaves(&self) -> bool {
+        self.leaves
+    }
+}
+
+/// Tells whether these reports concern the job, its lease, its lane and its history alone. A job that has a dead letter
+/// or was queued by another one touches more when it ends.
+fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
+    let Some(kind) = kinds.get(&job.kind) else {
+        return false;
+    };
+    let ends_plainly =
+        || !kind.has_hooks() && job.dlq_entry_id.is_none() && job.parent_job_id.is_none();
+    reports.iter().all(|report| match report {
+        Report::Start(_) | Report::Wait { .. } | Report::Release { .. } => true,
+        Report::Advance(step, _) => {
+            let records = job.steps.get(*step).is_none_or(|s| kind.records(&s.name));
+            let last = step + 1 >= job.steps.len();
+            !records && (!last || ends_plainly())
+        }
+        Report::Complete => ends_plainly(),
+        Report::Fail(Failure::Transient { .. }) => job.attempts + 1 < job.max_attempts,
+        Report::Fail(Failure::Permanent(_)) => false,
+    })
+}
+
+impl Worker {
+    /// Works on the current step of a job it holds, once, and answers what is to be written: with
+    /// [`Worker::commit`] or [`Worker::settle`]. `None` when the job is no longer its own.
+    pub async fn attempt(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Finished> {
+        let reports = if supervisor.is_stopping() {
+            vec![Report::Release { begun: false }]
+        } else {
+            self.reports(held, supervisor).await?
+        };
+        Some(Finished::new(&self.kinds, held, reports))
+    }
+
+    async fn reports(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Vec<Report>> {
+        let job: &Job = &held.job;
+        let Some(step) = job.current_step() else {
+            return Some(vec![Report::Complete]);
+        };
+        let name = &job.steps[step].name;
+        let kind = self.kinds.get(&job.kind);
+        let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
+            let missing = format!("{}: no step {name}", job.kind);
+            return Some(vec![report_of(StepError::permanent(
+                "UNKNOWN_STEP",
+                missing,
+            ))?]);
+        };
+        if job.steps[step].status != StepStatus::Running {
+            return Some(vec![Report::Start(step)]);
+        }
+        let opened = match kind.open(job) {
+            Ok(opened) => opened,
+            Err(error) => return Some(vec![report_of(error.into())?]),
+        };
+        let effect_key = effect_key(&job.id, name);
+        let ports = StepPorts {
+            effect_key: &effect_key,
+            infrastructure: self.infrastructure.as_ref(),
+            blobs: self.blobs.as_ref(),
+            store: self.store.as_ref(),
+        };
+        let attempt = Box::pin(perform(opened.as_ref(), name, ports));
+        let limit = opened.timeout(name);
+        let end = supervisor.attempt(&held.claimed, limit, attempt).await;
+        let error = match end {
+            StepEnd::Finished(Ok(output)) => {
+                let mut reports = vec![Report::Advance(step, output)];
+                reports.extend(self.after(job, step + 1, supervisor));
+                return Some(reports);
+            }
+            StepEnd::Finished(Err(error)) => error,
+            StepEnd::TimedOut => {
+                StepError::unknown("STEP_TIMEOUT", "the step took longer than allowed")
+            }
+            StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step broke down"),
+            StepEnd::LeaseLost => return None,
+            StepEnd::Stopping => return Some(vec![Report::Release { begun: true }]),
+        };
+        Some(vec![report_of(error)?])
+    }
+
+    /// What is reported with the end of the step before: the intent to go on, or that the process stops.
+    fn after(&self, job: &Job, step: usize, supervisor: &dyn Supervisor) -> Option<Report> {
+        if step >= job.steps.len() {
+            return None;
+        }
+        if supervisor.is_stopping() {
+            return Some(Report::Release { begun: false });
+        }
+        startable(&self.kinds, job, Some(step)).map(Report::Start)
+    }
+}
+
+/// Looks first; makes the effect only when it has not happened. Whether the job is still ours is asked between the two.
+async fn perform(
+    job: &dyn OpenJob,
+    step: &str,
+    ports: StepPorts<'_>,
+) -> Result<serde_json::Value, StepError> {
+    match job.observe(step, ports).await? {
+        Observation::Present(output) => Ok(output),
+        Observation::Conflict(what) => Err(StepError::permanent("NAME_TAKEN", what)),
+        Observation::Absent => job.apply(step, ports).await,
+    }
+}

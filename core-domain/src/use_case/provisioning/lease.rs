@@ -1,0 +1,45 @@
+//! Prolonging leases.
+
+use std::collections::BTreeMap;
+
+use super::claim::Claimed;
+use crate::access::{unaudited, unowned};
+use crate::kernel::{JobId, Result};
+use crate::port::UnitOfWork;
+use crate::provisioning::{JobLease, LEASE};
+
+/// Prolongs the leases of these jobs, all at once, and answers those that are no longer the owner's. Touches no job.
+///
+/// # Errors
+/// When the store failed; nothing was prolonged.
+pub(super) async fn heartbeat(
+    uow: &mut dyn UnitOfWork,
+    owner: &str,
+    held: &[Claimed],
+) -> Result<Vec<Claimed>> {
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = uow.now().await?;
+    let ids: Vec<&str> = held.iter().map(|claimed| claimed.job_id.as_str()).collect();
+    let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
+    let own = leases.into_iter().filter(|lease| lease.owner == owner);
+    let mut own: BTreeMap<JobId, _> = own.map(|lease| (lease.job_id.clone(), lease)).collect();
+    let (mut lost, mut prolonged) = (Vec::new(), Vec::new());
+    for claimed in held {
+        let is_held = own
+            .get(&claimed.job_id)
+            .is_some_and(|lease| lease.fence == claimed.fence);
+        let Some(lease) = own.remove(&claimed.job_id).filter(|_| is_held) else {
+            lost.push(claimed.clone());
+            continue;
+        };
+        let mut next = (*lease).clone();
+        next.lease_until = now.plus(LEASE);
+        prolonged.push((lease, next));
+    }
+    if !prolonged.is_empty() {
+        unaudited::replace_many(uow, prolonged).await?;
+    }
+    Ok(lost)
+}

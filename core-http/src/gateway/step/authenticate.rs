@@ -1,0 +1,98 @@
+//! Step 9: authentication by the service key, a session or an API key; the first that is present decides.
+
+use std::net::IpAddr;
+
+use core_domain::gateway::{Credential, read_credential};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, Method, Uri};
+
+use super::Steps;
+use crate::gateway::authority::AuthorityError;
+use crate::gateway::identity::Identity;
+use crate::gateway::refusal::Refusal;
+use crate::kernel::{ServiceKey, TokenDigest, header_names};
+
+fn credential(headers: &HeaderMap) -> Result<Option<Credential>, Refusal> {
+    let lines = |name: &HeaderName| {
+        let lines = headers.get_all(name).into_iter();
+        lines.map(http::HeaderValue::as_bytes)
+    };
+    Ok(read_credential(
+        lines(&AUTHORIZATION),
+        lines(&header_names::API_KEY),
+    )?)
+}
+
+impl Steps {
+    /// Finds out who calls.
+    pub(super) async fn identify(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        client: Option<IpAddr>,
+    ) -> Result<Identity, Refusal> {
+        let Some(service_key) = &self.settings.service_key else {
+            return Ok(Identity::unauthenticated());
+        };
+        if self.settings.is_public(method, uri.path()) {
+            return Ok(public(headers, service_key));
+        }
+        let credential = credential(headers)?.ok_or_else(Refusal::unauthorized)?;
+        // Before the credential is checked, so that the answer does not tell whether the next guess is right.
+        if let Some(client) = client {
+            self.check_failed_authentications(client)?;
+        }
+        let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = &credential;
+        let digest = TokenDigest::of(secret.expose());
+        if matches!(credential, Credential::Bearer(_)) && service_key.has_digest(&digest) {
+            return Ok(Identity::service_key());
+        }
+        self.look_up(&credential, &digest, client).await
+    }
+
+    fn check_failed_authentications(&self, client: IpAddr) -> Result<(), Refusal> {
+        let Some(lockout) = self.rates.lockout(client) else {
+            return Ok(());
+        };
+        let mut refusal = Refusal::from(lockout.error());
+        lockout.write(&mut refusal.headers);
+        Err(refusal)
+    }
+
+    async fn look_up(
+        &self,
+        credential: &Credential,
+        digest: &TokenDigest,
+        client: Option<IpAddr>,
+    ) -> Result<Identity, Refusal> {
+        match self.sessions.resolve(credential, digest).await {
+            Ok(resolved) => Ok(Identity {
+                caller: resolved.caller,
+                suspended: resolved.suspended,
+                session: matches!(credential, Credential::Bearer(_)),
+            }),
+            Err(AuthorityError::Refused) => {
+                let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = credential;
+                if let Some(client) = client {
+                    let refused = self.rates.failed_authentication(client, secret.expose());
+                    Box::pin(refused).await;
+                }
+                Err(Refusal::unauthorized())
+            }
+            Err(AuthorityError::Unavailable(cause)) => Err(Refusal::unavailable(cause)),
+        }
+    }
+}
+
+/// Anonymous, whatever credential is sent. A session is still forwarded to the services that validate sessions, the
+/// service key never.
+fn public(headers: &HeaderMap, service_key: &ServiceKey) -> Identity {
+    let mut identity = Identity::anonymous();
+    identity.session = match credential(headers) {
+        Ok(Some(Credential::Bearer(token))) => !service_key.is(token.expose()),
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    identity
+}

@@ -1,0 +1,37 @@
+//! Step 2: refusals and panics become the error envelope. Answers of services are not changed, errors included.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+
+use core_domain::kernel::Error;
+use futures_util::FutureExt;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Response};
+use http_body::Body as _;
+
+use crate::gateway::exchange::Outcome;
+use crate::gateway::refusal::Refusal;
+use crate::kernel::{Body, ErrorStyle, empty_body, error_response};
+
+/// The outcome of work that may panic: a panic is an internal error of this one request.
+pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned()).into()))
+}
+
+/// The envelope of a refusal, with its headers.
+pub(super) fn envelope(method: &Method, request_id: &str, refusal: Refusal) -> Response<Body> {
+    let mut response = error_response(&refusal.error, request_id, ErrorStyle::Envelope);
+    response.headers_mut().extend(*refusal.headers);
+    if *method != Method::HEAD {
+        return response;
+    }
+    // The same head as for GET, without the body.
+    if let Some(length) = response.body().size_hint().exact() {
+        let length = HeaderValue::from(length);
+        response.headers_mut().insert(CONTENT_LENGTH, length);
+    }
+    response.map(|_| empty_body())
+}

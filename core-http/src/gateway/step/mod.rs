@@ -1,0 +1,141 @@
+//! The steps every request passes, in the interface's order.
+//!
+//! What a step does before the proxy is in [`Steps::admitted`] and [`Steps::authenticated`], in that order; what it adds to the answer
+//! is in [`Steps::answer`], in the reverse order, and happens to every answer, whoever made it. A step that ends a request
+//! returns a [`Refusal`], which the errors step turns into an envelope.
+//!
+//! | step | before the proxy | on the answer |
+//! |---|---|---|
+//! | 1 security headers | | [`answer_headers`] |
+//! | 2 errors | | [`errors`]: panics and refusals become envelopes |
+//! | 3 request id | [`Exchange::begin`] | [`answer_headers`] |
+//! | 4 log | [`access_log`]: an entry, written when it is dropped | its body is counted |
+//! | 5 time | [`Exchange::begin`] | [`timing`] |
+//! | 6 rate limit | [`rate_limit`] | [`rate_limit`] |
+//! | 7 CORS | [`cors`]: preflights are answered | [`answer_headers`] |
+//! | 8 tracing | [`trace`]: a span around the rest | [`answer_headers`] |
+//! | | [`framing`] and [`headers`]: ambiguous requests are refused, forbidden headers removed | |
+//! | | [`cross_origin`] | |
+//! | 9 authentication | [`authenticate`] | |
+//! | 10 suspension | [`Steps::authenticated`] | |
+
+mod access_log;
+mod answer_headers;
+mod authenticate;
+mod cors;
+mod cross_origin;
+pub(super) mod errors;
+mod rate_limit;
+mod timing;
+mod trace;
+
+use std::sync::Arc;
+
+use core_domain::kernel::{Clock, Code, Entropy};
+use http::{Request, Response};
+use tracing::Instrument;
+
+use self::access_log::AccessLogEntry;
+use self::answer_headers::AnswerHeaders;
+use super::config::Settings;
+use super::exchange::{Exchange, Outcome};
+use super::proxy::Proxy;
+use super::refusal::Refusal;
+use super::session_cache::SessionCache;
+use super::{framing, headers};
+use crate::kernel::rate_limit::{Counted, RateLimits};
+use crate::kernel::{Body, PeerAddr};
+
+/// All steps around the proxy.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) rates: RateLimits,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) sessions: SessionCache,
+    pub(crate) proxy: Proxy,
+}
+
+impl Steps {
+    /// Answers a request.
+    pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
+        let mut entry = AccessLogEntry::begin(self.exchange(&request));
+        let answer_headers = AnswerHeaders::of(&request, &self.settings);
+        // Services trust the extensions of a request, so the caller of the gateway must not set any.
+        request.extensions_mut().clear();
+
+        let mut counted = None;
+        let passed = self.admitted(request, &mut entry.exchange, &mut counted);
+        let outcome = errors::caught(passed).await;
+
+        let refused = outcome.is_err();
+        let exchange = &mut entry.exchange;
+        let mut response = outcome.unwrap_or_else(|refusal| {
+            errors::envelope(&exchange.method, exchange.request_id(), refusal)
+        });
+        let headers = response.headers_mut();
+        if let Some(counted) = &counted {
+            rate_limit::write(counted, &self.settings, headers);
+        }
+        timing::write(exchange, &self.settings, headers);
+        answer_headers.write(exchange, &self.settings, headers);
+        entry.answered(response, refused)
+    }
+
+    fn exchange(&self, request: &Request<Body>) -> Exchange {
+        let peer = request.extensions().get::<PeerAddr>().map(|peer| peer.0);
+        let trusted = &self.settings.trusted_proxies;
+        Exchange::begin(request, peer, trusted, &*self.clock, &*self.entropy)
+    }
+
+    /// The steps before authentication.
+    async fn admitted<'s>(
+        &'s self,
+        mut request: Request<Body>,
+        exchange: &mut Exchange,
+        counted: &mut Option<Counted<'s>>,
+    ) -> Outcome {
+        if !exchange.is_health() {
+            let subject = rate_limit::subject(&self.proxy.upstreams, &request, exchange);
+            let count = rate_limit::count(&self.rates, exchange.client, subject);
+            if let Some(error) = counted.insert(count.await).refusal() {
+                return Err(Refusal::from(error));
+            }
+        }
+        if let Some(answer) = cors::preflight_answer(&request, &self.settings) {
+            return Ok(answer);
+        }
+        let span = trace::span(exchange);
+        let rest = async {
+            framing::check(&request, exchange)?;
+            headers::clean_request(request.headers_mut())?;
+            cross_origin::check(&request, exchange, &self.settings)?;
+            self.authenticated(request, exchange).await
+        };
+        rest.instrument(span).await
+    }
+
+    /// Authentication, suspension, and the proxy.
+    async fn authenticated(&self, request: Request<Body>, exchange: &mut Exchange) -> Outcome {
+        if !exchange.is_api() {
+            return self.proxy.answer(request, None, exchange).await;
+        }
+        let identify = self.identify(
+            request.method(),
+            request.uri(),
+            request.headers(),
+            exchange.client,
+        );
+        let identity = identify.await?;
+        exchange.caller = Some(Arc::clone(&identity.caller));
+        // On every route. The service key belongs to no platform.
+        if identity.suspended {
+            return Err(Refusal::new(
+                Code::PlatformSuspended,
+                "This platform has been suspended.",
+            ));
+        }
+        self.proxy.answer(request, Some(identity), exchange).await
+    }
+}

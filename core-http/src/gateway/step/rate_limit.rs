@@ -1,0 +1,73 @@
+//! Step 6: the rate limits of a client, over all paths and for each path. Before authentication, so that failed attempts
+//! count as well.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use core_domain::gateway::{Destination, RateKind, RateSubject};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+
+use crate::gateway::config::Settings;
+use crate::gateway::exchange::Exchange;
+use crate::gateway::upstream::{KnownRoute, Upstreams};
+use crate::kernel::Body;
+use crate::kernel::cors::intended_method;
+use crate::kernel::rate_limit::{Counted, RateLimits};
+
+/// The client address of requests without a connection.
+const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Counts a request of a client.
+pub(super) async fn count<'s>(
+    rates: &'s RateLimits,
+    client: Option<IpAddr>,
+    (kind, subject): (RateKind, RateSubject<'_>),
+) -> Counted<'s> {
+    match client {
+        Some(client) => rates.count(client, kind, subject).await,
+        // There is no client to apply the overall limit to.
+        None => rates.take(kind, NO_ADDRESS, subject).await,
+    }
+}
+
+/// What a request is counted for. Invalid paths and unknown routes are one subject: otherwise each random path would get
+/// a window of its own.
+pub(super) fn subject<'r>(
+    upstreams: &'r Upstreams,
+    request: &'r Request<Body>,
+    exchange: &'r Exchange,
+) -> (RateKind, RateSubject<'r>) {
+    let unknown = (RateKind::Default, RateSubject::UnknownRoutes);
+    let Ok(Destination::Service(route)) = &exchange.destination else {
+        return unknown;
+    };
+    let method = intended_method(request.method(), request.headers());
+    let path = RateSubject::Path(request.uri().path());
+    match upstreams.route(&method, route) {
+        KnownRoute::Unknown => unknown,
+        KnownRoute::Unlisted => (RateKind::Default, path),
+        KnownRoute::Listed(listed) => match RateKind::from(listed.class) {
+            RateKind::Default => (RateKind::Default, path),
+            kind => {
+                let service = route.service.as_str();
+                let endpoint = listed.endpoint;
+                (kind, RateSubject::Endpoint { service, endpoint })
+            }
+        },
+    }
+}
+
+/// Adds the headers that say how the window stands.
+pub(super) fn write(counted: &Counted<'_>, settings: &Settings, headers: &mut HeaderMap) {
+    counted.write(headers);
+    if settings.older_rate_headers {
+        let usage = &counted.usage;
+        let lines = [
+            ("ratelimit-limit", u64::from(counted.policy.quota())),
+            ("ratelimit-remaining", u64::from(usage.remaining)),
+            ("ratelimit-reset", usage.reset_after),
+        ];
+        for (name, number) in lines {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from(number));
+        }
+    }
+}

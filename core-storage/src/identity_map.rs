@@ -1,0 +1,110 @@
+//! What a unit of work has read by key, or put in its place, so that it reads no record twice.
+
+use std::any::{Any, TypeId};
+
+use core_domain::kernel::{PlatformId, Record, Stored};
+use core_domain::port::{Mode, Within};
+
+use crate::tabular::Tabular;
+
+/// So many records are remembered, those read last: few enough to look through.
+const CAPACITY: usize = 16;
+
+/// The records that a unit has read, as it would read them again. A unit that sees one state of the store
+/// ([`Mode::Read`], [`Mode::Write`]) can answer from it: nobody but the unit itself changes what it sees. In
+/// [`Mode::ReadCommitted`] and [`Mode::Auto`] each read sees what is committed by then, so nothing is remembered.
+#[derive(Debug)]
+pub(crate) struct IdentityMap {
+    is_used: bool,
+    records: Vec<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    kind: TypeId,
+    /// A `Stored` of the record.
+    stored: Box<dyn Any + Send>,
+    /// The platform that the read was within; reads within another one are asked again.
+    platform: Option<PlatformId>,
+}
+
+impl Known {
+    fn stored<R: Record>(&self) -> Option<&Stored<R>> {
+        if self.kind != TypeId::of::<R>() {
+            return None;
+        }
+        self.stored.downcast_ref()
+    }
+
+    fn is<R: Record>(&self, key: &str) -> bool {
+        self.stored::<R>().is_some_and(|stored| stored.key() == key)
+    }
+}
+
+impl IdentityMap {
+    pub(crate) const fn of(mode: Mode) -> Self {
+        Self {
+            is_used: matches!(mode, Mode::Read | Mode::Write),
+            records: Vec::new(),
+        }
+    }
+
+    /// The record with this key, if the unit has read it with the same reach.
+    pub(crate) fn get<R: Tabular>(&self, within: Within<'_>, key: &str) -> Option<Stored<R>> {
+        let known = self.records.iter().find(|known| known.is::<R>(key))?;
+        let is_reached = match within {
+            Within::Installation => true,
+            Within::Platform(platform) => known.platform.as_ref() == Some(platform),
+        };
+        known.stored().filter(|_| is_reached).cloned()
+    }
+
+    /// Remembers a record that was read.
+    pub(crate) fn put<R: Tabular>(&mut self, within: Within<'_>, stored: &Stored<R>) {
+        if !self.is_used {
+            return;
+        }
+        let platform = match within {
+            Within::Installation => None,
+            Within::Platform(platform) => Some(platform.clone()),
+        };
+        let _ = self.remove::<R>(stored.key());
+        self.add(stored, platform);
+    }
+
+    /// Remembers what a record was replaced by.
+    pub(crate) fn replace<R: Tabular>(&mut self, stored: &Stored<R>) {
+        if !self.is_used {
+            return;
+        }
+        // A record never changes its platform.
+        let known = self.remove::<R>(stored.key());
+        self.add(stored, known.and_then(|known| known.platform));
+    }
+
+    /// Forgets a record.
+    pub(crate) fn forget<R: Tabular>(&mut self, key: &str) {
+        let _ = self.remove::<R>(key);
+    }
+
+    /// Forgets every record of a kind.
+    pub(crate) fn forget_all<R: Tabular>(&mut self) {
+        self.records.retain(|known| known.kind != TypeId::of::<R>());
+    }
+
+    fn remove<R: Tabular>(&mut self, key: &str) -> Option<Known> {
+        let at = self.records.iter().position(|known| known.is::<R>(key))?;
+        Some(self.records.remove(at))
+    }
+
+    fn add<R: Tabular>(&mut self, stored: &Stored<R>, platform: Option<PlatformId>) {
+        if self.records.len() >= CAPACITY {
+            self.records.remove(0);
+        }
+        self.records.push(Known {
+            kind: TypeId::of::<R>(),
+            stored: Box::new(stored.clone()),
+            platform,
+        });
+    }
+}

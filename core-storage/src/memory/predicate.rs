@@ -1,0 +1,156 @@
+//! A filter made ready for one table: columns are positions, nested conjunctions are flat.
+
+use crate::filter::{Filter, Op, prefix_end};
+use crate::table::{IndexPredicate, Table};
+use crate::value::Value;
+
+pub(super) static NULL: Value = Value::Null;
+
+/// The value of a row in a column; NULL behind the last one.
+pub(super) fn value(row: &[Value], at: usize) -> &Value {
+    row.get(at).unwrap_or(&NULL)
+}
+
+/// A condition on a row. What is unknown in SQL's logic is false here: without a negation nobody can tell.
+#[derive(Clone, Debug)]
+pub(super) enum Test<'f> {
+    /// No row.
+    Never,
+    /// The column compared with a value; neither may be NULL.
+    Compare(usize, Op, &'f Value),
+    /// The column is one of these values.
+    In(usize, &'f [Value]),
+    IsNull(usize),
+    NotNull(usize),
+    Prefix(Prefix<'f>),
+    /// All tests of one of these lists.
+    Any(Vec<Vec<Test<'f>>>),
+}
+
+/// The text of a column begins with this.
+#[derive(Clone, Debug)]
+pub(super) struct Prefix<'f> {
+    pub(super) at: usize,
+    text: &'f str,
+    /// The least text that begins with it.
+    pub(super) first: Value,
+    /// The least text behind those that begin with it.
+    pub(super) end: Option<Value>,
+}
+
+/// The tests that a row passes exactly when it matches the filter.
+pub(super) fn compile<'f>(table: &Table, filter: &'f Filter) -> Vec<Test<'f>> {
+    let mut tests = Vec::with_capacity(4);
+    add(table, filter, &mut tests);
+    tests
+}
+
+fn add<'f>(table: &Table, filter: &'f Filter, tests: &mut Vec<Test<'f>>) {
+    if let Filter::And(all) = filter {
+        for one in all {
+            add(table, one, tests);
+        }
+        return;
+    }
+    tests.push(one(table, filter).unwrap_or(Test::Never));
+}
+
+/// A filter that is no conjunction; `None` for an unknown column, which is NULL in every row.
+fn one<'f>(table: &Table, filter: &'f Filter) -> Option<Test<'f>> {
+    let test = match filter {
+        Filter::And(_) => Test::Any(vec![compile(table, filter)]),
+        Filter::Or(any) => Test::Any(any.iter().map(|one| compile(table, one)).collect()),
+        Filter::Compare(_, _, Value::Null) => Test::Never,
+        Filter::Compare(column, op, value) => {
+            Test::Compare(table.column_index(column)?, *op, value)
+        }
+        Filter::In(column, values) => Test::In(table.column_index(column)?, values),
+        Filter::IsNull(column) => Test::IsNull(table.column_index(column)?),
+        Filter::NotNull(column) => Test::NotNull(table.column_index(column)?),
+        Filter::Prefix(column, text) => Test::Prefix(Prefix {
+            at: table.column_index(column)?,
+            text,
+            first: Value::text(text),
+            end: prefix_end(text).map(|end| Value::text(&end)),
+        }),
+    };
+    Some(test)
+}
+
+/// Tells whether the row passes all of the tests.
+pub(super) fn matches(tests: &[Test<'_>], row: &[Value]) -> bool {
+    tests.iter().all(|test| test.holds(row))
+}
+
+impl<'f> Test<'f> {
+    fn holds(&self, row: &[Value]) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Compare(at, op, with) => {
+                let stored = value(row, *at);
+                !stored.is_null() && op.holds(stored, with)
+            }
+            Self::In(at, values) => {
+                let stored = value(row, *at);
+                !stored.is_null() && values.contains(stored)
+            }
+            Self::IsNull(at) => value(row, *at).is_null(),
+            Self::NotNull(at) => !value(row, *at).is_null(),
+            Self::Prefix(prefix) => {
+                let stored = value(row, prefix.at).as_text();
+                stored.is_some_and(|text| text.starts_with(prefix.text))
+            }
+            Self::Any(any) => any.iter().any(|tests| matches(tests, row)),
+        }
+    }
+
+    /// The value that the column has in every row that passes.
+    pub(super) fn fixes(&self, column: usize) -> Option<&'f Value> {
+        match self {
+            Self::Compare(at, Op::Eq, value) if *at == column => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Tells whether the predicate is true for every row that passes.
+    pub(super) fn implies(&self, column: usize, predicate: &IndexPredicate) -> bool {
+        match (self, predicate) {
+            (Self::IsNull(at), IndexPredicate::IsNull(_)) => *at == column,
+            (_, IndexPredicate::Is(_, text)) => {
+                self.fixes(column).and_then(Value::as_text) == Some(text)
+            }
+            (Self::Compare(..), IndexPredicate::OneOf(_, texts)) => {
+                let fixed = self.fixes(column).and_then(Value::as_text);
+                fixed.is_some_and(|text| texts.contains(&text))
+            }
+            (Self::In(at, values), IndexPredicate::OneOf(_, texts)) => {
+                let is_in =
+                    |value: &Value| value.as_text().is_none_or(|text| texts.contains(&text));
+                *at == column && values.iter().all(is_in)
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells whether it leaves a range of the column's values.
+    pub(super) fn bounds(&self, column: usize) -> bool {
+        match self {
+            Self::Compare(at, op, _) => *at == column && !matches!(op, Op::Eq | Op::Ne),
+            Self::Prefix(prefix) => prefix.at == column,
+            _ => false,
+        }
+    }
+
+    /// Tests of which one holds exactly when this one does, each on fewer rows.
+    pub(super) fn alternatives(&self) -> Option<Vec<Vec<Test<'f>>>> {
+        match self {
+            Self::In(at, values) => {
+                let values = values.iter().filter(|value| !value.is_null());
+                let branch = |value| vec![Self::Compare(*at, Op::Eq, value)];
+                Some(values.map(branch).collect())
+            }
+            Self::Any(any) => Some(any.clone()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Runs a planned query.
+
+use std::sync::Arc;
+
+use super::index::{KEY, SharedRow};
+use super::plan::{Direction, Query, Scan, compare};
+use super::predicate::matches;
+use super::predicate::value;
+use super::rows::Rows;
+
+/// Shows the matching rows in order, up to the limit, until the visitor answers an error.
+pub(super) fn visit<E>(
+    rows: &Rows,
+    query: &Query<'_>,
+    mut visit: impl FnMut(&SharedRow) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(scan) = query.scan(rows) else {
+        return Ok(());
+    };
+    if let Some(branches) = query.union(rows, &scan) {
+        return union(rows, query, &branches)
+            .into_iter()
+            .try_for_each(visit);
+    }
+    match scan.in_order {
+        Some(Direction::Forwards) => passing(&scan, query).take(query.limit).try_for_each(visit),
+        Some(Direction::Backwards) => {
+            let passing = passing(&scan, query).rev();
+            passing.take(query.limit).try_for_each(visit)
+        }
+        None => sorted(&scan, query).into_iter().try_for_each(&mut visit),
+    }
+}
+
+/// How many rows match.
+pub(super) fn count(rows: &Rows, query: &Query<'_>) -> u64 {
+    let mut count = 0;
+    let Some(scan) = query.scan(rows) else {
+        return 0;
+    };
+    if query.tests.is_empty() {
+        return scan.index.len() as u64;
+    }
+    let counted = visit(rows, query, |_| {
+        count += 1;
+        Ok::<(), std::convert::Infallible>(())
+    });
+    counted.map_or(0, |()| count)
+}
+
+/// The matching rows.
+pub(super) fn collect(rows: &Rows, query: &Query<'_>) -> Vec<SharedRow> {
+    let mut found = Vec::new();
+    let collected = visit(rows, query, |row| {
+        found.push(row.clone());
+        Ok::<(), std::convert::Infallible>(())
+    });
+    collected.map_or_else(|never| match never {}, |()| found)
+}
+
+/// The matching rows of a scan, in the order of its index.
+fn passing<'r>(
+    scan: &Scan<'r, '_>,
+    query: &Query<'_>,
+) -> impl DoubleEndedIterator<Item = &'r SharedRow> {
+    let range = scan.index.range(&scan.from, &scan.to);
+    range.filter(|row| {
+        #[cfg(test)]
+        visited::add();
+        matches(&query.tests, row)
+    })
+}
+
+/// The matching rows of a scan that gives them in another order than the query's.
+fn sorted<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
+    let is_behind = |row: &&SharedRow| {
+        query.after.is_none_or(|after| {
+            let ordering = compare(
+                &query.order,
+                |_, part| value(row, part.at),
+                |n, _| value(after, n),
+            );
+            ordering.is_gt()
+        })
+    };
+    let mut found: Vec<&SharedRow> = passing(scan, query).filter(is_behind).collect();
+    sort(query, &mut found);
+    found.truncate(query.limit);
+    found
+}
+
+/// The rows that match one of the queries, in order, each once.
+fn union<'r>(rows: &'r Rows, query: &Query<'_>, branches: &[Query<'_>]) -> Vec<&'r SharedRow> {
+    let mut found = Vec::new();
+    for branch in branches {
+        let Some(scan) = branch.scan(rows) else {
+            continue;
+        };
+        match scan.in_order {
+            Some(Direction::Forwards) => found.extend(passing(&scan, branch).take(branch.limit)),
+            Some(Direction::Backwards) => {
+                found.extend(passing(&scan, branch).rev().take(branch.limit));
+            }
+            None => found.extend(sorted(&scan, branch)),
+        }
+    }
+    sort(query, &mut found);
+    found.dedup_by(|left, right| Arc::ptr_eq(left, right));
+    found.truncate(query.limit);
+    found
+}
+
+/// Sorts by the order of the query, which ends with the key; by the key when it has none.
+fn sort(query: &Query<'_>, found: &mut [&SharedRow]) {
+    if query.order.is_empty() {
+        found.sort_unstable_by(|left, right| value(left, KEY).cmp(value(right, KEY)));
+        return;
+    }
+    found.sort_unstable_by(|left, right| {
+        compare(
+            &query.order,
+            |_, part| value(left, part.at),
+            |_, part| value(right, part.at),
+        )
+    });
+}
+
+/// How many rows scans looked at: what work grows with, without a clock.
+#[cfg(test)]
+pub(super) mod visited {
+    use std::cell::Cell;
+
+    thread_local! {
+        static VISITED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn add() {
+        VISITED.set(VISITED.get() + 1);
+    }
+
+    /// The number since it was last taken.
+    pub(in crate::memory) fn take() -> usize {
+        VISITED.take()
+    }
+}

@@ -1,0 +1,247 @@
+//! The tables as the writer has them, and the last committed state that readers begin with.
+//!
+//! Tables are persistent (structure-sharing) maps. The writer changes them in place and logs how to undo it; only nodes
+//! that a reader shares are copied. A reader that begins while a unit is open is given the state before it, which is
+//! made by undoing on a copy: the cost grows with what that unit changed, never with what is stored.
+
+use std::sync::Arc;
+
+use core_domain::kernel::StoreError;
+
+use super::index::SharedRow;
+use super::rows::Rows;
+use crate::table::Table;
+
+/// One state of all tables that have ever had a row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables(Vec<Arc<Rows>>);
+
+impl Tables {
+    fn position(&self, table: &'static Table) -> Option<usize> {
+        // The description of a table may lie at several addresses; its name says which it is.
+        let same_address = |rows: &Arc<Rows>| std::ptr::eq(rows.table, table);
+        let same_name = |rows: &Arc<Rows>| rows.table.name == table.name;
+        let found = self.0.iter().position(same_address);
+        found.or_else(|| self.0.iter().position(same_name))
+    }
+
+    /// The rows of the table; `None` when it never had one.
+    pub(super) fn rows(&self, table: &'static Table) -> Option<&Arc<Rows>> {
+        self.position(table).and_then(|at| self.0.get(at))
+    }
+
+    /// Moves with every committed unit that changed the table.
+    pub(super) fn commit_number(&self, table: &'static Table) -> u64 {
+        self.rows(table).map_or(0, |rows| rows.commit_number)
+    }
+
+    fn undo(&mut self, change: Change) {
+        let Some(rows) = self.0.get_mut(change.table) else {
+            return;
+        };
+        let rows = Arc::make_mut(rows);
+        match change.what {
+            What::Inserted(row) => rows.remove(&row),
+            What::Replaced(old, new) => rows.exchange(&new, &old),
+            What::Removed(row) => rows.add(&row),
+        }
+    }
+
+    fn number(&mut self, began: Began) {
+        if let Some(rows) = self.0.get_mut(began.table) {
+            Arc::make_mut(rows).commit_number = began.commit_number;
+        }
+    }
+}
+
+/// A change that the open unit has made.
+#[derive(Clone, Debug)]
+struct Change {
+    table: usize,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Inserted(SharedRow),
+    Replaced(SharedRow, SharedRow),
+    Removed(SharedRow),
+}
+
+/// A table that the open unit has begun to change, with its commit number before.
+#[derive(Clone, Copy, Debug)]
+struct Began {
+    table: usize,
+    commit_number: u64,
+}
+
+/// The tables, with what the open unit has changed.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    tables: Arc<Tables>,
+    began: Vec<Began>,
+    /// What the open unit has changed, in order.
+    changes: Vec<Change>,
+    /// The tables without those changes, once a reader has asked for them.
+    committed: Option<Arc<Tables>>,
+}
+
+impl State {
+    /// The last committed state.
+    pub(super) fn snapshot(&mut self) -> Arc<Tables> {
+        if self.began.is_empty() {
+            return self.tables.clone();
+        }
+        let committed = self.committed.get_or_insert_with(|| {
+            let mut tables = Tables::clone(&self.tables);
+            for change in self.changes.iter().rev() {
+                tables.undo(change.clone());
+            }
+            for began in &self.began {
+                tables.number(*began);
+            }
+            Arc::new(tables)
+        });
+        committed.clone()
+    }
+
+    /// The rows of the table as the open unit sees them.
+    pub(super) fn rows(&self, table: &'static Table) -> Option<Arc<Rows>> {
+        self.tables.rows(table).cloned()
+    }
+
+    /// As [`Tables::commit_number`]; `None` once the open unit has changed the table.
+    pub(super) fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        (!self.has_changed(table)).then(|| self.tables.commit_number(table))
+    }
+
+    fn has_changed(&self, table: &'static Table) -> bool {
+        let at = self.tables.position(table);
+        self.began.iter().any(|began| Some(began.table) == at)
+    }
+
+    /// The table, ready for a change of the open unit.
+    fn changing(&mut self, table: &'static Table) -> Changing<'_> {
+        let has_changed = self.has_changed(table);
+        let tables = Arc::make_mut(&mut self.tables);
+        let at = tables.position(table).unwrap_or_else(|| {
+            tables.0.push(Arc::new(Rows::new(table)));
+            tables.0.len() - 1
+        });
+        let rows = Arc::make_mut(&mut tables.0[at]);
+        if !has_changed {
+            self.began.push(Began {
+                table: at,
+                commit_number: rows.commit_number,
+            });
+            rows.commit_number += 1;
+        }
+        Changing {
+            table: at,
+            rows,
+            changes: &mut self.changes,
+        }
+    }
+
+    /// Adds rows: all of them or none.
+    pub(super) fn insert(
+        &mut self,
+        table: &'static Table,
+        rows: impl IntoIterator<Item = SharedRow>,
+    ) -> Result<(), StoreError> {
+        let before = self.changes.len();
+        let mut changing = self.changing(table);
+        let inserted = rows.into_iter().try_for_each(|row| changing.insert(row));
+        self.undo_after_error(inserted, before)
+    }
+
+    /// Puts rows in the place of others with the same key: all of them or none.
+    pub(super) fn replace(
+        &mut self,
+        table: &'static Table,
+        rows: impl IntoIterator<Item = (SharedRow, SharedRow)>,
+    ) -> Result<(), StoreError> {
+        let before = self.changes.len();
+        let mut changing = self.changing(table);
+        let replaced = rows
+            .into_iter()
+            .try_for_each(|(old, new)| changing.replace(old, new));
+        self.undo_after_error(replaced, before)
+    }
+
+    /// Removes rows.
+    pub(super) fn remove(&mut self, table: &'static Table, rows: Vec<SharedRow>) {
+        let mut changing = self.changing(table);
+        for row in rows {
+            changing.rows.remove(&row);
+            changing.log(What::Removed(row));
+        }
+    }
+
+    fn undo_after_error(
+        &mut self,
+        outcome: Result<(), StoreError>,
+        before: usize,
+    ) -> Result<(), StoreError> {
+        if outcome.is_err() {
+            self.undo_to(before);
+        }
+        outcome
+    }
+
+    fn undo_to(&mut self, before: usize) {
+        if self.changes.len() == before {
+            return;
+        }
+        let tables = Arc::make_mut(&mut self.tables);
+        for change in self.changes.drain(before..).rev() {
+            tables.undo(change);
+        }
+    }
+
+    /// Makes the changes of the open unit permanent.
+    pub(super) fn commit(&mut self) {
+        self.began.clear();
+        self.changes.clear();
+        self.committed = None;
+    }
+
+    /// Undoes the changes of the open unit.
+    pub(super) fn rollback(&mut self) {
+        if let Some(committed) = self.committed.take() {
+            self.tables = committed;
+            self.changes.clear();
+            self.began.clear();
+            return;
+        }
+        self.undo_to(0);
+        for began in std::mem::take(&mut self.began) {
+            Arc::make_mut(&mut self.tables).number(began);
+        }
+    }
+}
+
+struct Changing<'s> {
+    table: usize,
+    rows: &'s mut Rows,
+    changes: &'s mut Vec<Change>,
+}
+
+impl Changing<'_> {
+    fn log(&mut self, what: What) {
+        let table = self.table;
+        self.changes.push(Change { table, what });
+    }
+
+    fn insert(&mut self, row: SharedRow) -> Result<(), StoreError> {
+        self.rows.insert(&row)?;
+        self.log(What::Inserted(row));
+        Ok(())
+    }
+
+    fn replace(&mut self, old: SharedRow, new: SharedRow) -> Result<(), StoreError> {
+        self.rows.replace(&old, &new)?;
+        self.log(What::Replaced(old, new));
+        Ok(())
+    }
+}

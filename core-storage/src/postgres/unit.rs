@@ -1,0 +1,180 @@
+//! A unit of work.
+
+use std::sync::Arc;
+
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::Mode;
+
+use super::error::{commit_failure, failure, is_lost};
+use super::pool::{Lease, Pool};
+use super::run::{RunError, control, execute, fetch};
+use crate::sql::{Executor, Statement};
+use crate::value::Visit;
+
+/// What opens a unit that writes, with the instant of the unit in the same round trip.
+const SERIALIZABLE: [&str; 2] = [
+    "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    "BEGIN ISOLATION LEVEL SERIALIZABLE; \
+     SELECT CAST(FLOOR(EXTRACT(EPOCH FROM now()) * 1000) AS BIGINT)",
+];
+const READ_COMMITTED: [&str; 2] = [
+    "BEGIN ISOLATION LEVEL READ COMMITTED",
+    "BEGIN ISOLATION LEVEL READ COMMITTED; \
+     SELECT CAST(FLOOR(EXTRACT(EPOCH FROM now()) * 1000) AS BIGINT)",
+];
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// A unit of work: a transaction, or single reads on a bare connection. A transaction that is dropped is rolled back.
+pub(super) struct Unit {
+    lease: Option<Lease>,
+    transaction: bool,
+    /// Whether nothing has run yet, so that a lost connection can be replaced.
+    is_fresh: bool,
+    now: Option<Timestamp>,
+}
+
+/// The statement that opens a unit of the mode.
+fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
+    match (mode, with_now) {
+        (Mode::Auto, _) => None,
+        (Mode::Read, _) => Some(SNAPSHOT),
+        (Mode::Write, now) => Some(SERIALIZABLE[usize::from(now)]),
+        (Mode::ReadCommitted, now) => Some(READ_COMMITTED[usize::from(now)]),
+    }
+}
+
+fn lost() -> StoreError {
+    StoreError::unavailable("the connection of this unit is lost")
+}
+
+impl Unit {
+    pub(super) async fn begin(
+        pool: &Arc<Pool>,
+        mode: Mode,
+        with_now: bool,
+    ) -> Result<Self, StoreError> {
+        let mut lease = pool.acquire().await?;
+        let mut now = None;
+        let opening = opening(mode, with_now);
+        if let Some(text) = opening {
+            lease.is_busy = true;
+            let begun = match control(lease.connection()?, text).await {
+                Err(error) if is_lost(&error) && !lease.is_new => {
+                    lease.reconnect().await?;
+                    lease.is_busy = true;
+                    control(lease.connection()?, text).await
+                }
+                begun => begun,
+            };
+            now = begun.map_err(failure)?.map(Timestamp::from_millis);
+            lease.is_busy = false;
+        }
+        Ok(Self {
+            lease: Some(lease),
+            transaction: opening.is_some(),
+            is_fresh: opening.is_none(),
+            now,
+        })
+    }
+
+    /// Notes how a statement ended.
+    fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
+        self.is_fresh = false;
+        let lease = self.lease.as_mut().ok_or_else(lost)?;
+        lease.is_busy = false;
+        outcome.map_err(|error| match error {
+            RunError::Lost(error) => {
+                lease.forget();
+                error
+            }
+            RunError::Failed(error) => error,
+        })
+    }
+
+    /// Ends the transaction.
+    async fn end(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
+        let Some(mut lease) = self.lease.take().filter(|_| self.transaction) else {
+            return Ok(());
+        };
+        lease.is_busy = true;
+        let Ok(connection) = lease.connection() else {
+            return Ok(());
+        };
+        let outcome = control(connection, text).await;
+        match &outcome {
+            Err(error) if is_lost(error) => lease.forget(),
+            _ => lease.is_busy = false,
+        }
+        outcome.map(|_| ())
+    }
+}
+
+impl Executor for Unit {
+    async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
+        let lease = self.lease.as_mut().ok_or_else(lost)?;
+        lease.is_busy = true;
+        let outcome = execute(lease.connection()?, statement).await;
+        self.ended(outcome)
+    }
+
+    async fn fetch(
+        &mut self,
+        statement: &Statement<'_>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let lease = self.lease.as_mut().ok_or_else(lost)?;
+        lease.is_busy = true;
+        let mut shown = false;
+        let outcome = fetch(lease.connection()?, statement, visit, &mut shown).await;
+        let outcome = match outcome {
+            // Nobody used the connection for a while, and it was lost meanwhile.
+            Err(RunError::Lost(_)) if self.is_fresh && !lease.is_new && !shown => {
+                lease.reconnect().await?;
+                lease.is_busy = true;
+                fetch(lease.connection()?, statement, visit, &mut shown).await
+            }
+            outcome => outcome,
+        };
+        self.ended(outcome)
+    }
+
+    fn now(&self) -> Option<Timestamp> {
+        self.now
+    }
+
+    async fn commit(mut self) -> Result<(), StoreError> {
+        if self.transaction && self.lease.as_mut().is_none_or(|l| l.connection().is_err()) {
+            return Err(lost());
+        }
+        self.end("COMMIT").await.map_err(commit_failure)
+    }
+
+    async fn rollback(mut self) {
+        // When it fails, the connection is closed, and the transaction with it.
+        let _ = self.end("ROLLBACK").await;
+    }
+}
+
+impl Drop for Unit {
+    fn drop(&mut self) {
+        let Some(mut lease) = self.lease.take().filter(|_| self.transaction) else {
+            return;
+        };
+        if lease.is_busy {
+            return;
+        }
+        // Until it is rolled back nobody else may have the connection.
+        lease.is_busy = true;
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            let Ok(connection) = lease.connection() else {
+                return;
+            };
+            if control(connection, "ROLLBACK").await.is_ok() {
+                lease.give_back();
+            }
+        });
+    }
+}

@@ -1,0 +1,182 @@
+//! Conditions of a WHERE, and the order of an answer.
+
+use super::dialect::Dialect;
+use super::statement::Bind;
+use super::text::Writer;
+use crate::filter::{Filter, Op, prefix_end};
+use crate::query::Order;
+use crate::table::{IndexPredicate, Table, Type};
+use crate::value::{Value, ValueRef};
+
+pub(super) fn filter<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    table: &'static Table,
+    condition: &'q Filter,
+) {
+    match condition {
+        Filter::And(all) if all.is_empty() => {
+            w.sql("TRUE");
+        }
+        Filter::Or(any) if any.is_empty() => {
+            w.sql("FALSE");
+        }
+        Filter::And(all) => group(w, dialect, table, all, " AND "),
+        Filter::Or(any) => group(w, dialect, table, any, " OR "),
+        Filter::Compare(column, op, value) => {
+            w.name(column).sql(operator(*op));
+            match literal(table, column, *op, value) {
+                Some(literal) => w.literal(literal),
+                None => w.value(table.kind_of(column), value.as_ref()),
+            };
+        }
+        Filter::In(_, values) if values.is_empty() => {
+            w.sql("FALSE");
+        }
+        Filter::In(column, values) => one_of(w, dialect, table, column, values),
+        Filter::IsNull(column) => {
+            w.name(column).sql(" IS NULL");
+        }
+        Filter::NotNull(column) => {
+            w.name(column).sql(" IS NOT NULL");
+        }
+        Filter::Prefix(column, prefix) => {
+            w.sql("(").name(column).sql(" >= ");
+            w.value(Type::Text, ValueRef::Text(prefix));
+            if let Some(end) = prefix_end(prefix) {
+                w.sql(" AND ").name(column).sql(" < ").bind(Bind::Made(end));
+            }
+            w.sql(")");
+        }
+    }
+}
+
+fn group<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    table: &'static Table,
+    parts: &'q [Filter],
+    separator: &'static str,
+) {
+    w.sql("(");
+    w.joined(parts, separator, |w, part| filter(w, dialect, table, part));
+    w.sql(")");
+}
+
+/// The text of an index predicate that the comparison names: planners use a partial index only when they see its values.
+fn literal(table: &Table, column: &str, op: Op, value: &Value) -> Option<&'static str> {
+    match (op, value) {
+        (Op::Eq, Value::Text(text)) => table.index_literal(column, text),
+        _ => None,
+    }
+}
+
+fn one_of<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    table: &'static Table,
+    column: &'static str,
+    values: &'q [Value],
+) {
+    let literal = |value: &Value| literal(table, column, Op::Eq, value);
+    let literals: Option<Vec<_>> = values.iter().map(literal).collect();
+    w.name(column);
+    if let Some(literals) = literals {
+        w.sql(" IN (").joined(literals, ", ", |w, literal| {
+            w.literal(literal);
+        });
+        w.sql(")");
+        return;
+    }
+    let kind = table.kind_of(column);
+    let values = values.iter().map(Value::as_ref);
+    if dialect.has_arrays() {
+        w.sql(" = ANY(")
+            .bind(Bind::Array(kind, values.collect()))
+            .sql(")");
+        return;
+    }
+    w.sql(" IN (");
+    w.joined(padded(values.collect()), ", ", |w, value| {
+        w.value(kind, value);
+    });
+    w.sql(")");
+}
+
+/// The values, the last one repeated up to a power of two: lists of different lengths share few texts.
+fn padded(mut values: Vec<ValueRef<'_>>) -> Vec<ValueRef<'_>> {
+    if let Some(last) = values.last().copied() {
+        values.resize(values.len().next_power_of_two(), last);
+    }
+    values
+}
+
+/// The rows after a keyset position.
+pub(super) fn after<'q>(
+    w: &mut Writer<'q>,
+    table: &'static Table,
+    order: &[Order],
+    position: &'q [Value],
+) {
+    let descending = order.first().is_some_and(|part| part.descending);
+    if order.iter().all(|part| part.descending == descending) {
+        w.sql("(").joined(order, ", ", |w, part| {
+            w.name(part.column);
+        });
+        w.sql(if descending { ") < (" } else { ") > (" });
+        w.joined(order.iter().zip(position), ", ", |w, (part, value)| {
+            w.value(table.kind_of(part.column), value.as_ref());
+        });
+        w.sql(")");
+        return;
+    }
+    // Mixed directions have no row-value comparison: equal in the first n parts and beyond in the next, for each n.
+    w.sql("(");
+    w.joined(0..order.len(), " OR ", |w, length| {
+        w.sql("(");
+        let parts = order.iter().zip(position).take(length + 1).enumerate();
+        w.joined(parts, " AND ", |w, (at, (part, value))| {
+            w.name(part.column)
+                .sql(match (at == length, part.descending) {
+                    (false, _) => " = ",
+                    (true, true) => " < ",
+                    (true, false) => " > ",
+                });
+            w.value(table.kind_of(part.column), value.as_ref());
+        });
+        w.sql(")");
+    });
+    w.sql(")");
+}
+
+pub(super) fn ordered(w: &mut Writer<'_>, order: &[Order]) {
+    w.sql(" ORDER BY ").joined(order, ", ", |w, part| {
+        w.name(part.column);
+        w.sql(if part.descending { " DESC" } else { " ASC" });
+    });
+}
+
+/// What an index is limited to.
+pub(super) fn predicate(w: &mut Writer<'_>, predicate: IndexPredicate) {
+    match predicate {
+        IndexPredicate::IsNull(column) => w.name(column).sql(" IS NULL"),
+        IndexPredicate::Is(column, text) => w.name(column).sql(" = ").literal(text),
+        IndexPredicate::OneOf(column, texts) => {
+            w.name(column).sql(" IN (").joined(texts, ", ", |w, text| {
+                w.literal(text);
+            });
+            w.sql(")")
+        }
+    };
+}
+
+const fn operator(op: Op) -> &'static str {
+    match op {
+        Op::Eq => " = ",
+        Op::Ne => " <> ",
+        Op::Lt => " < ",
+        Op::Le => " <= ",
+        Op::Gt => " > ",
+        Op::Ge => " >= ",
+    }
+}

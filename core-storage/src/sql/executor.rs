@@ -1,0 +1,55 @@
+//! What drives a database: the part of an SQL engine that another database replaces.
+
+use core_domain::kernel::{StoreError, Timestamp};
+
+use super::statement::Statement;
+use crate::table::Table;
+use crate::value::Visit;
+
+/// One open unit of work of a database: a transaction, or a bare connection for a single read.
+///
+/// Dropping it rolls back. An error aborts the unit, so an executor need not recover from one.
+pub trait Executor: Send {
+    /// Runs a statement that answers no rows; tells how many rows it affected.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] for a conflict with a concurrent unit: serialization failure, deadlock, a unique index that a
+    /// row takes which this unit cannot see. [`StoreError::Unavailable`] when the database cannot be reached.
+    fn execute(
+        &mut self,
+        statement: &Statement<'_>,
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Runs a statement and shows its rows. A value is read as the type of its column in `statement.columns`.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`], or what `visit` answered.
+    fn fetch(
+        &mut self,
+        statement: &Statement<'_>,
+        visit: Visit<'_>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The instant of the unit, if the database told it when the unit was opened.
+    fn now(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// A number that moves with every committed unit that changed the table, as the state this unit sees has it: two
+    /// units that are told the same see the same rows of it. `None`, which is always right, where that is not known, when
+    /// a later read of this unit may see another state, and in a unit that writes.
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        let _ = table;
+        None
+    }
+
+    /// Makes everything permanent; nothing to do for a bare connection.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] when the unit conflicts with a concurrent one; nothing was changed.
+    /// [`StoreError::CommitUnknown`] when the answer was lost: it may have been committed.
+    fn commit(self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Undoes everything.
+    fn rollback(self) -> impl Future<Output = ()> + Send;
+}

@@ -1,0 +1,125 @@
+//! Joined queries as one statement.
+
+use core_domain::kernel::StoreError;
+
+use super::dialect::Dialect;
+use super::executor::Executor;
+use super::render;
+use super::statement::Cost;
+use super::text::Writer;
+use super::tx::SqlTx;
+use crate::join::{Join, VisitJoined};
+use crate::query::{Order, Select};
+use crate::table::{Column, Table};
+use crate::value::{ReadRow, ValueRef};
+
+/// What the tables of a statement are called, the one of the query first.
+const NAMES: [&str; 8] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"];
+/// The same before a column.
+const QUALIFIERS: [&str; 8] = ["t0.", "t1.", "t2.", "t3.", "t4.", "t5.", "t6.", "t7."];
+
+/// The part of an answer that is a row of one table.
+struct Part<'r> {
+    row: &'r dyn ReadRow,
+    offset: usize,
+    width: usize,
+}
+
+impl ReadRow for Part<'_> {
+    fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError> {
+        if at >= self.width {
+            return Ok(ValueRef::Null);
+        }
+        self.row.read(self.offset + at)
+    }
+}
+
+/// The rows of the tables in one row of the answer; a key that is NULL means that there is none.
+fn parts<'r>(
+    tables: &[&'static Table],
+    row: &'r dyn ReadRow,
+) -> Result<Vec<Option<Part<'r>>>, StoreError> {
+    let mut offset = 0;
+    let part = |table: &&'static Table| {
+        let width = table.columns.len();
+        let part = Part { row, offset, width };
+        offset += width;
+        let is_there = !part.read(0)?.is_null();
+        Ok(is_there.then_some(part))
+    };
+    tables.iter().map(part).collect()
+}
+
+fn write<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    select: &'q Select,
+    order: &[Order],
+    joins: &'static [Join],
+    tables: &[&'static Table],
+) {
+    w.sql("SELECT ");
+    w.joined(
+        tables.iter().zip(QUALIFIERS),
+        ", ",
+        |w, (table, qualifier)| {
+            w.columns(table, qualifier);
+        },
+    );
+    w.sql(" FROM (");
+    render::select(w, dialect, select, order, false);
+    w.sql(") ").sql(NAMES[0]);
+    for (at, join) in joins.iter().enumerate() {
+        w.sql(" LEFT JOIN ").name(join.table.name).sql(" ");
+        w.sql(NAMES[at + 1]).sql(" ON ");
+        w.joined(join.on, " AND ", |w, on| {
+            w.sql(QUALIFIERS[at + 1]).name(on.column).sql(" = ");
+            w.sql(QUALIFIERS[on.source]).name(on.source_column);
+        });
+    }
+    w.sql(" ORDER BY ").joined(order, ", ", |w, part| {
+        w.sql(QUALIFIERS[0]).name(part.column);
+        w.sql(if part.descending { " DESC" } else { " ASC" });
+    });
+}
+
+impl<E: Executor> SqlTx<E> {
+    /// Runs a joined query and shows its rows.
+    pub(super) async fn select_with_joins(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        if joins.len() >= NAMES.len() || joins.iter().any(|join| is_ahead(join, joins)) {
+            return Err(StoreError::backend("this query joins too many tables"));
+        }
+        let joined = joins.iter().map(|join| join.table);
+        let tables: Vec<_> = std::iter::once(select.table).chain(joined).collect();
+        let columns = tables.iter().flat_map(|table| table.columns).copied();
+        let columns: Vec<Column> = columns.collect();
+        let order = select.full_order();
+        let dialect = self.dialect;
+        let cost = match select.limit {
+            Some(_) => Cost::Bounded,
+            None => Cost::Unbounded,
+        };
+        let mut show = |row: &dyn ReadRow| {
+            let parts = parts(&tables, row)?;
+            visit(&crate::join::shown(&parts))
+        };
+        self.fetch(
+            &columns,
+            cost,
+            |w| write(w, dialect, select, &order, joins, &tables),
+            &mut show,
+        )
+        .await
+    }
+}
+
+/// Tells whether the join compares with a table that is not joined before it.
+fn is_ahead(join: &Join, joins: &[Join]) -> bool {
+    let at = joins.iter().position(|one| one == join).unwrap_or_default();
+    join.on.iter().any(|on| on.source > at)
+}

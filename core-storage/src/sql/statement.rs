@@ -1,0 +1,42 @@
+//! A statement as an executor is given it.
+
+use std::sync::Arc;
+
+use crate::table::{Column, Table, Type};
+use crate::value::ValueRef;
+
+/// What is bound to a placeholder. The values lie where the query keeps them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bind<'q> {
+    /// A value, and the type of the column it belongs to: some databases need that of a NULL.
+    One(Type, ValueRef<'q>),
+    /// A text that the renderer made.
+    Made(String),
+    /// An array of values of one type; only in the dialect of Postgres.
+    Array(Type, Vec<ValueRef<'q>>),
+}
+
+/// What a statement will cost, as far as its shape tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// One row or a page: a database in this process answers at once.
+    Bounded,
+    /// As much as there is: counts, walks, lists without a limit, changes of any number of rows.
+    Unbounded,
+}
+
+/// A statement with what is bound to its `$1`, `$2`, ..
+#[derive(Clone, Debug)]
+pub struct Statement<'q> {
+    /// The text; the same for all statements of one shape, so that prepared statements are found by it. Made of quoted
+    /// names, placeholders and the texts of index predicates alone.
+    pub text: Arc<str>,
+    /// What is bound, in the order of the placeholders.
+    pub binds: Vec<Bind<'q>>,
+    /// The columns of the answer; empty when it answers no rows.
+    pub columns: &'q [Column],
+    /// The table it changes; `None` when it only reads.
+    pub changes: Option<&'static Table>,
+    /// What it will cost.
+    pub cost: Cost,
+}

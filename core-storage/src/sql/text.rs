@@ -1,0 +1,244 @@
+//! Statements are written as tokens. The tokens are the key under which the text is cached, so a statement of a known shape
+//! is found without making its text again.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::ddl::{quoted, text_literal};
+use super::statement::Bind;
+use crate::table::{Table, Type};
+use crate::value::ValueRef;
+
+/// What a token stands for; the address and length of its text tell tokens of one kind apart.
+#[derive(Clone, Copy)]
+enum Kind {
+    Sql,
+    Name,
+    Literal,
+    Columns,
+    Bind,
+}
+
+/// Tokens of a statement and what is bound; the text as well, once nobody knows it yet.
+pub(super) struct Writer<'q> {
+    tokens: Vec<usize>,
+    text: Option<String>,
+    binds: Vec<Bind<'q>>,
+}
+
+impl<'q> Writer<'q> {
+    fn new(text: Option<String>) -> Self {
+        Self {
+            tokens: Vec::with_capacity(96),
+            text,
+            binds: Vec::with_capacity(12),
+        }
+    }
+
+    fn token(&mut self, kind: Kind, text: &'static str) {
+        self.tokens.push(text.as_ptr().addr());
+        self.tokens.push((text.len() << 3) | kind as usize);
+    }
+
+    /// Words of SQL.
+    pub(super) fn sql(&mut self, words: &'static str) -> &mut Self {
+        self.token(Kind::Sql, words);
+        if let Some(text) = &mut self.text {
+            text.push_str(words);
+        }
+        self
+    }
+
+    /// A name, quoted.
+    pub(super) fn name(&mut self, name: &'static str) -> &mut Self {
+        self.token(Kind::Name, name);
+        if let Some(text) = &mut self.text {
+            text.push_str(&quoted(name));
+        }
+        self
+    }
+
+    /// A text of an index predicate.
+    pub(super) fn literal(&mut self, literal: &'static str) -> &mut Self {
+        self.token(Kind::Literal, literal);
+        if let Some(text) = &mut self.text {
+            text.push_str(&text_literal(literal));
+        }
+        self
+    }
+
+    /// The columns of a table, each with the qualifier before it.
+    pub(super) fn columns(&mut self, table: &Table, qualifier: &'static str) -> &mut Self {
+        self.token(Kind::Columns, table.name);
+        self.token(Kind::Sql, qualifier);
+        if let Some(text) = &mut self.text {
+            for (at, column) in table.columns.iter().enumerate() {
+                text.push_str(if at > 0 { ", " } else { "" });
+                text.push_str(qualifier);
+                text.push_str(&quoted(column.name));
+            }
+        }
+        self
+    }
+
+    /// A placeholder and what is bound to it.
+    pub(super) fn bind(&mut self, bind: Bind<'q>) -> &mut Self {
+        self.tokens.push(Kind::Bind as usize);
+        self.binds.push(bind);
+        if let Some(text) = &mut self.text {
+            let _ = write!(text, "${}", self.binds.len());
+        }
+        self
+    }
+
+    /// A placeholder for a value.
+    pub(super) fn value(&mut self, kind: Type, value: ValueRef<'q>) -> &mut Self {
+        self.bind(Bind::One(kind, value))
+    }
+
+    /// Writes the parts with a separator.
+    pub(super) fn joined<T>(
+        &mut self,
+        parts: impl IntoIterator<Item = T>,
+        separator: &'static str,
+        mut write: impl FnMut(&mut Self, T),
+    ) -> &mut Self {
+        for (at, part) in parts.into_iter().enumerate() {
+            if at > 0 {
+                self.sql(separator);
+            }
+            write(self, part);
+        }
+        self
+    }
+}
+
+/// Hashes words by multiplication: the keys come from this program, not from its users.
+#[derive(Default)]
+struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_ne_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// More shapes than the tables and queries of a program have; whoever has more starts over.
+const MAX_TEXTS: usize = 4_096;
+
+type ByTokens = HashMap<Box<[usize]>, Arc<str>, BuildHasherDefault<WordHasher>>;
+
+/// The texts of the statements that were written so far, by their tokens; shared by the units of a store.
+#[derive(Default)]
+pub struct Texts(RwLock<ByTokens>);
+
+impl std::fmt::Debug for Texts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_tuple("Texts").field(&texts.len()).finish()
+    }
+}
+
+impl Texts {
+    /// The text of what `write` writes, and what it binds.
+    pub(super) fn of<'q>(&self, write: impl Fn(&mut Writer<'q>)) -> (Arc<str>, Vec<Bind<'q>>) {
+        let mut writer = Writer::new(None);
+        write(&mut writer);
+        let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = texts.get(writer.tokens.as_slice()) {
+            return (text.clone(), writer.binds);
+        }
+        drop(texts);
+        let mut writer = Writer::new(Some(String::new()));
+        write(&mut writer);
+        let text: Arc<str> = writer.text.unwrap_or_default().into();
+        let mut texts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if texts.len() >= MAX_TEXTS {
+            texts.clear();
+        }
+        texts.insert(writer.tokens.into(), text.clone());
+        (text, writer.binds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(texts: &Texts, name: &'static str, number: i64) -> (Arc<str>, usize) {
+        let (text, binds) = texts.of(|w| {
+            w.sql("SELECT ")
+                .name(name)
+                .sql(" = ")
+                .value(Type::Int, ValueRef::Int(number));
+        });
+        (text, binds.len())
+    }
+
+    #[test]
+    fn one_shape_has_one_text_whatever_is_bound() {
+        let texts = Texts::default();
+        let (first, binds) = statement(&texts, "a\"b", 1);
+        assert_eq!((&*first, binds), ("SELECT \"a\"\"b\" = $1", 1));
+        let (second, _) = statement(&texts, "a\"b", 2);
+        assert!(Arc::ptr_eq(&first, &second));
+        let (other, _) = statement(&texts, "b", 2);
+        assert_eq!(&*other, "SELECT \"b\" = $1");
+    }
+
+    #[test]
+    fn names_words_and_literals_of_the_same_text_are_told_apart() {
+        const WORD: &str = "x";
+        let texts = Texts::default();
+        let of = |write: fn(&mut Writer<'_>)| texts.of(|w| write(w)).0;
+        assert_eq!(
+            &*of(|w| {
+                w.sql(WORD);
+            }),
+            "x"
+        );
+        assert_eq!(
+            &*of(|w| {
+                w.name(WORD);
+            }),
+            "\"x\""
+        );
+        assert_eq!(
+            &*of(|w| {
+                w.literal(WORD);
+            }),
+            "'x'"
+        );
+    }
+
+    #[test]
+    fn the_cache_is_bounded() {
+        let texts = Texts::default();
+        for length in 0..=MAX_TEXTS {
+            texts.of(|w| {
+                w.joined(0..length, ", ", |w, _| {
+                    w.value(Type::Int, ValueRef::Null);
+                });
+            });
+        }
+        assert!(texts.0.read().unwrap().len() <= MAX_TEXTS);
+    }
+}

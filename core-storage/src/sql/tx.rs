@@ -1,0 +1,300 @@
+//! A unit of work on any executor.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::kernel::{Clock, StoreError, Timestamp};
+use core_domain::port::Direction;
+
+use super::dialect::Dialect;
+use super::executor::Executor;
+use super::render;
+use super::statement::{Cost, Statement};
+use super::text::{Texts, Writer};
+use crate::filter::Filter;
+use crate::join::{Join, VisitJoined};
+use crate::query::Select;
+use crate::row_store::{Replacement, RowTx};
+use crate::table::{Column, Table, Type};
+use crate::value::{ReadRow, Row, Value, Visit};
+
+/// A unit of work on an executor. Engines return it wrapped in [`crate::CheckedTx`].
+pub struct SqlTx<E> {
+    pub(super) executor: E,
+    pub(super) dialect: Dialect,
+    texts: Arc<Texts>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl<E> std::fmt::Debug for SqlTx<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqlTx")
+            .field("dialect", &self.dialect)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answer of a count.
+static NUMBER: [Column; 1] = [Column {
+    name: "number",
+    kind: Type::Int,
+    nullable: false,
+}];
+
+/// A list of at most so many rows counts as bounded: with them a database in this process is done in some 100 us.
+const PAGE: u32 = 256;
+
+/// Tells whether the filter names one key.
+pub(super) fn names_one_key(table: &Table, filter: &Filter) -> bool {
+    filter.conjuncts().into_iter().any(
+        |part| matches!(part, Filter::Compare(column, crate::Op::Eq, _) if *column == table.key()),
+    )
+}
+
+impl<E: Executor> SqlTx<E> {
+    /// A unit of work on the executor. The texts are those of the store. Without a clock the database tells the time.
+    #[must_use]
+    pub fn new(
+        executor: E,
+        dialect: Dialect,
+        texts: Arc<Texts>,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> Self {
+        Self {
+            executor,
+            dialect,
+            texts,
+            clock,
+        }
+    }
+
+    fn statement<'q>(
+        &self,
+        columns: &'q [Column],
+        changes: Option<&'static Table>,
+        cost: Cost,
+        write: impl Fn(&mut Writer<'q>),
+    ) -> Statement<'q> {
+        let (text, binds) = self.texts.of(write);
+        Statement {
+            text,
+            binds,
+            columns,
+            changes,
+            cost,
+        }
+    }
+
+    /// Runs a change of the table; tells how many rows it affected.
+    pub(super) async fn execute<'q>(
+        &mut self,
+        table: &'static Table,
+        cost: Cost,
+        write: impl Fn(&mut Writer<'q>) + Send,
+    ) -> Result<u64, StoreError> {
+        let statement = self.statement(&[], Some(table), cost, write);
+        self.executor.execute(&statement).await
+    }
+
+    /// Runs a query and shows its rows.
+    pub(super) async fn fetch<'q>(
+        &mut self,
+        columns: &'q [Column],
+        cost: Cost,
+        write: impl Fn(&mut Writer<'q>) + Send,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let statement = self.statement(columns, None, cost, write);
+        self.executor.fetch(&statement, visit).await
+    }
+
+    /// The number that a query answers.
+    async fn number<'q>(
+        &mut self,
+        cost: Cost,
+        write: impl Fn(&mut Writer<'q>) + Send,
+    ) -> Result<i64, StoreError> {
+        let mut number = None;
+        let mut visit = |row: &dyn ReadRow| {
+            number = row.read(0)?.as_int();
+            Ok(())
+        };
+        self.fetch(&NUMBER, cost, write, &mut visit).await?;
+        number.ok_or_else(|| StoreError::backend("an integer was expected"))
+    }
+
+    /// How many rows match.
+    pub(super) async fn count_rows(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        cost: Cost,
+    ) -> Result<i64, StoreError> {
+        let dialect = self.dialect;
+        self.number(cost, |w| render::count(w, dialect, table, filter))
+            .await
+    }
+
+    async fn select_rows(
+        &mut self,
+        select: &Select,
+        lock: bool,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let order = select.full_order();
+        let dialect = self.dialect;
+        let one = names_one_key(select.table, &select.filter);
+        let cost = match select.limit {
+            Some(..=PAGE) => Cost::Bounded,
+            _ if one => Cost::Bounded,
+            _ => Cost::Unbounded,
+        };
+        self.fetch(
+            select.table.columns,
+            cost,
+            |w| render::select(w, dialect, select, &order, lock),
+            visit,
+        )
+        .await
+    }
+}
+
+#[async_trait]
+impl<E: Executor> RowTx for SqlTx<E> {
+    async fn insert(&mut self, table: &'static Table, row: Row) -> Result<(), StoreError> {
+        self.insert_one(table, &row).await
+    }
+
+    async fn insert_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError> {
+        self.insert_all(table, &rows).await
+    }
+
+    async fn replace_many(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        self.replace_all(table, rows).await
+    }
+
+    async fn update(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<u64, StoreError> {
+        self.update_rows(table, filter, set).await
+    }
+
+    async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        let dialect = self.dialect;
+        let cost = change_cost(table, filter);
+        self.execute(table, cost, |w| render::delete(w, dialect, table, filter))
+            .await
+    }
+
+    async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.select_rows(select, false, visit).await
+    }
+
+    async fn select_joined(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        visit: VisitJoined<'_>,
+    ) -> Result<(), StoreError> {
+        self.select_with_joins(select, joins, visit).await
+    }
+
+    async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.select_rows(select, true, visit).await
+    }
+
+    async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        let count = self.count_rows(table, filter, Cost::Unbounded).await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        self.executor.commit_number(table)
+    }
+
+    async fn sum(
+        &mut self,
+        table: &'static Table,
+        column: &'static str,
+        group: &'static str,
+        filter: &Filter,
+    ) -> Result<Vec<(Value, i64)>, StoreError> {
+        let [number] = NUMBER;
+        let columns = [*table.column(group)?, number];
+        let dialect = self.dialect;
+        let mut sums = Vec::new();
+        let mut visit = |row: &dyn ReadRow| {
+            let sum = row.read(1)?.as_int().unwrap_or(0);
+            sums.push((row.read(0)?.to_value(), sum));
+            Ok(())
+        };
+        self.fetch(
+            &columns,
+            Cost::Unbounded,
+            |w| render::sum(w, dialect, table, column, group, filter),
+            &mut visit,
+        )
+        .await?;
+        Ok(sums)
+    }
+
+    async fn walk(
+        &mut self,
+        table: &'static Table,
+        key: &str,
+        direction: Direction,
+        depth: u32,
+        filter: &Filter,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let dialect = self.dialect;
+        self.fetch(
+            table.columns,
+            Cost::Unbounded,
+            |w| render::walk(w, dialect, table, key, direction, depth, filter),
+            visit,
+        )
+        .await
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        if let Some(clock) = &self.clock {
+            return Ok(clock.now());
+        }
+        if let Some(now) = self.executor.now() {
+            return Ok(now);
+        }
+        let dialect = self.dialect;
+        let millis = self.number(Cost::Bounded, |w| {
+            w.sql(dialect.now());
+        });
+        Ok(Timestamp::from_millis(millis.await?))
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.executor.commit().await
+    }
+
+    async fn rollback(self: Box<Self>) {
+        self.executor.rollback().await;
+    }
+}
+
+pub(super) fn change_cost(table: &Table, filter: &Filter) -> Cost {
+    if names_one_key(table, filter) {
+        Cost::Bounded
+    } else {
+        Cost::Unbounded
+    }
+}

@@ -1,0 +1,324 @@
+//! Inserts and changes: one statement where nothing conflicts; only who meets a conflict asks which one it was.
+
+use core_domain::kernel::StoreError;
+
+use super::executor::Executor;
+use super::statement::Cost;
+use super::tx::{SqlTx, change_cost, names_one_key};
+use super::{batch, render};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::row_store::Replacement;
+use crate::table::{Column, Table, Unique, VERSION};
+use crate::value::{ReadRow, Row, Value};
+
+fn conflict(table: &Table, index: &'static str) -> StoreError {
+    let table = table.name;
+    StoreError::Conflict { table, index }
+}
+
+fn same_key(table: &'static Table, row: &Row) -> Filter {
+    Filter::eq(table.key(), table.value(row, table.key()).clone())
+}
+
+/// Tells whether the change can make a row violate the unique index: it sets one of its columns, and to nothing that the
+/// index does not cover.
+fn can_violate(unique: &Unique, set: &[(&'static str, Value)]) -> bool {
+    let uncovered = |(column, value): &(&'static str, Value)| {
+        let is_null = unique.columns.contains(column) && value.is_null();
+        let predicates = unique.predicates.iter();
+        let mut of_column = predicates.filter(|predicate| predicate.column() == *column);
+        is_null || of_column.any(|predicate| !predicate.holds(value))
+    };
+    set.iter().any(|(column, _)| unique.depends_on(column)) && !set.iter().any(uncovered)
+}
+
+/// Where the rows of the batch differ from those they replace.
+fn changed_columns(table: &Table, rows: &[Replacement]) -> Vec<usize> {
+    let changed = |at: &usize| rows.iter().any(|row| row.old.get(*at) != row.new.get(*at));
+    (0..table.columns.len()).filter(changed).collect()
+}
+
+/// Tells whether the row takes a place in a unique index that it did not have.
+fn takes_a_place(table: &Table, row: &Replacement) -> bool {
+    table.uniques.iter().any(|unique| {
+        let covered = Filter::covered_by(unique);
+        let place = |row: &Row| -> Option<Vec<Value>> {
+            let value = |column: &&str| table.value(row, column).clone();
+            let is_covered = covered.matches(table, row);
+            is_covered.then(|| unique.columns.iter().map(value).collect())
+        };
+        let new = place(&row.new);
+        new.is_some() && new != place(&row.old)
+    })
+}
+
+impl<E: Executor> SqlTx<E> {
+    pub(super) async fn insert_one(
+        &mut self,
+        table: &'static Table,
+        row: &Row,
+    ) -> Result<(), StoreError> {
+        let inserted = self.execute(table, Cost::Bounded, |w| render::insert(w, table, row));
+        match inserted.await? {
+            0 => Err(self.identify_conflict(table, row).await),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn insert_all(
+        &mut self,
+        table: &'static Table,
+        rows: &[Row],
+    ) -> Result<(), StoreError> {
+        if self.dialect.has_arrays() && rows.len() > 1 {
+            let inserted = self.insert_batch(table, rows).await?;
+            if inserted.len() == rows.len() {
+                return Ok(());
+            }
+            self.delete_keys(table, inserted).await?;
+        }
+        for (at, row) in rows.iter().enumerate() {
+            if let Err(error) = self.insert_one(table, row).await {
+                // After any other error the unit is over, and takes no more statements.
+                if at > 0 && matches!(error, StoreError::Conflict { .. }) {
+                    let before = rows.iter().take(at);
+                    let keys = before.map(|row| table.value(row, table.key()).clone());
+                    self.delete_keys(table, keys.collect()).await?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts the rows that meet no conflict; answers their keys.
+    async fn insert_batch(
+        &mut self,
+        table: &'static Table,
+        rows: &[Row],
+    ) -> Result<Vec<Value>, StoreError> {
+        let mut keys = Vec::with_capacity(rows.len());
+        let mut visit = |row: &dyn ReadRow| {
+            keys.push(row.read(0)?.to_value());
+            Ok(())
+        };
+        let key: &'static [Column] = table.columns.get(..1).unwrap_or_default();
+        self.fetch(
+            key,
+            Cost::Unbounded,
+            |w| batch::insert_rows(w, table, rows),
+            &mut visit,
+        )
+        .await?;
+        Ok(keys)
+    }
+
+    async fn delete_keys(
+        &mut self,
+        table: &'static Table,
+        keys: Vec<Value>,
+    ) -> Result<(), StoreError> {
+        let (dialect, keys) = (self.dialect, Filter::In(table.key(), keys));
+        self.execute(table, Cost::Unbounded, |w| {
+            render::delete(w, dialect, table, &keys)
+        })
+        .await
+        .map(|_| ())
+    }
+
+    pub(super) async fn replace_all(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        // One row may take the place in a unique index that another one leaves: those that take go last.
+        let (last, first): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| takes_a_place(table, row));
+        for rows in [first, last] {
+            if self.dialect.has_arrays() && rows.len() > 1 {
+                self.replace_batch(table, &rows).await?;
+                continue;
+            }
+            for row in &rows {
+                self.replace_one(table, row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn replace_batch(
+        &mut self,
+        table: &'static Table,
+        rows: &[Replacement],
+    ) -> Result<(), StoreError> {
+        let columns = changed_columns(table, rows);
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let replaced = self.execute(table, Cost::Unbounded, |w| {
+            batch::replace_rows(w, table, rows, &columns);
+        });
+        match usize::try_from(replaced.await?) {
+            Ok(replaced) if replaced == rows.len() => Ok(()),
+            _ => Err(changed_in_between(table)),
+        }
+    }
+
+    async fn replace_one(
+        &mut self,
+        table: &'static Table,
+        row: &Replacement,
+    ) -> Result<(), StoreError> {
+        let version = table.value(&row.old, VERSION).clone();
+        let filter = same_key(table, &row.old).and(Filter::eq(VERSION, version));
+        let columns = table.columns.iter().zip(row.old.iter().zip(&row.new));
+        let changed = columns.filter(|(_, (old, new))| *old != *new);
+        let set: Vec<_> = changed
+            .map(|(column, (_, new))| (column.name, new.clone()))
+            .collect();
+        match self.update_rows(table, &filter, &set).await {
+            Ok(0) => Err(changed_in_between(table)),
+            Ok(_) => Ok(()),
+            Err(taken @ StoreError::Conflict { .. }) => Err(StoreError::retry(taken)),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn update_rows(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<u64, StoreError> {
+        let guards = table
+            .uniques
+            .iter()
+            .filter(|unique| can_violate(unique, set));
+        let mut guards: Vec<&'static Unique> = guards.collect();
+        let one_row = names_one_key(table, filter);
+        if !guards.is_empty() && !one_row {
+            // A guard would leave out the rows that conflict and change the others.
+            self.refuse_conflicts(table, filter, set).await?;
+            guards.clear();
+        }
+        let (dialect, cost) = (self.dialect, change_cost(table, filter));
+        let updated = self.execute(table, cost, |w| {
+            render::update(w, dialect, table, filter, set, &guards);
+        });
+        let updated = updated.await?;
+        if updated == 0 && !guards.is_empty() {
+            self.refuse_conflicts(table, filter, set).await?;
+        }
+        Ok(updated)
+    }
+
+    /// Ends with the conflict that the change of a matching row would meet, if there is one.
+    async fn refuse_conflicts(
+        &mut self,
+        table: &'static Table,
+        filter: &Filter,
+        set: &[(&'static str, Value)],
+    ) -> Result<(), StoreError> {
+        use crate::row_store::RowTx;
+
+        let mut matching = Vec::new();
+        let mut visit = |row: &dyn ReadRow| {
+            matching.push(table.copy_row(row)?);
+            Ok(())
+        };
+        let select = Select::of(table).filter(filter.clone());
+        self.select(&select, &mut visit).await?;
+        for row in &mut matching {
+            for (column, value) in set {
+                let stored = table.column_index(column).and_then(|at| row.get_mut(at));
+                if let Some(stored) = stored {
+                    *stored = value.clone();
+                }
+            }
+        }
+        // The rows are compared with each other as well: all of them change at once.
+        for (at, row) in matching.iter().enumerate() {
+            let others = matching.iter().take(at);
+            if let Some(unique) = conflict_among(table, row, others) {
+                return Err(conflict(table, unique));
+            }
+            if let Some(unique) = self.unique_conflict(table, row).await? {
+                return Err(conflict(table, unique));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the unique index that an insert would have violated.
+    async fn identify_conflict(&mut self, table: &'static Table, row: &Row) -> StoreError {
+        let same_key = same_key(table, row);
+        match self.count_rows(table, &same_key, Cost::Bounded).await {
+            Err(error) => return error,
+            Ok(0) => {}
+            Ok(_) => return conflict(table, "key"),
+        }
+        match self.unique_conflict(table, row).await {
+            Ok(Some(unique)) => conflict(table, unique),
+            Ok(None) => StoreError::retry(format!(
+                "a row of {} conflicts with one that is not visible yet",
+                table.name
+            )),
+            Err(error) => error,
+        }
+    }
+
+    /// The unique index in which another row has the row's place.
+    async fn unique_conflict(
+        &mut self,
+        table: &'static Table,
+        row: &Row,
+    ) -> Result<Option<&'static str>, StoreError> {
+        for unique in table.uniques {
+            let Some(others) = others_in_its_place(table, unique, row) else {
+                continue;
+            };
+            if self.count_rows(table, &others, Cost::Bounded).await? > 0 {
+                return Ok(Some(unique.name));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn changed_in_between(table: &Table) -> StoreError {
+    StoreError::retry(format!("a row of {} was changed in between", table.name))
+}
+
+/// The unique index in which one of these rows has the row's place.
+fn conflict_among<'r>(
+    table: &'static Table,
+    row: &Row,
+    others: impl Iterator<Item = &'r Row> + Clone,
+) -> Option<&'static str> {
+    let is_taken = |unique: &&Unique| {
+        let place = others_in_its_place(table, unique, row);
+        place.is_some_and(|place| others.clone().any(|other| place.matches(table, other)))
+    };
+    table
+        .uniques
+        .iter()
+        .find(is_taken)
+        .map(|unique| unique.name)
+}
+
+/// The other rows with the row's values in the unique index; `None` when the index does not cover the row.
+fn others_in_its_place(table: &'static Table, unique: &Unique, row: &Row) -> Option<Filter> {
+    let stored = |column: &str| table.value(row, column);
+    let has_null = unique.columns.iter().any(|column| stored(column).is_null());
+    let covered = Filter::covered_by(unique);
+    if has_null || !covered.matches(table, row) {
+        return None;
+    }
+    let same = unique.columns.iter();
+    let same = same.map(|column| Filter::eq(column, stored(column).clone()));
+    let mut all: Vec<Filter> = same.collect();
+    all.push(covered);
+    all.push(Filter::ne(table.key(), stored(table.key()).clone()));
+    Some(Filter::And(all))
+}

@@ -1,0 +1,155 @@
+//! The connections that read, and the units on them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use core_domain::kernel::StoreError;
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::commits::Commits;
+use super::config::SqliteConfig;
+use super::connection;
+use super::error::failure;
+use super::run::{Detached, control, execute, fetch, show_copies, take_snapshot};
+use crate::sql::{Cost, Executor, Statement};
+use crate::table::Table;
+use crate::value::Visit;
+
+/// The connections that nobody uses, and one permit for each connection.
+#[derive(Debug)]
+pub(super) struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+    commits: Arc<Commits>,
+}
+
+impl Readers {
+    pub(super) fn open(
+        config: &SqliteConfig,
+        commits: Arc<Commits>,
+    ) -> Result<Arc<Self>, StoreError> {
+        let count = config.readers.max(1);
+        let idle: Result<Vec<_>, _> = (0..count).map(|_| connection::reading(config)).collect();
+        let count = usize::try_from(count).unwrap_or(Semaphore::MAX_PERMITS);
+        Ok(Arc::new(Self {
+            idle: Mutex::new(idle?),
+            permits: Arc::new(Semaphore::new(count)),
+            commits,
+        }))
+    }
+
+    /// A unit that reads; one snapshot throughout in a transaction.
+    pub(super) async fn begin(self: &Arc<Self>, transaction: bool) -> Result<Reader, StoreError> {
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(StoreError::unavailable)?;
+        let connection = self.lock().pop();
+        let connection = connection.ok_or_else(|| StoreError::unavailable("no connection"))?;
+        let lease = Lease {
+            connection: Some(connection),
+            transaction,
+            readers: self.clone(),
+            _permit: permit,
+        };
+        let snapshot = match transaction {
+            true => snapshot(&lease, &self.commits)?,
+            false => None,
+        };
+        Ok(Reader {
+            lease: Some(lease),
+            snapshot,
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the snapshot of a unit; answers the number of the commit it is at, unless one was under way.
+fn snapshot(lease: &Lease, commits: &Commits) -> Result<Option<u64>, StoreError> {
+    let before = commits.settled();
+    control(lease.connection()?, "BEGIN DEFERRED").map_err(failure)?;
+    // A deferred transaction has its snapshot from its first read.
+    take_snapshot(lease.connection()?).map_err(failure)?;
+    Ok(before.filter(|_| before == commits.settled()))
+}
+
+/// A connection in use; given back when it is dropped, wherever that is.
+struct Lease {
+    connection: Option<Connection>,
+    transaction: bool,
+    readers: Arc<Readers>,
+    // Released after the connection was given back.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.connection.as_ref().ok_or_else(lost)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else {
+            return;
+        };
+        if self.transaction {
+            // It has changed nothing, so how it ends makes no difference; a failure leaves it without one as well.
+            let _ = control(&connection, "ROLLBACK");
+        }
+        self.readers.lock().push(connection);
+    }
+}
+
+/// What a unit answers whose connection did not come back from a blocking thread.
+pub(super) fn lost() -> StoreError {
+    StoreError::unavailable("a statement of this unit panicked or was given up")
+}
+
+/// A unit that reads.
+pub(super) struct Reader {
+    /// `None` while a statement runs on a blocking thread.
+    lease: Option<Lease>,
+    /// The number of the commit its snapshot is at.
+    snapshot: Option<u64>,
+}
+
+impl Executor for Reader {
+    async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
+        let lease = self.lease.as_ref().ok_or_else(lost)?;
+        execute(lease.connection()?, statement)
+    }
+
+    async fn fetch(
+        &mut self,
+        statement: &Statement<'_>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        if statement.cost == Cost::Bounded {
+            let lease = self.lease.as_ref().ok_or_else(lost)?;
+            return fetch(lease.connection()?, statement, visit);
+        }
+        let lease = self.lease.take().ok_or_else(lost)?;
+        let detached = Detached::new(statement)?;
+        let run = move || {
+            let rows = lease.connection().and_then(|c| detached.fetch(c));
+            (lease, rows)
+        };
+        let done = tokio::task::spawn_blocking(run).await;
+        let (lease, rows) = done.map_err(StoreError::unavailable)?;
+        self.lease = Some(lease);
+        show_copies(&rows?, visit)
+    }
+
+    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+        let lease = self.lease.as_ref()?;
+        lease.readers.commits.of_table(table.name, self.snapshot?)
+    }
+
+    async fn commit(self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn rollback(self) {}
+}

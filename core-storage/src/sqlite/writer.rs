@@ -1,0 +1,354 @@
+//! The writer: units take turns on one connection, and one commit of the disk makes several of them permanent.
+//!
+//! The units of a group run one after the other in one transaction, each but the first in a savepoint of its own. A unit
+//! that is undone undoes its savepoint alone. A unit that commits while nobody else waits to write ends the group: the
+//! transaction is committed, and every unit of the group is answered then, not before. While the disk is waited for,
+//! those that come next queue up and become the next group. A group ends at the latest after [`MAX_UNITS`] units or
+//! [`MAX_TIME`]: it is full or old when a unit commits. When the commit fails, every unit of the group fails.
+//!
+//! Readers see what was committed. A writer sees the units of its group before it: it is committed with them or not at
+//! all.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use core_domain::kernel::StoreError;
+use rusqlite::Connection;
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+
+use super::checkpoint::Checkpoints;
+use super::commits::Commits;
+use super::error::{CommitError, failure};
+use super::readers::lost;
+use super::run::{Detached, control, execute, fetch, show_copies};
+use crate::sql::{Cost, Executor, Statement};
+use crate::value::Visit;
+
+/// A commit of the disk costs as much as some ten units: more than this gain nothing.
+const MAX_UNITS: usize = 64;
+/// How long a unit may wait for others of its group.
+const MAX_TIME: Duration = Duration::from_millis(5);
+
+/// Whoever waits for the outcome of a unit.
+type Answer = oneshot::Sender<Result<(), StoreError>>;
+
+/// The connection, and the units whose group is not committed yet.
+#[derive(Debug)]
+struct Group {
+    connection: Connection,
+    /// Those that are done and wait. A transaction is open while there are any, or a unit is under way.
+    done: Vec<Answer>,
+    begun: Instant,
+    /// The tables that its units have changed, those that were undone as well.
+    changed: HashSet<&'static str>,
+    commits: Arc<Commits>,
+}
+
+/// What the committing thread is asked for.
+enum Order {
+    /// To commit the group.
+    Commit(OwnedMutexGuard<Group>),
+    /// To see whether a group was left without anybody to end it.
+    Look,
+}
+
+/// The writer of a store. Dropping it waits for its threads.
+#[derive(Debug)]
+pub(super) struct Writer {
+    group: Arc<Mutex<Group>>,
+    /// How many units wait for their turn.
+    waiting: Arc<AtomicUsize>,
+    orders: Option<mpsc::Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        connection: Connection,
+        checkpointing: Connection,
+        commits: Arc<Commits>,
+    ) -> Result<Arc<Self>, StoreError> {
+        let group = Arc::new(Mutex::new(Group {
+            connection,
+            done: Vec::new(),
+            begun: Instant::now(),
+            changed: HashSet::new(),
+            commits,
+        }));
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let (orders, received) = mpsc::channel();
+        let checkpoints = Checkpoints::start(checkpointing)?;
+        let (of_thread, others) = (group.clone(), waiting.clone());
+        let thread = std::thread::Builder::new().name("core-sqlite-commit".to_owned());
+        let run = move || commit_groups(&received, &of_thread, &others, checkpoints);
+        let thread = thread.spawn(run).map_err(StoreError::unavailable)?;
+        Ok(Arc::new(Self {
+            group,
+            waiting,
+            orders: Some(orders),
+            thread: Some(thread),
+        }))
+    }
+
+    /// Waits for the turn of a unit.
+    pub(super) async fn begin(self: &Arc<Self>) -> Result<Turn, StoreError> {
+        let waiting = Waiting::new(self);
+        let group = self.group.clone().lock_owned().await;
+        waiting.over();
+        let unit = Unit::begin(group, self.clone()).map_err(failure)?;
+        Ok(Turn(Some(unit)))
+    }
+
+    fn order(&self, order: Order) {
+        // When the thread is gone, the group is dropped with the order, and its units answer that their outcome is
+        // unknown.
+        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+    }
+
+    /// Gives the turn to the next unit, or has the group committed.
+    fn pass_on(&self, group: OwnedMutexGuard<Group>) {
+        if !group.done.is_empty() && (self.waiting.load(Ordering::SeqCst) == 0 || group.is_full()) {
+            self.order(Order::Commit(group));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Without senders the thread ends.
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.done.len() >= MAX_UNITS || self.begun.elapsed() >= MAX_TIME
+    }
+
+    /// Commits, and answers the units.
+    fn commit(&mut self) {
+        let committed = self.commits.commit(self.changed.drain(), || {
+            control(&self.connection, "COMMIT").map_err(CommitError::new)
+        });
+        if committed.is_err() && !self.connection.is_autocommit() {
+            let _ = control(&self.connection, "ROLLBACK");
+        }
+        for answer in self.done.drain(..) {
+            let outcome = match &committed {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.failure()),
+            };
+            // Whoever no longer waits does not need it.
+            let _ = answer.send(outcome);
+        }
+    }
+
+    /// Fails the units that are done when SQLite has given up their transaction, as it does when the disk is full.
+    fn fail_if_given_up(&mut self) {
+        if !self.connection.is_autocommit() {
+            return;
+        }
+        for answer in self.done.drain(..) {
+            let failed = "the transaction was given up: an error of the disk or of memory";
+            let _ = answer.send(Err(StoreError::unavailable(failed)));
+        }
+    }
+}
+
+/// The thread that commits. It ends with the writer.
+fn commit_groups(
+    orders: &mpsc::Receiver<Order>,
+    group: &Arc<Mutex<Group>>,
+    waiting: &AtomicUsize,
+    mut checkpoints: Checkpoints,
+) {
+    while let Ok(order) = orders.recv() {
+        let mut group = match order {
+            Order::Commit(group) => group,
+            Order::Look => {
+                let group = group.clone().blocking_lock_owned();
+                if group.done.is_empty() || waiting.load(Ordering::SeqCst) > 0 {
+                    // There is nothing to commit, or the next unit ends the group.
+                    continue;
+                }
+                group
+            }
+        };
+        group.commit();
+        checkpoints.after_commit(&group.connection);
+    }
+}
+
+/// A unit that waits for its turn. When it is given up, it may have been the one that others left the commit to.
+struct Waiting<'w> {
+    writer: &'w Writer,
+    over: bool,
+}
+
+impl<'w> Waiting<'w> {
+    fn new(writer: &'w Writer) -> Self {
+        writer.waiting.fetch_add(1, Ordering::SeqCst);
+        Self {
+            writer,
+            over: false,
+        }
+    }
+
+    fn over(mut self) {
+        self.over = true;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.writer.waiting.fetch_sub(1, Ordering::SeqCst);
+        if !self.over {
+            self.writer.order(Order::Look);
+        }
+    }
+}
+
+/// A unit that is under way. It is undone when it is dropped, wherever that is.
+struct Unit {
+    /// `None` once it is over.
+    group: Option<OwnedMutexGuard<Group>>,
+    /// Whether it has a savepoint; the first of a group has the transaction to itself.
+    savepoint: bool,
+    writer: Arc<Writer>,
+}
+
+impl Unit {
+    fn begin(
+        mut group: OwnedMutexGuard<Group>,
+        writer: Arc<Writer>,
+    ) -> Result<Self, rusqlite::Error> {
+        let savepoint = !group.done.is_empty();
+        let begin = if savepoint {
+            "SAVEPOINT unit"
+        } else {
+            group.begun = Instant::now();
+            group.changed.clear();
+            // Takes the write lock at the start, so that no unit fails at its end because another one was first.
+            "BEGIN IMMEDIATE"
+        };
+        if let Err(error) = control(&group.connection, begin) {
+            group.fail_if_given_up();
+            writer.pass_on(group);
+            return Err(error);
+        }
+        Ok(Self {
+            group: Some(group),
+            savepoint,
+            writer,
+        })
+    }
+
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        let group = self.group.as_ref().ok_or_else(lost)?;
+        Ok(&group.connection)
+    }
+
+    fn note_change(&mut self, table: &'static str) {
+        if let Some(group) = &mut self.group {
+            group.changed.insert(table);
+        }
+    }
+
+    /// Joins the units that are done; the answer comes when the group is committed.
+    fn finish(mut self) -> Result<oneshot::Receiver<Result<(), StoreError>>, StoreError> {
+        if self.savepoint {
+            // When this fails, the unit is undone as it is dropped.
+            control(self.connection()?, "RELEASE unit").map_err(failure)?;
+        }
+        let mut group = self.group.take().ok_or_else(lost)?;
+        let (answer, outcome) = oneshot::channel();
+        group.done.push(answer);
+        self.writer.pass_on(group);
+        Ok(outcome)
+    }
+}
+
+impl Drop for Unit {
+    fn drop(&mut self) {
+        let Some(mut group) = self.group.take() else {
+            return;
+        };
+        if self.savepoint {
+            let undone = control(&group.connection, "ROLLBACK TO unit");
+            let released = undone.and_then(|()| control(&group.connection, "RELEASE unit"));
+            if released.is_err() {
+                // Its changes must not be committed with the others'.
+                let _ = control(&group.connection, "ROLLBACK");
+            }
+        } else {
+            let _ = control(&group.connection, "ROLLBACK");
+        }
+        group.fail_if_given_up();
+        self.writer.pass_on(group);
+    }
+}
+
+/// A unit that writes. Without one while a statement runs on a blocking thread.
+pub(super) struct Turn(Option<Unit>);
+
+impl Turn {
+    /// Runs something on a blocking thread.
+    async fn detached<T: Send + 'static>(
+        &mut self,
+        statement: &Statement<'_>,
+        run: fn(&Detached, &Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let unit = self.0.take().ok_or_else(lost)?;
+        let detached = Detached::new(statement)?;
+        let run = move || {
+            let outcome = unit.connection().and_then(|c| run(&detached, c));
+            (unit, outcome)
+        };
+        let done = tokio::task::spawn_blocking(run).await;
+        let (unit, outcome) = done.map_err(StoreError::unavailable)?;
+        self.0 = Some(unit);
+        outcome
+    }
+}
+
+impl Executor for Turn {
+    async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
+        if let Some(table) = statement.changes {
+            let unit = self.0.as_mut().ok_or_else(lost)?;
+            unit.note_change(table.name);
+        }
+        match statement.cost {
+            Cost::Bounded => execute(self.0.as_ref().ok_or_else(lost)?.connection()?, statement),
+            Cost::Unbounded => self.detached(statement, Detached::execute).await,
+        }
+    }
+
+    async fn fetch(
+        &mut self,
+        statement: &Statement<'_>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        if statement.cost == Cost::Bounded {
+            let unit = self.0.as_ref().ok_or_else(lost)?;
+            return fetch(unit.connection()?, statement, visit);
+        }
+        let rows = self.detached(statement, Detached::fetch).await?;
+        show_copies(&rows, visit)
+    }
+
+    async fn commit(mut self) -> Result<(), StoreError> {
+        let unit = self.0.take().ok_or_else(lost)?;
+        let outcome = unit.finish()?;
+        let lost = |_| StoreError::commit_unknown("the writer ended before it answered");
+        outcome.await.map_err(lost)?
+    }
+
+    async fn rollback(self) {}
+}

@@ -1,0 +1,169 @@
+//! What only the Postgres engine does: its connections, its schema, its time-outs, its hints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::JobHints;
+use core_domain::port::Mode;
+use core_storage::conformance::{ITEMS, TABLES};
+use core_storage::postgres::{self, Hints, PostgresConfig};
+use core_storage::testing::{self, TestDatabase};
+use core_storage::{Filter, Row, RowStore, VERSION, Value};
+use sqlx::{Connection, PgConnection};
+
+/// So long that only a test that hangs reaches it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn config(database: &TestDatabase) -> PostgresConfig {
+    PostgresConfig::new(&*database.url, [7; 32])
+}
+
+async fn open(config: PostgresConfig) -> Arc<dyn RowStore> {
+    let opened = postgres::rows(config, TABLES).await;
+    opened.expect("Postgres opens")
+}
+
+fn item(id: &str) -> Row {
+    let mut row = vec![Value::Null; ITEMS.columns.len()];
+    let mut set = |column: &str, value| row[ITEMS.column_index(column).unwrap()] = value;
+    set("id", Value::text(id));
+    set("owner", Value::text("postgres"));
+    set("rank", Value::Int(0));
+    set("state", Value::text("idle"));
+    set(VERSION, Value::Int(1));
+    row
+}
+
+async fn count(store: &Arc<dyn RowStore>) -> Result<u64, StoreError> {
+    let mut tx = store.begin(Mode::Auto).await?;
+    tx.count(&ITEMS, &Filter::all()).await
+}
+
+async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), StoreError> {
+    let mut tx = store.begin(Mode::Write).await?;
+    tx.insert(&ITEMS, item(id)).await?;
+    tx.commit().await
+}
+
+/// Ends the server processes of all other connections.
+async fn lose_connections(database: &TestDatabase) {
+    let mut other = PgConnection::connect(&database.url).await.unwrap();
+    let terminate = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    sqlx::query(terminate).execute(&mut other).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_was_lost_while_nobody_used_it_is_replaced() {
+    let database = testing::postgres().await;
+    let store = open(config(&database)).await;
+    lose_connections(&database).await;
+    add(&store, "1").await.expect("a unit that writes begins");
+    lose_connections(&database).await;
+    assert_eq!(count(&store).await.expect("a single read runs"), 1);
+}
+
+#[tokio::test]
+async fn a_dropped_unit_gives_its_connection_back() {
+    let database = testing::postgres().await;
+    let mut config = config(&database);
+    config.connections = 2;
+    let store = open(config).await;
+    for id in 0..20 {
+        let mut tx = store
+            .begin(Mode::Write)
+            .await
+            .expect("a connection is free");
+        tx.insert(&ITEMS, item(&id.to_string())).await.unwrap();
+        drop(tx);
+    }
+    assert_eq!(count(&store).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_unit_that_finds_no_connection_in_time_says_so() {
+    let database = testing::postgres().await;
+    let mut config = config(&database);
+    config.connections = 2;
+    config.acquire_timeout = Duration::from_secs(1);
+    let store = open(config).await;
+    let held = (store.begin(Mode::Read).await, store.begin(Mode::Read).await);
+    assert!(held.0.is_ok() && held.1.is_ok());
+    let refused = store.begin(Mode::Auto).await.map(|_| ());
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    drop(held);
+    count(&store).await.expect("a connection is free again");
+}
+
+#[tokio::test]
+async fn a_unit_that_waits_too_long_for_a_lock_is_to_be_run_again() {
+    let database = testing::postgres().await;
+    let mut config = config(&database);
+    config.lock_timeout = Duration::from_millis(50);
+    let store = open(config).await;
+    add(&store, "1").await.unwrap();
+    let change = [("rank", Value::Int(1))];
+    let by_key = Filter::eq("id", "1");
+    let mut first = store.begin(Mode::ReadCommitted).await.unwrap();
+    assert_eq!(first.update(&ITEMS, &by_key, &change).await.unwrap(), 1);
+    let mut second = store.begin(Mode::ReadCommitted).await.unwrap();
+    let waited = second.update(&ITEMS, &by_key, &change).await;
+    assert!(matches!(waited, Err(StoreError::Retry(_))), "{waited:?}");
+    first.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn tables_live_in_the_schema_they_are_given() {
+    let database = testing::postgres().await;
+    let mut stores = Vec::new();
+    for schema in ["core_one", "core_two"] {
+        let mut config = config(&database);
+        config.schema = Some(schema.to_owned());
+        stores.push(open(config).await);
+    }
+    add(&stores[0], "1").await.unwrap();
+    assert_eq!(count(&stores[0]).await.unwrap(), 1);
+    assert_eq!(count(&stores[1]).await.unwrap(), 0);
+    let mut other = PgConnection::connect(&database.url).await.unwrap();
+    let in_public = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'public'";
+    let in_public: i64 = sqlx::query_scalar(in_public)
+        .fetch_one(&mut other)
+        .await
+        .unwrap();
+    assert_eq!(in_public, 0);
+}
+
+async fn hinted(hints: &Hints) {
+    let hinted = tokio::time::timeout(PATIENCE, hints.hinted()).await;
+    hinted.expect("a hint arrives");
+}
+
+#[tokio::test]
+async fn a_hint_reaches_every_process_on_the_database() {
+    let database = testing::postgres().await;
+    let open = || Hints::open(&config(&database), "core_test").expect("the address is valid");
+    let (one, other) = (open(), open());
+    // Both listen.
+    hinted(&one).await;
+    hinted(&other).await;
+    for _ in 0..3 {
+        one.notify().await;
+        hinted(&other).await;
+        hinted(&one).await;
+    }
+}
+
+#[tokio::test]
+async fn a_listener_that_lost_its_connection_hints_once_it_listens_again() {
+    let database = testing::postgres().await;
+    let hints = Hints::open(&config(&database), "core_test").expect("the address is valid");
+    hinted(&hints).await;
+    lose_connections(&database).await;
+    hinted(&hints).await;
+    hints.notify().await;
+    hinted(&hints).await;
+}

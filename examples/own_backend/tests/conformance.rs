@@ -1,0 +1,29 @@
+//! The engine does what every engine must do.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use core_domain::kernel::Timestamp;
+use core_domain::testing::ManualClock;
+use core_storage::{RecordStore, RowStore, conformance};
+
+fn open(folder: &Path) -> Arc<dyn RowStore> {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
+    core_own_backend::open(&folder.join("core.redb"), clock).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_conforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = open(folder.path());
+    conformance::run(rows.clone()).await;
+    conformance::records(Arc::new(RecordStore::new(rows, [7; 32]))).await;
+}
+
+#[tokio::test]
+async fn it_is_durable_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    conformance::restart(async || open(folder.path())).await;
+}

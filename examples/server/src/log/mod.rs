@@ -1,0 +1,27 @@
+//! The log: one line an event, on standard error.
+
+mod writer;
+
+use tracing_subscriber::EnvFilter;
+
+pub(crate) use self::writer::LogGuard;
+use self::writer::{LogWriter, WhenFull};
+use crate::config::{Config, LogForm};
+
+/// Starts the log. It ends, with every line written, when the guard is dropped.
+pub(crate) fn start(config: &Config) -> std::io::Result<LogGuard> {
+    let when_full = if config.log_lossy {
+        WhenFull::Drop
+    } else {
+        WhenFull::Wait
+    };
+    let (writer, guard) = LogWriter::start(std::io::stderr(), when_full)?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&config.log_level))
+        .with_writer(writer);
+    match config.log_form {
+        LogForm::Json => log.json().init(),
+        LogForm::Text => log.init(),
+    }
+    Ok(guard)
+}

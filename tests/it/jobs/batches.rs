@@ -1,0 +1,243 @@
+//! Many jobs in one unit of work: queued, taken and reported together.
+
+use std::sync::Arc;
+
+use core_domain::access::authorize_operator;
+use core_domain::kernel::JobId;
+use core_domain::port::transact;
+use core_domain::provisioning::{JobStatus, StepStatus};
+use core_domain::use_case::provisioning::{
+    Finished, HeldJob, LeaseState, Unsupervised, Worker, enqueue_many,
+};
+
+use super::audit::invariants_hold;
+use crate::world::{
+    Command, Engine, FakeProvider, Order, Plain, Work, lane, on_every_store, platform, work_alone,
+};
+
+on_every_store! {
+    Engine:
+        jobs_that_are_queued_together_run_in_the_order_of_their_inputs,
+        a_long_lane_keeps_its_order_while_jobs_come_and_go,
+        a_key_that_is_asked_for_twice_is_one_job_also_among_many,
+        a_report_that_is_refused_leaves_those_beside_it,
+        a_kind_that_is_not_known_keeps_no_lane_of_another_waiting,
+        a_lane_is_claimed_when_its_time_has_come_and_not_before,
+        each_of_many_lanes_is_served_before_any_is_served_again,
+}
+
+fn order(lane: usize, key: Option<&str>) -> Order {
+    Order {
+        platform_id: platform(lane),
+        key: key.map(str::to_owned),
+    }
+}
+
+async fn queue(world: &Engine, orders: &[Order]) -> Vec<JobId> {
+    let cx = &world.operator();
+    let operator = &authorize_operator(cx).unwrap();
+    let queued = transact(world.store.as_ref(), |uow, _| {
+        Box::pin(enqueue_many::<Plain>(cx, operator, uow, orders))
+    });
+    let queued = queued.await.unwrap();
+    queued.iter().map(|job| job.id.clone()).collect()
+}
+
+/// Works on the current steps of these jobs; nothing is written yet.
+async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<Finished> {
+    let mut finished = Vec::new();
+    for job in held {
+        finished.push(worker.attempt(job, &Unsupervised).await.unwrap());
+    }
+    finished
+}
+
+async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: Engine) {
+    let orders: Vec<Order> = (0..40).map(|at| order(at % 2, None)).collect();
+    let ids = queue(&world, &orders).await;
+    invariants_hold(&world).await;
+    for pair in ids.chunks(2) {
+        let worker = world.worker();
+        let taken = worker.commit(&[], 9).await.taken.unwrap();
+        let mut claimed: Vec<_> = taken.iter().map(|job| &job.claimed.job_id).collect();
+        let mut expected: Vec<_> = pair.iter().collect();
+        claimed.sort();
+        expected.sort();
+        assert_eq!(claimed, expected, "the heads of both lanes");
+        for held in &taken {
+            worker.run(&held.claimed, &Unsupervised).await.unwrap();
+        }
+    }
+    invariants_hold(&world).await;
+}
+
+async fn a_long_lane_keeps_its_order_while_jobs_come_and_go(world: Engine) {
+    let orders: Vec<Order> = (0..12).map(|_| order(0, None)).collect();
+    let mut expected = queue(&world, &orders).await;
+    let mut ran = Vec::new();
+    while ran.len() < expected.len() {
+        let worker = world.worker();
+        let claimed = worker.claim(1).await.unwrap().remove(0);
+        worker.run(&claimed, &Unsupervised).await.unwrap();
+        ran.push(claimed.job_id);
+        if ran.len() < 8 {
+            expected.push(world.create_plain(0).await);
+        }
+        invariants_hold(&world).await;
+    }
+    assert_eq!(ran, expected, "I4");
+}
+
+async fn a_key_that_is_asked_for_twice_is_one_job_also_among_many(world: Engine) {
+    let known = world.enqueue::<Plain>(0, Some("a")).await.unwrap();
+    let orders = [
+        order(0, Some("b")),
+        order(0, Some("a")),
+        order(1, None),
+        order(0, Some("b")),
+    ];
+    let ids = queue(&world, &orders).await;
+    assert_eq!((&ids[1], &ids[0]), (&known, &ids[3]), "I16");
+    assert_eq!(world.jobs().await.len(), 3);
+    invariants_hold(&world).await;
+}
+
+async fn a_report_that_is_refused_leaves_those_beside_it(world: Engine) {
+    for lane in 0..5 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 5).await.taken.unwrap();
+    let finished = attempt(&worker, &taken).await;
+    let lost = &taken[2].claimed.job_id;
+    world.operate(Command::Cancel, lost).await.unwrap();
+    let committed = worker.commit(&finished, 5).await;
+    for (settled, held) in committed.settled.into_iter().zip(&taken) {
+        let id = &held.claimed.job_id;
+        let job = world.job(id).await;
+        let first = job.steps[0].status;
+        match settled.unwrap() {
+            LeaseState::Lost => assert_eq!((id, first), (lost, StepStatus::Abandoned), "I3"),
+            LeaseState::Held(next) => {
+                assert_eq!(
+                    (first, next.current_step()),
+                    (StepStatus::Succeeded, Some(1))
+                );
+            }
+        }
+    }
+    invariants_hold(&world).await;
+}
+
+async fn a_kind_that_is_not_known_keeps_no_lane_of_another_waiting(world: Engine) {
+    for lane in 0..20 {
+        world.create_plain(lane).await;
+    }
+    world.tick(1);
+    for lane in 20..24 {
+        world.enqueue::<Work>(lane, None).await.unwrap();
+    }
+    let stranger = world.worker_knowing(&Arc::new(work_alone()));
+    assert_eq!(stranger.claim(3).await.unwrap().len(), 3);
+    assert_eq!(stranger.claim(3).await.unwrap().len(), 1);
+    assert!(stranger.claim(3).await.unwrap().is_empty());
+    assert_eq!(world.worker().claim(99).await.unwrap().len(), 20);
+    invariants_hold(&world).await;
+}
+
+async fn a_lane_is_claimed_when_its_time_has_come_and_not_before(world: Engine) {
+    world.provider.script([crate::world::Fault::Down; 12]);
+    for lane in 0..12 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 12).await.taken.unwrap();
+    let finished = attempt(&worker, &taken).await;
+    let committed = worker.commit(&finished, 12).await;
+    assert!(committed.taken.unwrap().is_empty(), "all are in back-off");
+    for settled in &committed.settled {
+        let due = settled.as_ref().unwrap().goes_on_after().unwrap();
+        assert!((1..=2).contains(&due.as_secs()), "{due:?}");
+    }
+    invariants_hold(&world).await;
+    world.tick(2);
+    assert_eq!(worker.claim(99).await.unwrap().len(), 12);
+    invariants_hold(&world).await;
+}
+
+/// With K lanes and S slots a lane waits at most K / S claims, whatever the lanes' number.
+async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) {
+    const LANES: usize = 60;
+    let orders: Vec<Order> = (0..LANES * 2).map(|at| order(at % LANES, None)).collect();
+    queue(&world, &orders).await;
+    let worker = world.worker();
+    let mut served = Vec::new();
+    while served.len() < LANES * 2 {
+        let taken = worker.commit(&[], 7).await.taken.unwrap();
+        for held in taken {
+            worker.run(&held.claimed, &Unsupervised).await.unwrap();
+            served.push(world.job(&held.claimed.job_id).await.lane);
+        }
+        world.tick(1);
+    }
+    let (mut first, mut second) = (served[..LANES].to_vec(), served[LANES..].to_vec());
+    first.sort();
+    first.dedup();
+    second.sort();
+    second.dedup();
+    assert_eq!((first.len(), second.len()), (LANES, LANES), "I18");
+    assert!(first.contains(&lane(0)));
+}
+
+/// The answer of the commit is lost, or the commit: the repetition finds what the first one did.
+#[tokio::test]
+async fn a_batch_whose_commit_is_not_answered_is_written_once() {
+    for seed in 0..60 {
+        let (world, faults, _) = Engine::faulty(FakeProvider::default());
+        for lane in 0..4 {
+            world.create_plain(lane).await;
+        }
+        let worker = world.worker();
+        let taken = worker.commit(&[], 4).await.taken.unwrap();
+        let finished = attempt(&worker, &taken).await;
+        faults.inject_random(seed, 6);
+        let committed = worker.commit(&finished, 0).await;
+        faults.inject_random(0, 0);
+        for (settled, held) in committed.settled.into_iter().zip(&taken) {
+            let job = world.job(&held.claimed.job_id).await;
+            let done = job.steps[0].status == StepStatus::Succeeded;
+            if let Ok(state) = settled {
+                assert!(done, "seed {seed}: {state:?} of {job:?}");
+                assert!(matches!(state, LeaseState::Held(_)), "seed {seed}");
+            }
+            assert_eq!(job.event_count, if done { 5 } else { 3 }, "seed {seed}");
+        }
+        invariants_hold(&world).await;
+        world.restart().await;
+        let jobs = world.jobs().await;
+        let done = |status| status == JobStatus::Completed;
+        assert!(jobs.iter().all(|job| done(job.status)), "seed {seed}");
+        invariants_hold(&world).await;
+    }
+}
+
+/// One job of a batch cannot be written at all: its lane is gone wrong.
+#[tokio::test]
+async fn a_job_that_cannot_be_written_keeps_back_no_other() {
+    let world = Engine::memory().await;
+    for lane in 0..5 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 5).await.taken.unwrap();
+    let mut finished = attempt(&worker, &taken).await;
+    // Reported twice: the second change finds another row than it has read.
+    finished.push(finished[1].clone());
+    let committed = worker.commit(&finished, 0).await;
+    assert_eq!(committed.settled.len(), 6);
+    for held in &taken {
+        let job = world.job(&held.claimed.job_id).await;
+        assert_eq!(job.steps[0].status, StepStatus::Succeeded, "{job:?}");
+    }
+    invariants_hold(&world).await;
+}
