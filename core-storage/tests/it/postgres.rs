@@ -13,7 +13,7 @@ use core_storage::{Filter, Row, RowStore, VERSION, Value};
 use sqlx::{Connection, PgConnection};
 
 /// So long that only a test that hangs reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(database: &TestDatabase) -> PostgresConfig {
     PostgresConfig::new(&*database.url, [7; 32])
@@ -138,7 +138,7 @@ async fn tables_live_in_the_schema_they_are_given() {
 }
 
 async fn hinted(hints: &Hints) {
-    let hinted = tokio::time::timeout(PATIENCE, hints.hinted()).await;
+    let hinted = tokio::time::timeout(TIMEOUT, hints.hinted()).await;
     hinted.expect("a hint arrives");
 }
 
