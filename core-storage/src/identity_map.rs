@@ -82,13 +82,13 @@ impl IdentityMap {
         self.add(stored, known.and_then(|known| known.platform));
     }
 
-    /// Forgets a record.
-    pub(crate) fn forget<R: Tabular>(&mut self, key: &str) {
+    /// Evicts a record.
+    pub(crate) fn evict<R: Tabular>(&mut self, key: &str) {
         let _ = self.remove::<R>(key);
     }
 
-    /// Forgets every record of a kind.
-    pub(crate) fn forget_all<R: Tabular>(&mut self) {
+    /// Evicts every record of a kind.
+    pub(crate) fn evict_all<R: Tabular>(&mut self) {
         self.records.retain(|known| known.kind != TypeId::of::<R>());
     }
 

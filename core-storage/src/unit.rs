@@ -245,7 +245,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
             .collect();
         set.push((VERSION, Value::Int(version)));
         if self.tx.update(R::TABLE, &seen_filter(seen), &set).await? == 0 {
-            self.known.forget::<R>(seen.key());
+            self.known.evict::<R>(seen.key());
             return Err(StoreError::Stale {
                 table: R::TABLE.name,
             });
@@ -266,7 +266,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
         });
         self.tx.replace_many(R::TABLE, rows.collect()).await?;
         let stored = |(seen, next): (Stored<R>, R)| {
-            self.known.forget::<R>(seen.key());
+            self.known.evict::<R>(seen.key());
             Stored::new(next, seen.version() + 1)
         };
         Ok(changes.into_iter().map(stored).collect())
@@ -274,7 +274,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
 
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError> {
         self.ensure_active()?;
-        self.known.forget::<R>(seen.key());
+        self.known.evict::<R>(seen.key());
         match self.tx.delete(R::TABLE, &seen_filter(seen)).await? {
             0 => Err(StoreError::Stale {
                 table: R::TABLE.name,
@@ -289,14 +289,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
         query: &R::Query,
     ) -> Result<u64, StoreError> {
         self.ensure_active()?;
-        self.known.forget_all::<R>();
+        self.known.evict_all::<R>();
         let filter = select_within::<R>(within, query).filter;
         self.tx.delete(R::TABLE, &filter).await
     }
 
     async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
         self.ensure_active()?;
-        self.known.forget_all::<R>();
+        self.known.evict_all::<R>();
         let filter = Filter::eq(PLATFORM, platform);
         self.tx.delete(R::TABLE, &filter).await
     }

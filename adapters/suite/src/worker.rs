@@ -340,8 +340,8 @@ impl Driver {
         let (worker, wake) = (self.worker.clone(), self.wake.clone());
         tasks.spawn(timers(worker, wake, Arc::clone(&self.timers)));
         if let Some(hints) = &self.wake.0.hints {
-            tasks.spawn(tell_others(self.wake.clone(), Arc::clone(hints)));
-            tasks.spawn(hear_others(self.wake.clone(), Arc::clone(hints)));
+            tasks.spawn(send_hints(self.wake.clone(), Arc::clone(hints)));
+            tasks.spawn(receive_hints(self.wake.clone(), Arc::clone(hints)));
         }
         tasks
     }
@@ -400,7 +400,7 @@ fn go_on(claimed: Claimed, settled: Result<LeaseState, Error>) -> Result<HeldJob
 }
 
 /// Tells other processes that a job is ready, at most once in a while: what follows a hint is part of it.
-async fn tell_others(wake: WorkerWake, hints: Arc<dyn JobHints>) {
+async fn send_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     loop {
         wake.0.elsewhere.notified().await;
         hints.notify().await;
@@ -408,7 +408,7 @@ async fn tell_others(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     }
 }
 
-async fn hear_others(wake: WorkerWake, hints: Arc<dyn JobHints>) {
+async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
     loop {
         hints.hinted().await;
         wake.0.here.notify_one();

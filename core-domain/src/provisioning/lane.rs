@@ -248,19 +248,19 @@ mod tests {
 
     /// What happens to the queue of a lane.
     #[derive(Clone, Copy, Debug)]
-    enum Happens {
+    enum QueueEvent {
         Tail,
         Front,
         /// The one at this place leaves the queue.
         Leaves(usize),
     }
 
-    fn happens() -> impl Strategy<Value = Happens> {
+    fn queue_events() -> impl Strategy<Value = QueueEvent> {
         prop_oneof![
-            4 => Just(Happens::Tail),
-            1 => Just(Happens::Front),
-            4 => (0_usize..3).prop_map(Happens::Leaves),
-            2 => (0_usize..40).prop_map(Happens::Leaves),
+            4 => Just(QueueEvent::Tail),
+            1 => Just(QueueEvent::Front),
+            4 => (0_usize..3).prop_map(QueueEvent::Leaves),
+            2 => (0_usize..40).prop_map(QueueEvent::Leaves),
         ]
     }
 
@@ -268,7 +268,7 @@ mod tests {
         /// The lane against the queue itself, which is read only when the lane asks for it.
         #[test]
         fn what_a_lane_knows_are_the_first_of_its_queued_jobs(
-            events in prop::collection::vec(happens(), 1..200),
+            events in prop::collection::vec(queue_events(), 1..200),
         ) {
             let (mut lane, mut queue) = (lane(), Vec::<QueuedJob>::new());
             for event in events {
@@ -276,22 +276,22 @@ mod tests {
                     lane.learn(queue.iter().cloned());
                 }
                 match event {
-                    Happens::Tail => {
+                    QueueEvent::Tail => {
                         let job = queued(lane.tail_position());
                         queue.push(job.clone());
                         lane.add(job);
                     }
-                    Happens::Front => {
+                    QueueEvent::Front => {
                         let job = queued(lane.front_position());
                         queue.insert(0, job.clone());
                         lane.add(job);
                     }
-                    Happens::Leaves(at) if at < queue.len() => {
+                    QueueEvent::Leaves(at) if at < queue.len() => {
                         let job = queue.remove(at);
                         lane.queued -= 1;
                         lane.next.retain(|queued| *queued != job);
                     }
-                    Happens::Leaves(_) => {}
+                    QueueEvent::Leaves(_) => {}
                 }
                 prop_assert_eq!(lane.queued, i64::try_from(queue.len()).unwrap());
                 prop_assert!(lane.next.len() <= LOOK_AHEAD);

@@ -160,7 +160,7 @@ async fn a_process_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_
         .args([
             "--ignored",
             "--exact",
-            "group_commit::writers_until_they_are_killed",
+            "group_commit::writers_run_by_the_test_above_until_they_are_killed",
         ])
         .current_dir(folder.path())
         .stdout(Stdio::piped())
@@ -219,7 +219,7 @@ async fn write_until_killed(store: Arc<dyn RowStore>, writer: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "run and killed by the test above"]
-async fn writers_until_they_are_killed() {
+async fn writers_run_by_the_test_above_until_they_are_killed() {
     let store = open(Path::new(FILE)).await;
     let writers =
         (0..WRITERS).map(|writer| tokio::spawn(write_until_killed(store.clone(), writer)));
