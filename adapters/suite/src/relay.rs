@@ -14,6 +14,9 @@ use tokio::task::JoinHandle;
 /// How often the outbox is looked at when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
 
+/// How long a message may wait for others, so that one unit of work takes and one forgets them all.
+const GATHER: Duration = Duration::from_millis(10);
+
 /// Writes every message to the log, for installations where nobody else listens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOutlet;
@@ -69,14 +72,17 @@ impl Relay {
     async fn run(self, mut stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
             match relay(&*self.store, &*self.outlet, &*self.entropy).await {
-                Ok(relayed) if !relayed.is_idle() => continue,
+                Ok(relayed) if relayed.is_full() => continue,
                 Ok(_) => {}
                 Err(error) => tracing::warn!(?error, "the outbox could not be sent"),
             }
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = tokio::time::sleep(POLL) => {}
-                _ = stopped.wait_for(|stopped| *stopped) => {}
+            let woken = tokio::select! {
+                () = self.wake.notified() => true,
+                () = tokio::time::sleep(POLL) => false,
+                _ = stopped.wait_for(|stopped| *stopped) => false,
+            };
+            if woken {
+                tokio::time::sleep(GATHER).await;
             }
         }
     }
@@ -188,25 +194,34 @@ mod tests {
         assert_eq!(world.heard(), ["good", "bad"]);
     }
 
-    /// Dies with every message it is given.
+    /// Dies with the second message.
     #[derive(Debug)]
-    struct Dying;
+    struct Dying(Arc<Mutex<Vec<String>>>);
 
     #[async_trait]
     impl Outlet for Dying {
-        async fn deliver(&self, _: &OutboxMessage) -> Result<(), OutletError> {
-            std::future::pending().await
+        async fn deliver(&self, message: &OutboxMessage) -> Result<(), OutletError> {
+            if !self.0.lock().unwrap().is_empty() {
+                std::future::pending().await
+            }
+            self.0.lock().unwrap().push(message.topic.clone());
+            Ok(())
         }
     }
 
     #[tokio::test]
-    async fn what_somebody_claimed_and_died_with_comes_again() {
-        let world = World::with(&["lost"]).await;
-        assert!(world.relay(&Dying).now_or_never().is_none());
+    async fn what_was_delivered_before_its_relay_died_is_delivered_again_and_nothing_is_lost() {
+        let world = World::with(&["first", "second", "third"]).await;
+        let dying = Dying(Arc::clone(&world.heard));
+        assert!(world.relay(&dying).now_or_never().is_none());
+        assert_eq!(world.heard().len(), 1);
         let outlet = world.outlet("none");
         assert!(world.relay(&outlet).await.is_idle());
         world.clock.advance(Duration::from_secs(60));
-        assert_eq!(world.relay(&outlet).await.delivered, 1);
+        assert_eq!(world.relay(&outlet).await.delivered, 3);
+        let mut heard = world.heard();
+        heard.sort();
+        assert_eq!(heard, ["first", "second", "third"]);
     }
 
     #[tokio::test(start_paused = true)]

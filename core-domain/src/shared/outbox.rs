@@ -35,4 +35,6 @@ record! {
 pub enum OutboxQuery {
     /// Those that may be sent at this instant, oldest first.
     DueAt(Timestamp),
+    /// Those with these ids.
+    WithIds(Vec<OutboxId>),
 }

@@ -69,6 +69,9 @@ fn outbox_messages(query: &OutboxQuery) -> Select {
         OutboxQuery::DueAt(now) => Select::of(OutboxMessage::TABLE)
             .filter(Filter::le("run_at", *now))
             .order_by("run_at"),
+        OutboxQuery::WithIds(ids) => {
+            Select::of(OutboxMessage::TABLE).filter(Filter::one_of("id", ids))
+        }
     }
 }
 

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, Effect, Entropy, Error, OutboxId, Result, StoreError, Stored};
-use crate::port::{Mode, Outlet, Store, UnitOfWork, transact};
+use crate::port::{Mode, Outlet, Store, UnitOfWork, transact_in};
 use crate::provisioning::retry_at;
 use crate::shared::{OutboxMessage, OutboxQuery};
 
-/// How many messages are taken at once.
-const BATCH: u32 = 20;
+/// How many messages are taken and settled at once: what is told again after a crash, at most.
+const BATCH: u8 = 64;
 
 /// How long a taken message is left alone by others. Whoever took it and died gives it back by that.
 const CLAIMED_FOR: Duration = Duration::from_secs(60);
@@ -31,6 +31,12 @@ impl Relayed {
     pub const fn is_idle(self) -> bool {
         self.delivered + self.kept == 0
     }
+
+    /// Whether more may be due: no more are taken at once.
+    #[must_use]
+    pub fn is_full(self) -> bool {
+        self.delivered + self.kept >= usize::from(BATCH)
+    }
 }
 
 /// Delivers a batch of the messages that are due, oldest first. Opens its own units of work, so that none is open while
@@ -43,20 +49,22 @@ pub async fn relay(
     outlet: &dyn Outlet,
     entropy: &dyn Entropy,
 ) -> Result<Relayed> {
-    let mut relayed = Relayed::default();
     if !any_due(store).await? {
-        return Ok(relayed);
+        return Ok(Relayed::default());
     }
+    let (mut delivered, mut kept) = (Vec::new(), Vec::new());
     for message in claim(store).await? {
         if outlet.deliver(&message).await.is_ok() {
-            ack(store, &message).await?;
-            relayed.delivered += 1;
+            delivered.push(message.id.clone());
         } else {
-            nack(store, &message, entropy).await?;
-            relayed.kept += 1;
+            kept.push(message);
         }
     }
-    Ok(relayed)
+    settle(store, &delivered, &kept, entropy).await?;
+    Ok(Relayed {
+        delivered: delivered.len(),
+        kept: kept.len(),
+    })
 }
 
 /// A look that costs no write.
@@ -69,45 +77,50 @@ async fn any_due(store: &dyn Store) -> Result<bool> {
 
 /// Takes messages, so that nobody else does for a while.
 async fn claim(store: &dyn Store) -> Result<Vec<Stored<OutboxMessage>>> {
-    transact(store, |uow, _| {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = uow.now().await?;
             let due = OutboxQuery::DueAt(now);
-            let mut claimed = Vec::new();
-            for message in unowned::<OutboxMessage>(uow).claim(&due, BATCH).await? {
+            let due = unowned::<OutboxMessage>(uow)
+                .claim(&due, BATCH.into())
+                .await?;
+            let claimed = due.into_iter().map(|message| {
                 let mut next = (*message).clone();
                 next.attempts += 1;
                 next.run_at = now.plus(CLAIMED_FOR);
-                claimed.push(unaudited::replace(uow, &message, next).await?);
-            }
-            Ok(claimed)
+                (message, next)
+            });
+            unaudited::replace_many(uow, claimed.collect()).await
         })
     })
     .await
 }
 
-async fn ack(store: &dyn Store, message: &Stored<OutboxMessage>) -> Result<()> {
-    transact(store, |uow, _| {
-        Box::pin(async move {
-            let removed = unaudited::remove(uow, message).await;
-            unless_claimed_by_others(removed)
-        })
-    })
-    .await
-}
-
-async fn nack(
+/// Forgets what was delivered, whoever has it by now, and puts off what was not.
+async fn settle(
     store: &dyn Store,
-    message: &Stored<OutboxMessage>,
+    delivered: &[OutboxId],
+    kept: &[Stored<OutboxMessage>],
     entropy: &dyn Entropy,
 ) -> Result<()> {
-    transact(store, |uow, _| {
+    if delivered.is_empty() && kept.is_empty() {
+        return Ok(());
+    }
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            let mut next = (**message).clone();
+            if !delivered.is_empty() {
+                let delivered = OutboxQuery::WithIds(delivered.to_vec());
+                let messages = unowned::<OutboxMessage>(uow);
+                messages.remove_all(&delivered).await?;
+            }
             let now = uow.now().await?;
-            next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
-            let replaced = unaudited::replace(uow, message, next).await;
-            unless_claimed_by_others(replaced.map(drop))
+            for message in kept {
+                let mut next = (**message).clone();
+                next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
+                let replaced = unaudited::replace(uow, message, next).await;
+                unless_claimed_by_others(replaced.map(drop))?;
+            }
+            Ok(())
         })
     })
     .await
