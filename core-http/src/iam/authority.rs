@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use core_domain::gateway::Credential;
 use core_domain::iam::CookieSigner;
 use core_domain::kernel::{Error, StoreError};
-use core_domain::port::{Mode, Store, transact};
-use core_domain::use_case::iam::session::{authorize_token, extend};
+use core_domain::port::{Store, transact};
+use core_domain::use_case::iam::session::extend;
 
 use super::IamConfig;
+use super::identify::session_of;
 use crate::gateway::{Authority, AuthorityError, Resolved};
 
 /// Answers for session tokens out of the store, and extends the sessions that are due. API keys are refused.
@@ -30,20 +31,17 @@ impl SessionAuthority {
     }
 
     async fn look_up(&self, token: &str) -> Result<Option<Resolved>, Error> {
-        let mut uow = self.store.begin(Mode::Read).await?;
-        let found = authorize_token(uow.as_mut(), token).await;
-        uow.rollback().await;
-        let Some(found) = found? else {
+        let Some(found) = session_of(self.store.as_ref(), token).await? else {
             return Ok(None);
         };
-        let mut expires_at = found.expires_at;
+        let mut expires_at = found.session.expires_at;
         if found.extension_due {
             let extended =
                 transact(self.store.as_ref(), |uow, _| Box::pin(extend(uow, token))).await?;
             expires_at = extended.map_or(expires_at, |session| session.expires_at);
         }
         Ok(Some(Resolved {
-            caller: Arc::new(found.caller),
+            caller: Arc::new(found.caller()),
             suspended: found.suspended,
             expires_at: Some(expires_at),
         }))

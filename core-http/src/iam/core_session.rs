@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use super::cookies::no_store;
+use super::identify::PresentedSession;
 use super::session::extend;
 use crate::kernel::{Cx, Endpoint, Input, Output, get, post, with};
 
@@ -93,7 +94,7 @@ async fn core_session(
     scope: SessionScope,
     _: Input,
 ) -> Result<Output<CoreSession>> {
-    let mut found = details(cx, &scope).await?;
+    let mut found = known_details(cx, &scope).await?;
     if let Some(token) = iam.presented_token(&cx.headers)
         && found.extension_due
     {
@@ -103,8 +104,18 @@ async fn core_session(
     Ok(no_store(Output::new(found.into())))
 }
 
+/// As they were found when the caller was identified, or are now, when the caller was known without them.
+async fn known_details(cx: &Cx, scope: &SessionScope) -> Result<SessionDetails> {
+    let presented = cx.extensions.get::<Arc<PresentedSession>>();
+    let known = presented.and_then(|presented| presented.details.as_ref());
+    match known.filter(|known| known.session.id == *scope.session_id()) {
+        Some(known) => Ok(known.clone()),
+        None => details(cx, scope).await,
+    }
+}
+
 async fn details(cx: &Cx, scope: &SessionScope) -> Result<SessionDetails> {
-    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let mut uow = cx.app.store.begin(Mode::Auto).await?;
     let found = session::details(scope, uow.as_mut()).await;
     uow.rollback().await;
     found?.ok_or(Error::Unauthorized)

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{Caller, Code, Error, Result};
-use core_domain::port::Mode;
-use core_domain::use_case::iam::session::authorize_token;
+use core_domain::port::{Mode, Store};
+use core_domain::use_case::iam::session::{SessionDetails, details_by_token};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
 
 use super::config::{Iam, invalid_origin};
-use crate::kernel::{App, Identify, default_caller, is_unauthenticated, known_caller};
+use crate::kernel::{App, Cx, Identify, default_caller, is_unauthenticated, known_caller};
 
 /// What the paths of the authentication library begin with.
 pub(super) const AUTH_ROUTES: &str = "/api/auth/";
@@ -21,7 +21,7 @@ pub(super) struct IdentifySessions(pub(super) Arc<Iam>);
 
 #[async_trait]
 impl Identify for IdentifySessions {
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Arc<Caller>> {
+    async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>> {
         self.0.refuse_forgery(request)?;
         let known = known_caller(app, request);
         if let Some(caller) = known.as_ref().filter(|caller| !is_unauthenticated(caller)) {
@@ -31,11 +31,47 @@ impl Identify for IdentifySessions {
         let Some(token) = self.0.presented_token(&request.headers) else {
             return Ok(nobody);
         };
-        let mut uow = app.store.begin(Mode::Read).await?;
-        let found = authorize_token(uow.as_mut(), &token).await;
-        uow.rollback().await;
-        Ok(found?.map_or(nobody, |authorized| Arc::new(authorized.caller)))
+        let session = PresentedSession::look_up(app.store.as_ref(), token).await?;
+        let caller = session.details.as_ref().map(SessionDetails::caller);
+        request.extensions.insert(Arc::new(session));
+        Ok(caller.map_or(nobody, Arc::new))
     }
+}
+
+/// The token of a request and the session it is of.
+#[derive(Debug)]
+pub(super) struct PresentedSession {
+    pub(super) token: String,
+    /// `None` when it is of none, or of one that has expired.
+    pub(super) details: Option<SessionDetails>,
+}
+
+impl PresentedSession {
+    async fn look_up(store: &dyn Store, token: String) -> Result<Self> {
+        let details = session_of(store, &token).await?;
+        Ok(Self { token, details })
+    }
+
+    /// The one of the request, if it has a token: as it was found when its caller was identified, or is now, when the
+    /// caller was known without it.
+    pub(super) async fn of(cx: &Cx, iam: &Iam) -> Result<Option<Arc<Self>>> {
+        if let Some(found) = cx.extensions.get::<Arc<Self>>() {
+            return Ok(Some(Arc::clone(found)));
+        }
+        let Some(token) = iam.presented_token(&cx.headers) else {
+            return Ok(None);
+        };
+        let found = Self::look_up(cx.app.store.as_ref(), token).await?;
+        Ok(Some(Arc::new(found)))
+    }
+}
+
+/// The session of a token. One question, which needs no transaction.
+pub(super) async fn session_of(store: &dyn Store, token: &str) -> Result<Option<SessionDetails>> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let found = details_by_token(uow.as_mut(), token).await;
+    uow.rollback().await;
+    found
 }
 
 /// The `Authorization` header, unless it is in another scheme: what a proxy before us wants to know says nothing of

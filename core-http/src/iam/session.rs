@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use super::cookies::{clear_session_cookies, no_store, set_session_cookie};
+use super::identify::PresentedSession;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -81,32 +82,26 @@ async fn get_session(
     _: PublicScope,
     input: Input<(), GetSession>,
 ) -> Result<Output<Option<SessionAndUser>>> {
-    let Some(token) = iam.presented_token(&cx.headers) else {
+    let Some(presented) = PresentedSession::of(cx, &iam).await? else {
         return Ok(no_store(Output::new(None)));
     };
-    let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let found = session::details_by_token(uow.as_mut(), &token).await;
-    uow.rollback().await;
-    let Some(mut found) = found? else {
+    let Some(found) = &presented.details else {
         return Ok(no_store(clear_session_cookies(&iam, Output::new(None))));
     };
     let wanted = !input.query.disable_refresh.unwrap_or(false);
     let extended = if found.extension_due && wanted {
-        extend(cx, &token).await?
+        extend(cx, &presented.token).await?
     } else {
         None
     };
-    let is_extended = extended.is_some();
-    if let Some(session) = extended {
-        found.session = session;
-    }
+    let session = extended.as_ref().unwrap_or(&found.session);
     let answer = SessionAndUser {
-        session: AuthSession::new(&found.session, token.clone()),
-        user: found.user.into_inner(),
+        session: AuthSession::new(session, presented.token.clone()),
+        user: found.user.edit(),
     };
     let output = no_store(Output::new(Some(answer)));
-    if is_extended {
-        Ok(set_session_cookie(&iam, output, &found.session, &token))
+    if extended.is_some() {
+        Ok(set_session_cookie(&iam, output, session, &presented.token))
     } else {
         Ok(output)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::{Code, Context, Error, IfMatch, Result};
 use http::header::AsHeaderName;
-use http::{HeaderMap, Method, StatusCode, Uri, header};
+use http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
 
 use super::app::App;
 use super::idempotency::{Claim, key_of};
@@ -28,6 +28,8 @@ pub struct Cx {
     pub uri: Uri,
     /// All headers of the request.
     pub headers: HeaderMap,
+    /// What the way here has left in the request: see [`Identify`](super::Identify).
+    pub extensions: Extensions,
     /// The idempotency key of this write, if the row takes keys and the request has one.
     pub(super) claim: Option<Claim>,
     /// The first success status of the row.

@@ -27,7 +27,7 @@ fn is_limited(app: &App, parts: &Parts) -> bool {
 }
 
 /// The caller behind a request; counts a credential that is rejected.
-pub(super) async fn identify(service: &Inner, parts: &Parts) -> Result<Arc<Caller>> {
+pub(super) async fn identify(service: &Inner, parts: &mut Parts) -> Result<Arc<Caller>> {
     let app = &service.app;
     let identified = service.identify.identify(app, parts).await;
     if !is_limited(app, parts) || is_trusted_hop(app, parts) {

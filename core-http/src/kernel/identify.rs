@@ -20,11 +20,12 @@ const SERVICE_KEY_HOLDER: &str = "service-key";
 /// Authenticates the caller of a service. IAM has its own, for sessions; the other services use [`ServiceKeyOnly`].
 #[async_trait]
 pub trait Identify: Send + Sync + std::fmt::Debug {
-    /// The caller behind the request.
+    /// The caller behind the request. What was read to find out can be left in the extensions of the request, which
+    /// handlers see as [`Cx::extensions`](super::Cx::extensions).
     ///
     /// # Errors
     /// `UNAUTHORIZED` for a credential that is not valid; anything else when it could not be looked up.
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Arc<Caller>>;
+    async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>>;
 }
 
 /// Accepts the caller set by a gateway in the same process, or the service key; all others are anonymous.
@@ -33,7 +34,7 @@ pub struct ServiceKeyOnly;
 
 #[async_trait]
 impl Identify for ServiceKeyOnly {
-    async fn identify(&self, app: &App, request: &Parts) -> Result<Arc<Caller>> {
+    async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>> {
         Ok(known_caller(app, request).unwrap_or_else(|| default_caller(app)))
     }
 }

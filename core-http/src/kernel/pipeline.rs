@@ -109,7 +109,7 @@ async fn handle(
         *style = endpoint.row.style;
     }
     let params = route.into_params();
-    let caller = identify(service, &parts).await?;
+    let caller = identify(service, &mut parts).await?;
     endpoint.requirement().check(&caller)?;
     let mut parsed = Parsed {
         path: params.ok_or(Error::NotFound("resource"))?,
@@ -183,6 +183,7 @@ fn context(
         method: parts.method.clone(),
         uri: std::mem::take(&mut parts.uri),
         headers: std::mem::take(&mut parts.headers),
+        extensions: std::mem::take(&mut parts.extensions),
         claim: None,
         success: endpoint.first_success(),
     }

@@ -4,7 +4,7 @@ use crate::access::{SessionScope, session_context, unaudited, unowned};
 use crate::iam::{
     Organization, Session, SessionQuery, SessionValidity, TokenHash, User, membership,
 };
-use crate::kernel::{Caller, Result, Role, Stored, Timestamp};
+use crate::kernel::{Caller, Result, Role, Stored};
 use crate::port::{SessionContext, SessionKey, UnitOfWork};
 
 /// The organization a session acts for, and the user's role in it.
@@ -35,48 +35,14 @@ impl SessionDetails {
     /// The caller the session stands for.
     #[must_use]
     pub fn caller(&self) -> Caller {
-        caller(&self.session, self.active.as_ref())
+        let active = self.active.as_ref();
+        Caller::User {
+            user_id: self.session.user_id.clone(),
+            session_id: Some(self.session.id.clone()),
+            service: None,
+            membership: active.map(|active| membership(&active.organization, &active.role)),
+        }
     }
-}
-
-/// What is known of the holder of a token: the gateway's question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authorized {
-    /// Who calls.
-    pub caller: Caller,
-    /// Whether the caller's platform is suspended.
-    pub suspended: bool,
-    /// When the session ends by itself.
-    pub expires_at: Timestamp,
-    /// Whether the session should be extended now, with [`extend`] in a write unit.
-    pub extension_due: bool,
-}
-
-fn caller(session: &Session, active: Option<&ActiveMembership>) -> Caller {
-    Caller::User {
-        user_id: session.user_id.clone(),
-        session_id: Some(session.id.clone()),
-        service: None,
-        membership: active.map(|active| membership(&active.organization, &active.role)),
-    }
-}
-
-/// Finds who is behind a token; `None` when nobody is. One read unit is enough.
-///
-/// # Errors
-/// When the store failed.
-pub async fn authorize_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<Option<Authorized>> {
-    let hash = TokenHash::of(token);
-    let Some((context, validity)) = valid_session(uow, SessionKey::Token(&hash)).await? else {
-        return Ok(None);
-    };
-    let active = active_membership(&context);
-    Ok(Some(Authorized {
-        suspended: context.suspension.is_some(),
-        caller: caller(&context.session, active.as_ref()),
-        expires_at: context.session.expires_at,
-        extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
-    }))
 }
 
 /// Finds the session of a token; `None` for an unknown token and for a session that has expired. Reads only.

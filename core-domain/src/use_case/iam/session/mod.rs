@@ -6,8 +6,5 @@ mod own;
 
 pub use begin::SignedIn;
 pub(super) use begin::{as_user, begin};
-pub use lookup::{
-    ActiveMembership, Authorized, SessionDetails, authorize_token, details, details_by_token,
-    extend, is_known,
-};
+pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, extend, is_known};
 pub use own::{list, revoke, sign_out};
