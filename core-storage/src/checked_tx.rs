@@ -143,6 +143,17 @@ impl RowTx for CheckedTx {
         self.track_error(outcome)
     }
 
+    async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        let checked = rows.iter().try_for_each(|row| table.check_row(row));
+        self.track_error(checked)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.inner.append(table, rows).await;
+        self.track_error(outcome)
+    }
+
     async fn replace_many(
         &mut self,
         table: &'static Table,

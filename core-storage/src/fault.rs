@@ -127,6 +127,11 @@ impl RowTx for FaultTx {
         self.inner.insert_many(table, rows).await
     }
 
+    async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
+        self.store.call()?;
+        self.inner.append(table, rows).await
+    }
+
     async fn replace_many(
         &mut self,
         table: &'static Table,

@@ -54,6 +54,17 @@ pub trait RowTx: Send {
         rows: Vec<Row>,
     ) -> Result<(), StoreError>;
 
+    /// Inserts rows whose keys were made for them and which are in no unique index's way, so that they meet no other. An
+    /// engine behind a network may keep them back until the unit reads or changes their table or commits, and write them
+    /// together.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`], here or from what follows, when a row met another after all.
+    async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
+        let inserted = self.insert_many(table, rows).await;
+        inserted.map_err(StoreError::conflict_as_retry)
+    }
+
     /// Puts new rows in the place of old ones, which are found by key and version. No two have the same key. An engine
     /// behind a network needs one round trip.
     ///

@@ -183,6 +183,12 @@ impl<R: Tabular> Repository<R> for RowUnit {
         Ok(records.into_iter().map(stored).collect())
     }
 
+    async fn append_many(&mut self, records: Vec<R>) -> Result<(), StoreError> {
+        self.ensure_active()?;
+        let rows = records.iter().map(|record| row_of(record, 1)).collect();
+        self.tx.append(R::TABLE, rows).await
+    }
+
     async fn get_many(
         &mut self,
         within: Within<'_>,

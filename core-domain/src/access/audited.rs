@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::covers::Covers;
 use super::key::RecordKey;
+use super::unaudited;
 use crate::kernel::{AuditId, Audited, Context, Error, PlatformId, Result, Stored};
 use crate::port::{Persisted, Repository, UnitOfWork};
 use crate::shared::{AuditEntry, AuditStream};
@@ -175,8 +176,7 @@ impl Entry {
             metadata: Value::Object(metadata(cx)),
             created_at: now,
         };
-        repository::<AuditEntry>(uow).insert(entry).await?;
-        Ok(())
+        unaudited::append(uow, entry).await
     }
 }
 

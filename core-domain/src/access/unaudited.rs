@@ -22,6 +22,19 @@ pub(crate) async fn insert_many<R: Persisted>(
     Ok(repository::<R>(uow).insert_many(records).await?)
 }
 
+/// Adds a record whose key was generated for it and which has no other unique values.
+pub(crate) async fn append<R: Persisted>(uow: &mut dyn UnitOfWork, record: R) -> Result<()> {
+    append_many(uow, vec![record]).await
+}
+
+/// As [`append`], for many.
+pub(crate) async fn append_many<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    records: Vec<R>,
+) -> Result<()> {
+    Ok(repository::<R>(uow).append_many(records).await?)
+}
+
 /// Puts new records in the place of seen ones, provided nobody changed any of them in between.
 pub(crate) async fn replace_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,

@@ -70,6 +70,15 @@ impl StoreError {
         Self::Retry(cause.into())
     }
 
+    /// The error for a unit that should have met no conflict: it may be run again.
+    #[must_use]
+    pub fn conflict_as_retry(self) -> Self {
+        match self {
+            conflict @ Self::Conflict { .. } => Self::retry(conflict),
+            error => error,
+        }
+    }
+
     /// A [`StoreError::Unavailable`] with its cause: an error or a text.
     pub fn unavailable(cause: impl Into<Cause>) -> Self {
         Self::Unavailable(cause.into())

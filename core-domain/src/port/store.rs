@@ -53,6 +53,13 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError::Conflict`] as for [`Repository::insert`], for the first record that meets one; nothing was added.
     async fn insert_many(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
 
+    /// Adds records whose keys were generated for them and which have no other unique values, so that they meet no other.
+    /// A store behind a network may keep them back until the unit reads or changes records of their kind or commits.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`], here or from what follows, when a record met another after all.
+    async fn append_many(&mut self, records: Vec<R>) -> Result<(), StoreError>;
+
     /// The records with these keys, sorted by key; those that do not exist are left out.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ pub static ITEMS: Table = Table {
 /// The tables an engine under test needs besides those of the records.
 pub const TABLES: &[&Table] = &[&ITEMS];
 
-type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
+pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
 
 /// Runs a write unit, again when it conflicts with a concurrent one.
 pub(super) async fn write<T>(

@@ -3,6 +3,7 @@
 //! Open the engine with [`TABLES`] and call [`run`]; give [`restart`] a way to open it again, if it is durable.
 //! Cases share a store: each works on rows of an owner of its own.
 
+mod appends;
 mod batches;
 mod fixture;
 mod isolation;
@@ -84,6 +85,9 @@ cases! {
     batches::many_rows_are_replaced_as_one,
     batches::a_row_takes_the_place_another_one_of_the_batch_leaves,
     batches::a_batch_with_a_changed_row_or_a_taken_place_is_to_be_run_again,
+    appends::appended_rows_are_seen_by_whatever_follows_in_their_unit,
+    appends::appended_rows_are_there_with_their_unit_or_not_at_all,
+    appends::an_appended_row_that_meets_another_undoes_its_unit,
     races::a_guarded_update_has_one_winner,
     races::a_quota_holds_under_write_skew,
     races::workers_claim_each_row_once,

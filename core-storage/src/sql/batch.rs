@@ -9,13 +9,19 @@ use crate::value::{Row, Value, ValueRef};
 
 /// Inserts the rows that violate no unique index; answers the keys of those.
 pub(super) fn insert_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
+    insert_new_rows(w, table, rows);
+    w.sql(" ON CONFLICT DO NOTHING RETURNING ")
+        .name(table.key());
+}
+
+/// Inserts rows that conflict with none.
+pub(super) fn insert_new_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") SELECT * FROM unnest(");
     w.joined(table.columns.iter().enumerate(), ", ", |w, (at, column)| {
         array(w, column.kind, rows, at);
     });
-    w.sql(") ON CONFLICT DO NOTHING RETURNING ")
-        .name(table.key());
+    w.sql(")");
 }
 
 /// Changes the rows that are found by key and version; these columns of them.

@@ -16,6 +16,7 @@
 //! array on Postgres; on SQLite it is padded to a power of two, so that lists of many lengths share a text. The texts of
 //! index predicates are literals, since planners use a partial index only when they see them.
 
+mod append;
 mod batch;
 mod conditions;
 pub mod ddl;

@@ -13,12 +13,18 @@ use crate::value::{Row, Value, ValueRef};
 
 /// Inserts a row unless it violates a unique index; then no row is affected.
 pub(super) fn insert<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
+    insert_new(w, table, row);
+    w.sql(" ON CONFLICT DO NOTHING");
+}
+
+/// Inserts a row that conflicts with none.
+pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
     w.sql("INSERT INTO ").name(table.name).sql(" (");
     w.columns(table, "").sql(") VALUES (");
     w.joined(table.columns.iter().zip(row), ", ", |w, (column, value)| {
         w.value(column.kind, value.as_ref());
     });
-    w.sql(") ON CONFLICT DO NOTHING");
+    w.sql(")");
 }
 
 /// Changes the matching rows; with `guards`, only those that then violate none of these unique indexes.

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use core_domain::kernel::{Clock, StoreError, Timestamp};
 use core_domain::port::Direction;
 
+use super::append::Appended;
 use super::dialect::Dialect;
 use super::executor::Executor;
 use super::render;
@@ -22,6 +23,7 @@ use crate::value::{ReadRow, Row, Value, Visit};
 pub struct SqlTx<E> {
     pub(super) executor: E,
     pub(super) dialect: Dialect,
+    pub(super) appended: Appended,
     texts: Arc<Texts>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -63,6 +65,7 @@ impl<E: Executor> SqlTx<E> {
         Self {
             executor,
             dialect,
+            appended: Appended::default(),
             texts,
             clock,
         }
@@ -173,11 +176,16 @@ impl<E: Executor> RowTx for SqlTx<E> {
         self.insert_all(table, &rows).await
     }
 
+    async fn append(&mut self, table: &'static Table, rows: Vec<Row>) -> Result<(), StoreError> {
+        self.append_rows(table, rows).await
+    }
+
     async fn replace_many(
         &mut self,
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError> {
+        self.flush_of(table).await?;
         self.replace_all(table, rows).await
     }
 
@@ -187,10 +195,12 @@ impl<E: Executor> RowTx for SqlTx<E> {
         filter: &Filter,
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError> {
+        self.flush_of(table).await?;
         self.update_rows(table, filter, set).await
     }
 
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        self.flush_of(table).await?;
         let dialect = self.dialect;
         let cost = change_cost(table, filter);
         self.execute(table, cost, |w| render::delete(w, dialect, table, filter))
@@ -198,6 +208,7 @@ impl<E: Executor> RowTx for SqlTx<E> {
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.flush_of(select.table).await?;
         self.select_rows(select, false, visit).await
     }
 
@@ -207,14 +218,17 @@ impl<E: Executor> RowTx for SqlTx<E> {
         joins: &'static [Join],
         visit: VisitJoined<'_>,
     ) -> Result<(), StoreError> {
+        self.flush().await?;
         self.select_with_joins(select, joins, visit).await
     }
 
     async fn claim(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.flush_of(select.table).await?;
         self.select_rows(select, true, visit).await
     }
 
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
+        self.flush_of(table).await?;
         let count = self.count_rows(table, filter, Cost::Unbounded).await?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -230,6 +244,7 @@ impl<E: Executor> RowTx for SqlTx<E> {
         group: &'static str,
         filter: &Filter,
     ) -> Result<Vec<(Value, i64)>, StoreError> {
+        self.flush_of(table).await?;
         let [number] = NUMBER;
         let columns = [*table.column(group)?, number];
         let dialect = self.dialect;
@@ -258,6 +273,7 @@ impl<E: Executor> RowTx for SqlTx<E> {
         filter: &Filter,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
+        self.flush_of(table).await?;
         let dialect = self.dialect;
         self.fetch(
             table.columns,
@@ -282,7 +298,11 @@ impl<E: Executor> RowTx for SqlTx<E> {
         Ok(Timestamp::from_millis(millis.await?))
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
+        if let Err(error) = self.flush().await {
+            self.executor.rollback().await;
+            return Err(error);
+        }
         self.executor.commit().await
     }
 

@@ -180,8 +180,7 @@ impl<E: Executor> SqlTx<E> {
         match self.update_rows(table, &filter, &set).await {
             Ok(0) => Err(changed_in_between(table)),
             Ok(_) => Ok(()),
-            Err(taken @ StoreError::Conflict { .. }) => Err(StoreError::retry(taken)),
-            Err(error) => Err(error),
+            Err(error) => Err(error.conflict_as_retry()),
         }
     }
 

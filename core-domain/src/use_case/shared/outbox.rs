@@ -150,7 +150,7 @@ pub(in crate::use_case) async fn send(
         run_at: now,
         created_at: now,
     };
-    unaudited::insert(uow, message).await?;
+    unaudited::append(uow, message).await?;
     uow.effects().add(Effect::MessageQueued);
     Ok(())
 }

@@ -51,8 +51,7 @@ pub(super) async fn record_lifecycle(
         metadata: json!({ "requestId": cx.request.request_id, "event": event }),
         created_at: now,
     };
-    unaudited::insert(uow, record).await?;
-    Ok(())
+    unaudited::append(uow, record).await
 }
 
 /// Tells other services where a platform stands.

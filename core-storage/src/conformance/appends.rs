@@ -1,0 +1,129 @@
+//! Rows that an engine may keep back.
+
+use std::sync::Arc;
+
+use core_domain::kernel::StoreError;
+use core_domain::port::{Direction, Mode};
+
+use super::fixture::{ITEMS, add, ids, item, named, of, read, rows_of, with, write};
+use crate::filter::Filter;
+use crate::row_store::{RowStore, RowTx};
+use crate::value::{ReadRow, Row, Value};
+
+/// Appends rows in several calls.
+async fn append(tx: &mut dyn RowTx, owner: &str, ids: &[&[&str]]) -> Result<(), StoreError> {
+    for ids in ids {
+        let rows = ids.iter().map(|id| item(owner, id, 1)).collect();
+        tx.append(&ITEMS, rows).await?;
+    }
+    Ok(())
+}
+
+/// What each way to look at a table finds of two rows that were appended just before.
+type Look = for<'t> fn(&'t mut dyn RowTx, &'t str) -> super::fixture::Work<'t, u64>;
+
+const LOOKS: [(&str, Look); 7] = [
+    ("select", |tx, owner| {
+        Box::pin(async move { Ok(rows_of(tx, &of(owner)).await?.len() as u64) })
+    }),
+    ("claim", |tx, owner| {
+        Box::pin(async move {
+            let mut seen = 0;
+            let mut visit = |_: &dyn ReadRow| {
+                seen += 1;
+                Ok(())
+            };
+            tx.claim(&of(owner).limit(9), &mut visit).await?;
+            Ok(seen)
+        })
+    }),
+    ("count", |tx, owner| {
+        Box::pin(async move { tx.count(&ITEMS, &Filter::eq("owner", owner)).await })
+    }),
+    ("sum", |tx, owner| {
+        Box::pin(async move {
+            let of_owner = Filter::eq("owner", owner);
+            let sums = tx.sum(&ITEMS, "rank", "owner", &of_owner).await?;
+            Ok(sums.iter().map(|(_, sum)| sum.unsigned_abs()).sum())
+        })
+    }),
+    ("update", |tx, owner| {
+        Box::pin(async move {
+            let set = [("rank", Value::Int(2))];
+            tx.update(&ITEMS, &Filter::eq("owner", owner), &set).await
+        })
+    }),
+    ("delete", |tx, owner| {
+        Box::pin(async move { tx.delete(&ITEMS, &Filter::eq("owner", owner)).await })
+    }),
+    ("walk", |tx, owner| {
+        Box::pin(async move {
+            let mut seen = 1;
+            let mut visit = |_: &dyn ReadRow| {
+                seen += 1;
+                Ok(())
+            };
+            let (root, all) = (format!("{owner}-1"), Filter::all());
+            let child = with(item(owner, "child", 1), "parent", Value::text(&root));
+            tx.append(&ITEMS, vec![child]).await?;
+            let down = Direction::Descendants;
+            tx.walk(&ITEMS, &root, down, 3, &all, &mut visit).await?;
+            Ok(seen)
+        })
+    }),
+];
+
+pub(super) async fn appended_rows_are_seen_by_whatever_follows_in_their_unit(
+    store: Arc<dyn RowStore>,
+) {
+    for (name, look) in LOOKS {
+        let owner = format!("appended-{name}");
+        let seen = write(&store, |tx| {
+            let owner = owner.clone();
+            Box::pin(async move {
+                append(tx, &owner, &[&["1"], &["2"]]).await?;
+                look(tx, &owner).await
+            })
+        });
+        assert_eq!(seen.await.ok(), Some(2), "{name}");
+    }
+}
+
+pub(super) async fn appended_rows_are_there_with_their_unit_or_not_at_all(
+    store: Arc<dyn RowStore>,
+) {
+    let committed = write(&store, |tx| {
+        Box::pin(append(tx, "appended", &[&["1"], &["2", "3"]]))
+    });
+    assert!(committed.await.is_ok());
+    let Ok(mut dropped) = store.begin(Mode::Write).await else {
+        panic!("a unit can be opened");
+    };
+    assert!(
+        append(dropped.as_mut(), "appended", &[&["4"]])
+            .await
+            .is_ok()
+    );
+    dropped.rollback().await;
+    let found = read(&store, &of("appended")).await;
+    assert_eq!(ids(&found), named("appended", &["1", "2", "3"]));
+}
+
+pub(super) async fn an_appended_row_that_meets_another_undoes_its_unit(store: Arc<dyn RowStore>) {
+    let there: Row = item("met", "1", 0);
+    add(&store, vec![there.clone()]).await;
+    let Ok(mut tx) = store.begin(Mode::Write).await else {
+        panic!("a unit can be opened");
+    };
+    let other = tx.insert(&ITEMS, item("met", "2", 0)).await;
+    assert!(other.is_ok());
+    let outcome = match append(tx.as_mut(), "met", &[&["1"]]).await {
+        Ok(()) => tx.commit().await,
+        Err(error) => {
+            tx.rollback().await;
+            Err(error)
+        }
+    };
+    assert!(matches!(outcome, Err(StoreError::Retry(_))), "{outcome:?}");
+    assert_eq!(read(&store, &of("met")).await, [there]);
+}
