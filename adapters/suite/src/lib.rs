@@ -37,6 +37,7 @@ mod after_commit;
 #[cfg(feature = "archives")]
 mod archives;
 mod assemble;
+mod background_threads;
 mod builder;
 mod clock;
 mod entropy;

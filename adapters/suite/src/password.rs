@@ -1,4 +1,4 @@
-//! Argon2id on threads of its own kind, at most one hash a core.
+//! Argon2id on threads of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,8 @@ use core_domain::kernel::Entropy;
 use core_domain::port::{PasswordError, PasswordHasher};
 use tokio::sync::Semaphore;
 
+use crate::background_threads::BackgroundThreads;
+
 /// KiB of memory a hash takes: 19 MiB.
 const MEMORY: u32 = 19 * 1024;
 const PASSES: u32 = 2;
@@ -20,12 +22,14 @@ const SALT_LENGTH: usize = 16;
 /// How long a password waits for a permit: who waits longer has most likely left.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Argon2id with 19 MiB, two passes and one lane. Hashes run off the async threads, at most as many at once as there
-/// are cores; who comes later waits, at most ten seconds.
+/// Argon2id with 19 MiB, two passes and one lane. Hashes run on threads of their own, half as many as there are cores,
+/// which on Linux give way to all others: many sign-ins at once do not slow down who is signed in. Who comes later waits,
+/// at most ten seconds.
 #[derive(Clone, Debug)]
 pub struct Argon2Hasher {
     entropy: Arc<dyn Entropy>,
     permits: Arc<Semaphore>,
+    threads: Arc<BackgroundThreads>,
 }
 
 impl Argon2Hasher {
@@ -33,9 +37,11 @@ impl Argon2Hasher {
     #[must_use]
     pub fn new(entropy: Arc<dyn Entropy>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let count = (cores / 2).max(1);
         Self {
             entropy,
-            permits: Arc::new(Semaphore::new(cores)),
+            permits: Arc::new(Semaphore::new(count)),
+            threads: Arc::new(BackgroundThreads::new("password", count)),
         }
     }
 
@@ -50,13 +56,12 @@ impl Argon2Hasher {
             .map_err(|_| PasswordError::Busy)?
             .map_err(failed)?;
         // The permit goes with the work: a request that is given up keeps it until its hash is done.
-        tokio::task::spawn_blocking(move || {
+        let done = self.threads.run(move || {
             let outcome = work();
             drop(permit);
             outcome
-        })
-        .await
-        .map_err(failed)?
+        });
+        done.await.map_err(failed)?
     }
 
     fn salt(&self) -> [u8; SALT_LENGTH] {
@@ -142,8 +147,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_hash_without_a_permit_in_time_is_busy() {
         let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
-        let cores = u32::try_from(hasher.permits.available_permits()).unwrap();
-        let all = hasher.permits.acquire_many(cores).await.unwrap();
+        let count = u32::try_from(hasher.permits.available_permits()).unwrap();
+        let all = hasher.permits.acquire_many(count).await.unwrap();
         let late = hasher.hash("correct horse").await.unwrap_err();
         assert!(matches!(late, PasswordError::Busy));
         drop(all);
