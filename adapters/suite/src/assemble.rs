@@ -98,6 +98,7 @@ fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) -> OpenOpti
         clock: builder.clock.clone(),
         cursor_key: secret.key("cursors").into(),
         pool: builder.settings.pool,
+        postgres: builder.settings.postgres.clone(),
     }
 }
 

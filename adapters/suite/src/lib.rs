@@ -73,7 +73,7 @@ pub use core_local::Retention;
 pub use entropy::SystemEntropy;
 pub use error::SuiteError;
 pub use latency::SlowInfrastructure;
-pub use open::PoolOptions;
+pub use open::{PoolOptions, PostgresOptions};
 pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
 pub use settings::Settings;

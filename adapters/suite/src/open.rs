@@ -47,6 +47,18 @@ impl Default for PoolOptions {
     }
 }
 
+/// Where in a Postgres database the records are, and whose server that may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PostgresOptions {
+    /// The schema of the tables, created if missing: small letters, digits and `_`. That of the connection unless set. With
+    /// one of its own the suite shares a database with other tables.
+    pub schema: Option<String>,
+    /// A file of certificates (PEM) that the server's certificate must come from, for an address with
+    /// `sslmode=verify-ca` or `sslmode=verify-full`. Those of the system unless set.
+    pub root_certificates: Option<PathBuf>,
+}
+
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenOptions {
@@ -57,6 +69,11 @@ pub(crate) struct OpenOptions {
         expect(dead_code, reason = "the store in memory has no connections")
     )]
     pub(crate) pool: PoolOptions,
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "other stores have neither")
+    )]
+    pub(crate) postgres: PostgresOptions,
 }
 
 impl OpenOptions {
@@ -135,6 +152,8 @@ const JOBS: &str = "core_jobs";
 fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres::PostgresConfig {
     let mut config = core_storage::postgres::PostgresConfig::new(url, options.cursor_key);
     config.clock = options.clock;
+    config.schema = options.postgres.schema;
+    config.root_certificates = options.postgres.root_certificates;
     let pool = options.pool;
     config.connections = pool.postgres_connections;
     config.acquire_timeout = pool.postgres_acquire_timeout;

@@ -8,7 +8,7 @@ use core_http::kernel::ServiceOptions;
 use core_local::Retention;
 use serde::{Deserialize, Serialize};
 
-use crate::open::PoolOptions;
+use crate::open::{PoolOptions, PostgresOptions};
 use crate::worker::WorkerOptions;
 
 /// Every limit and time-out of a suite. What is not said has the default of its section. Durations are written as `90s` or
@@ -29,6 +29,8 @@ pub struct Settings {
     pub worker: WorkerOptions,
     /// How many connections the store has, and how long it waits for what.
     pub pool: PoolOptions,
+    /// Where in a Postgres database the records are, and whose server that may be.
+    pub postgres: PostgresOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,

@@ -20,6 +20,8 @@ mod memory_units;
 mod permissions;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres;
+#[cfg(all(feature = "conformance", feature = "postgres-tls"))]
+mod postgres_tls;
 #[cfg(feature = "conformance")]
 mod record_layer;
 #[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]

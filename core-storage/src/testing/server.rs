@@ -1,0 +1,151 @@
+//! A temporary Postgres server.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "binaries are looked for in PATH, as a shell does"
+)]
+fn find_binaries() -> Option<PathBuf> {
+    let on_path = std::env::var("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&on_path).map(|folder| folder.join("initdb"));
+    // Where Debian keeps them, newest first.
+    let versions = (10..40)
+        .rev()
+        .map(|v| format!("/usr/lib/postgresql/{v}/bin/initdb"));
+    let found = on_path.chain(versions.map(PathBuf::from));
+    found
+        .filter_map(|initdb| initdb.canonicalize().ok())
+        .filter_map(|initdb| initdb.parent().map(Path::to_owned))
+        .find(|folder| folder.join("pg_ctl").exists())
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let what = format!("{command:?}");
+    let output = command
+        .output()
+        .map_err(|error| format!("{what}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("{what} failed: {stderr}"))
+}
+
+/// The command prefix that changes the user, if this is root: Postgres refuses to run as root.
+fn unprivileged() -> Result<Vec<String>, String> {
+    if output(Command::new("id").arg("-u"))? != "0" {
+        return Ok(Vec::new());
+    }
+    let users = ["postgres", "nobody"];
+    let exists = |user: &&&str| output(Command::new("id").arg(user)).is_ok();
+    let user = users
+        .iter()
+        .find(exists)
+        .ok_or("no user to run Postgres as")?;
+    Ok(["runuser", "-u", user, "--"].map(str::to_owned).to_vec())
+}
+
+fn command(run_as: &[String], program: &Path) -> Command {
+    match run_as.split_first() {
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+/// Starts a server with these settings and these files in its data folder; answers its address. It ends with this process.
+pub(super) fn start(
+    name: &str,
+    settings: &[&str],
+    files: &[(&str, &str)],
+) -> Result<String, String> {
+    let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
+    let run_as = unprivileged()?;
+    let folder = format!("core-test-postgres-{name}-{}", std::process::id());
+    let folder = std::env::temp_dir().join(folder);
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    if let Some(user) = run_as.get(2) {
+        output(Command::new("chown").arg(user).arg(&folder))?;
+    }
+    stop_on_exit(&run_as, &binaries, &folder)?;
+    let data = folder.join("data");
+    let mut initdb = command(&run_as, &binaries.join("initdb"));
+    initdb.arg("-D").arg(&data);
+    initdb.args([
+        "-U",
+        "core",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+        "-N",
+    ]);
+    output(initdb.current_dir(&folder))?;
+    for (name, content) in files {
+        add_file(&run_as, &data.join(name), content)?;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+    let port = listener.local_addr().map_err(|e| e.to_string())?.port();
+    drop(listener);
+    let mut options = format!("-h 127.0.0.1 -p {port} -k '' -c fsync=off -c max_connections=200");
+    for setting in settings {
+        options.push_str(" -c ");
+        options.push_str(setting);
+    }
+    let mut pg_ctl = command(&run_as, &binaries.join("pg_ctl"));
+    pg_ctl
+        .arg("-D")
+        .arg(&data)
+        .args(["-w", "-t", "60", "-o", &options]);
+    pg_ctl.arg("-l").arg(folder.join("log")).arg("start");
+    // The server must not inherit our pipes.
+    let status = pg_ctl
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| error.to_string())?;
+    if !status.success() {
+        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        return Err(format!("Postgres did not start: {log}"));
+    }
+    Ok(format!("postgres://core@127.0.0.1:{port}/postgres"))
+}
+
+/// Writes a file that only the server may read.
+fn add_file(run_as: &[String], path: &Path, content: &str) -> Result<(), String> {
+    std::fs::write(path, content).map_err(|error| error.to_string())?;
+    output(Command::new("chmod").arg("600").arg(path))?;
+    if let Some(user) = run_as.get(2) {
+        output(Command::new("chown").arg(user).arg(path))?;
+    }
+    Ok(())
+}
+
+/// Starts a shell that waits for the end of this process, however it ends, and then stops the server.
+fn stop_on_exit(run_as: &[String], binaries: &Path, folder: &Path) -> Result<(), String> {
+    let mut stop = run_as.to_vec();
+    stop.push(binaries.join("pg_ctl").display().to_string());
+    let script = format!(
+        "trap '' INT TERM HUP; read _; cd /; {} -D {folder}/data -m immediate stop; rm -rf {folder}",
+        stop.join(" "),
+        folder = folder.display()
+    );
+    let mut shell = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    // Never closed by this process: its end closes it.
+    std::mem::forget(shell.stdin.take());
+    Ok(())
+}
