@@ -1,11 +1,14 @@
 //! Changing records: the change and its audit entry in one call, so that there is no one without the other.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::covers::Covers;
 use super::key::RecordKey;
 use super::unaudited;
-use crate::kernel::{AuditId, Audited, Context, Error, PlatformId, Result, Stored};
+use crate::kernel::{
+    AuditId, Audited, Context, Credential, Error, JsonText, PlatformId, Result, Stored,
+};
 use crate::port::{Persisted, Repository, UnitOfWork};
 use crate::shared::{AuditEntry, AuditStream};
 
@@ -124,8 +127,8 @@ async fn write_entry<R: Audited>(
     uow: &mut dyn UnitOfWork,
     record: &R,
     action: &'static str,
-    before: Option<Value>,
-    after: Option<Value>,
+    before: Option<JsonText>,
+    after: Option<JsonText>,
 ) -> Result<()> {
     let entry = Entry {
         stream: AuditStream::Changes,
@@ -143,8 +146,8 @@ struct Entry {
     platform_id: Option<PlatformId>,
     action: &'static str,
     entity_id: String,
-    before: Option<Value>,
-    after: Option<Value>,
+    before: Option<JsonText>,
+    after: Option<JsonText>,
 }
 
 impl Entry {
@@ -155,7 +158,7 @@ impl Entry {
             action: event.action,
             entity_id: event.entity_id,
             before: None,
-            after: event.details,
+            after: event.details.as_ref().map(JsonText::of),
         }
     }
 
@@ -173,7 +176,7 @@ impl Entry {
             entity_id: self.entity_id,
             before: self.before,
             after: self.after,
-            metadata: Value::Object(metadata(cx)),
+            metadata: JsonText::of(&Metadata::of(cx)),
             created_at: now,
         };
         unaudited::append(uow, entry).await
@@ -181,11 +184,22 @@ impl Entry {
 }
 
 /// The request behind an entry, and what its caller was known by.
-fn metadata(cx: &Context) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    metadata.insert("requestId".into(), json!(cx.request.request_id));
-    metadata.insert("ip".into(), json!(cx.request.ip));
-    metadata.insert("userAgent".into(), json!(cx.request.user_agent));
-    metadata.insert("credential".into(), json!(cx.caller.credential()));
-    metadata
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'c> {
+    request_id: &'c str,
+    ip: Option<&'c str>,
+    user_agent: Option<&'c str>,
+    credential: Option<Credential<'c>>,
+}
+
+impl<'c> Metadata<'c> {
+    fn of(cx: &'c Context) -> Self {
+        Self {
+            request_id: &cx.request.request_id,
+            ip: cx.request.ip.as_deref(),
+            user_agent: cx.request.user_agent.as_deref(),
+            credential: cx.caller.credential(),
+        }
+    }
 }

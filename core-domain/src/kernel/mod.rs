@@ -9,6 +9,7 @@ mod entropy;
 mod error;
 mod hex;
 mod id;
+mod json_text;
 mod machine;
 mod page;
 mod patch;
@@ -35,6 +36,7 @@ pub use hex::{hex, push_hex};
 pub use id::*;
 /// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
+pub use json_text::JsonText;
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;

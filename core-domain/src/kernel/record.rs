@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{PlatformId, Timestamp};
+use super::{JsonText, PlatformId, Timestamp};
 
 /// A thing a store keeps. Declared with the macro `record!`.
 ///
@@ -61,7 +61,7 @@ pub trait OfPlatform: Record<Owner = PlatformOwned> {
 /// A record whose changes the audit keeps.
 pub trait Audited: Record {
     /// What the audit keeps of the record: what the interface shows of it, without what no audit should keep.
-    fn audit_snapshot(&self) -> Value;
+    fn audit_snapshot(&self) -> JsonText;
 
     /// The platform whose audit its changes belong to, if any.
     fn audit_platform(&self) -> Option<&PlatformId>;
@@ -161,8 +161,12 @@ macro_rules! record {
     (@audited $record:ident [$($platform:ident)?]) => {};
     (@audited $record:ident [$($platform:ident)?] audited [$($audit_platform:expr)?] [$($touched:ident)?] [$($hidden:literal),*]) => {
         impl $crate::kernel::Audited for $record {
-            fn audit_snapshot(&self) -> serde_json::Value {
-                $crate::kernel::snapshot(self, &[$($hidden),*])
+            fn audit_snapshot(&self) -> $crate::kernel::JsonText {
+                const HIDDEN: &[&str] = &[$($hidden),*];
+                if HIDDEN.is_empty() {
+                    return $crate::kernel::JsonText::of(self);
+                }
+                $crate::kernel::JsonText::of(&$crate::kernel::snapshot(self, HIDDEN))
             }
 
             fn audit_platform(&self) -> Option<&$crate::kernel::PlatformId> {

@@ -13,6 +13,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::JsonText;
 use super::sample::{Fields, sample_of};
 /// Instants of the years 2020 to 2035.
 const INSTANT: &str = "20(2[0-9]|3[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\\.[0-9]{3}Z";
@@ -113,6 +114,16 @@ pub(crate) fn opt_count() -> impl Strategy<Value = Option<i64>> {
 /// JSON, if any.
 pub(crate) fn opt_json() -> impl Strategy<Value = Option<Value>> {
     proptest::option::of(json())
+}
+
+/// JSON kept as text.
+pub(crate) fn json_text() -> impl Strategy<Value = JsonText> {
+    json().prop_map(|value| JsonText::of(&value))
+}
+
+/// JSON kept as text, or none.
+pub(crate) fn opt_json_text() -> impl Strategy<Value = Option<JsonText>> {
+    proptest::option::of(json_text())
 }
 
 /// A short list.

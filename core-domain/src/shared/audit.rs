@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::{json, opt_json};
-use crate::kernel::{AuditId, Line, PlatformId, Timestamp, record, text_enum};
+use crate::kernel::strategy::{json_text, opt_json_text};
+use crate::kernel::{AuditId, JsonText, Line, PlatformId, Timestamp, record, text_enum};
 
 text_enum! {
     /// Which of two lists an entry belongs to.
@@ -43,14 +42,20 @@ pub struct AuditEntry {
     /// The id of the thing.
     pub entity_id: String,
     /// The thing before, without secrets.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
-    pub before: Option<Value>,
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "opt_json_text()")
+    )]
+    pub before: Option<JsonText>,
     /// The thing after, without secrets.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "opt_json()"))]
-    pub after: Option<Value>,
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "opt_json_text()")
+    )]
+    pub after: Option<JsonText>,
     /// The request behind it: `requestId`, `ip`, `userAgent`, and the `credential` its caller was known by: `{type, id}`.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
-    pub metadata: Value,
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
+    pub metadata: JsonText,
     /// When.
     pub created_at: Timestamp,
 }

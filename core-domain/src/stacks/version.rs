@@ -8,8 +8,8 @@ use super::SemVer;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json;
 use crate::kernel::{
-    Audited, PlatformId, Record, TemplateId, Timestamp, UnixSeconds, Unowned, VersionId, snapshot,
-    state_machine, text_enum,
+    Audited, JsonText, PlatformId, Record, TemplateId, Timestamp, UnixSeconds, Unowned, VersionId,
+    snapshot, state_machine, text_enum,
 };
 
 text_enum! {
@@ -83,10 +83,10 @@ impl Record for StackVersion {
 }
 
 impl Audited for StackVersion {
-    fn audit_snapshot(&self) -> Value {
+    fn audit_snapshot(&self) -> JsonText {
         let mut snapshot = snapshot(self, &["stack_definition"]);
         snapshot["digest"] = self.digest.clone().into();
-        snapshot
+        JsonText::of(&snapshot)
     }
 
     fn audit_platform(&self) -> Option<&PlatformId> {

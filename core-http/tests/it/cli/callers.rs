@@ -101,7 +101,7 @@ async fn a_service_deploys_for_a_member_of_the_platforms_organization_and_for_no
     let created = world.audit("deployment.created").await.swap_remove(0);
     assert_eq!(created.actor_id, member.user_id);
     let credential = json!({ "type": "service", "id": "service-key" });
-    assert_eq!(created.metadata["credential"], credential);
+    assert_eq!(created.metadata.value()["credential"], credential);
 }
 
 #[tokio::test]

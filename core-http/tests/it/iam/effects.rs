@@ -168,7 +168,7 @@ async fn a_session_that_acts_for_another_organization_is_announced_and_recorded(
     assert_eq!(entries.len(), 1);
     let whose = (&entries[0].entity_id, &entries[0].actor_id);
     assert_eq!(whose, (&ada.session_id, &ada.user_id));
-    let after = entries[0].after.as_ref().unwrap();
+    let after = entries[0].after.as_ref().unwrap().value();
     assert_eq!(after["activeOrganizationId"], made.text("orgId"));
     let body = json!({ "email": EVE });
     let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);

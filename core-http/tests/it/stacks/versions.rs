@@ -33,7 +33,7 @@ async fn a_definition_is_kept_as_it_came_and_its_digest_is_the_entity_tag() {
     let other = world.publish("api", "1.0.1", &json!({ "b": 1 })).await;
     assert_ne!(other.expect(201).header("etag"), tag);
     let entry = world.audit("stack_version.published").await.pop().unwrap();
-    let after = entry.after.unwrap();
+    let after = entry.after.unwrap().value();
     assert_eq!(format!("\"{}\"", after["digest"].as_str().unwrap()), tag);
     assert!(after.get("stack_definition").is_none());
 }
