@@ -21,7 +21,7 @@
 //! # Features
 //! | feature | adds |
 //! |---|---|
-//! | none | records in memory, and every service; 140 crates or so, none of them with C code |
+//! | none | records in memory, and every service; 125 crates or so, none of them with C code |
 //! | `sqlite` | the store in a SQLite file |
 //! | `postgres` | the store in a Postgres database |
 //! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |

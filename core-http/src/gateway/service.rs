@@ -91,6 +91,12 @@ impl Gateway {
     pub fn is_open(&self) -> bool {
         self.0.settings.service_key.is_none()
     }
+
+    /// Not generic, so that the way of a request is compiled here, and not again in every crate that calls a gateway.
+    fn answer(&self, request: Request<Body>) -> GatewayFuture {
+        let steps = Arc::clone(&self.0);
+        GatewayFuture(Box::pin(async move { steps.answer(request).await }))
+    }
 }
 
 impl<B> Service<Request<B>> for Gateway
@@ -107,9 +113,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let steps = Arc::clone(&self.0);
-        let request = request.map(Body::unless_empty);
-        GatewayFuture(Box::pin(async move { steps.answer(request).await }))
+        self.answer(request.map(Body::unless_empty))
     }
 }
 

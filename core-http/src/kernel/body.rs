@@ -4,7 +4,7 @@ use std::any::Any;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use core_domain::kernel::{Code, Error, Result};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -39,6 +39,16 @@ impl Body {
         B::Error: Into<BoxError>,
     {
         Self::try_from_own(body).unwrap_or_else(|body| Self::new(body.map_err(Into::into)))
+    }
+
+    /// As [`Self::from_any`], with frames of any buffer.
+    pub(crate) fn from_buffers<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let bytes = |mut data: B::Data| data.copy_to_bytes(data.remaining());
+        Self::try_from_own(body)
+            .unwrap_or_else(|body| Self::from_any(body.map_frame(move |f| f.map_data(bytes))))
     }
 
     /// The body itself, if it is of this type already.

@@ -183,6 +183,14 @@ impl Service {
     pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
         admission::answer(&self.0, request).await
     }
+
+    /// Not generic, so that the way of a request is compiled here, and not again in every crate that calls a service.
+    fn answered(
+        self,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
+        Box::pin(async move { Ok(self.answer(request).await) })
+    }
 }
 
 impl<B> tower::Service<Request<B>> for Service
@@ -200,12 +208,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let service = self.clone();
         let request = request.map(|body| match Body::try_from_own(body) {
             Ok(body) => body,
             Err(body) => Body::unless_empty(body.map_frame(|frame| frame.map_data(into_bytes))),
         });
-        Box::pin(async move { Ok(service.answer(request).await) })
+        self.clone().answered(request)
     }
 }
 

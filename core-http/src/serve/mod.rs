@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -28,10 +30,32 @@ pub use options::ServeOptions;
 
 use self::activity::{Activity, AnswerGuard, Observed};
 use self::connections::Connections;
-use crate::kernel::{BoxError, PeerAddr, TimedBody};
+use crate::kernel::{Body, BoxError, PeerAddr, TimedBody};
 
 /// The body of a request as [`serve`] hands it on.
 pub type IncomingBody = TimedBody<Incoming>;
+
+/// A service, its types forgotten: connections are compiled here once, and not again for every service in every crate that
+/// serves one. Each connection has one of its own.
+type Answerer = Box<dyn Fn(Request<IncomingBody>) -> BoxFuture<'static, Response<Body>> + Send>;
+
+fn answerer<S, B>(service: S) -> Answerer
+where
+    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    Box::new(move |request| {
+        let answered = service.clone().oneshot(request);
+        Box::pin(async move {
+            let Ok(response) = answered.await;
+            response.map(Body::from_buffers)
+        })
+    })
+}
 
 /// The pause after a failed accept, for example without a free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -85,7 +109,7 @@ where
         let connection = answer(
             stream,
             peer,
-            service.clone(),
+            answerer(service.clone()),
             Arc::clone(&activity),
             Arc::clone(&options),
             &graceful,
@@ -102,22 +126,14 @@ where
     Ok(())
 }
 
-fn answer<S, B>(
+fn answer(
     stream: TcpStream,
     peer: SocketAddr,
-    service: S,
+    answerer: Answerer,
     activity: Arc<Activity>,
     options: Arc<ServeOptions>,
     graceful: &GracefulShutdown,
-) -> impl Future<Output = ()> + Send + 'static + use<S, B>
-where
-    S: Service<Request<IncomingBody>, Response = Response<B>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
-    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
-{
+) -> impl Future<Output = ()> + Send + 'static + use<> {
     // Small answers must not wait for the peer's acknowledgement (Nagle); a socket without the option still works.
     let _ = stream.set_nodelay(true);
     let stream = Observed::new(stream, Arc::clone(&activity));
@@ -127,9 +143,9 @@ where
         let guard = AnswerGuard(Arc::clone(&observed));
         let mut request = request.map(|body| TimedBody::new(body, times));
         request.extensions_mut().insert(PeerAddr(peer));
-        let answered = service.clone().oneshot(request);
+        let answered = answerer(request);
         async move {
-            let response = answered.await?;
+            let response = answered.await;
             Ok::<_, Infallible>(response.map(|body| guarded(body, guard)))
         }
     });
@@ -148,13 +164,10 @@ where
 }
 
 /// The body, with the guard dropped together with it.
-fn guarded<B>(body: B, guard: AnswerGuard) -> impl http_body::Body<Data = B::Data, Error = BoxError>
-where
-    B: http_body::Body<Error: Into<BoxError>>,
-{
+fn guarded(body: Body, guard: AnswerGuard) -> impl http_body::Body<Data = Bytes, Error = BoxError> {
     body.map_err(move |error| {
         let _kept = &guard;
-        error.into()
+        error
     })
 }
 

@@ -1,0 +1,95 @@
+//! Patterns of schemas: regular expressions of ECMA-262, as far as they have no look-around and no back-reference.
+
+use regex::Regex;
+
+/// What `\s` means in ECMA-262, as ranges of a class.
+const WHITE_SPACE: &str = r"\t-\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF";
+
+/// A compiled pattern. It matches a text that has it anywhere in it, unless it is anchored.
+///
+/// # Errors
+/// Says what is wrong with a pattern that cannot be compiled.
+pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
+    let translated = translated(pattern)?;
+    Regex::new(&translated).map_err(|error| format!("pattern {pattern}: {error}"))
+}
+
+/// The same pattern in the syntax of the crate, with the classes of ECMA-262.
+fn translated(pattern: &str) -> Result<String, String> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut in_class = false;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match (c, in_class) {
+            ('\\', _) => escaped(chars.next(), in_class, &mut text)
+                .ok_or_else(|| format!("pattern {pattern}: an escape that is not known"))?,
+            ('.', false) => text.push_str(r"[^\n\r\u2028\u2029]"),
+            // These are operators in the classes of the crate.
+            ('[' | '&' | '~', true) => text.extend(['\\', c]),
+            ('[', false) => {
+                in_class = true;
+                text.push('[');
+            }
+            (']', true) => {
+                in_class = false;
+                text.push(']');
+            }
+            (other, _) => text.push(other),
+        }
+    }
+    Ok(text)
+}
+
+/// What stands behind a backslash; `None` when that cannot be said.
+fn escaped(escaped: Option<char>, in_class: bool, text: &mut String) -> Option<()> {
+    let class = match escaped? {
+        's' | 'S' => WHITE_SPACE,
+        'd' | 'D' => "0-9",
+        'w' | 'W' => "0-9A-Z_a-z",
+        '/' => {
+            text.push('/');
+            return Some(());
+        }
+        other => {
+            text.extend(['\\', other]);
+            return Some(());
+        }
+    };
+    match (escaped?.is_ascii_uppercase(), in_class) {
+        (false, true) => text.push_str(class),
+        (false, false) => text.push_str(&format!("[{class}]")),
+        (true, false) => text.push_str(&format!("[^{class}]")),
+        (true, true) => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_and_the_dot_are_those_of_ecma_262() {
+        let matches = |pattern: &str, text: &str| compiled(pattern).unwrap().is_match(text);
+        for white in [
+            " ", "\t", "\u{b}", "\u{a0}", "\u{2003}", "\u{2028}", "\u{feff}",
+        ] {
+            assert!(matches(r"^\s$", white), "{white:?}");
+            assert!(!matches(r"^\S$", white), "{white:?}");
+            assert!(!matches(r"^[^\sx]$", white), "{white:?}");
+            assert!(matches(r"^[\sx]+$", &format!("x{white}")), "{white:?}");
+        }
+        assert!(!matches(r"^\s$", "\u{200b}"));
+        assert!(matches("^.$", "\u{85}") && !matches("^.$", "\u{2028}"));
+        assert!(matches(r"^\d\w$", "7a") && !matches(r"^\d$", "٧") && !matches(r"^\w$", "ä"));
+        assert!(matches(r"^\W[\d&~]+$", "-7&~") && !matches(r"^\D$", "7"));
+        assert!(matches(r"^[[a]\/$", "[/") && matches("b", "abc"));
+    }
+
+    #[test]
+    fn what_cannot_be_compiled_is_said() {
+        for bad in ["(", "(?!a)", r"[\S]", "\\", r"(a)\1"] {
+            assert!(compiled(bad).unwrap_err().contains("pattern"), "{bad}");
+        }
+    }
+}

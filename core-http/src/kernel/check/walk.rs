@@ -1,0 +1,251 @@
+//! A value against a schema.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
+
+use core_domain::kernel::canonical_json;
+use serde_json::{Map, Number, Value};
+
+use super::schema::{Schema, Subschema, Type, Types};
+use super::violation::{Found, Kind, Place, Violation};
+
+/// Everything that a value breaks of a schema; at most so many.
+pub(super) fn violations<'s>(schema: &'s Schema, value: &Value, most: usize) -> Vec<Violation<'s>> {
+    let walk = Walk {
+        definitions: &schema.definitions,
+    };
+    let mut found = Found::up_to(most);
+    walk.look(schema, value, Place::Root, &mut found);
+    found.violations
+}
+
+#[derive(Clone, Copy)]
+struct Walk<'s> {
+    definitions: &'s BTreeMap<String, Subschema>,
+}
+
+impl<'s> Walk<'s> {
+    fn look(self, schema: &'s Schema, value: &Value, at: Place<'_>, found: &mut Found<'s>) {
+        if found.is_full() {
+            return;
+        }
+        found.unless(!schema.never, at, Kind::Never);
+        if let Some(types) = &schema.types {
+            found.unless(is_of_types(value, types), at, Kind::Type);
+        }
+        if let Some(wanted) = &schema.constant {
+            found.unless(same(wanted, value), at, Kind::Const(wanted));
+        }
+        if let Some(words) = &schema.words {
+            let is_word = words.iter().any(|word| same(word, value));
+            found.unless(is_word, at, Kind::Enum(words));
+        }
+        match value {
+            Value::Number(number) => look_at_number(schema, number, at, found),
+            Value::String(text) => look_at_text(schema, text, at, found),
+            Value::Array(items) => self.look_at_items(schema, items, at, found),
+            Value::Object(fields) => self.look_at_fields(schema, fields, at, found),
+            Value::Null | Value::Bool(_) => {}
+        }
+        for branch in &schema.all_of {
+            self.look_by(branch, value, at, found);
+        }
+        if let Some(branches) = &schema.any_of
+            && !branches.iter().any(|branch| self.fits(branch, value))
+        {
+            self.no_branch(branches, value, at, found);
+        }
+        if let Some(branches) = &schema.one_of {
+            match branches.iter().filter(|b| self.fits(b, value)).count() {
+                0 => self.no_branch(branches, value, at, found),
+                1 => {}
+                _ => found.add(at, Kind::SeveralBranches),
+            }
+        }
+        let referred = schema.reference.as_ref();
+        if let Some(schema) = referred.and_then(|name| self.definitions.get(name)) {
+            self.look_by(schema, value, at, found);
+        }
+    }
+
+    fn look_by(self, schema: &'s Subschema, value: &Value, at: Place<'_>, found: &mut Found<'s>) {
+        if let Some(schema) = &schema.0 {
+            self.look(schema, value, at, found);
+        }
+    }
+
+    fn fits(self, schema: &'s Subschema, value: &Value) -> bool {
+        let mut found = Found::up_to(0);
+        self.look_by(schema, value, Place::Root, &mut found);
+        !found.any
+    }
+
+    fn no_branch(
+        self,
+        branches: &'s [Subschema],
+        value: &Value,
+        at: Place<'_>,
+        found: &mut Found<'s>,
+    ) {
+        let against = branches.iter().map(|branch| {
+            let mut against = Found::up_to(found.most);
+            self.look_by(branch, value, at, &mut against);
+            against.violations
+        });
+        let against = against.collect();
+        found.add(at, Kind::NoBranch(against));
+    }
+
+    fn look_at_items(
+        self,
+        schema: &'s Schema,
+        items: &[Value],
+        at: Place<'_>,
+        found: &mut Found<'s>,
+    ) {
+        bounded(
+            items.len(),
+            (schema.min_items, Kind::MinItems),
+            (schema.max_items, Kind::MaxItems),
+            at,
+            found,
+        );
+        if schema.unique_items {
+            let mut known = HashSet::new();
+            let unique = items.iter().all(|item| known.insert(canonical_json(item)));
+            found.unless(unique, at, Kind::UniqueItems);
+        }
+        for (position, item) in items.iter().enumerate() {
+            if found.is_full() {
+                return;
+            }
+            let schema = schema.prefix_items.get(position).unwrap_or(&schema.items);
+            self.look_by(schema, item, Place::Item(&at, position), found);
+        }
+    }
+
+    fn look_at_fields(
+        self,
+        schema: &'s Schema,
+        fields: &Map<String, Value>,
+        at: Place<'_>,
+        found: &mut Found<'s>,
+    ) {
+        bounded(
+            fields.len(),
+            (schema.min_properties, Kind::MinProperties),
+            (schema.max_properties, Kind::MaxProperties),
+            at,
+            found,
+        );
+        for name in &schema.required {
+            found.unless(fields.contains_key(name), at, Kind::Required(name));
+        }
+        let others = &schema.additional_properties;
+        let closed = others.0.as_ref().is_some_and(|schema| schema.never);
+        let mut unknown = false;
+        for (name, field) in fields {
+            match schema.properties.get(name) {
+                Some(schema) => self.look_by(schema, field, Place::Field(&at, name), found),
+                None if closed => unknown = true,
+                None => self.look_by(others, field, Place::Field(&at, name), found),
+            }
+        }
+        found.unless(!unknown, at, Kind::AdditionalProperties);
+    }
+}
+
+fn look_at_number<'s>(schema: &'s Schema, number: &Number, at: Place<'_>, found: &mut Found<'s>) {
+    if let Some(least) = &schema.minimum {
+        found.unless(compare(number, least).is_ge(), at, Kind::Minimum(least));
+    }
+    if let Some(most) = &schema.maximum {
+        found.unless(compare(number, most).is_le(), at, Kind::Maximum(most));
+    }
+}
+
+fn look_at_text<'s>(schema: &'s Schema, text: &str, at: Place<'_>, found: &mut Found<'s>) {
+    if schema.min_length.is_some() || schema.max_length.is_some() {
+        bounded(
+            text.chars().count(),
+            (schema.min_length, Kind::MinLength),
+            (schema.max_length, Kind::MaxLength),
+            at,
+            found,
+        );
+    }
+    if let Some(pattern) = &schema.pattern {
+        let fits = pattern.compiled.is_match(text);
+        found.unless(fits, at, Kind::Pattern(&pattern.text));
+    }
+    if let Some(format) = &schema.format {
+        found.unless((format.fits)(text), at, Kind::Format(&format.name));
+    }
+}
+
+/// A bound, and what to say of a value beyond it.
+type Bound<'s> = (Option<u64>, fn(u64) -> Kind<'s>);
+
+fn bounded<'s>(
+    length: usize,
+    (least, too_short): Bound<'s>,
+    (most, too_long): Bound<'s>,
+    at: Place<'_>,
+    found: &mut Found<'s>,
+) {
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    if let Some(least) = least {
+        found.unless(length >= least, at, too_short(least));
+    }
+    if let Some(most) = most {
+        found.unless(length <= most, at, too_long(most));
+    }
+}
+
+fn is_of_types(value: &Value, types: &Types) -> bool {
+    match types {
+        Types::One(one) => is_of(value, *one),
+        Types::Several(several) => several.iter().any(|one| is_of(value, *one)),
+    }
+}
+
+fn is_of(value: &Value, wanted: Type) -> bool {
+    match value {
+        Value::Null => wanted == Type::Null,
+        Value::Bool(_) => wanted == Type::Boolean,
+        Value::Number(number) => match wanted {
+            Type::Number => true,
+            // 7.0 is an integer.
+            Type::Integer => !number.is_f64() || number.as_f64().is_some_and(|n| n.fract() == 0.0),
+            _ => false,
+        },
+        Value::String(_) => wanted == Type::String,
+        Value::Array(_) => wanted == Type::Array,
+        Value::Object(_) => wanted == Type::Object,
+    }
+}
+
+/// Compares integers exactly, other numbers as doubles.
+fn compare(one: &Number, other: &Number) -> Ordering {
+    if let (Some(one), Some(other)) = (one.as_i128(), other.as_i128()) {
+        return one.cmp(&other);
+    }
+    let double = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
+    double(one).total_cmp(&double(other))
+}
+
+/// Tells whether two values are the same; 7 and 7.0 are.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => compare(one, other).is_eq(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let in_other =
+                |(name, a): (&String, &Value)| other.get(name).is_some_and(|b| same(a, b));
+            one.len() == other.len() && one.iter().all(in_other)
+        }
+        (one, other) => one == other,
+    }
+}
