@@ -75,10 +75,8 @@ async fn unit(store: &dyn Store, rows: Range<u32>) {
     let inserted = transact(store, |uow, _| {
         let rows = rows.clone();
         Box::pin(async move {
-            for number in rows {
-                let records = Platform::repository(uow.repositories(RecordKey::for_tests()));
-                records.insert(platform(number)).await?;
-            }
+            let records = Platform::repository(uow.repositories(RecordKey::for_tests()));
+            records.insert_many(rows.map(platform).collect()).await?;
             Ok(())
         })
     });
