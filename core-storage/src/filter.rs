@@ -160,6 +160,7 @@ impl Filter {
     pub fn of_index(predicate: IndexPredicate) -> Self {
         match predicate {
             IndexPredicate::IsNull(column) => Self::IsNull(column),
+            IndexPredicate::NotNull(column) => Self::NotNull(column),
             IndexPredicate::Is(column, text) => Self::eq(column, text),
             IndexPredicate::OneOf(column, texts) => Self::one_of(column, texts.iter().copied()),
         }

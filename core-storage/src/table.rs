@@ -46,6 +46,8 @@ pub struct Column {
 pub enum IndexPredicate {
     /// The column is NULL.
     IsNull(&'static str),
+    /// The column is not NULL.
+    NotNull(&'static str),
     /// The column equals this text.
     Is(&'static str, &'static str),
     /// The column is one of these texts.
@@ -55,7 +57,10 @@ pub enum IndexPredicate {
 impl IndexPredicate {
     pub(crate) const fn column(self) -> &'static str {
         match self {
-            Self::IsNull(column) | Self::Is(column, _) | Self::OneOf(column, _) => column,
+            Self::IsNull(column)
+            | Self::NotNull(column)
+            | Self::Is(column, _)
+            | Self::OneOf(column, _) => column,
         }
     }
 
@@ -64,6 +69,7 @@ impl IndexPredicate {
     pub fn holds(self, value: &Value) -> bool {
         match self {
             Self::IsNull(_) => value.is_null(),
+            Self::NotNull(_) => !value.is_null(),
             Self::Is(_, text) => value.as_text() == Some(text),
             Self::OneOf(_, texts) => value.as_text().is_some_and(|text| texts.contains(&text)),
         }

@@ -72,8 +72,8 @@ record! {
 /// Questions about holds; oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobHoldQuery {
-    /// Those on one of these lanes.
-    OnLanes(Vec<LaneKey>),
+    /// Those on exactly one of these: a hold on everything is not one on a lane.
+    On(Vec<HoldScope>),
     /// Those on everything or on a kind.
     Wide,
 }

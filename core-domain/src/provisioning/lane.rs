@@ -8,7 +8,7 @@ use crate::kernel::strategy::{count, few};
 use crate::kernel::{JobId, Timestamp, record, text_enum};
 
 /// How many of its queued jobs a lane knows by itself.
-const LOOK_AHEAD: usize = 8;
+const LOOK_AHEAD: usize = 4;
 
 text_enum! {
     /// Whether the head of a lane can be claimed.
@@ -221,6 +221,8 @@ pub enum JobLaneQuery {
     ReadyOfKind(String),
     /// Those that wait for an instant which has come, longest ago first.
     DueAt(Timestamp),
+    /// These, by their keys.
+    Of(Vec<LaneKey>),
 }
 
 #[cfg(test)]

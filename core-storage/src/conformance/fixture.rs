@@ -59,6 +59,7 @@ pub static ITEMS: Table = Table {
             IndexPredicate::OneOf("state", &["idle", "active"]),
             IndexPredicate::IsNull("desc"),
         ]),
+        Index::on(&["desc"]).only(&[IndexPredicate::NotNull("desc")]),
     ],
     parent: Some("parent"),
 };

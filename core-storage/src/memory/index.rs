@@ -288,6 +288,7 @@ impl Index {
             let stored = value(row, *at);
             match predicate {
                 IndexPredicate::IsNull(_) => stored.is_null(),
+                IndexPredicate::NotNull(_) => !stored.is_null(),
                 IndexPredicate::Is(_, text) => stored.as_text() == Some(text),
                 IndexPredicate::OneOf(_, texts) => {
                     stored.as_text().is_some_and(|text| texts.contains(&text))

@@ -116,6 +116,12 @@ impl<'f> Test<'f> {
     pub(super) fn implies(&self, column: usize, predicate: &IndexPredicate) -> bool {
         match (self, predicate) {
             (Self::IsNull(at), IndexPredicate::IsNull(_)) => *at == column,
+            // No comparison holds for NULL.
+            (
+                Self::NotNull(at) | Self::Compare(at, ..) | Self::In(at, _),
+                IndexPredicate::NotNull(_),
+            ) => *at == column,
+            (Self::Prefix(prefix), IndexPredicate::NotNull(_)) => prefix.at == column,
             (_, IndexPredicate::Is(_, text)) => {
                 self.fixes(column).and_then(Value::as_text) == Some(text)
             }

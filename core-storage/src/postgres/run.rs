@@ -29,8 +29,8 @@ impl RunError {
     }
 }
 
-/// The only use of text as a statement: the renderer made it of quoted names, placeholders and literals of index
-/// predicates alone.
+/// The only use of text as a statement: the renderer made it of quoted names, placeholders, limits and literals
+/// of index predicates alone.
 fn query(statement: &Statement<'_>) -> Result<Query<'static, Postgres, PgArguments>, RunError> {
     let mut arguments = PgArguments::default();
     arguments.reserve(statement.binds.len(), 32 * statement.binds.len());

@@ -160,6 +160,7 @@ pub(super) fn ordered(w: &mut Writer<'_>, order: &[Order]) {
 pub(super) fn predicate(w: &mut Writer<'_>, predicate: IndexPredicate) {
     match predicate {
         IndexPredicate::IsNull(column) => w.name(column).sql(" IS NULL"),
+        IndexPredicate::NotNull(column) => w.name(column).sql(" IS NOT NULL"),
         IndexPredicate::Is(column, text) => w.name(column).sql(" = ").literal(text),
         IndexPredicate::OneOf(column, texts) => {
             w.name(column).sql(" IN (").joined(texts, ", ", |w, text| {

@@ -151,6 +151,7 @@ fn condition(predicates: &[IndexPredicate]) -> String {
 fn predicate(predicate: IndexPredicate) -> String {
     match predicate {
         IndexPredicate::IsNull(column) => format!("{} IS NULL", quoted(column)),
+        IndexPredicate::NotNull(column) => format!("{} IS NOT NULL", quoted(column)),
         IndexPredicate::Is(column, text) => format!("{} = {}", quoted(column), text_literal(text)),
         IndexPredicate::OneOf(column, texts) => {
             let texts: Vec<String> = texts.iter().map(|text| text_literal(text)).collect();

@@ -33,6 +33,11 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
+    /// Whether the planner must see a limit to prefer the index that has the rows in order over sorting all of them.
+    pub(crate) const fn plans_by_limit(self) -> bool {
+        matches!(self, Self::Postgres)
+    }
+
     /// What casts a bound array to the type of a column.
     pub(crate) const fn array_cast(of: Type) -> &'static str {
         match of {

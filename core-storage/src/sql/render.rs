@@ -110,11 +110,20 @@ pub(super) fn select<'q>(
     }
     ordered(w, order);
     if let Some(limit) = select.limit {
-        w.sql(" LIMIT ")
-            .value(Type::Int, ValueRef::Int(i64::from(limit)));
+        self::limit(w, dialect, limit);
     }
     if lock {
         w.sql(dialect.row_lock());
+    }
+}
+
+/// The most rows of an answer.
+pub(super) fn limit(w: &mut Writer<'_>, dialect: Dialect, limit: u32) {
+    w.sql(" LIMIT ");
+    if dialect.plans_by_limit() {
+        w.number(limit);
+    } else {
+        w.value(Type::Int, ValueRef::Int(i64::from(limit)));
     }
 }
 

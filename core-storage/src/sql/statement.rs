@@ -29,7 +29,7 @@ pub enum Cost {
 #[derive(Clone, Debug)]
 pub struct Statement<'q> {
     /// The text; the same for all statements of one shape, so that prepared statements are found by it. Made of quoted
-    /// names, placeholders and the texts of index predicates alone.
+    /// names, placeholders, limits and the texts of index predicates alone.
     pub text: Arc<str>,
     /// What is bound, in the order of the placeholders.
     pub binds: Vec<Bind<'q>>,

@@ -19,6 +19,7 @@ enum Kind {
     Literal,
     Columns,
     Bind,
+    Number,
 }
 
 /// Tokens of a statement and what is bound; the text as well, once nobody knows it yet.
@@ -79,6 +80,16 @@ impl<'q> Writer<'q> {
                 text.push_str(qualifier);
                 text.push_str(&quoted(column.name));
             }
+        }
+        self
+    }
+
+    /// A number in the text itself.
+    pub(super) fn number(&mut self, number: u32) -> &mut Self {
+        self.tokens.push(Kind::Number as usize);
+        self.tokens.push(number as usize);
+        if let Some(text) = &mut self.text {
+            let _ = write!(text, "{number}");
         }
         self
     }

@@ -1,5 +1,7 @@
 //! Inserts and changes: one statement where nothing conflicts; only who meets a conflict asks which one it was.
 
+use std::collections::BTreeSet;
+
 use core_domain::kernel::StoreError;
 
 use super::executor::Executor;
@@ -39,18 +41,31 @@ fn changed_columns(table: &Table, rows: &[Replacement]) -> Vec<usize> {
     (0..table.columns.len()).filter(changed).collect()
 }
 
-/// Tells whether the row takes a place in a unique index that it did not have.
-fn takes_a_place(table: &Table, row: &Replacement) -> bool {
-    table.uniques.iter().any(|unique| {
-        let covered = Filter::covered_by(unique);
-        let place = |row: &Row| -> Option<Vec<Value>> {
-            let value = |column: &&str| table.value(row, column).clone();
-            let is_covered = covered.matches(table, row);
-            is_covered.then(|| unique.columns.iter().map(value).collect())
-        };
-        let new = place(&row.new);
-        new.is_some() && new != place(&row.old)
-    })
+/// A place in the unique index of this number.
+type Place = (usize, Vec<Value>);
+
+/// The places of the row in the unique indexes that cover it.
+fn places(table: &Table, row: &Row) -> BTreeSet<Place> {
+    let place = |(at, unique): (usize, &Unique)| {
+        let value = |column: &&str| table.value(row, column).clone();
+        let is_covered = Filter::covered_by(unique).matches(table, row);
+        is_covered.then(|| (at, unique.columns.iter().map(value).collect()))
+    };
+    table.uniques.iter().enumerate().filter_map(place).collect()
+}
+
+/// The rows that take a place in a unique index which another one of them leaves, and the others.
+fn those_that_wait(table: &Table, rows: Vec<Replacement>) -> (Vec<Replacement>, Vec<Replacement>) {
+    let (mut left, mut taken) = (BTreeSet::new(), Vec::with_capacity(rows.len()));
+    for row in &rows {
+        let (old, new) = (places(table, &row.old), places(table, &row.new));
+        left.extend(old.difference(&new).cloned());
+        taken.push(new.difference(&old).cloned().collect::<Vec<_>>());
+    }
+    let waits = |taken: &Vec<Place>| taken.iter().any(|place| left.contains(place));
+    let mut waits = taken.iter().map(waits);
+    rows.into_iter()
+        .partition(|_| waits.next().unwrap_or(false))
 }
 
 impl<E: Executor> SqlTx<E> {
@@ -132,9 +147,7 @@ impl<E: Executor> SqlTx<E> {
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError> {
-        // One row may take the place in a unique index that another one leaves: those that take go last.
-        let (last, first): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|row| takes_a_place(table, row));
+        let (last, first) = those_that_wait(table, rows);
         for rows in [first, last] {
             if self.dialect.has_arrays() && rows.len() > 1 {
                 self.replace_batch(table, &rows).await?;

@@ -55,7 +55,7 @@ table! {
         updated_at: Time,
     }
     unique {
-        idempotency_key: [idempotency_key],
+        idempotency_key: [idempotency_key] where [IndexPredicate::NotNull("idempotency_key")],
         running: [lane] where [IndexPredicate::Is("status", "RUNNING")],
     }
     index {
@@ -65,7 +65,7 @@ table! {
         [lane, lane_position] where [QUEUED],
         [run_at] where [IndexPredicate::Is("status", "WAITING")],
         [deadline_at] where [IndexPredicate::OneOf("status", &["QUEUED", "RUNNING", "WAITING"])],
-        [parent_job_id],
+        [parent_job_id] where [IndexPredicate::NotNull("parent_job_id")],
     }
     select jobs
 }
@@ -182,6 +182,7 @@ fn job_lanes(query: &JobLaneQuery) -> Select {
         JobLaneQuery::DueAt(now) => with(LaneState::Later)
             .filter(Filter::le("ready_at", *now))
             .order_by("ready_at"),
+        JobLaneQuery::Of(lanes) => Select::of(JobLane::TABLE).filter(Filter::one_of("lane", lanes)),
     }
 }
 
@@ -211,17 +212,13 @@ const ALL: &str = "all";
 const KIND: &str = "kind:";
 const LANE: &str = "lane:";
 
-fn lane_scope(lane: &LaneKey) -> String {
-    format!("{LANE}{}", lane.as_str())
-}
-
 impl ColumnCodec<HoldScope> for Scope {
     const TYPE: Type = Type::Text;
 
     fn encode(scope: &HoldScope) -> Value {
         match scope {
             HoldScope::Kind(kind) => Value::text(&format!("{KIND}{kind}")),
-            HoldScope::Lane(lane) => Value::text(&lane_scope(lane)),
+            HoldScope::Lane(lane) => Value::text(&format!("{LANE}{}", lane.as_str())),
             // The enum may grow; what is not known here holds everything rather than nothing.
             _ => Value::text(ALL),
         }
@@ -258,9 +255,9 @@ table! {
 fn job_holds(query: &JobHoldQuery) -> Select {
     let holds = Select::of(JobHold::TABLE).order_by("created_at");
     match query {
-        JobHoldQuery::OnLanes(lanes) => holds.filter(Filter::one_of(
+        JobHoldQuery::On(scopes) => holds.filter(Filter::In(
             "scope",
-            &lanes.iter().map(lane_scope).collect::<Vec<_>>(),
+            scopes.iter().map(Scope::encode).collect(),
         )),
         JobHoldQuery::Wide => holds.filter(Filter::Or(vec![
             Filter::eq("scope", ALL),

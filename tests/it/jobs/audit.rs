@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::Mode;
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery, JobLane,
-    JobLease, JobLeaseQuery, JobMove, JobStatus, LaneState, MAX_ATTEMPTS, QueuedJob, Step,
+    DlqEntry, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery,
+    JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, LaneState, MAX_ATTEMPTS, QueuedJob, Step,
     StepStatus,
 };
 use core_domain::shared::{AuditEntry, AuditQuery};
@@ -57,7 +57,7 @@ pub(super) async fn invariants_hold(world: &Engine) {
             ran_its_hooks(job, &events, &trace);
         }
         let lane: JobLane = find(uow.as_mut(), job.lane.as_str()).await.unwrap();
-        let on_lane = JobHoldQuery::OnLanes(vec![job.lane.clone()]);
+        let on_lane = JobHoldQuery::On(vec![HoldScope::Lane(job.lane.clone())]);
         let holds: Vec<JobHold> = list(uow.as_mut(), on_lane).await;
         follows_its_jobs(&lane, &jobs, &holds);
     }

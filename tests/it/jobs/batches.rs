@@ -24,6 +24,10 @@ on_every_store! {
         a_kind_that_is_not_known_keeps_no_lane_of_another_waiting,
         a_lane_is_claimed_when_its_time_has_come_and_not_before,
         each_of_many_lanes_is_served_before_any_is_served_again,
+        a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_that_waited,
+        units_under_way_at_once_never_take_from_one_lane,
+        one_read_tells_of_each_job_whether_it_is_held,
+        a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored,
 }
 
 fn order(lane: usize, key: Option<&str>) -> Order {
@@ -187,6 +191,118 @@ async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) 
     second.dedup();
     assert_eq!((first.len(), second.len()), (LANES, LANES), "I18");
     assert!(first.contains(&lane(0)));
+}
+
+/// Works on these jobs until each reports its end; that is not written yet.
+async fn to_their_ends(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
+    let mut ends = Vec::new();
+    while !held.is_empty() {
+        let finished = attempt(worker, &held).await;
+        let (leaving, going_on): (Vec<_>, Vec<_>) =
+            finished.into_iter().partition(Finished::leaves);
+        ends.extend(leaving);
+        let settled = worker.commit(&going_on, 0).await.settled;
+        let settled = settled.into_iter().map(Result::unwrap);
+        held = settled.map(|state| state.still_held().unwrap()).collect();
+    }
+    ends
+}
+
+fn ids(held: &[HeldJob]) -> Vec<&JobId> {
+    held.iter().map(|job| &job.claimed.job_id).collect()
+}
+
+async fn a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_that_waited(
+    world: Engine,
+) {
+    let served = queue(&world, &[order(0, None), order(0, None), order(0, None)]).await;
+    let waiting = world.create_plain(1).await;
+    let worker = world.worker();
+    let taken = worker.commit(&[], 1).await.taken.unwrap();
+    assert_eq!(ids(&taken), [&served[0]]);
+    world.tick(1);
+    let ends = to_their_ends(&worker, taken).await;
+    let taken = worker.commit(&ends, 1).await.taken.unwrap();
+    assert_eq!(ids(&taken), [&waiting], "I18");
+    invariants_hold(&world).await;
+    let ends = to_their_ends(&worker, taken).await;
+    let taken = worker.commit(&ends, 2).await.taken.unwrap();
+    assert_eq!(ids(&taken), [&served[1]], "one running job a lane");
+    let ends = to_their_ends(&worker, taken).await;
+    let taken = worker.commit(&ends, 2).await.taken.unwrap();
+    assert_eq!(ids(&taken), [&served[2]], "freed and claimed in one unit");
+    invariants_hold(&world).await;
+}
+
+async fn units_under_way_at_once_never_take_from_one_lane(world: Engine) {
+    const LANES: usize = 12;
+    let orders: Vec<Order> = (0..LANES * 4).map(|at| order(at % LANES, None)).collect();
+    let mut waiting = queue(&world, &orders).await.len();
+    let worker = world.worker();
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    while waiting > 0 {
+        let (one, other) = tokio::join!(worker.commit(&first, 5), worker.commit(&second, 5));
+        for settled in one.settled.into_iter().chain(other.settled) {
+            assert!(matches!(settled.unwrap(), LeaseState::Held(_)));
+        }
+        let (one, other) = (one.taken.unwrap(), other.taken.unwrap());
+        let mut lanes = Vec::new();
+        for held in one.iter().chain(&other) {
+            lanes.push(world.job(&held.claimed.job_id).await.lane);
+        }
+        lanes.sort();
+        let claimed = lanes.len();
+        lanes.dedup();
+        assert_eq!(lanes.len(), claimed, "I4");
+        assert!(claimed > 0, "some lane is ready whenever jobs wait");
+        waiting -= claimed;
+        invariants_hold(&world).await;
+        first = to_their_ends(&worker, one).await;
+        second = to_their_ends(&worker, other).await;
+    }
+}
+
+async fn one_read_tells_of_each_job_whether_it_is_held(world: Engine) {
+    for lane in 0..4 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let mut jobs = worker.claim(4).await.unwrap();
+    assert_eq!(worker.are_held(&jobs).await.unwrap(), [true; 4]);
+    world
+        .operate(Command::Cancel, &jobs[1].job_id)
+        .await
+        .unwrap();
+    jobs[2].fence -= 1;
+    jobs.push(jobs[0].clone());
+    let held = worker.are_held(&jobs).await.unwrap();
+    assert_eq!(held, [true, false, false, true, true]);
+    for (job, held) in jobs.iter().zip(held) {
+        assert_eq!(worker.is_held(job).await.unwrap(), held);
+    }
+    assert!(worker.are_held(&[]).await.unwrap().is_empty());
+}
+
+async fn a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored(world: Engine) {
+    for lane in 0..3 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 3).await.taken.unwrap();
+    let finished = attempt(&worker, &taken).await;
+    let first = worker.commit(&finished[..1], 0).await;
+    assert!(matches!(first.settled[0], Ok(LeaseState::Held(_))));
+    // The first of these is reported once more, by a holder that knows the job as it was.
+    let again = worker.commit(&finished, 0).await;
+    for (settled, held) in again.settled.iter().zip(&taken) {
+        assert!(matches!(settled, Ok(LeaseState::Held(_))), "{settled:?}");
+        let job = world.job(&held.claimed.job_id).await;
+        assert_eq!(
+            (job.steps[0].status, job.event_count),
+            (StepStatus::Succeeded, 5)
+        );
+    }
+    invariants_hold(&world).await;
 }
 
 /// The answer of the commit is lost, or the commit: the repetition finds what the first one did.

@@ -84,3 +84,25 @@ async fn a_stop_cuts_off_a_step_that_does_not_end_and_counts_no_attempt() {
     until_completed(&world, &id).await;
     handle.stop().await;
 }
+
+/// As on a store that several processes use: guards are answered together, and two units may be under way at once.
+#[tokio::test]
+async fn a_worker_that_shares_its_store_runs_every_job_once_and_hands_back_what_it_holds() {
+    let world = Engine::memory().await;
+    let mut ids = Vec::new();
+    for job in 0..60 {
+        ids.push(world.create_plain(job % 20).await);
+    }
+    let options = WorkerOptions {
+        slots: 8,
+        sole_user: false,
+        ..WorkerOptions::default()
+    };
+    let wake = WorkerWake::default();
+    let handle = start_worker(world.worker(), &wake, options);
+    for id in &ids {
+        until_completed(&world, id).await;
+    }
+    handle.stop().await;
+    invariants_hold(&world).await;
+}

@@ -142,6 +142,7 @@ async fn clean_up(cx: &JobContext<'_, DeploySite>, uow: &mut dyn UnitOfWork) -> 
 struct CleanUpUpload;
 
 impl JobKind for CleanUpUpload {
+    const HOOKS: bool = false;
     const NAME: &'static str = "deploy.cleanup";
     type Input = DeployInput;
 

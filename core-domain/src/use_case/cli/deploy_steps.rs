@@ -218,6 +218,7 @@ pub(super) struct Cleanup;
 
 #[async_trait]
 impl<K: JobKind<Input = DeployInput>> JobStep<K> for Cleanup {
+    const RECORDS: bool = false;
     type Output = ();
 
     fn name(&self) -> &'static str {

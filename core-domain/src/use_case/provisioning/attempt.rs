@@ -1,12 +1,18 @@
 //! One attempt of a step of a job that is held, and what is to be written after it.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
 use super::claim::{Claimed, HeldJob, startable};
+use super::guard::Guard;
 use super::kind::StepPorts;
 use super::kinds::{Kinds, OpenJob};
 use super::report::report_of;
 use super::step_error::{Observation, StepError};
 use super::supervisor::{StepEnd, Supervisor};
 use super::worker::Worker;
+use crate::kernel::Stored;
 use crate::provisioning::{Failure, Job, Report, StepStatus, Trigger, effect_key};
 
 /// What the holder of a job reports after an attempt: written as one change of the job.
@@ -14,6 +20,8 @@ use crate::provisioning::{Failure, Job, Report, StepStatus, Trigger, effect_key}
 pub struct Finished {
     /// The job.
     pub claimed: Claimed,
+    /// As its holder wrote it last.
+    pub(super) job: Arc<Stored<Job>>,
     pub(super) reports: Vec<Trigger>,
     /// Whether it can be written together with the reports of others: nothing of the domain is written with it.
     pub(super) in_batch: bool,
@@ -31,6 +39,7 @@ impl Finished {
             .map(|report| Trigger::Work(fence, report));
         Self {
             claimed: held.claimed.clone(),
+            job: Arc::clone(&held.job),
             reports: triggers.collect(),
             in_batch,
             leaves,
@@ -72,6 +81,30 @@ fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
     })
 }
 
+/// Asks the runtime around the worker, which may ask for several jobs at once.
+struct LeaseGuard<'a> {
+    worker: &'a Worker,
+    supervisor: &'a dyn Supervisor,
+    claimed: &'a Claimed,
+}
+
+impl std::fmt::Debug for LeaseGuard<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LeaseGuard").field(self.claimed).finish()
+    }
+}
+
+#[async_trait]
+impl Guard for LeaseGuard<'_> {
+    async fn check(&self) -> Result<(), StepError> {
+        if self.supervisor.is_held(self.worker, self.claimed).await? {
+            Ok(())
+        } else {
+            Err(StepError::LeaseLost)
+        }
+    }
+}
+
 impl Worker {
     /// Works on the current step of a job it holds, once, and answers what is to be written: with
     /// [`Worker::commit`] or [`Worker::settle`]. `None` when the job is no longer its own.
@@ -106,11 +139,17 @@ impl Worker {
             Err(error) => return Some(vec![report_of(error.into())?]),
         };
         let effect_key = effect_key(&job.id, name);
+        let guard = LeaseGuard {
+            worker: self,
+            supervisor,
+            claimed: &held.claimed,
+        };
         let ports = StepPorts {
             effect_key: &effect_key,
             infrastructure: self.infrastructure.as_ref(),
             blobs: self.blobs.as_ref(),
             store: self.store.as_ref(),
+            guard: &guard,
         };
         let attempt = Box::pin(perform(opened.as_ref(), name, ports));
         let limit = opened.timeout(name);

@@ -1,18 +1,18 @@
 //! One unit of work for many jobs: what their holder reports, and the next jobs it takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::Finished;
-use super::change::write_changes;
-use super::claim::{HeldJob, Taken, take};
-use super::lane::{Lanes, announce};
+use super::change::{Change, write_settled};
+use super::claim::{HeldJob, wide_scopes};
+use super::lane::{Lanes, announce, holds_on};
 use super::report::{LeaseState, Planned, plan};
 use super::timers;
 use super::worker::Worker;
 use crate::access::unowned;
 use crate::kernel::{Error, JobId, Result, StoreError, Stored};
 use crate::port::{Mode, UnitOfWork, transact_in};
-use crate::provisioning::{Job, JobStatus, LaneKey};
+use crate::provisioning::{HoldScope, Job, JobHold, JobStatus, LaneKey};
 
 /// How often a unit is tried when the store does not say whether it happened.
 pub(super) const WRITE_TRIES: u32 = 3;
@@ -35,10 +35,22 @@ enum Settlement {
     Alone,
 }
 
+/// What a unit has written.
 #[derive(Debug)]
 struct Unit {
     settled: Vec<Settlement>,
-    taken: Taken,
+    held: Vec<HeldJob>,
+    /// Jobs that were found at the head of their lanes after their deadline.
+    overdue: Vec<JobId>,
+}
+
+/// Where a unit has the jobs from that were worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// From their holder, who wrote them last. If somebody changed one of them since, its version refuses the unit.
+    Holder,
+    /// From the store.
+    Store,
 }
 
 impl Worker {
@@ -65,7 +77,8 @@ impl Worker {
                 Settlement::Alone => self.settle(finished).await,
             });
         }
-        let taken = self.without_overdue(unit.taken).await;
+        let taken = self.stop_overdue(&unit.overdue).await;
+        let taken = taken.map(|()| unit.held);
         Committed { settled, taken }
     }
 
@@ -84,25 +97,29 @@ impl Worker {
     }
 
     /// Stops what was found at the head of a lane after its deadline.
-    async fn without_overdue(&self, taken: Taken) -> Result<Vec<HeldJob>> {
-        if !taken.overdue.is_empty() {
+    async fn stop_overdue(&self, overdue: &[JobId]) -> Result<()> {
+        if !overdue.is_empty() {
             let store = self.store.as_ref();
-            timers::stop_overdue(&self.cx, store, &self.kinds, &taken.overdue).await?;
+            timers::stop_overdue(&self.cx, store, &self.kinds, overdue).await?;
         }
-        Ok(taken.held)
+        Ok(())
     }
 
     async fn try_unit(&self, finished: &[Finished], limit: u32) -> Result<Unit> {
         if finished.is_empty() {
             return transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
-                Box::pin(self.unit(uow, finished, limit))
+                Box::pin(self.unit(uow, finished, limit, Source::Holder))
             })
             .await;
         }
-        let mut tries = 0;
+        let first = self.run_unit(finished, limit, Source::Holder).await;
+        if !matches!(first, Err(Error::Store(_))) {
+            return first;
+        }
+        let mut tries = 1;
         loop {
             tries += 1;
-            match self.run_unit(finished, limit).await {
+            match self.run_unit(finished, limit, Source::Store).await {
                 Err(Error::Store(StoreError::Unavailable(_) | StoreError::CommitUnknown(_)))
                     if tries < WRITE_TRIES => {}
                 outcome => return outcome,
@@ -111,9 +128,9 @@ impl Worker {
     }
 
     /// One run: a conflict is answered with smaller units, not with a repetition.
-    async fn run_unit(&self, finished: &[Finished], limit: u32) -> Result<Unit> {
+    async fn run_unit(&self, finished: &[Finished], limit: u32, source: Source) -> Result<Unit> {
         let mut uow = self.store.begin(Mode::ReadCommitted).await?;
-        match self.unit(uow.as_mut(), finished, limit).await {
+        match self.unit(uow.as_mut(), finished, limit, source).await {
             Ok(unit) => {
                 uow.commit().await?;
                 Ok(unit)
@@ -125,66 +142,129 @@ impl Worker {
         }
     }
 
-    /// Reports first: they free lanes and slots.
+    /// Reports first: they free lanes and slots. All rows of a table are written at once.
     async fn unit(
         &self,
         uow: &mut dyn UnitOfWork,
         finished: &[Finished],
         limit: u32,
+        source: Source,
     ) -> Result<Unit> {
-        let (settled, mut ready) = self.write_reports(uow, finished).await?;
-        let taken = take(&self.cx, uow, &self.kinds, &self.actor, limit).await?;
-        ready.retain(|lane| !taken.lanes.contains(lane));
-        announce(uow, &ready);
-        Ok(Unit { settled, taken })
+        let now = uow.now().await?;
+        let planned = self.plan_reports(uow, finished, source).await?;
+        let (planned, mut lanes) = lock_lanes(uow, planned).await?;
+        let (mut changes, mut settled) = (Vec::new(), Vec::with_capacity(finished.len()));
+        for planned in planned {
+            settled.push(planned.map(|change| changes.push(change)).err());
+        }
+        let reported = changes.len();
+        for change in &changes {
+            change.update_lane(&mut lanes, now);
+        }
+        let (wide, on_lanes) = self.read_holds(uow, &lanes, limit).await?;
+        lanes.settle(&on_lanes, now);
+        let found = self.find_claims(uow, limit, &wide, &mut lanes, &changes);
+        let found = found.await?;
+        for change in &found.changes {
+            change.update_lane(&mut lanes, now);
+        }
+        lanes.settle(&on_lanes, now);
+        changes.extend(found.changes);
+        let written = write_settled(uow, changes, lanes, &self.actor, now).await?;
+        announce(uow, &written.ready);
+        let mut jobs = written.jobs.into_iter();
+        let mut reported = jobs.by_ref().take(reported);
+        let mut next = || match reported.next() {
+            Some(job) => Settlement::Written(LeaseState::Held(Box::new(job))),
+            None => Settlement::Written(LeaseState::Lost),
+        };
+        let settled = settled
+            .into_iter()
+            .map(|known| known.unwrap_or_else(&mut next));
+        Ok(Unit {
+            settled: settled.collect(),
+            held: jobs.map(HeldJob::new).collect(),
+            overdue: found.overdue,
+        })
     }
 
-    async fn write_reports(
+    /// The holds that keep this worker from claiming at all, and those on the lanes that may be ready now.
+    async fn read_holds(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        lanes: &Lanes,
+        limit: u32,
+    ) -> Result<(Vec<Stored<JobHold>>, Vec<Stored<JobHold>>)> {
+        let mut scopes = lanes.scopes_to_read();
+        if limit > 0 {
+            scopes.extend(wide_scopes(&self.kinds));
+        }
+        let holds = holds_on(uow, scopes).await?;
+        let is_wide = |hold: &Stored<JobHold>| !matches!(hold.scope, HoldScope::Lane(_));
+        Ok(holds.into_iter().partition(is_wide))
+    }
+
+    /// What each report changes, or what becomes of it otherwise.
+    async fn plan_reports(
         &self,
         uow: &mut dyn UnitOfWork,
         finished: &[Finished],
-    ) -> Result<(Vec<Settlement>, Vec<LaneKey>)> {
+        source: Source,
+    ) -> Result<Vec<Result<Change, Settlement>>> {
         if finished.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Vec::new());
         }
         let now = uow.now().await?;
-        let mut jobs = jobs_of(uow, finished).await?;
-        let (mut settled, mut changes) = (Vec::with_capacity(finished.len()), Vec::new());
-        for finished in finished {
+        let mut jobs = match source {
+            Source::Holder => held_jobs(finished),
+            Source::Store => stored_jobs(uow, finished).await?,
+        };
+        let plan_one = |finished: &Finished| {
             let Some(job) = jobs.remove(&finished.claimed.job_id) else {
-                settled.push(Some(Settlement::Written(LeaseState::Lost)));
-                continue;
+                return Err(Settlement::Written(LeaseState::Lost));
             };
             let (claimed, reports) = (&finished.claimed, &finished.reports);
-            let planned = plan(&self.cx, &self.actor, job, claimed, reports, now);
-            settled.push(match planned {
-                _ if !finished.in_batch => Some(Settlement::Alone),
+            match plan(&self.cx, &self.actor, job, claimed, reports, now) {
+                _ if !finished.in_batch => Err(Settlement::Alone),
                 // It opens a dead letter.
                 Planned::Change(change) if change.after.status == JobStatus::Failed => {
-                    Some(Settlement::Alone)
+                    Err(Settlement::Alone)
                 }
-                Planned::Change(change) => {
-                    changes.push(*change);
-                    None
-                }
-                Planned::Known(state) => Some(Settlement::Written(state)),
-                Planned::Refused(refusal) => Some(Settlement::Refused(refusal.into())),
-            });
-        }
-        let fenced = changes.iter().filter(|change| change.fences());
-        let keys: Vec<LaneKey> = fenced.map(|change| change.after.lane.clone()).collect();
-        let lanes = Lanes::load(uow, keys).await?;
-        let written = write_changes(uow, changes, lanes, &self.actor, now).await?;
-        let mut held = written.jobs.into_iter().map(Box::new).map(LeaseState::Held);
-        let settled = settled.into_iter().map(|known| match known {
-            Some(known) => known,
-            None => Settlement::Written(held.next().unwrap_or(LeaseState::Lost)),
-        });
-        Ok((settled.collect(), written.ready))
+                Planned::Change(change) => Ok(*change),
+                Planned::Known(state) => Err(Settlement::Written(state)),
+                Planned::Refused(refusal) => Err(Settlement::Refused(refusal.into())),
+            }
+        };
+        Ok(finished.iter().map(plan_one).collect())
     }
 }
 
-async fn jobs_of(
+/// Locks the lanes of changes of hands or status. A change whose lane another unit has locked is written alone, so that
+/// the others need not wait.
+async fn lock_lanes(
+    uow: &mut dyn UnitOfWork,
+    planned: Vec<Result<Change, Settlement>>,
+) -> Result<(Vec<Result<Change, Settlement>>, Lanes)> {
+    let fenced = planned.iter().flatten().filter(|change| change.fences());
+    let keys: BTreeSet<LaneKey> = fenced.map(|change| change.after.lane.clone()).collect();
+    let lanes = Lanes::lock(uow, keys.into_iter().collect()).await?;
+    let with_lane = |change: Change| {
+        if !change.fences() || lanes.has(&change.after.lane) {
+            Ok(change)
+        } else {
+            Err(Settlement::Alone)
+        }
+    };
+    let planned = planned.into_iter().map(|one| one.and_then(with_lane));
+    Ok((planned.collect(), lanes))
+}
+
+fn held_jobs(finished: &[Finished]) -> BTreeMap<JobId, Stored<Job>> {
+    let job = |one: &Finished| (one.claimed.job_id.clone(), Stored::clone(&one.job));
+    finished.iter().map(job).collect()
+}
+
+async fn stored_jobs(
     uow: &mut dyn UnitOfWork,
     finished: &[Finished],
 ) -> Result<BTreeMap<JobId, Stored<Job>>> {

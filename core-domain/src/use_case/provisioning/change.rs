@@ -1,7 +1,7 @@
 //! What becomes of a job in a unit of work: one or several moves, written as one row with an entry of its history for
 //! each.
 
-use super::lane::Lanes;
+use super::lane::{Lanes, holds_on};
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -63,6 +63,16 @@ impl Change {
         self.before.fence != self.after.fence
     }
 
+    /// Brings the job's lane up to date, when hands or status change.
+    pub(super) fn update_lane(&self, lanes: &mut Lanes, now: Timestamp) {
+        if !self.fences() {
+            return;
+        }
+        if let Some(lane) = lanes.get_mut(&self.after.lane) {
+            lane.follow(Some(&self.before), &self.after, now);
+        }
+    }
+
     fn ends_lease(&self) -> bool {
         self.fences() && self.before.status == JobStatus::Running
     }
@@ -116,15 +126,35 @@ pub(super) async fn write_changes(
     actor: &Actor,
     now: Timestamp,
 ) -> Result<Written> {
+    for change in &changes {
+        change.update_lane(&mut lanes, now);
+    }
+    let holds = holds_on(uow, lanes.scopes_to_read()).await?;
+    lanes.settle(&holds, now);
+    write_settled(uow, changes, lanes, actor, now).await
+}
+
+/// As [`write_changes`], with lanes that have followed their jobs and were settled.
+///
+/// # Errors
+/// As [`write_changes`].
+pub(super) async fn write_settled(
+    uow: &mut dyn UnitOfWork,
+    changes: Vec<Change>,
+    lanes: Lanes,
+    actor: &Actor,
+    now: Timestamp,
+) -> Result<Written> {
+    let ready = lanes.write(uow).await?;
+    if changes.is_empty() {
+        return Ok(Written {
+            jobs: Vec::new(),
+            ready,
+        });
+    }
     let (mut ended, mut begun) = (Vec::new(), Vec::new());
     let (mut events, mut jobs) = (Vec::new(), Vec::with_capacity(changes.len()));
     for change in changes {
-        if let Some(lane) = lanes
-            .get_mut(&change.after.lane)
-            .filter(|_| change.fences())
-        {
-            lane.follow(Some(&change.before), &change.after, now);
-        }
         if change.ends_lease() {
             ended.push(change.before.id.clone());
         }
@@ -133,13 +163,6 @@ pub(super) async fn write_changes(
         }
         events.extend(change.events);
         jobs.push((change.before, change.after));
-    }
-    let ready = lanes.store(uow, now).await?;
-    if jobs.is_empty() {
-        return Ok(Written {
-            jobs: Vec::new(),
-            ready,
-        });
     }
     let jobs = unaudited::replace_many(uow, jobs).await?;
     end_leases(uow, ended).await?;

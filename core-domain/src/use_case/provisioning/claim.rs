@@ -1,15 +1,18 @@
 //! Taking jobs to work on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::change::{Change, write_changes};
-use super::hold::wide;
+use super::change::Change;
 use super::kinds::{AnyKind, Kinds};
 use super::lane::{Lanes, learn};
+use super::worker::Worker;
 use crate::access::unowned;
-use crate::kernel::{Context, JobId, Result, Stored, Timestamp};
+use crate::kernel::{JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Actor, HoldScope, Job, JobLane, JobLaneQuery, LaneKey, Report, Trigger};
+use crate::provisioning::{
+    HoldScope, Job, JobHold, JobLane, JobLaneQuery, LaneKey, LaneState, QueuedJob, Report, Trigger,
+};
 
 /// How many lanes whose time has come are moved into the order of a claim at once.
 const MOST_DUE: u32 = 256;
@@ -29,7 +32,7 @@ pub struct Claimed {
 pub struct HeldJob {
     /// What its holder names in every write.
     pub claimed: Claimed,
-    pub(super) job: Stored<Job>,
+    pub(super) job: Arc<Stored<Job>>,
 }
 
 impl HeldJob {
@@ -38,77 +41,117 @@ impl HeldJob {
             job_id: job.id.clone(),
             fence: job.fence,
         };
+        let job = Arc::new(job);
         Self { claimed, job }
     }
 }
 
 /// What a claim found.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
-    /// The jobs that are the owner's now.
-    pub held: Vec<HeldJob>,
+pub(super) struct Found {
+    /// The claims; their lanes are in the set and have not followed yet.
+    pub changes: Vec<Change>,
     /// Jobs at the head of their lanes that are to be stopped instead, because their deadline has passed.
     pub overdue: Vec<JobId>,
-    /// The lanes that were taken from.
-    pub lanes: Vec<LaneKey>,
 }
 
-/// Takes up to `limit` jobs for this owner and stores the intent to begin them: the heads of lanes that are ready and not
-/// held, of kinds this process knows. Fair between lanes, in order within one; its cost grows with the number of jobs
-/// taken, not with that of lanes.
-///
-/// # Errors
-/// When the store failed.
-pub(super) async fn take(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    kinds: &Kinds,
-    owner: &Actor,
-    limit: u32,
-) -> Result<Taken> {
-    if limit == 0 {
-        return Ok(Taken::default());
-    }
-    let now = uow.now().await?;
-    let names = claimable_kinds(uow, kinds).await?;
-    if names.is_empty() {
-        return Ok(Taken::default());
-    }
-    promote(uow, now).await?;
-    let lanes = ready_lanes(uow, &names, limit).await?;
-    if lanes.is_empty() {
-        return Ok(Taken::default());
-    }
-    let mut heads = heads_of(uow, &lanes).await?;
-    let mut taken = Taken::default();
-    let (mut changes, mut kept, mut astray) = (Vec::new(), Vec::new(), Vec::new());
-    for lane in lanes {
-        let head = lane.head().and_then(|head| heads.remove(&head.job_id));
-        if let Some(job) = head.as_ref().filter(|job| job.deadline_at < now) {
-            taken.overdue.push(job.id.clone());
-            continue;
+/// A lane whose head can be claimed.
+struct Candidate {
+    order: (i64, Timestamp, LaneKey),
+    head: Option<JobId>,
+    /// As it was found in the order in which lanes are claimed, and locked; `None` when a report of this unit has made it
+    /// ready.
+    stored: Option<Stored<JobLane>>,
+}
+
+impl Candidate {
+    fn of(lane: &JobLane, stored: Option<Stored<JobLane>>) -> Self {
+        Self {
+            order: order_of(lane),
+            head: lane.head().map(|head| head.job_id.clone()),
+            stored,
         }
-        let change = head.and_then(|job| {
-            let triggers = begin(kinds, &job);
-            Change::plan(cx, owner, job, &triggers, now).ok()
-        });
-        match change {
-            Some(change) => {
-                changes.push(change);
-                kept.push(lane);
+    }
+}
+
+impl Worker {
+    /// Finds up to `limit` jobs to take, with the intent to begin them: the heads of lanes that are ready and not held, of
+    /// kinds this process knows. Fair between lanes, in order within one; its cost grows with the number of jobs taken,
+    /// not with that of lanes. `lanes` have followed the jobs that were `moved` by this unit, and were settled; the lanes
+    /// of the claims join them. `wide` are the holds on everything and on kinds.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub(super) async fn find_claims(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        limit: u32,
+        wide: &[Stored<JobHold>],
+        lanes: &mut Lanes,
+        moved: &[Change],
+    ) -> Result<Found> {
+        let names = claimable_kinds(&self.kinds, wide);
+        if limit == 0 || names.is_empty() {
+            return Ok(Found::default());
+        }
+        let now = uow.now().await?;
+        let candidates = candidates(uow, &names, limit, lanes, moved).await?;
+        if candidates.is_empty() {
+            return Ok(Found::default());
+        }
+        let mut heads = heads_of(uow, &candidates).await?;
+        let mut found = Found::default();
+        let (mut kept, mut astray) = (Vec::new(), Vec::new());
+        for Candidate { head, stored, .. } in candidates {
+            let head = head.and_then(|head| heads.remove(&head));
+            if let Some(job) = head.as_ref().filter(|job| job.deadline_at < now) {
+                found.overdue.push(job.id.clone());
+                continue;
             }
-            None => astray.push(lane),
+            let change = head.and_then(|job| {
+                let triggers = begin(&self.kinds, &job);
+                Change::plan(&self.cx, &self.actor, job, &triggers, now).ok()
+            });
+            // Of a lane that is not written yet the next jobs cannot be looked up: the next claim meets it again.
+            match change {
+                Some(_) => kept.extend(stored),
+                None => astray.extend(stored),
+            }
+            found.changes.extend(change);
         }
+        put_right(uow, astray, now).await?;
+        lanes.extend(Lanes::of(uow, kept).await?);
+        Ok(found)
     }
-    put_right(uow, astray, now).await?;
-    if changes.is_empty() {
-        return Ok(taken);
+}
+
+/// The first lanes of the order: of those that are ready in the store and those of `lanes` that have just become so.
+async fn candidates(
+    uow: &mut dyn UnitOfWork,
+    names: &[String],
+    limit: u32,
+    lanes: &Lanes,
+    moved: &[Change],
+) -> Result<Vec<Candidate>> {
+    let mut ready = ready_lanes(uow, names, limit).await?;
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    // While there is more to do than there are slots, the timers see to it.
+    if ready.len() < most && promote(uow).await? > 0 {
+        ready = ready_lanes(uow, names, limit).await?;
     }
-    taken.lanes = kept.iter().map(|lane| lane.lane.clone()).collect();
-    let lanes = Lanes::of(uow, kept).await?;
-    let written = write_changes(uow, changes, lanes, owner, now).await?;
-    taken.held = written.jobs.into_iter().map(HeldJob::new).collect();
-    Ok(taken)
+    let moved: BTreeSet<&JobId> = moved.iter().map(|change| &change.before.id).collect();
+    let is_claimable =
+        |head: &QueuedJob| names.contains(&head.kind) && !moved.contains(&head.job_id);
+    let freed = lanes.iter().filter(|lane| {
+        let is_ready = lane.state == LaneState::Ready;
+        is_ready && lane.head().is_some_and(is_claimable)
+    });
+    let mut all: Vec<Candidate> = freed.map(|lane| Candidate::of(lane, None)).collect();
+    let of_ready = |lane: Stored<JobLane>| Candidate::of(&lane.clone(), Some(lane));
+    all.extend(ready.into_iter().map(of_ready));
+    all.sort_by(|one, other| one.order.cmp(&other.order));
+    all.truncate(most);
+    Ok(all)
 }
 
 /// The claim and, in the same move of the row, the intent to work on the first step.
@@ -126,29 +169,37 @@ pub(super) fn startable(kinds: &Kinds, job: &Job, step: Option<usize>) -> Option
     AnyKind::has_step(kind, &job.steps.get(step)?.name).then_some(step)
 }
 
+/// The scopes of holds that keep jobs of these kinds from being claimed in whatever lane.
+pub(super) fn wide_scopes(kinds: &Kinds) -> Vec<HoldScope> {
+    let mut scopes = vec![HoldScope::All];
+    scopes.extend(kinds.names().into_iter().map(HoldScope::Kind));
+    scopes
+}
+
 /// The kinds that no hold on everything or on a kind keeps back.
-async fn claimable_kinds(uow: &mut dyn UnitOfWork, kinds: &Kinds) -> Result<Vec<String>> {
-    let holds = wide(uow).await?;
+fn claimable_kinds(kinds: &Kinds, wide: &[Stored<JobHold>]) -> Vec<String> {
     let mut names = kinds.names();
-    for hold in &holds {
+    for hold in wide {
         match &hold.scope {
-            HoldScope::All => return Ok(Vec::new()),
+            HoldScope::All => return Vec::new(),
             HoldScope::Kind(held) => names.retain(|name| name != held),
             HoldScope::Lane(_) => {}
         }
     }
-    Ok(names)
+    names
 }
 
-/// Moves lanes whose time has come into the order in which lanes are claimed.
-async fn promote(uow: &mut dyn UnitOfWork, now: Timestamp) -> Result<()> {
+/// Moves lanes whose time has come into the order in which lanes are claimed; answers how many.
+pub(super) async fn promote(uow: &mut dyn UnitOfWork) -> Result<usize> {
+    let now = uow.now().await?;
     let due = JobLaneQuery::DueAt(now);
     let due = unowned::<JobLane>(uow).claim(&due, MOST_DUE).await?;
-    if !due.is_empty() {
+    let promoted = due.len();
+    if promoted > 0 {
         let lanes = Lanes::of(uow, due).await?;
         lanes.store(uow, now).await?;
     }
-    Ok(())
+    Ok(promoted)
 }
 
 /// The first lanes of the order whose heads are of these kinds. As a rule those are the first of all; only when others
@@ -170,20 +221,23 @@ async fn ready_lanes(
         let of_kind = JobLaneQuery::ReadyOfKind(name.clone());
         lanes.extend(unowned::<JobLane>(uow).claim(&of_kind, limit).await?);
     }
-    lanes.sort_by_key(|lane| {
-        let order = (lane.head_priority(), lane.last_claimed_at);
-        (order, lane.lane.clone())
-    });
+    lanes.sort_by_cached_key(|lane| order_of(lane));
     lanes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(lanes)
 }
 
+/// Where a lane stands in the order in which lanes are claimed.
+fn order_of(lane: &JobLane) -> (i64, Timestamp, LaneKey) {
+    let key = lane.lane.clone();
+    (lane.head_priority(), lane.last_claimed_at, key)
+}
+
 async fn heads_of(
     uow: &mut dyn UnitOfWork,
-    lanes: &[Stored<JobLane>],
+    candidates: &[Candidate],
 ) -> Result<BTreeMap<JobId, Stored<Job>>> {
-    let heads = lanes.iter().filter_map(|lane| lane.head());
-    let ids: Vec<&str> = heads.map(|head| head.job_id.as_str()).collect();
+    let heads = candidates.iter().filter_map(|lane| lane.head.as_ref());
+    let ids: Vec<&str> = heads.map(JobId::as_str).collect();
     let jobs = unowned::<Job>(uow).get_many(&ids).await?;
     Ok(jobs.into_iter().map(|job| (job.id.clone(), job)).collect())
 }

@@ -42,6 +42,25 @@ impl Worker {
         .await
     }
 
+    /// Tells whether the job still runs under the fence it was claimed with, by a read of the store that begins after the
+    /// call.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn is_held(&self, job: &Claimed) -> Result<bool> {
+        let mut uow = self.store.begin(Mode::Auto).await?;
+        lease::is_held(uow.as_mut(), job).await
+    }
+
+    /// As [`Worker::is_held`] of each of these jobs, by one read.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+        let mut uow = self.store.begin(Mode::Auto).await?;
+        lease::are_held(uow.as_mut(), jobs).await
+    }
+
     /// How long to wait before looking at the queue when nobody calls: a second, give or take a fifth, so that processes
     /// do not come in step.
     #[must_use]

@@ -95,7 +95,7 @@ async fn find(
     source: HoldSource,
 ) -> Result<Option<Stored<JobHold>>> {
     let holds = match held {
-        HoldScope::Lane(lane) => holds_on(uow, vec![lane.clone()]).await?,
+        HoldScope::Lane(_) => holds_on(uow, vec![held.clone()]).await?,
         HoldScope::All | HoldScope::Kind(_) => wide(uow).await?,
     };
     let mut holds = holds.into_iter();

@@ -16,7 +16,8 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Job, JobEvent, JobEventQuery, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus, Progress,
+    HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus,
+    Progress,
 };
 
 /// How many of the newest jobs of a kind are looked at.
@@ -147,7 +148,8 @@ async fn views(
     lanes.dedup();
     let mut holds = Vec::new();
     if !lanes.is_empty() {
-        holds = holds_on(uow, lanes).await?;
+        let scopes = lanes.into_iter().map(HoldScope::Lane);
+        holds = holds_on(uow, scopes.collect()).await?;
         holds.extend(wide(uow).await?);
     }
     let leases = if cx.caller.is_operator() {

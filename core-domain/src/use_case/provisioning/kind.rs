@@ -9,11 +9,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::guard::Guard;
 use super::step_error::{Observation, StepError};
-use crate::access::{PlatformWriter, SystemScope, unowned};
+use crate::access::{PlatformWriter, SystemScope};
 use crate::kernel::{Context, EntityId, Environment, Error, PlatformId, RequestInfo, Result};
-use crate::port::{Blobs, Infrastructure, Mode, Store, UnitOfWork};
-use crate::provisioning::{Job, JobLease, LaneKey, LanePlace};
+use crate::port::{Blobs, Infrastructure, Store, UnitOfWork};
+use crate::provisioning::{Job, LaneKey, LanePlace};
 
 /// What a kind of job is asked to do: kept with the job as JSON; never a secret.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -150,6 +151,7 @@ pub struct StepPorts<'a> {
     pub blobs: &'a dyn Blobs,
     /// For reads of the step's own; writes belong into [`JobStep::record`].
     pub store: &'a dyn Store,
+    pub(super) guard: &'a dyn Guard,
 }
 
 /// What a step is given.
@@ -192,13 +194,7 @@ impl<'a, K: JobKind> StepContext<'a, K> {
     /// # Errors
     /// [`StepError::LeaseLost`] when it is not.
     pub async fn guard(&self) -> Result<(), StepError> {
-        let mut uow = self.store.begin(Mode::Auto).await?;
-        // A lease exists exactly while the job runs, with its fence; its row is the smaller one.
-        let lease = unowned::<JobLease>(uow.as_mut()).find(&self.job.id).await?;
-        match lease {
-            Some(lease) if lease.fence == self.job.fence => Ok(()),
-            _ => Err(StepError::LeaseLost),
-        }
+        self.ports.guard.check().await
     }
 
     /// The platform the job works for, as it is now; `None` when it works for none or the platform is gone.

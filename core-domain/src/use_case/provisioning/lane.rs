@@ -6,19 +6,23 @@ use crate::access::{unaudited, unowned};
 use crate::kernel::{Effect, Error, Result, StoreError, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Job, JobHold, JobHoldQuery, JobLane, JobQuery, LaneKey, LaneState, QueuedJob,
+    HoldScope, Job, JobHold, JobHoldQuery, JobLane, JobLaneQuery, JobQuery, LaneKey, LaneState,
+    QueuedJob,
 };
 
 /// The most holds that are read at once: a source has one on a scope, so there are few.
 pub(super) const MOST_HOLDS: u32 = 1_000;
 
-/// The holds on these lanes.
+/// The holds on exactly these.
 pub(super) async fn holds_on(
     uow: &mut dyn UnitOfWork,
-    lanes: Vec<LaneKey>,
+    scopes: Vec<HoldScope>,
 ) -> Result<Vec<Stored<JobHold>>> {
-    let on_lanes = JobHoldQuery::OnLanes(lanes);
-    unowned::<JobHold>(uow).list(&on_lanes, MOST_HOLDS).await
+    if scopes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let on_scopes = JobHoldQuery::On(scopes);
+    unowned::<JobHold>(uow).list(&on_scopes, MOST_HOLDS).await
 }
 
 /// Lanes that a unit of work changes: read at once, changed in memory, written at once. They are written before their
@@ -53,6 +57,17 @@ impl Lanes {
         Self(lanes).learn(uow).await
     }
 
+    /// Reads these lanes and locks them; those that another unit has locked are left out.
+    pub(super) async fn lock(uow: &mut dyn UnitOfWork, keys: Vec<LaneKey>) -> Result<Self> {
+        if keys.is_empty() {
+            return Ok(Self::default());
+        }
+        let limit = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let these = JobLaneQuery::Of(keys);
+        let locked = unowned::<JobLane>(uow).claim(&these, limit).await?;
+        Self::of(uow, locked).await
+    }
+
     /// Takes lanes that have been read.
     pub(super) async fn of(uow: &mut dyn UnitOfWork, stored: Vec<Stored<JobLane>>) -> Result<Self> {
         let lanes = stored.into_iter().map(Loaded::entry).collect();
@@ -75,20 +90,47 @@ impl Lanes {
         self.0.get_mut(key).map(|loaded| &mut loaded.lane)
     }
 
+    /// Adds the lanes of another set.
+    pub(super) fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// Whether the lane is in the set.
+    pub(super) fn has(&self, key: &LaneKey) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &JobLane> {
+        self.0.values().map(|loaded| &loaded.lane)
+    }
+
     /// Decides which of the lanes can be claimed, and writes them. Answers those that can.
     pub(super) async fn store(
         mut self,
         uow: &mut dyn UnitOfWork,
         now: Timestamp,
     ) -> Result<Vec<LaneKey>> {
-        let holds = self.holds(uow).await?;
-        let (mut ready, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        for Loaded { stored, mut lane } in self.0.into_values() {
+        let holds = holds_on(uow, self.scopes_to_read()).await?;
+        self.settle(&holds, now);
+        self.write(uow).await
+    }
+
+    /// Decides which of the lanes can be claimed. The holds are those of [`Lanes::scopes_to_read`].
+    pub(super) fn settle(&mut self, holds: &[Stored<JobHold>], now: Timestamp) {
+        for Loaded { lane, .. } in self.0.values_mut() {
             let held = lane.head().is_some_and(|head| {
                 let mut holds = holds.iter();
                 holds.any(|hold| hold.holds(&lane.lane, &head.kind))
             });
             lane.settle(held, now);
+        }
+    }
+
+    /// Writes the lanes as they were settled. Answers those that can be claimed.
+    pub(super) async fn write(self, uow: &mut dyn UnitOfWork) -> Result<Vec<LaneKey>> {
+        let (mut ready, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        for Loaded { stored, lane } in self.0.into_values() {
             if lane.state == LaneState::Ready {
                 ready.push(lane.lane.clone());
             }
@@ -107,18 +149,15 @@ impl Lanes {
         Ok(ready)
     }
 
-    /// The holds on lanes whose head they may concern. A lane that is new has none: a hold makes its lane.
-    async fn holds(&mut self, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<JobHold>>> {
+    /// The lanes whose head a hold may concern. A lane that is new has none: a hold makes its lane.
+    pub(super) fn scopes_to_read(&self) -> Vec<HoldScope> {
         let may_be_held = |loaded: &&Loaded| {
             let lane = &loaded.lane;
             loaded.stored.is_some() && lane.running_job_id.is_none() && lane.head().is_some()
         };
         let lanes = self.0.values().filter(may_be_held);
-        let lanes: Vec<LaneKey> = lanes.map(|loaded| loaded.lane.lane.clone()).collect();
-        if lanes.is_empty() {
-            return Ok(Vec::new());
-        }
-        holds_on(uow, lanes).await
+        let scope = |loaded: &Loaded| HoldScope::Lane(loaded.lane.lane.clone());
+        lanes.map(scope).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Prolonging leases.
+//! Reading and prolonging leases.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,29 @@ use crate::access::{unaudited, unowned};
 use crate::kernel::{JobId, Result};
 use crate::port::UnitOfWork;
 use crate::provisioning::{JobLease, LEASE};
+
+/// Tells whether the job still runs under the fence it was claimed with. A lease exists exactly while the job runs, with
+/// its fence; its row is the smaller one.
+///
+/// # Errors
+/// When the store failed.
+pub(super) async fn is_held(uow: &mut dyn UnitOfWork, job: &Claimed) -> Result<bool> {
+    let lease = unowned::<JobLease>(uow).find(&job.job_id).await?;
+    Ok(lease.is_some_and(|lease| lease.fence == job.fence))
+}
+
+/// As [`is_held`] of each of these jobs, by one read.
+///
+/// # Errors
+/// When the store failed.
+pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claimed]) -> Result<Vec<bool>> {
+    let ids: Vec<&str> = jobs.iter().map(|job| job.job_id.as_str()).collect();
+    let leases = unowned::<JobLease>(uow).get_many(&ids).await?;
+    let fences = leases.iter().map(|lease| (&lease.job_id, lease.fence));
+    let fences: BTreeMap<&JobId, i64> = fences.collect();
+    let is_held = |job: &Claimed| fences.get(&job.job_id) == Some(&job.fence);
+    Ok(jobs.iter().map(is_held).collect())
+}
 
 /// Prolongs the leases of these jobs, all at once, and answers those that are no longer the owner's. Touches no job.
 ///

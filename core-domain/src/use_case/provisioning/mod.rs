@@ -10,6 +10,7 @@ mod change;
 mod claim;
 mod engine;
 mod enqueue;
+mod guard;
 mod hold;
 mod job;
 mod kind;

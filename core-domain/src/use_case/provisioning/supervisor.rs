@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::claim::Claimed;
 use super::step_error::StepError;
+use super::worker::Worker;
+use crate::kernel::Result;
 
 /// One attempt of a step.
 pub type StepFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, StepError>> + Send + 'a>>;
@@ -32,6 +34,15 @@ pub enum StepEnd {
 pub trait Supervisor: Send + Sync {
     /// Runs the attempt, for at most this long and only while the job is ours.
     async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd;
+
+    /// Tells whether the job is still held, by a read of the store that begins after the call: see [`Worker::is_held`].
+    /// Questions that are asked at the same time may be answered by one read.
+    ///
+    /// # Errors
+    /// When the store failed.
+    async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
+        worker.is_held(job).await
+    }
 
     /// Tells whether the process is about to stop: no new step is begun then.
     fn is_stopping(&self) -> bool;

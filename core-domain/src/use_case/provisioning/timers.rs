@@ -1,14 +1,16 @@
 //! Timer-driven transitions: waits end, leases end, deadlines pass. Any node may run them, as often as it likes.
 
 use super::change::Change;
+use super::claim::promote;
 use super::kinds::Kinds;
 use super::operate;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{JobScope, unaudited, unowned};
 use crate::kernel::{Context, JobId, PageRequest, Result, Stored, grant};
-use crate::port::{Mode, Store, UnitOfWork, transact};
+use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{
-    Actor, Job, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal, Trigger,
+    Actor, Job, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal,
+    Trigger,
 };
 
 /// How many jobs one run looks at for each reason.
@@ -23,6 +25,8 @@ pub struct TimerStats {
     pub reaped: usize,
     /// Stopped at their deadline.
     pub overdue: usize,
+    /// Lanes whose time had come, and which can be claimed from now on.
+    pub promoted: usize,
 }
 
 /// Wakes what has waited long enough, takes back what a vanished worker held, stops what is overdue; each job in a
@@ -40,6 +44,7 @@ pub(super) async fn run_timers(
     Ok(TimerStats {
         woken: move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await?,
         overdue: stop_overdue(cx, store, kinds, &due.overdue).await?,
+        promoted: promote_lanes(store, due.has_lanes).await?,
         reaped: move_all(
             cx,
             store,
@@ -50,6 +55,14 @@ pub(super) async fn run_timers(
         )
         .await?,
     })
+}
+
+/// A claim does this by itself, unless it finds enough without.
+async fn promote_lanes(store: &dyn Store, has_lanes: bool) -> Result<usize> {
+    if !has_lanes {
+        return Ok(0);
+    }
+    transact_in(Mode::ReadCommitted, store, |uow, _| Box::pin(promote(uow))).await
 }
 
 /// For a store that only this process uses, when it is opened: whatever runs has no worker, so all of it is taken back
@@ -158,6 +171,8 @@ struct Due {
     to_wake: Vec<JobId>,
     overdue: Vec<JobId>,
     expired: Vec<JobId>,
+    /// Whether the time of a lane has come.
+    has_lanes: bool,
 }
 
 async fn due(store: &dyn Store) -> Result<Due> {
@@ -179,6 +194,10 @@ async fn due(store: &dyn Store) -> Result<Due> {
             .iter()
             .map(|lease| lease.job_id.clone())
             .collect(),
+        has_lanes: unowned::<JobLane>(uow.as_mut())
+            .first(&JobLaneQuery::DueAt(now))
+            .await?
+            .is_some(),
     };
     uow.rollback().await;
     Ok(due)

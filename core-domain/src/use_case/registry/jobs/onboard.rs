@@ -153,6 +153,7 @@ struct AwaitInfrastructure;
 
 #[async_trait]
 impl JobStep<Onboard> for AwaitInfrastructure {
+    const RECORDS: bool = false;
     type Output = Infrastructure;
 
     fn name(&self) -> &'static str {

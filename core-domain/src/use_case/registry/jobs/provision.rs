@@ -10,6 +10,7 @@ use crate::use_case::provisioning::{JobKind, Steps};
 pub(in crate::use_case::registry) struct ProvisionPlatform;
 
 impl JobKind for ProvisionPlatform {
+    const HOOKS: bool = false;
     const NAME: &'static str = "platform";
     type Input = Target;
 

@@ -1,0 +1,81 @@
+//! What goes on beside the jobs: hints, heartbeats, timers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::port::JobHints;
+use core_domain::use_case::provisioning::{Claimed, TimerStats, Worker};
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::supervisor::{Held, SELF_FENCE};
+use super::wake::WorkerWake;
+
+/// How often leases are prolonged.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// The least time between two hints to other processes.
+const BETWEEN_HINTS: Duration = Duration::from_millis(20);
+
+/// Tells other processes that a job is ready, at most once in a while: what follows a hint is part of it.
+pub(super) async fn send_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
+    loop {
+        wake.0.elsewhere.notified().await;
+        hints.notify().await;
+        tokio::time::sleep(BETWEEN_HINTS).await;
+    }
+}
+
+pub(super) async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
+    loop {
+        hints.hinted().await;
+        wake.0.here.notify_one();
+    }
+}
+
+/// Prolongs the leases of all jobs that are held, with one write.
+pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
+    let mut ticks = interval(HEARTBEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let jobs: Vec<Claimed> = held.lock().keys().cloned().collect();
+        if jobs.is_empty() {
+            continue;
+        }
+        let sent_at = Instant::now();
+        match worker.heartbeat(&jobs).await {
+            Ok(lost) => {
+                let held = held.lock();
+                for job in &jobs {
+                    let until = if lost.contains(job) {
+                        sent_at
+                    } else {
+                        sent_at + SELF_FENCE
+                    };
+                    if let Some(sender) = held.get(job) {
+                        sender.send_replace(until);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(?error, "leases could not be prolonged"),
+        }
+    }
+}
+
+/// Looks at waits, leases and deadlines now and then, and when it is told that something is due.
+pub(super) async fn timers(worker: Worker, wake: WorkerWake, due: Arc<Notify>) {
+    loop {
+        match worker.run_timers().await {
+            Ok(done) if done == TimerStats::default() => {}
+            Ok(_) => wake.wake(),
+            Err(error) => {
+                tracing::warn!(?error, "waits, leases and deadlines could not be looked at");
+            }
+        }
+        tokio::select! {
+            () = due.notified() => {}
+            () = tokio::time::sleep(worker.poll_pause()) => {}
+        }
+    }
+}

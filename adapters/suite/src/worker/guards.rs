@@ -1,0 +1,197 @@
+//! Guards that are asked for at the same time are answered by one read of the store.
+
+use core_domain::kernel::{Result, StoreError};
+use core_domain::use_case::provisioning::{Claimed, Worker};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
+
+/// How many questions one read answers at most.
+const MOST: usize = 256;
+
+/// What reads the fences.
+pub(super) trait Fences: Send {
+    /// Tells of each of these jobs whether it is held, by one read that begins after the call.
+    fn are_held(&self, jobs: &[Claimed]) -> impl Future<Output = Result<Vec<bool>>> + Send;
+}
+
+impl Fences for Worker {
+    async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+        Self::are_held(self, jobs).await
+    }
+}
+
+/// A job and whoever wants to know whether it is still held.
+struct Question {
+    job: Claimed,
+    answer: oneshot::Sender<Result<bool>>,
+}
+
+/// Asks whether jobs are still held.
+#[derive(Clone, Debug)]
+pub(super) struct Guards(mpsc::UnboundedSender<Question>);
+
+/// The questions that have not been answered.
+#[derive(Debug)]
+pub(super) struct Questions(mpsc::UnboundedReceiver<Question>);
+
+/// A way to ask, and what is asked.
+pub(super) fn guards() -> (Guards, Questions) {
+    let (asked, questions) = mpsc::unbounded_channel();
+    (Guards(asked), Questions(questions))
+}
+
+fn nobody_answers() -> StoreError {
+    StoreError::unavailable("the worker has ended")
+}
+
+impl Guards {
+    /// Tells whether the job is still held, by a read that begins after the call.
+    pub(super) async fn is_held(&self, job: &Claimed) -> Result<bool> {
+        let (answer, answered) = oneshot::channel();
+        let job = job.clone();
+        let sent = self.0.send(Question { job, answer });
+        sent.map_err(|_| nobody_answers())?;
+        answered.await.map_err(|_| nobody_answers())?
+    }
+}
+
+impl Questions {
+    /// Answers questions until nobody can ask any more. What is asked while a read is under way is answered by the next.
+    pub(super) async fn answer(mut self, worker: impl Fences) {
+        let mut questions = Vec::new();
+        while self.0.recv_many(&mut questions, MOST).await > 0 {
+            // Attempts that were begun together come to their guards together.
+            yield_now().await;
+            while questions.len() < MOST
+                && let Ok(question) = self.0.try_recv()
+            {
+                questions.push(question);
+            }
+            answer_all(&worker, questions.drain(..)).await;
+        }
+    }
+}
+
+async fn answer_all(worker: &impl Fences, questions: impl Iterator<Item = Question>) {
+    let (jobs, answers): (Vec<_>, Vec<_>) = questions.map(|one| (one.job, one.answer)).unzip();
+    let held = worker.are_held(&jobs).await;
+    for (at, answer) in answers.into_iter().enumerate() {
+        let held = match &held {
+            Ok(held) => Ok(held.get(at).copied().unwrap_or(false)),
+            Err(error) => Err(StoreError::unavailable(error.to_string()).into()),
+        };
+        // Whoever has been cut off meanwhile does not want to know any more.
+        let _ = answer.send(held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::{Arc, Mutex};
+
+    use core_domain::kernel::JobId;
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    /// A store of fences whose reads begin when they are let.
+    #[derive(Clone)]
+    struct Store {
+        held: Arc<Mutex<HashSet<Claimed>>>,
+        reads: Arc<Mutex<Vec<usize>>>,
+        turns: Arc<Semaphore>,
+        works: bool,
+    }
+
+    impl Store {
+        fn with(jobs: impl IntoIterator<Item = Claimed>) -> Self {
+            Self {
+                held: Arc::new(Mutex::new(jobs.into_iter().collect())),
+                reads: Arc::default(),
+                turns: Arc::new(Semaphore::new(0)),
+                works: true,
+            }
+        }
+
+        fn start(&self) -> Guards {
+            let (guards, questions) = guards();
+            tokio::spawn(questions.answer(self.clone()));
+            guards
+        }
+    }
+
+    impl Fences for Store {
+        async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
+            self.reads.lock().unwrap().push(jobs.len());
+            self.turns.acquire().await.unwrap().forget();
+            if !self.works {
+                return Err(nobody_answers().into());
+            }
+            let held = self.held.lock().unwrap();
+            Ok(jobs.iter().map(|job| held.contains(job)).collect())
+        }
+    }
+
+    fn job(number: i64) -> Claimed {
+        Claimed {
+            job_id: JobId::parse(&format!("j{number}")).unwrap(),
+            fence: number,
+        }
+    }
+
+    /// Asks for these jobs, each in a task of its own; all have asked when this returns.
+    async fn ask(guards: &Guards, jobs: impl Iterator<Item = i64>) -> JoinSet<(i64, Result<bool>)> {
+        let mut tasks = JoinSet::new();
+        for number in jobs {
+            let guards = guards.clone();
+            tasks.spawn(async move { (number, guards.is_held(&job(number)).await) });
+        }
+        for _ in 0..8 {
+            yield_now().await;
+        }
+        tasks
+    }
+
+    #[tokio::test]
+    async fn guards_that_are_asked_for_together_are_answered_by_one_read() {
+        let store = Store::with((0..40).filter(|number| number % 3 > 0).map(job));
+        let guards = store.start();
+        let asked = ask(&guards, 0..40).await;
+        store.turns.add_permits(1);
+        for (number, held) in asked.join_all().await {
+            assert_eq!(held.unwrap(), number % 3 > 0, "{number}");
+        }
+        assert_eq!(*store.reads.lock().unwrap(), [40]);
+    }
+
+    #[tokio::test]
+    async fn a_fence_that_is_lost_before_the_read_is_seen_by_every_waiter() {
+        let store = Store::with((0..9).map(job));
+        let guards = store.start();
+        let first = ask(&guards, 0..1).await;
+        // These ask while the first read is under way: they are answered by one that begins afterwards.
+        let mut later = ask(&guards, 1..9).await;
+        store.held.lock().unwrap().clear();
+        store.turns.add_permits(2);
+        drop(first);
+        while let Some(answer) = later.join_next().await {
+            let (number, held) = answer.unwrap();
+            assert!(!held.unwrap(), "{number}");
+        }
+        assert_eq!(*store.reads.lock().unwrap(), [1, 8]);
+    }
+
+    #[tokio::test]
+    async fn a_read_that_fails_lets_no_waiter_pass() {
+        let store = Store {
+            works: false,
+            ..Store::with((0..5).map(job))
+        };
+        let guards = store.start();
+        store.turns.add_permits(1);
+        let asked = ask(&guards, 0..5).await;
+        assert!(asked.join_all().await.iter().all(|(_, held)| held.is_err()));
+    }
+}

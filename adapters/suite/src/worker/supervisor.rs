@@ -1,0 +1,102 @@
+//! What a step runs under: its time, the lease of its job, the stop of the process.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::kernel::Result;
+use core_domain::use_case::provisioning::{
+    Claimed, StepEnd, StepError, StepFuture, Supervisor, Worker,
+};
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::guards::Guards;
+
+/// Without a heartbeat for this long a step is cut off, well before its lease ends.
+pub(super) const SELF_FENCE: Duration = Duration::from_secs(20);
+
+/// How far the stop of a worker has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Running,
+    /// No new step.
+    Stopping,
+    /// Steps are cut off.
+    CutOff,
+}
+
+/// The jobs this process holds, and until when it may believe so.
+#[derive(Debug, Default)]
+pub(super) struct Held(Mutex<HashMap<Claimed, watch::Sender<Instant>>>);
+
+impl Held {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Claimed, watch::Sender<Instant>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Limits in time, cuts off what is no longer ours, catches panics.
+pub(super) struct TokioSupervisor {
+    pub(super) held: Arc<Held>,
+    pub(super) phase: watch::Receiver<Phase>,
+    /// Where a read costs a round trip; elsewhere each guard reads by itself.
+    pub(super) guards: Option<Guards>,
+}
+
+#[async_trait]
+impl Supervisor for TokioSupervisor {
+    async fn attempt(&self, job: &Claimed, limit: Duration, work: StepFuture<'_>) -> StepEnd {
+        let Some(until) = self.held.lock().get(job).map(watch::Sender::subscribe) else {
+            return StepEnd::LeaseLost;
+        };
+        let mut phase = self.phase.clone();
+        tokio::select! {
+            biased;
+            ended = AssertUnwindSafe(work).catch_unwind() => match ended {
+                Ok(result) => {
+                    log_cause(job, &result);
+                    StepEnd::Finished(result)
+                }
+                Err(_) => StepEnd::Panicked,
+            },
+            () = lease_ends(until) => StepEnd::LeaseLost,
+            _ = phase.wait_for(|phase| *phase == Phase::CutOff) => StepEnd::Stopping,
+            () = tokio::time::sleep(limit) => StepEnd::TimedOut,
+        }
+    }
+
+    async fn is_held(&self, worker: &Worker, job: &Claimed) -> Result<bool> {
+        match &self.guards {
+            Some(guards) => guards.is_held(job).await,
+            None => worker.is_held(job).await,
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        *self.phase.borrow() != Phase::Running
+    }
+}
+
+/// Tells the log what the job's readers are not told.
+fn log_cause(job: &Claimed, result: &Result<Value, StepError>) {
+    let Err(error) = result else { return };
+    if let Some(cause) = error.cause() {
+        tracing::warn!(job = %job.job_id, %cause, "a step failed");
+    }
+}
+
+/// Returns when the job may no longer be believed ours; every heartbeat moves that moment.
+async fn lease_ends(mut until: watch::Receiver<Instant>) {
+    loop {
+        let moment = *until.borrow_and_update();
+        tokio::select! {
+            () = sleep_until(moment) => return,
+            changed = until.changed() => if changed.is_err() { return },
+        }
+    }
+}

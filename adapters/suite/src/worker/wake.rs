@@ -1,0 +1,39 @@
+//! Waking workers.
+
+use std::sync::Arc;
+
+use core_domain::port::JobHints;
+use tokio::sync::Notify;
+
+/// Wakes the worker of this process, and those of others if it has been told how.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerWake(pub(super) Arc<Wake>);
+
+#[derive(Debug, Default)]
+pub(super) struct Wake {
+    pub(super) here: Notify,
+    pub(super) elsewhere: Notify,
+    pub(super) hints: Option<Arc<dyn JobHints>>,
+}
+
+impl WorkerWake {
+    /// One that wakes the workers of other processes on the same store as well, and is woken by them.
+    #[must_use]
+    pub fn with_hints(hints: Arc<dyn JobHints>) -> Self {
+        Self(Arc::new(Wake {
+            hints: Some(hints),
+            ..Wake::default()
+        }))
+    }
+
+    /// There may be a job to claim.
+    pub fn wake(&self) {
+        self.0.here.notify_one();
+        self.0.elsewhere.notify_one();
+    }
+
+    /// Returns when somebody wakes the worker.
+    pub(crate) async fn woken(&self) {
+        self.0.here.notified().await;
+    }
+}
