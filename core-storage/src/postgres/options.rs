@@ -28,12 +28,6 @@ pub(super) fn connect_options(config: &PostgresConfig) -> Result<PgConnectOption
             ("enable_seqscan", "off".to_owned()),
             // Statements are short: compiling one takes longer than running it.
             ("jit", "off".to_owned()),
-            // So does planning it anew for each run. What a plan depends on is in the text: limits, and the values of
-            // index predicates.
-            ("plan_cache_mode", "force_generic_plan".to_owned()),
-            // A plan made while a table was small must be good when it is large.
-            ("enable_hashjoin", "off".to_owned()),
-            ("enable_mergejoin", "off".to_owned()),
         ]);
     let options = match &config.root_certificates {
         Some(path) => options.ssl_root_cert(path),
