@@ -167,9 +167,9 @@ pub(super) async fn write_settled(
     let jobs = unaudited::replace_many(uow, jobs).await?;
     end_leases(uow, ended).await?;
     if !begun.is_empty() {
-        unaudited::insert_many(uow, begun).await?;
+        unaudited::append_many(uow, begun).await?;
     }
-    unaudited::insert_many(uow, events).await?;
+    unaudited::append_many(uow, events).await?;
     Ok(Written { jobs, ready })
 }
 

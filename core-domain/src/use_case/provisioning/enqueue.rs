@@ -148,7 +148,7 @@ async fn insert<K: JobKind>(
         })) => return Err(StoreError::retry("the job was queued elsewhere").into()),
         outcome => outcome?,
     };
-    unaudited::insert_many(uow, created).await?;
+    unaudited::append_many(uow, created).await?;
     Ok(stored)
 }
 
