@@ -37,6 +37,10 @@ use plan::Plan;
 use report::Report;
 use serde::Deserialize;
 
+/// That of `core-server`; bare hyper has it as well.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures one part of the plan and reports it.
 type Part = fn(&Plan, &mut Report);
 
