@@ -53,9 +53,11 @@ impl Default for PoolOptions {
 pub struct PostgresOptions {
     /// The schema of the tables, created if missing: small letters, digits and `_`. That of the connection unless set. With
     /// one of its own the suite shares a database with other tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// A file of certificates (PEM) that the server's certificate must come from, for an address with
     /// `sslmode=verify-ca` or `sslmode=verify-full`. Those of the system unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root_certificates: Option<PathBuf>,
 }
 

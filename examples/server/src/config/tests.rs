@@ -110,6 +110,20 @@ fn a_database_url_of_another_kind_is_refused() {
 }
 
 #[test]
+fn where_the_records_are_in_postgres_is_unsaid_until_somebody_says_it() {
+    let cli = Cli::try_parse_from(["core-server"]).unwrap();
+    let unsaid = Config::load(&cli, []).unwrap().settings.postgres;
+    assert_eq!((unsaid.schema, unsaid.root_certificates), (None, None));
+    let cli = ["core-server", "--set", "settings.postgres.schema=core"];
+    let cli = Cli::try_parse_from(cli).unwrap();
+    let variable = "CORE_SETTINGS__POSTGRES__ROOT_CERTIFICATES".to_owned();
+    let config = Config::load(&cli, [(variable, "/etc/ca.pem".to_owned())]);
+    let said = config.unwrap().settings.postgres;
+    assert_eq!(said.schema.as_deref(), Some("core"));
+    assert_eq!(said.root_certificates.unwrap().as_os_str(), "/etc/ca.pem");
+}
+
+#[test]
 fn a_limit_is_set_by_file_environment_and_flag_and_the_last_of_these_wins() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("core.toml");
