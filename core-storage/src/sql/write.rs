@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use core_domain::kernel::StoreError;
 
+use super::append::insert_parts;
 use super::executor::Executor;
 use super::statement::Cost;
 use super::tx::{SqlTx, change_cost, names_one_key};
@@ -103,6 +104,41 @@ impl<E: Executor> SqlTx<E> {
                 }
                 return Err(error);
             }
+        }
+        Ok(())
+    }
+
+    /// Lets rows wait, where a statement is a round trip; inserts them where it is none.
+    pub(super) async fn append_rows(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+    ) -> Result<(), StoreError> {
+        if self.dialect.has_arrays() {
+            self.appended.add(table, rows);
+            return Ok(());
+        }
+        let inserted = self.insert_all(table, &rows).await;
+        inserted.map_err(StoreError::conflict_as_retry)
+    }
+
+    /// Writes what waits, if it is looked for in this table.
+    pub(super) async fn flush_of(&mut self, table: &'static Table) -> Result<(), StoreError> {
+        if self.appended.has(table) {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what waits.
+    pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
+        let appended = std::mem::take(&mut self.appended);
+        for parts in appended.statements() {
+            let Some((table, _)) = parts.first() else {
+                continue;
+            };
+            let inserted = self.execute(table, Cost::Unbounded, |w| insert_parts(w, parts));
+            inserted.await?;
         }
         Ok(())
     }
