@@ -118,7 +118,7 @@ impl Index {
 
     /// Only over rows for which all of these are true.
     #[must_use]
-    pub const fn only(self, predicates: &'static [IndexPredicate]) -> Self {
+    pub const fn filter_by(self, predicates: &'static [IndexPredicate]) -> Self {
         Self { predicates, ..self }
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 /// How often the outbox is looked at when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long a message may wait for others, so that one unit of work takes and one forgets them all.
+/// How long a message may wait for others, so that one unit of work claims and one acknowledges them all.
 const GATHER: Duration = Duration::from_millis(10);
 
 /// Writes every message to the log, for installations where nobody else listens.

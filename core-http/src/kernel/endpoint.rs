@@ -37,7 +37,7 @@ pub(super) struct Seen {
     pub(super) ended: bool,
 }
 
-/// What a row does, its types forgotten.
+/// What a row does, type-erased.
 #[derive(Clone)]
 pub(super) enum Handler {
     Unit(Mode, Arc<UnitRun>),

@@ -35,7 +35,7 @@ use crate::kernel::{Body, BoxError, PeerAddr, TimedBody};
 /// The body of a request as [`serve`] hands it on.
 pub type IncomingBody = TimedBody<Incoming>;
 
-/// A service, its types forgotten: connections are compiled here once, and not again for every service in every crate that
+/// A type-erased service: connections are compiled here once, and not again for every service in every crate that
 /// serves one. Each connection has one of its own.
 type Answerer = Box<dyn Fn(Request<IncomingBody>) -> BoxFuture<'static, Response<Body>> + Send>;
 

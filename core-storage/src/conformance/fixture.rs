@@ -55,11 +55,11 @@ pub static ITEMS: Table = Table {
     indexes: &[
         Index::on(&["owner", "rank"]),
         Index::on(&["rank"]),
-        Index::on(&["owner", "amount"]).only(&[
+        Index::on(&["owner", "amount"]).filter_by(&[
             IndexPredicate::OneOf("state", &["idle", "active"]),
             IndexPredicate::IsNull("desc"),
         ]),
-        Index::on(&["desc"]).only(&[IndexPredicate::NotNull("desc")]),
+        Index::on(&["desc"]).filter_by(&[IndexPredicate::NotNull("desc")]),
     ],
     parent: Some("parent"),
 };

@@ -60,11 +60,11 @@ enum Part<'a> {
 }
 
 /// What has a place in the order of an index: its entries, and the edges of ranges.
-trait Place {
+trait IndexPosition {
     fn part(&self, n: usize) -> Part<'_>;
 }
 
-impl Ord for dyn Place + '_ {
+impl Ord for dyn IndexPosition + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
         for n in 0..=MAX_PARTS {
             let (left, right) = (self.part(n), other.part(n));
@@ -77,19 +77,19 @@ impl Ord for dyn Place + '_ {
     }
 }
 
-impl PartialOrd for dyn Place + '_ {
+impl PartialOrd for dyn IndexPosition + '_ {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for dyn Place + '_ {
+impl PartialEq for dyn IndexPosition + '_ {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for dyn Place + '_ {}
+impl Eq for dyn IndexPosition + '_ {}
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -97,7 +97,7 @@ struct Entry {
     row: SharedRow,
 }
 
-impl Place for Entry {
+impl IndexPosition for Entry {
     fn part(&self, n: usize) -> Part<'_> {
         let len = usize::from(self.columns.len);
         match n.cmp(&len) {
@@ -134,8 +134,8 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-impl<'p> Borrow<dyn Place + 'p> for Entry {
-    fn borrow(&self) -> &(dyn Place + 'p) {
+impl<'p> Borrow<dyn IndexPosition + 'p> for Entry {
+    fn borrow(&self) -> &(dyn IndexPosition + 'p) {
         self
     }
 }
@@ -174,7 +174,7 @@ impl<'q> Edge<'q> {
     }
 
     fn compare(&self, other: &Self) -> Ordering {
-        let (left, right): (&dyn Place, &dyn Place) = (self, other);
+        let (left, right): (&dyn IndexPosition, &dyn IndexPosition) = (self, other);
         left.cmp(right)
     }
 
@@ -197,7 +197,7 @@ impl<'q> Edge<'q> {
     }
 }
 
-impl Place for Edge<'_> {
+impl IndexPosition for Edge<'_> {
     fn part(&self, n: usize) -> Part<'_> {
         match self.values[..self.len].get(n) {
             Some(value) => Part::Value(value),
@@ -358,15 +358,15 @@ impl Index {
         to: &Edge<'_>,
     ) -> impl DoubleEndedIterator<Item = &'i SharedRow> + use<'i> {
         let is_empty = from.compare(to).is_ge();
-        let (from, to): (&dyn Place, &dyn Place) = (from, to);
+        let (from, to): (&dyn IndexPosition, &dyn IndexPosition) = (from, to);
         let range = (Bound::Included(from), Bound::Excluded(to));
-        let entries = (!is_empty).then(|| self.entries.range::<_, dyn Place>(range));
+        let entries = (!is_empty).then(|| self.entries.range::<_, dyn IndexPosition>(range));
         entries.into_iter().flatten().map(|entry| &entry.row)
     }
 
     /// The row with these values in all of its parts.
-    pub(super) fn get(&self, place: &Edge<'_>) -> Option<&SharedRow> {
-        let place: &dyn Place = place;
-        self.entries.get(place).map(|entry| &entry.row)
+    pub(super) fn get(&self, edge: &Edge<'_>) -> Option<&SharedRow> {
+        let position: &dyn IndexPosition = edge;
+        self.entries.get(position).map(|entry| &entry.row)
     }
 }

@@ -1,6 +1,6 @@
 //! A unit of work.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
@@ -8,27 +8,16 @@ use core_domain::port::Mode;
 use super::error::{commit_failure, failure, is_lost};
 use super::pool::{Lease, Pool};
 use super::run::{RunError, control, execute, fetch};
-use crate::sql::{Executor, Statement};
+use crate::sql::{Dialect, Executor, Statement};
 use crate::value::Visit;
 
-/// What opens a unit that writes, with the instant of the unit in the same round trip.
-const SERIALIZABLE: [&str; 2] = [
-    "BEGIN ISOLATION LEVEL SERIALIZABLE",
-    "BEGIN ISOLATION LEVEL SERIALIZABLE; \
-     SELECT CAST(FLOOR(EXTRACT(EPOCH FROM now()) * 1000) AS BIGINT)",
-];
+const SERIALIZABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 /// The statements of these units are few and always the same: each is planned once for a connection instead of for every
 /// run, which takes as long as running it. What a plan depends on is in the text: limits, and the values of index
 /// predicates. A plan that was made while a table was small must be good when it is large, so it follows indexes alone.
-const READ_COMMITTED: [&str; 2] = [
-    "BEGIN ISOLATION LEVEL READ COMMITTED; \
+const READ_COMMITTED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_bitmapscan = off; \
-     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off",
-    "BEGIN ISOLATION LEVEL READ COMMITTED; \
-     SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_bitmapscan = off; \
-     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
-     SELECT CAST(FLOOR(EXTRACT(EPOCH FROM now()) * 1000) AS BIGINT)",
-];
+     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A unit of work: a transaction, or single reads on a bare connection. A transaction that is dropped is rolled back.
@@ -40,13 +29,19 @@ pub(super) struct Unit {
     now: Option<Timestamp>,
 }
 
-/// The statement that opens a unit of the mode.
+/// The statement that opens a unit of the mode; one that writes is told its instant in the same round trip.
 fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
+    static WITH_NOW: LazyLock<[String; 2]> = LazyLock::new(|| {
+        [SERIALIZABLE, READ_COMMITTED].map(|begin| format!("{begin}; {}", Dialect::Postgres.now()))
+    });
+    let [serializable, read_committed] = &*WITH_NOW;
     match (mode, with_now) {
         (Mode::Auto, _) => None,
         (Mode::Read, _) => Some(SNAPSHOT),
-        (Mode::Write, now) => Some(SERIALIZABLE[usize::from(now)]),
-        (Mode::ReadCommitted, now) => Some(READ_COMMITTED[usize::from(now)]),
+        (Mode::Write, false) => Some(SERIALIZABLE),
+        (Mode::Write, true) => Some(serializable),
+        (Mode::ReadCommitted, false) => Some(READ_COMMITTED),
+        (Mode::ReadCommitted, true) => Some(read_committed),
     }
 }
 

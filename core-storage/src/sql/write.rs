@@ -42,11 +42,11 @@ fn changed_columns(table: &Table, rows: &[Replacement]) -> Vec<usize> {
     (0..table.columns.len()).filter(changed).collect()
 }
 
-/// A place in the unique index of this number.
-type Place = (usize, Vec<Value>);
+/// The values of a row in the unique index of this number.
+type UniqueKey = (usize, Vec<Value>);
 
-/// The places of the row in the unique indexes that cover it.
-fn places(table: &Table, row: &Row) -> BTreeSet<Place> {
+/// The keys of the row in the unique indexes that cover it.
+fn unique_keys(table: &Table, row: &Row) -> BTreeSet<UniqueKey> {
     let place = |(at, unique): (usize, &Unique)| {
         let value = |column: &&str| table.value(row, column).clone();
         let is_covered = Filter::covered_by(unique).matches(table, row);
@@ -55,15 +55,15 @@ fn places(table: &Table, row: &Row) -> BTreeSet<Place> {
     table.uniques.iter().enumerate().filter_map(place).collect()
 }
 
-/// The rows that take a place in a unique index which another one of them leaves, and the others.
-fn those_that_wait(table: &Table, rows: Vec<Replacement>) -> (Vec<Replacement>, Vec<Replacement>) {
+/// The rows that take a unique key which another one of them gives up, and the others.
+fn split_dependent(table: &Table, rows: Vec<Replacement>) -> (Vec<Replacement>, Vec<Replacement>) {
     let (mut left, mut taken) = (BTreeSet::new(), Vec::with_capacity(rows.len()));
     for row in &rows {
-        let (old, new) = (places(table, &row.old), places(table, &row.new));
+        let (old, new) = (unique_keys(table, &row.old), unique_keys(table, &row.new));
         left.extend(old.difference(&new).cloned());
         taken.push(new.difference(&old).cloned().collect::<Vec<_>>());
     }
-    let waits = |taken: &Vec<Place>| taken.iter().any(|place| left.contains(place));
+    let waits = |taken: &Vec<UniqueKey>| taken.iter().any(|place| left.contains(place));
     let mut waits = taken.iter().map(waits);
     rows.into_iter()
         .partition(|_| waits.next().unwrap_or(false))
@@ -183,7 +183,7 @@ impl<E: Executor> SqlTx<E> {
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError> {
-        let (last, first) = those_that_wait(table, rows);
+        let (last, first) = split_dependent(table, rows);
         for rows in [first, last] {
             if self.dialect.has_arrays() && rows.len() > 1 {
                 self.replace_batch(table, &rows).await?;

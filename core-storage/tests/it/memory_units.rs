@@ -120,7 +120,7 @@ fn expect(model: &mut Model, step: &Step) -> bool {
     true
 }
 
-async fn carry_out(tx: &mut dyn RowTx, step: &Step) -> Result<(), StoreError> {
+async fn apply(tx: &mut dyn RowTx, step: &Step) -> Result<(), StoreError> {
     match step {
         Step::Insert(from, count) => {
             let rows = (*from..from + count).map(row).collect();
@@ -176,7 +176,7 @@ async fn run(store: &Arc<dyn RowStore>, steps: Vec<Step>) -> Result<(), StoreErr
                 readers.push((reader, committed.clone()));
             }
             change => {
-                let done = carry_out(writer.as_mut(), change).await;
+                let done = apply(writer.as_mut(), change).await;
                 let conflict = matches!(done, Err(StoreError::Conflict { .. }));
                 assert_eq!(!conflict, expect(&mut working, change), "{done:?}");
                 assert!(writer.commit_number(&ITEMS).is_none());

@@ -123,7 +123,7 @@ fn a_parent_column_begins_exactly_one_index_whatever_is_declared() {
         &[],
         &[Index::on(&["platform_id", "created_at"])],
         &[Index::on(&["parent_id", "created_at"])],
-        &[Index::on(&["created_at"]).only(&[IndexPredicate::IsNull("parent_id")])],
+        &[Index::on(&["created_at"]).filter_by(&[IndexPredicate::IsNull("parent_id")])],
     ];
     for declared in DECLARED {
         let table = Table {

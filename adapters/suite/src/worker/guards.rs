@@ -101,7 +101,7 @@ mod tests {
     struct Store {
         held: Arc<Mutex<HashSet<Claimed>>>,
         reads: Arc<Mutex<Vec<usize>>>,
-        turns: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
         works: bool,
     }
 
@@ -110,7 +110,7 @@ mod tests {
             Self {
                 held: Arc::new(Mutex::new(jobs.into_iter().collect())),
                 reads: Arc::default(),
-                turns: Arc::new(Semaphore::new(0)),
+                permits: Arc::new(Semaphore::new(0)),
                 works: true,
             }
         }
@@ -125,7 +125,7 @@ mod tests {
     impl Fences for Store {
         async fn are_held(&self, jobs: &[Claimed]) -> Result<Vec<bool>> {
             self.reads.lock().unwrap().push(jobs.len());
-            self.turns.acquire().await.unwrap().forget();
+            self.permits.acquire().await.unwrap().forget();
             if !self.works {
                 return Err(nobody_answers().into());
             }
@@ -159,7 +159,7 @@ mod tests {
         let store = Store::with((0..40).filter(|number| number % 3 > 0).map(job));
         let guards = store.start();
         let asked = ask(&guards, 0..40).await;
-        store.turns.add_permits(1);
+        store.permits.add_permits(1);
         for (number, held) in asked.join_all().await {
             assert_eq!(held.unwrap(), number % 3 > 0, "{number}");
         }
@@ -174,7 +174,7 @@ mod tests {
         // These ask while the first read is under way: they are answered by one that begins afterwards.
         let mut later = ask(&guards, 1..9).await;
         store.held.lock().unwrap().clear();
-        store.turns.add_permits(2);
+        store.permits.add_permits(2);
         drop(first);
         while let Some(answer) = later.join_next().await {
             let (number, held) = answer.unwrap();
@@ -190,7 +190,7 @@ mod tests {
             ..Store::with((0..5).map(job))
         };
         let guards = store.start();
-        store.turns.add_permits(1);
+        store.permits.add_permits(1);
         let asked = ask(&guards, 0..5).await;
         assert!(asked.join_all().await.iter().all(|(_, held)| held.is_err()));
     }

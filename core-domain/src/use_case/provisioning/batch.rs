@@ -48,7 +48,7 @@ struct Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// From their holder, who wrote them last. If somebody changed one of them since, its version refuses the unit.
-    Holder,
+    HeldCopy,
     /// From the store.
     Store,
 }
@@ -108,11 +108,11 @@ impl Worker {
     async fn try_unit(&self, finished: &[Finished], limit: u32) -> Result<Unit> {
         if finished.is_empty() {
             return transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
-                Box::pin(self.unit(uow, finished, limit, Source::Holder))
+                Box::pin(self.unit(uow, finished, limit, Source::HeldCopy))
             })
             .await;
         }
-        let first = self.run_unit(finished, limit, Source::Holder).await;
+        let first = self.run_unit(finished, limit, Source::HeldCopy).await;
         if !matches!(first, Err(Error::Store(_))) {
             return first;
         }
@@ -216,7 +216,7 @@ impl Worker {
         }
         let now = uow.now().await?;
         let mut jobs = match source {
-            Source::Holder => held_jobs(finished),
+            Source::HeldCopy => held_jobs(finished),
             Source::Store => stored_jobs(uow, finished).await?,
         };
         let plan_one = |finished: &Finished| {

@@ -10,7 +10,7 @@ use crate::port::{Mode, Outlet, Store, UnitOfWork, transact_in};
 use crate::provisioning::retry_at;
 use crate::shared::{OutboxMessage, OutboxQuery};
 
-/// How many messages are taken and settled at once: what is told again after a crash, at most.
+/// How many messages are claimed and settled at once: what is told again after a crash, at most.
 const BATCH: u8 = 64;
 
 /// How long a taken message is left alone by others. Whoever took it and died gives it back by that.
@@ -96,7 +96,7 @@ async fn claim(store: &dyn Store) -> Result<Vec<Stored<OutboxMessage>>> {
     .await
 }
 
-/// Forgets what was delivered, whoever has it by now, and puts off what was not.
+/// Acknowledges what was delivered and puts off what was not, in one unit of work.
 async fn settle(
     store: &dyn Store,
     delivered: &[OutboxId],
@@ -108,22 +108,36 @@ async fn settle(
     }
     transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            if !delivered.is_empty() {
-                let delivered = OutboxQuery::WithIds(delivered.to_vec());
-                let messages = unowned::<OutboxMessage>(uow);
-                messages.remove_all(&delivered).await?;
-            }
-            let now = uow.now().await?;
-            for message in kept {
-                let mut next = (**message).clone();
-                next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
-                let replaced = unaudited::replace(uow, message, next).await;
-                unless_claimed_by_others(replaced.map(drop))?;
-            }
-            Ok(())
+            ack(uow, delivered).await?;
+            nack(uow, kept, entropy).await
         })
     })
     .await
+}
+
+/// Removes the messages, whoever has claimed them by now.
+async fn ack(uow: &mut dyn UnitOfWork, delivered: &[OutboxId]) -> Result<()> {
+    if !delivered.is_empty() {
+        let delivered = OutboxQuery::WithIds(delivered.to_vec());
+        let messages = unowned::<OutboxMessage>(uow);
+        messages.remove_all(&delivered).await?;
+    }
+    Ok(())
+}
+
+async fn nack(
+    uow: &mut dyn UnitOfWork,
+    kept: &[Stored<OutboxMessage>],
+    entropy: &dyn Entropy,
+) -> Result<()> {
+    let now = uow.now().await?;
+    for message in kept {
+        let mut next = (**message).clone();
+        next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
+        let replaced = unaudited::replace(uow, message, next).await;
+        unless_claimed_by_others(replaced.map(drop))?;
+    }
+    Ok(())
 }
 
 /// A delivery that took too long: somebody else has the message now.

@@ -34,20 +34,20 @@ pub(super) enum Kind<'s> {
     Never,
 }
 
-/// A place in a value: a list on the stack, so that a good value costs no allocation.
+/// A location in a value: a list on the stack, so that a good value costs no allocation.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'p> {
+pub(super) enum Location<'p> {
     Root,
-    Field(&'p Place<'p>, &'p str),
-    Item(&'p Place<'p>, usize),
+    Field(&'p Location<'p>, &'p str),
+    Item(&'p Location<'p>, usize),
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn path(&self) -> Vec<String> {
         let (parent, last) = match self {
-            Place::Root => return Vec::new(),
-            Place::Field(parent, name) => (parent, (*name).to_owned()),
-            Place::Item(parent, position) => (parent, position.to_string()),
+            Location::Root => return Vec::new(),
+            Location::Field(parent, name) => (parent, (*name).to_owned()),
+            Location::Item(parent, position) => (parent, position.to_string()),
         };
         let mut path = parent.path();
         path.push(last);
@@ -72,7 +72,7 @@ impl<'s> Found<'s> {
     }
 
     /// Takes a violation.
-    pub(super) fn add(&mut self, at: Place<'_>, kind: Kind<'s>) {
+    pub(super) fn add(&mut self, at: Location<'_>, kind: Kind<'s>) {
         self.any = true;
         if self.violations.len() < self.most {
             let path = at.path();
@@ -81,7 +81,7 @@ impl<'s> Found<'s> {
     }
 
     /// Takes a violation unless the value fits.
-    pub(super) fn unless(&mut self, fits: bool, at: Place<'_>, kind: Kind<'s>) {
+    pub(super) fn unless(&mut self, fits: bool, at: Location<'_>, kind: Kind<'s>) {
         if !fits {
             self.add(at, kind);
         }

@@ -7,25 +7,25 @@ use core_domain::kernel::canonical_json;
 use serde_json::{Map, Number, Value};
 
 use super::schema::{Schema, Subschema, Type, Types};
-use super::violation::{Found, Kind, Place, Violation};
+use super::violation::{Found, Kind, Location, Violation};
 
 /// Everything that a value breaks of a schema; at most so many.
 pub(super) fn violations<'s>(schema: &'s Schema, value: &Value, most: usize) -> Vec<Violation<'s>> {
-    let walk = Walk {
+    let validator = Validator {
         definitions: &schema.definitions,
     };
     let mut found = Found::up_to(most);
-    walk.look(schema, value, Place::Root, &mut found);
+    validator.validate(schema, value, Location::Root, &mut found);
     found.violations
 }
 
 #[derive(Clone, Copy)]
-struct Walk<'s> {
+struct Validator<'s> {
     definitions: &'s BTreeMap<String, Subschema>,
 }
 
-impl<'s> Walk<'s> {
-    fn look(self, schema: &'s Schema, value: &Value, at: Place<'_>, found: &mut Found<'s>) {
+impl<'s> Validator<'s> {
+    fn validate(self, schema: &'s Schema, value: &Value, at: Location<'_>, found: &mut Found<'s>) {
         if found.is_full() {
             return;
         }
@@ -41,14 +41,14 @@ impl<'s> Walk<'s> {
             found.unless(is_word, at, Kind::Enum(words));
         }
         match value {
-            Value::Number(number) => look_at_number(schema, number, at, found),
-            Value::String(text) => look_at_text(schema, text, at, found),
-            Value::Array(items) => self.look_at_items(schema, items, at, found),
-            Value::Object(fields) => self.look_at_fields(schema, fields, at, found),
+            Value::Number(number) => validate_number(schema, number, at, found),
+            Value::String(text) => validate_text(schema, text, at, found),
+            Value::Array(items) => self.validate_items(schema, items, at, found),
+            Value::Object(fields) => self.validate_fields(schema, fields, at, found),
             Value::Null | Value::Bool(_) => {}
         }
         for branch in &schema.all_of {
-            self.look_by(branch, value, at, found);
+            self.validate_by(branch, value, at, found);
         }
         if let Some(branches) = &schema.any_of
             && !branches.iter().any(|branch| self.fits(branch, value))
@@ -64,19 +64,25 @@ impl<'s> Walk<'s> {
         }
         let referred = schema.reference.as_ref();
         if let Some(schema) = referred.and_then(|name| self.definitions.get(name)) {
-            self.look_by(schema, value, at, found);
+            self.validate_by(schema, value, at, found);
         }
     }
 
-    fn look_by(self, schema: &'s Subschema, value: &Value, at: Place<'_>, found: &mut Found<'s>) {
+    fn validate_by(
+        self,
+        schema: &'s Subschema,
+        value: &Value,
+        at: Location<'_>,
+        found: &mut Found<'s>,
+    ) {
         if let Some(schema) = &schema.0 {
-            self.look(schema, value, at, found);
+            self.validate(schema, value, at, found);
         }
     }
 
     fn fits(self, schema: &'s Subschema, value: &Value) -> bool {
         let mut found = Found::up_to(0);
-        self.look_by(schema, value, Place::Root, &mut found);
+        self.validate_by(schema, value, Location::Root, &mut found);
         !found.any
     }
 
@@ -84,23 +90,23 @@ impl<'s> Walk<'s> {
         self,
         branches: &'s [Subschema],
         value: &Value,
-        at: Place<'_>,
+        at: Location<'_>,
         found: &mut Found<'s>,
     ) {
         let against = branches.iter().map(|branch| {
             let mut against = Found::up_to(found.most);
-            self.look_by(branch, value, at, &mut against);
+            self.validate_by(branch, value, at, &mut against);
             against.violations
         });
         let against = against.collect();
         found.add(at, Kind::NoBranch(against));
     }
 
-    fn look_at_items(
+    fn validate_items(
         self,
         schema: &'s Schema,
         items: &[Value],
-        at: Place<'_>,
+        at: Location<'_>,
         found: &mut Found<'s>,
     ) {
         bounded(
@@ -120,15 +126,15 @@ impl<'s> Walk<'s> {
                 return;
             }
             let schema = schema.prefix_items.get(position).unwrap_or(&schema.items);
-            self.look_by(schema, item, Place::Item(&at, position), found);
+            self.validate_by(schema, item, Location::Item(&at, position), found);
         }
     }
 
-    fn look_at_fields(
+    fn validate_fields(
         self,
         schema: &'s Schema,
         fields: &Map<String, Value>,
-        at: Place<'_>,
+        at: Location<'_>,
         found: &mut Found<'s>,
     ) {
         bounded(
@@ -146,16 +152,21 @@ impl<'s> Walk<'s> {
         let mut unknown = false;
         for (name, field) in fields {
             match schema.properties.get(name) {
-                Some(schema) => self.look_by(schema, field, Place::Field(&at, name), found),
+                Some(schema) => self.validate_by(schema, field, Location::Field(&at, name), found),
                 None if closed => unknown = true,
-                None => self.look_by(others, field, Place::Field(&at, name), found),
+                None => self.validate_by(others, field, Location::Field(&at, name), found),
             }
         }
         found.unless(!unknown, at, Kind::AdditionalProperties);
     }
 }
 
-fn look_at_number<'s>(schema: &'s Schema, number: &Number, at: Place<'_>, found: &mut Found<'s>) {
+fn validate_number<'s>(
+    schema: &'s Schema,
+    number: &Number,
+    at: Location<'_>,
+    found: &mut Found<'s>,
+) {
     if let Some(least) = &schema.minimum {
         found.unless(compare(number, least).is_ge(), at, Kind::Minimum(least));
     }
@@ -164,7 +175,7 @@ fn look_at_number<'s>(schema: &'s Schema, number: &Number, at: Place<'_>, found:
     }
 }
 
-fn look_at_text<'s>(schema: &'s Schema, text: &str, at: Place<'_>, found: &mut Found<'s>) {
+fn validate_text<'s>(schema: &'s Schema, text: &str, at: Location<'_>, found: &mut Found<'s>) {
     if schema.min_length.is_some() || schema.max_length.is_some() {
         bounded(
             text.chars().count(),
@@ -190,7 +201,7 @@ fn bounded<'s>(
     length: usize,
     (least, too_short): Bound<'s>,
     (most, too_long): Bound<'s>,
-    at: Place<'_>,
+    at: Location<'_>,
     found: &mut Found<'s>,
 ) {
     let length = u64::try_from(length).unwrap_or(u64::MAX);

@@ -282,7 +282,7 @@ async fn predicates_of_other_indexes_are_replaced() {
             name: table.name,
             columns: table.columns,
             uniques: &[],
-            indexes: vec![Index::on(&["row_version"]).only(predicates)].leak(),
+            indexes: vec![Index::on(&["row_version"]).filter_by(predicates)].leak(),
             parent: None,
         }))
     };
