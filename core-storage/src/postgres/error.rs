@@ -1,22 +1,28 @@
 //! What an error of the driver means.
 
 use core_domain::kernel::StoreError;
-use sqlx::error::DatabaseError;
+use tokio_postgres::Error;
 
-/// An error of a statement.
-pub(super) fn failure(error: sqlx::Error) -> StoreError {
-    match &error {
-        sqlx::Error::Database(database) => match database.code().as_deref().unwrap_or_default() {
-            // Serialization failure; deadlock; lock time-out; a unique violation the unit's snapshot did not show.
-            "40001" | "40P01" | "55P03" | "23505" => StoreError::retry(error),
-            // Cancelled, by the statement time-out for one; and a unit that was silent for too long.
-            "57014" | "25P03" => StoreError::unavailable(error),
-            code if is_connection_code(code) => StoreError::unavailable(error),
-            _ => StoreError::backend(error),
-        },
-        _ if is_lost(&error) => StoreError::unavailable(error),
-        _ => StoreError::backend(error),
+/// Why a statement failed.
+#[derive(Debug)]
+pub(super) enum RunError {
+    /// What the driver or the server says.
+    Driver(Error),
+    /// The connection ended without a word.
+    Closed,
+    /// What looked at the rows did not want them.
+    Visit(StoreError),
+}
+
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
+        Self::Driver(error)
     }
+}
+
+/// The code of an error that the server reported.
+fn code(error: &Error) -> Option<&str> {
+    error.code().map(tokio_postgres::error::SqlState::code)
 }
 
 /// Connection exceptions, shutdown, too many connections.
@@ -24,25 +30,52 @@ fn is_connection_code(code: &str) -> bool {
     code.starts_with("08") || code.starts_with("57P") || code == "53300"
 }
 
-/// Tells whether the connection cannot be used any more.
-pub(super) fn is_lost(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Database(database) => {
-            let code = database.code();
-            let code = code.as_deref().unwrap_or_default();
-            code == "25P03" || is_connection_code(code)
+impl RunError {
+    /// Tells whether the connection cannot be used any more.
+    pub(super) fn is_lost(&self) -> bool {
+        match self {
+            // What the server did not report is a broken connection or one whose state nobody knows.
+            Self::Driver(error) => {
+                code(error).is_none_or(|code| code == "25P03" || is_connection_code(code))
+            }
+            Self::Closed => true,
+            Self::Visit(_) => false,
         }
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        _ => false,
+    }
+
+    /// What it means for a unit of work.
+    pub(super) fn into_failure(self) -> StoreError {
+        match self {
+            Self::Visit(error) => error,
+            Self::Closed => closed(),
+            Self::Driver(error) => match code(&error) {
+                // Serialization failure; deadlock; lock time-out; a unique violation the unit's snapshot did not show.
+                Some("40001" | "40P01" | "55P03" | "23505") => StoreError::retry(error),
+                // Cancelled, by the statement time-out for one; and a unit that was silent for too long.
+                Some("57014" | "25P03") | None => StoreError::unavailable(error),
+                Some(code) if is_connection_code(code) => StoreError::unavailable(error),
+                Some(_) => StoreError::backend(error),
+            },
+        }
+    }
+
+    /// What it means for a commit: one that the server refused did not happen; any other that failed may have.
+    pub(super) fn into_commit_failure(self) -> StoreError {
+        match self {
+            Self::Visit(error) => error,
+            Self::Closed => StoreError::commit_unknown("the connection is closed"),
+            Self::Driver(error) => match code(&error) {
+                // "Statement completion unknown".
+                Some(code) if code != "40003" && !is_connection_code(code) => {
+                    Self::Driver(error).into_failure()
+                }
+                _ => StoreError::commit_unknown(error),
+            },
+        }
     }
 }
 
-/// A commit that the server refused did not happen; any other failed commit may have.
-pub(super) fn commit_failure(error: sqlx::Error) -> StoreError {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    match code.as_deref() {
-        // "Statement completion unknown".
-        Some(code) if code != "40003" && !is_connection_code(code) => failure(error),
-        _ => StoreError::commit_unknown(error),
-    }
+/// The connection of a unit ended.
+pub(super) fn closed() -> StoreError {
+    StoreError::unavailable("the connection is closed")
 }

@@ -6,16 +6,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::kernel::StoreError;
 use core_domain::port::JobHints;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::PostgresConfig;
-use super::error::failure;
-use super::options::connect_options;
-use crate::sql::ddl::text_literal;
+use super::connection::Connection;
+use super::error::RunError;
+use super::options::Options;
+use crate::sql::ddl::quoted;
 
 /// There is at most one notification in this time.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -40,11 +39,13 @@ impl Hints {
     /// [`StoreError::Backend`] when the address is not valid. A database that cannot be reached is no error: it is tried
     /// again.
     pub fn open(config: &PostgresConfig, channel: &'static str) -> Result<Self, StoreError> {
-        let options = connect_options(config)?;
+        let options = Options::new(config)?;
+        // A hint that is lost with a crash of the server is worth no wait for its disk.
+        let sends_with = options.clone().with("synchronous_commit", "off");
         let (to_send, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let tasks = [
             tokio::spawn(listen(options.clone(), channel, arrived.clone())),
-            tokio::spawn(send(options, channel, to_send.clone())),
+            tokio::spawn(send(sends_with, channel, to_send.clone())),
         ];
         Ok(Self {
             to_send,
@@ -76,7 +77,7 @@ impl Drop for Hints {
     }
 }
 
-async fn listen(options: PgConnectOptions, channel: &'static str, arrived: Arc<Notify>) {
+async fn listen(options: Options, channel: &'static str, arrived: Arc<Notify>) {
     loop {
         // Ends with an error alone.
         let _ = listen_once(&options, channel, &arrived).await;
@@ -85,26 +86,26 @@ async fn listen(options: PgConnectOptions, channel: &'static str, arrived: Arc<N
 }
 
 async fn listen_once(
-    options: &PgConnectOptions,
-    channel: &str,
+    options: &Options,
+    channel: &'static str,
     arrived: &Notify,
-) -> Result<(), sqlx::Error> {
-    let one = PgPoolOptions::new().max_connections(1);
-    let pool = one.connect_with(options.clone()).await?;
-    let mut listener = PgListener::connect_with(&pool).await?;
-    listener.listen(channel).await?;
+) -> Result<(), StoreError> {
+    let mut connection = Connection::open(options).await?;
+    connection
+        .run(&format!("LISTEN {}", quoted(channel)))
+        .await?;
     // What was notified before is not told again.
     arrived.notify_one();
     loop {
-        // Without a notification the connection was lost and is opened again.
-        let _ = listener.try_recv().await?;
+        let notified = connection.notified().await;
+        notified.map_err(RunError::into_failure)?;
         arrived.notify_one();
     }
 }
 
-async fn send(options: PgConnectOptions, channel: &'static str, to_send: Arc<Notify>) {
-    let notify = format!("NOTIFY \"{channel}\", {}", text_literal(""));
-    let mut connection: Option<PgConnection> = None;
+async fn send(options: Options, channel: &'static str, to_send: Arc<Notify>) {
+    let notify = format!("NOTIFY {}", quoted(channel));
+    let mut connection: Option<Connection> = None;
     loop {
         to_send.notified().await;
         while send_once(&options, &notify, &mut connection).await.is_err() {
@@ -116,17 +117,13 @@ async fn send(options: PgConnectOptions, channel: &'static str, to_send: Arc<Not
 }
 
 async fn send_once(
-    options: &PgConnectOptions,
+    options: &Options,
     notify: &str,
-    connection: &mut Option<PgConnection>,
+    connection: &mut Option<Connection>,
 ) -> Result<(), StoreError> {
-    if connection.is_none() {
-        // A hint that is lost with a crash of the server is worth no wait for its disk.
-        let options = options.clone().options([("synchronous_commit", "off")]);
-        *connection = Some(options.connect().await.map_err(failure)?);
-    }
-    let connected = connection.as_mut();
-    let connected = connected.ok_or_else(|| StoreError::unavailable("no connection"))?;
-    let sent = sqlx::raw_sql(AssertSqlSafe(notify.to_owned()));
-    sent.execute(connected).await.map(|_| ()).map_err(failure)
+    let connected = match connection {
+        Some(connected) => connected,
+        None => connection.insert(Connection::open(options).await?),
+    };
+    connected.run(notify).await
 }

@@ -1,17 +1,20 @@
 //! The engine on Postgres, for several processes on one database.
 //!
-//! A unit costs as few round trips as it can: `BEGIN` with the isolation level and the instant of the unit is one, a
-//! batch of rows is one whatever its size, `COMMIT` is one. A connection is neither asked whether it lives before it is
-//! used nor after: one that was lost while nobody used it is replaced when the first statement of a unit finds out.
+//! A unit costs as few round trips as it can: `BEGIN` with the isolation level and the instant of the unit goes with the
+//! first query, a batch of rows is one whatever its size, `COMMIT` goes with the rows that waited for it, and nobody waits
+//! for the end of a unit that has changed nothing. A connection is neither asked whether it lives before it is used nor
+//! after: one that was lost while nobody used it is replaced when the first statement of a unit finds out.
 
 mod config;
+mod connection;
 mod error;
 mod hints;
 mod options;
 mod pool;
-mod run;
 mod schema;
+mod tls;
 mod unit;
+mod values;
 
 use std::sync::Arc;
 

@@ -1,44 +1,113 @@
 //! How a connection is opened.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use core_domain::kernel::StoreError;
-use sqlx::postgres::PgConnectOptions;
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 
 use super::PostgresConfig;
+use super::tls::{Checks, Tls, connector};
 
 /// The longest name that Postgres keeps as it is.
 const MAX_NAME: usize = 63;
+/// After so much silence a connection is asked whether it lives, by the system.
+const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// What connections are opened with.
-pub(super) fn connect_options(config: &PostgresConfig) -> Result<PgConnectOptions, StoreError> {
-    // The cause is left out: it may quote the address, which may hold a password.
-    let options = PgConnectOptions::from_str(&config.url)
-        .map_err(|_| StoreError::backend("the database address is not valid"))?
-        .statement_cache_capacity(512)
-        .options([
-            ("statement_timeout", millis(config.statement_timeout)),
-            ("lock_timeout", millis(config.lock_timeout)),
-            (
+#[derive(Clone)]
+pub(super) struct Options {
+    pub(super) config: Config,
+    pub(super) tls: Tls,
+}
+
+impl Options {
+    /// What the store is configured with.
+    pub(super) fn new(config: &PostgresConfig) -> Result<Self, StoreError> {
+        // The cause is left out: it may quote the address, which may hold a password.
+        let invalid = || StoreError::backend("the database address is not valid");
+        let address = Address::of(&config.url);
+        let mut options = Config::from_str(&address.url).map_err(|_| invalid())?;
+        let root_certificates = config.root_certificates.clone();
+        let root_certificates = root_certificates.or(address.root_certificates);
+        let (mode, checks) =
+            tls_mode(address.mode.as_deref(), root_certificates.is_some()).ok_or_else(invalid)?;
+        options.ssl_mode(mode).keepalives_idle(KEEPALIVE);
+        let options = Self {
+            tls: connector(mode, checks, root_certificates.as_deref())?,
+            config: options,
+        };
+        let options = options
+            .with("statement_timeout", &millis(config.statement_timeout))
+            .with("lock_timeout", &millis(config.lock_timeout))
+            .with(
                 "idle_in_transaction_session_timeout",
-                millis(config.idle_timeout),
-            ),
+                &millis(config.idle_timeout),
+            )
             // A scan of a small table takes a predicate lock on all of it, and every writer of the table conflicts.
-            ("enable_seqscan", "off".to_owned()),
+            .with("enable_seqscan", "off")
             // Statements are short: compiling one takes longer than running it.
-            ("jit", "off".to_owned()),
-        ]);
-    let options = match &config.root_certificates {
-        Some(path) => options.ssl_root_cert(path),
-        None => options,
-    };
-    match &config.schema {
-        Some(schema) if is_name(schema) => Ok(options.options([("search_path", schema)])),
-        Some(_) => Err(StoreError::backend(
-            "the name of the schema is not valid: small letters, digits and _",
-        )),
-        None => Ok(options),
+            .with("jit", "off");
+        match &config.schema {
+            Some(schema) if is_name(schema) => Ok(options.with("search_path", schema)),
+            Some(_) => Err(StoreError::backend(
+                "the name of the schema is not valid: small letters, digits and _",
+            )),
+            None => Ok(options),
+        }
+    }
+
+    /// The same with a setting of the server.
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+        let before = self.config.get_options().unwrap_or_default();
+        let options = format!("{before} -c {name}={value}");
+        self.config.options(options.trim_start());
+        self
+    }
+}
+
+/// The address without what the driver does not know.
+struct Address {
+    url: String,
+    mode: Option<String>,
+    root_certificates: Option<PathBuf>,
+}
+
+impl Address {
+    fn of(url: &str) -> Self {
+        let (server, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut address = Self {
+            url: server.to_owned(),
+            mode: None,
+            root_certificates: None,
+        };
+        let mut separator = '?';
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("sslmode", mode)) => address.mode = Some(mode.to_owned()),
+                Some(("sslrootcert", path)) => address.root_certificates = Some(path.into()),
+                _ => {
+                    address.url.push(separator);
+                    address.url.push_str(part);
+                    separator = '&';
+                }
+            }
+        }
+        address
+    }
+}
+
+/// What an `sslmode` means, as libpq has it.
+fn tls_mode(mode: Option<&str>, has_roots: bool) -> Option<(SslMode, Checks)> {
+    match mode {
+        Some("disable") => Some((SslMode::Disable, Checks::Nothing)),
+        None | Some("allow" | "prefer") => Some((SslMode::Prefer, Checks::Nothing)),
+        Some("require") if !has_roots => Some((SslMode::Require, Checks::Nothing)),
+        Some("require" | "verify-ca") => Some((SslMode::Require, Checks::Issuer)),
+        Some("verify-full") => Some((SslMode::Require, Checks::IssuerAndName)),
+        Some(_) => None,
     }
 }
 
@@ -67,14 +136,30 @@ mod tests {
         for name in ["", "1a", "A", "a b", "a\"b", "a,public", &"a".repeat(64)] {
             let mut config = PostgresConfig::new("postgres://localhost/x", [7; 32]);
             config.schema = Some(name.to_owned());
-            assert!(connect_options(&config).is_err(), "{name}");
+            assert!(Options::new(&config).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn settings_of_an_address_are_kept_beside_those_of_the_store() {
+        let url =
+            "postgres://localhost/x?sslmode=disable&options=-c%20geqo%3Doff&application_name=y";
+        let options = Options::new(&PostgresConfig::new(url, [7; 32]))
+            .ok()
+            .unwrap();
+        let set = options.config.get_options().unwrap();
+        assert!(
+            set.starts_with("-c geqo=off -c statement_timeout=20000 "),
+            "{set}"
+        );
+        assert_eq!(options.config.get_application_name(), Some("y"));
+        assert_eq!(options.config.get_ssl_mode(), SslMode::Disable);
     }
 
     #[test]
     fn an_address_that_is_not_valid_is_not_shown() {
         let config = PostgresConfig::new("postgres://me:secret@host:port/x", [7; 32]);
-        let error = connect_options(&config).expect_err("the port is no number");
+        let error = Options::new(&config).err().expect("the port is no number");
         assert!(!error.to_string().contains("secret"));
     }
 

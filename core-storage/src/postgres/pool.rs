@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
-use sqlx::ConnectOptions;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::PostgresConfig;
-use super::error::failure;
-use super::options::connect_options;
+use super::connection::Connection;
+use super::error::closed;
+use super::options::Options;
 
 /// A connection that nobody used for so long is closed: something on the way may have forgotten it.
 const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
@@ -19,25 +18,25 @@ const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
 /// A connection, and when it was opened.
-pub(super) struct Connection {
-    pub(super) inner: PgConnection,
-    opened: Instant,
+struct Opened {
+    connection: Connection,
+    at: Instant,
 }
 
 struct Idle {
-    connection: Connection,
+    opened: Opened,
     since: Instant,
 }
 
 impl Idle {
     fn is_fit(&self) -> bool {
-        self.since.elapsed() < MAX_IDLE && self.connection.opened.elapsed() < MAX_AGE
+        self.since.elapsed() < MAX_IDLE && self.opened.at.elapsed() < MAX_AGE
     }
 }
 
 /// The connections of a store: those that nobody uses, the last one given back first.
 pub(super) struct Pool {
-    options: PgConnectOptions,
+    options: Options,
     acquire_timeout: Duration,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
@@ -57,7 +56,7 @@ impl Pool {
         let connections = usize::try_from(config.connections.max(2));
         let connections = connections.unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Arc::new(Self {
-            options: connect_options(config)?,
+            options: Options::new(config)?,
             acquire_timeout: config.acquire_timeout,
             permits: Arc::new(Semaphore::new(connections)),
             idle: Mutex::default(),
@@ -77,12 +76,12 @@ impl Pool {
     async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(StoreError::unavailable)?;
-        let (connection, is_new) = match self.take_idle() {
-            Some(connection) => (connection, false),
+        let (opened, is_new) = match self.take_idle() {
+            Some(opened) => (opened, false),
             None => (self.connect().await?, true),
         };
         Ok(Lease {
-            connection: Some(connection),
+            opened: Some(opened),
             is_new,
             is_busy: false,
             pool: self.clone(),
@@ -90,23 +89,23 @@ impl Pool {
         })
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Opened> {
         let mut idle = self.idle();
         while let Some(last) = idle.pop() {
             if last.is_fit() {
-                return Some(last.connection);
+                return Some(last.opened);
             }
         }
         None
     }
 
-    pub(super) async fn connect(&self) -> Result<Connection, StoreError> {
-        let connected = timeout(self.acquire_timeout, self.options.connect()).await;
+    async fn connect(&self) -> Result<Opened, StoreError> {
+        let connected = timeout(self.acquire_timeout, Connection::open(&self.options)).await;
         let connected =
             connected.map_err(|_| StoreError::unavailable("connecting takes too long"))?;
-        Ok(Connection {
-            inner: connected.map_err(failure)?,
-            opened: Instant::now(),
+        Ok(Opened {
+            connection: connected?,
+            at: Instant::now(),
         })
     }
 
@@ -118,7 +117,7 @@ impl Pool {
 
 /// A connection in use. It is given back when it is dropped, unless something is under way on it.
 pub(super) struct Lease {
-    connection: Option<Connection>,
+    opened: Option<Opened>,
     /// Whether it was opened for this use.
     pub(super) is_new: bool,
     /// Whether a statement is under way, or a transaction is open.
@@ -129,37 +128,29 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub(super) fn connection(&mut self) -> Result<&mut PgConnection, StoreError> {
-        let connection = self.connection.as_mut();
-        let connection =
-            connection.ok_or_else(|| StoreError::unavailable("the connection is lost"));
-        connection.map(|connection| &mut connection.inner)
+    pub(super) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+        let opened = self.opened.as_mut().ok_or_else(closed);
+        opened.map(|opened| &mut opened.connection)
     }
 
     /// Puts a new connection in the place of a lost one.
     pub(super) async fn reconnect(&mut self) -> Result<(), StoreError> {
-        self.connection = None;
+        self.opened = None;
         self.pool.clear();
-        self.connection = Some(self.pool.connect().await?);
+        self.opened = Some(self.pool.connect().await?);
         self.is_new = true;
-        self.is_busy = false;
         Ok(())
-    }
-
-    /// Gives the connection back: nothing is under way on it.
-    pub(super) fn give_back(mut self) {
-        self.is_busy = false;
     }
 
     /// Does not give the connection back.
     pub(super) fn forget(&mut self) {
-        self.connection = None;
+        self.opened = None;
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else {
+        let Some(opened) = self.opened.take() else {
             return;
         };
         if self.is_busy {
@@ -167,6 +158,6 @@ impl Drop for Lease {
             return;
         }
         let since = Instant::now();
-        self.pool.idle().push(Idle { connection, since });
+        self.pool.idle().push(Idle { opened, since });
     }
 }

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
-use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Connection};
 
-use super::error::failure;
+use super::connection::Connection;
+use super::error::RunError;
 use super::pool::Pool;
 use crate::sql::{Dialect, ddl, migrations};
 use crate::table::Table;
 
+/// Others that start wait for as long as it takes.
+const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 /// Held until the transaction ends; an arbitrary number that nothing else on the database is likely to use.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305401991423)";
-/// Others that start wait for as long as it takes.
-const NO_LIMITS: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
 
 /// Runs the migrations that have not run, and creates the `extra` tables that are missing.
 pub(super) async fn migrate(
@@ -23,34 +22,42 @@ pub(super) async fn migrate(
     extra: &[&'static Table],
 ) -> Result<(), StoreError> {
     let mut lease = pool.acquire().await?;
-    let mut transaction = lease.connection()?.begin().await.map_err(failure)?;
-    run(&mut transaction, NO_LIMITS).await?;
-    run(&mut transaction, LOCK).await?;
-    if let Some(schema) = schema {
-        let create = format!("CREATE SCHEMA IF NOT EXISTS {}", ddl::quoted(schema));
-        run(&mut transaction, create).await?;
-    }
-    run(&mut transaction, migrations::MIGRATIONS_TABLE).await?;
-    let done = sqlx::query_as(migrations::MIGRATIONS_DONE);
-    let done: Vec<(String, String)> = done.fetch_all(&mut *transaction).await.map_err(failure)?;
-    for migration in migrations::pending(&done, Dialect::Postgres)? {
-        run(&mut transaction, migration.text).await?;
-        let noted = sqlx::query(migrations::NOTE_MIGRATION).bind(migration.name);
-        let noted = noted.bind(migration.checksum).execute(&mut *transaction);
-        noted.await.map_err(failure)?;
-    }
-    for table in extra {
-        run(
-            &mut transaction,
-            ddl::create(table, Dialect::Postgres, true),
-        )
-        .await?;
-    }
-    transaction.commit().await.map_err(failure)
+    // What fails leaves a transaction open: the connection is closed with it.
+    lease.is_busy = true;
+    migrate_on(lease.connection()?, schema, extra).await?;
+    lease.is_busy = false;
+    Ok(())
 }
 
-/// Runs statements of this crate.
-async fn run(connection: &mut PgConnection, text: impl Into<String>) -> Result<(), StoreError> {
-    let run = sqlx::raw_sql(AssertSqlSafe(text.into()));
-    run.execute(connection).await.map(|_| ()).map_err(failure)
+async fn migrate_on(
+    connection: &mut Connection,
+    schema: Option<&str>,
+    extra: &[&'static Table],
+) -> Result<(), StoreError> {
+    connection.run(BEGIN).await?;
+    connection.run(LOCK).await?;
+    if let Some(schema) = schema {
+        let create = format!("CREATE SCHEMA IF NOT EXISTS {}", ddl::quoted(schema));
+        connection.run(&create).await?;
+    }
+    connection.run(migrations::MIGRATIONS_TABLE).await?;
+    let done = connection.rows(migrations::MIGRATIONS_DONE, &[]).await;
+    let done = done.map_err(RunError::into_failure)?;
+    let done = done
+        .iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    let done: Result<Vec<(String, String)>, tokio_postgres::Error> = done.collect();
+    let done = done.map_err(StoreError::backend)?;
+    for migration in migrations::pending(&done, Dialect::Postgres)? {
+        connection.run(migration.text).await?;
+        let note = [migration.name, &migration.checksum];
+        let noted = connection.rows(migrations::NOTE_MIGRATION, &note).await;
+        noted.map_err(RunError::into_failure)?;
+    }
+    for table in extra {
+        connection
+            .run(&ddl::create(table, Dialect::Postgres, true))
+            .await?;
+    }
+    connection.run("COMMIT").await
 }

@@ -5,9 +5,8 @@ use std::sync::{Arc, LazyLock};
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
-use super::error::{commit_failure, failure, is_lost};
+use super::error::RunError;
 use super::pool::{Lease, Pool};
-use super::run::{RunError, control, execute, fetch};
 use crate::sql::{Dialect, Executor, Statement};
 use crate::value::Visit;
 
@@ -22,11 +21,21 @@ const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A unit of work: a transaction, or single reads on a bare connection. A transaction that is dropped is rolled back.
 pub(super) struct Unit {
-    lease: Option<Lease>,
-    transaction: bool,
+    lease: Lease,
+    mode: Mode,
+    state: State,
     /// Whether nothing has run yet, so that a lost connection can be replaced.
     is_fresh: bool,
     now: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// No transaction; this opens it, and goes with the first statement.
+    Before(&'static str),
+    Open,
+    /// No transaction, and there will be none.
+    Without,
 }
 
 /// The statement that opens a unit of the mode; one that writes is told its instant in the same round trip.
@@ -45,77 +54,129 @@ fn opening(mode: Mode, with_now: bool) -> Option<&'static str> {
     }
 }
 
-fn lost() -> StoreError {
-    StoreError::unavailable("the connection of this unit is lost")
-}
-
 impl Unit {
+    /// A unit that opens its transaction with its first statement.
     pub(super) async fn begin(
         pool: &Arc<Pool>,
         mode: Mode,
         with_now: bool,
     ) -> Result<Self, StoreError> {
-        let mut lease = pool.acquire().await?;
-        let mut now = None;
-        let opening = opening(mode, with_now);
-        if let Some(text) = opening {
-            lease.is_busy = true;
-            let begun = match control(lease.connection()?, text).await {
-                Err(error) if is_lost(&error) && !lease.is_new => {
-                    lease.reconnect().await?;
-                    lease.is_busy = true;
-                    control(lease.connection()?, text).await
-                }
-                begun => begun,
-            };
-            now = begun.map_err(failure)?.map(Timestamp::from_millis);
-            lease.is_busy = false;
-        }
         Ok(Self {
-            lease: Some(lease),
-            transaction: opening.is_some(),
-            is_fresh: opening.is_none(),
-            now,
+            lease: pool.acquire().await?,
+            mode,
+            state: opening(mode, with_now).map_or(State::Without, State::Before),
+            is_fresh: true,
+            now: None,
         })
     }
 
     /// Notes how a statement ended.
     fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
         self.is_fresh = false;
-        let lease = self.lease.as_mut().ok_or_else(lost)?;
-        lease.is_busy = false;
-        outcome.map_err(|error| match error {
-            RunError::Lost(error) => {
-                lease.forget();
-                error
+        self.lease.is_busy = false;
+        outcome.map_err(|error| {
+            if error.is_lost() {
+                self.lease.forget();
             }
-            RunError::Failed(error) => error,
+            error.into_failure()
         })
     }
 
-    /// Ends the transaction.
-    async fn end(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
-        let Some(mut lease) = self.lease.take().filter(|_| self.transaction) else {
-            return Ok(());
-        };
-        lease.is_busy = true;
-        let Ok(connection) = lease.connection() else {
-            return Ok(());
-        };
-        let outcome = control(connection, text).await;
-        match &outcome {
-            Err(error) if is_lost(error) => lease.forget(),
-            _ => lease.is_busy = false,
+    /// Notes that the transaction is open, and its instant; a connection on which it could not be opened is closed, so that
+    /// nothing runs outside of it.
+    fn opened(&mut self, outcome: Result<Option<i64>, RunError>) -> Result<(), StoreError> {
+        let outcome = self.ended(outcome);
+        if outcome.is_err() {
+            self.lease.forget();
         }
-        outcome.map(|_| ())
+        self.state = State::Open;
+        self.now = outcome?.map(Timestamp::from_millis);
+        Ok(())
+    }
+
+    /// Tells whether to try again, on a new connection: nobody used the old one for a while, and it was lost meanwhile.
+    async fn has_reconnected<T>(
+        &mut self,
+        outcome: &Result<T, RunError>,
+    ) -> Result<bool, StoreError> {
+        let is_lost = outcome.as_ref().is_err_and(RunError::is_lost);
+        if !is_lost || !self.is_fresh || self.lease.is_new {
+            return Ok(false);
+        }
+        self.lease.reconnect().await?;
+        Ok(true)
+    }
+
+    /// Opens the transaction, unless it is open or there is to be none.
+    async fn open(&mut self) -> Result<(), StoreError> {
+        let State::Before(opening) = self.state else {
+            return Ok(());
+        };
+        self.lease.is_busy = true;
+        let mut outcome = self.lease.connection()?.number(opening).await;
+        if self.has_reconnected(&outcome).await? {
+            outcome = self.lease.connection()?.number(opening).await;
+        }
+        self.opened(outcome)
+    }
+
+    /// Opens the transaction and runs a query in it.
+    async fn open_and_fetch(
+        &mut self,
+        opening: &str,
+        statement: &Statement<'_>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.lease.is_busy = true;
+        let mut shown = false;
+        let connection = self.lease.connection()?;
+        let begun = connection.begin_and_fetch(opening, statement, visit, &mut shown);
+        let mut outcome = begun.await;
+        if !shown && self.has_reconnected(&outcome).await? {
+            let connection = self.lease.connection()?;
+            let begun = connection.begin_and_fetch(opening, statement, visit, &mut shown);
+            outcome = begun.await;
+        }
+        let (millis, fetched) = match outcome {
+            Ok((millis, fetched)) => (Ok(millis), fetched),
+            Err(error) => (Err(error), Ok(())),
+        };
+        self.opened(millis)?;
+        self.ended(fetched)
+    }
+
+    /// Ends a transaction that has nothing to make permanent. Nobody waits for it.
+    fn leave(&mut self, text: &str) {
+        let is_open = std::mem::replace(&mut self.state, State::Without) == State::Open;
+        if !is_open || self.lease.is_busy {
+            return;
+        }
+        if let Ok(connection) = self.lease.connection()
+            && !connection.send(text)
+        {
+            self.lease.forget();
+        }
+    }
+
+    /// Notes how a commit ended.
+    fn committed(&mut self, outcome: Result<(), RunError>) -> Result<(), StoreError> {
+        self.lease.is_busy = false;
+        self.state = State::Without;
+        outcome.map_err(|error| {
+            if error.is_lost() {
+                self.lease.forget();
+            }
+            error.into_commit_failure()
+        })
     }
 }
 
 impl Executor for Unit {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
-        let lease = self.lease.as_mut().ok_or_else(lost)?;
-        lease.is_busy = true;
-        let outcome = execute(lease.connection()?, statement).await;
+        // A change must not run unless the transaction is open, so they do not go together.
+        self.open().await?;
+        self.lease.is_busy = true;
+        let outcome = self.lease.connection()?.execute(statement).await;
         self.ended(outcome)
     }
 
@@ -124,59 +185,57 @@ impl Executor for Unit {
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        let lease = self.lease.as_mut().ok_or_else(lost)?;
-        lease.is_busy = true;
+        if let (State::Before(opening), None) = (self.state, statement.changes) {
+            return self.open_and_fetch(opening, statement, visit).await;
+        }
+        self.open().await?;
+        self.lease.is_busy = true;
         let mut shown = false;
-        let outcome = fetch(lease.connection()?, statement, visit, &mut shown).await;
-        let outcome = match outcome {
-            // Nobody used the connection for a while, and it was lost meanwhile.
-            Err(RunError::Lost(_)) if self.is_fresh && !lease.is_new && !shown => {
-                lease.reconnect().await?;
-                lease.is_busy = true;
-                fetch(lease.connection()?, statement, visit, &mut shown).await
-            }
-            outcome => outcome,
-        };
+        let connection = self.lease.connection()?;
+        let mut outcome = connection.fetch(statement, visit, &mut shown).await;
+        if !shown && self.has_reconnected(&outcome).await? {
+            let connection = self.lease.connection()?;
+            outcome = connection.fetch(statement, visit, &mut shown).await;
+        }
         self.ended(outcome)
     }
 
-    fn now(&self) -> Option<Timestamp> {
-        self.now
+    async fn now(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        self.open().await?;
+        Ok(self.now)
     }
 
     async fn commit(mut self) -> Result<(), StoreError> {
-        if self.transaction && self.lease.as_mut().is_none_or(|l| l.connection().is_err()) {
-            return Err(lost());
+        if self.state != State::Open {
+            return Ok(());
         }
-        self.end("COMMIT").await.map_err(commit_failure)
+        if self.mode == Mode::Read {
+            self.leave("COMMIT");
+            return Ok(());
+        }
+        self.lease.is_busy = true;
+        let outcome = self.lease.connection()?.batch("COMMIT").await;
+        self.committed(outcome)
+    }
+
+    async fn commit_after(mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
+        self.open().await?;
+        if self.state != State::Open {
+            return self.execute(statement).await.map(drop);
+        }
+        self.lease.is_busy = true;
+        let connection = self.lease.connection()?;
+        let outcome = connection.execute_and_commit(statement, "COMMIT").await;
+        self.committed(outcome)
     }
 
     async fn rollback(mut self) {
-        // When it fails, the connection is closed, and the transaction with it.
-        let _ = self.end("ROLLBACK").await;
+        self.leave("ROLLBACK");
     }
 }
 
 impl Drop for Unit {
     fn drop(&mut self) {
-        let Some(mut lease) = self.lease.take().filter(|_| self.transaction) else {
-            return;
-        };
-        if lease.is_busy {
-            return;
-        }
-        // Until it is rolled back nobody else may have the connection.
-        lease.is_busy = true;
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        runtime.spawn(async move {
-            let Ok(connection) = lease.connection() else {
-                return;
-            };
-            if control(connection, "ROLLBACK").await.is_ok() {
-                lease.give_back();
-            }
-        });
+        self.leave("ROLLBACK");
     }
 }

@@ -30,7 +30,7 @@ impl Appended {
     }
 
     /// The parts in portions, each of which is one statement.
-    pub(super) fn statements(&self) -> impl Iterator<Item = &[Part]> {
+    pub(super) fn statements(&self) -> impl DoubleEndedIterator<Item = &[Part]> {
         self.0.chunks(PARTS.len())
     }
 }

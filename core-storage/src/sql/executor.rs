@@ -30,9 +30,12 @@ pub trait Executor: Send {
         visit: Visit<'_>,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// The instant of the unit, if the database told it when the unit was opened.
-    fn now(&self) -> Option<Timestamp> {
-        None
+    /// The instant of the unit, if the database tells it when the unit is opened.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`].
+    fn now(&mut self) -> impl Future<Output = Result<Option<Timestamp>, StoreError>> + Send {
+        async { Ok(None) }
     }
 
     /// A number that moves with every committed unit that changed the table, as the state this unit sees has it: two
@@ -49,6 +52,29 @@ pub trait Executor: Send {
     /// [`StoreError::Retry`] when the unit conflicts with a concurrent one; nothing was changed.
     /// [`StoreError::CommitUnknown`] when the answer was lost: it may have been committed.
     fn commit(self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Runs a statement that answers no rows, and commits if it ran: what a database does in one round trip is worth more
+    /// than this.
+    ///
+    /// # Errors
+    /// Those of both.
+    fn commit_after(
+        mut self,
+        statement: &Statement<'_>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send
+    where
+        Self: Sized,
+    {
+        async {
+            match self.execute(statement).await {
+                Ok(_) => self.commit().await,
+                Err(error) => {
+                    self.rollback().await;
+                    Err(error)
+                }
+            }
+        }
+    }
 
     /// Undoes everything.
     fn rollback(self) -> impl Future<Output = ()> + Send;

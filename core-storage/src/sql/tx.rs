@@ -71,7 +71,7 @@ impl<E: Executor> SqlTx<E> {
         }
     }
 
-    fn statement<'q>(
+    pub(super) fn statement<'q>(
         &self,
         columns: &'q [Column],
         changes: Option<&'static Table>,
@@ -108,6 +108,18 @@ impl<E: Executor> SqlTx<E> {
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
         let statement = self.statement(columns, None, cost, write);
+        self.executor.fetch(&statement, visit).await
+    }
+
+    /// Runs a change of the table that answers rows, and shows them.
+    pub(super) async fn fetch_changed<'q>(
+        &mut self,
+        table: &'static Table,
+        columns: &'q [Column],
+        write: impl Fn(&mut Writer<'q>) + Send,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        let statement = self.statement(columns, Some(table), Cost::Unbounded, write);
         self.executor.fetch(&statement, visit).await
     }
 
@@ -288,7 +300,7 @@ impl<E: Executor> RowTx for SqlTx<E> {
         if let Some(clock) = &self.clock {
             return Ok(clock.now());
         }
-        if let Some(now) = self.executor.now() {
+        if let Some(now) = self.executor.now().await? {
             return Ok(now);
         }
         let dialect = self.dialect;
@@ -298,12 +310,8 @@ impl<E: Executor> RowTx for SqlTx<E> {
         Ok(Timestamp::from_millis(millis.await?))
     }
 
-    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
-        if let Err(error) = self.flush().await {
-            self.executor.rollback().await;
-            return Err(error);
-        }
-        self.executor.commit().await
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.flush_and_commit().await
     }
 
     async fn rollback(self: Box<Self>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use core_domain::kernel::StoreError;
 
-use super::append::insert_parts;
+use super::append::{Part, insert_parts};
 use super::executor::Executor;
 use super::statement::Cost;
 use super::tx::{SqlTx, change_cost, names_one_key};
@@ -134,13 +134,38 @@ impl<E: Executor> SqlTx<E> {
     pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
         let appended = std::mem::take(&mut self.appended);
         for parts in appended.statements() {
-            let Some((table, _)) = parts.first() else {
-                continue;
-            };
-            let inserted = self.execute(table, Cost::Unbounded, |w| insert_parts(w, parts));
-            inserted.await?;
+            self.insert_parts(parts).await?;
         }
         Ok(())
+    }
+
+    /// Writes the rows of one statement that have waited.
+    async fn insert_parts(&mut self, parts: &[Part]) -> Result<(), StoreError> {
+        let Some((table, _)) = parts.first() else {
+            return Ok(());
+        };
+        let inserted = self.execute(table, Cost::Unbounded, |w| insert_parts(w, parts));
+        inserted.await.map(drop)
+    }
+
+    /// Writes what waits, the last of it together with the commit.
+    pub(super) async fn flush_and_commit(mut self) -> Result<(), StoreError> {
+        let appended = std::mem::take(&mut self.appended);
+        let mut statements = appended.statements();
+        let last = statements.next_back();
+        for parts in statements {
+            if let Err(error) = self.insert_parts(parts).await {
+                self.executor.rollback().await;
+                return Err(error);
+            }
+        }
+        let Some((parts, (table, _))) = last.and_then(|parts| Some((parts, parts.first()?))) else {
+            return self.executor.commit().await;
+        };
+        let statement = self.statement(&[], Some(table), Cost::Unbounded, |w| {
+            insert_parts(w, parts);
+        });
+        self.executor.commit_after(&statement).await
     }
 
     /// Inserts the rows that meet no conflict; answers their keys.
@@ -155,9 +180,9 @@ impl<E: Executor> SqlTx<E> {
             Ok(())
         };
         let key: &'static [Column] = table.columns.get(..1).unwrap_or_default();
-        self.fetch(
+        self.fetch_changed(
+            table,
             key,
-            Cost::Unbounded,
             |w| batch::insert_rows(w, table, rows),
             &mut visit,
         )

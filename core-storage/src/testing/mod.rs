@@ -9,7 +9,7 @@ mod server;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sqlx::{Connection, PgConnection};
+use tokio_postgres::{Client, Error, NoTls};
 
 pub use schema::postgres_schema;
 #[cfg(feature = "sqlite")]
@@ -70,9 +70,11 @@ impl Drop for TestDatabase {
 /// # Panics
 /// When it does not start.
 pub async fn postgres_with_tls(certificate: String, key: String) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("tls-{}", COUNT.fetch_add(1, Ordering::SeqCst));
     let started = tokio::task::spawn_blocking(move || {
         let files = [("server.crt", &*certificate), ("server.key", &*key)];
-        start("tls", &["ssl=on"], &files)
+        start(&name, &["ssl=on"], &files)
     });
     match started.await {
         Ok(Ok(url)) => url,
@@ -81,12 +83,26 @@ pub async fn postgres_with_tls(certificate: String, key: String) -> String {
     }
 }
 
-async fn run(url: &str, statement: String) -> Result<(), sqlx::Error> {
-    let mut connection = PgConnection::connect(url).await?;
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
-        .execute(&mut connection)
-        .await?;
-    connection.close().await
+/// A connection of the test's own.
+///
+/// # Panics
+/// When the server cannot be reached.
+pub async fn connect(url: &str) -> Client {
+    match tokio_postgres::connect(url, NoTls).await {
+        Ok((client, io)) => {
+            tokio::spawn(io);
+            client
+        }
+        Err(error) => panic!("no connection to {url}: {error}"),
+    }
+}
+
+async fn run(url: &str, statement: String) -> Result<(), Error> {
+    let (client, io) = tokio_postgres::connect(url, NoTls).await?;
+    let io = tokio::spawn(io);
+    client.batch_execute(&statement).await?;
+    drop(client);
+    io.await.unwrap_or(Ok(()))
 }
 
 /// The address of another database on the server.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::PgConnection;
+use tokio_postgres::{Client, Error};
 
 /// Columns with their constraints, tables and indexes of a SQLite database, those of the migrations' own table and
 /// of SQLite itself left out.
@@ -63,10 +63,8 @@ fn split_columns(body: &str) -> Vec<String> {
 ///
 /// # Errors
 /// The driver's.
-pub async fn postgres_schema(
-    connection: &mut PgConnection,
-) -> Result<BTreeSet<String>, sqlx::Error> {
-    let lines: Vec<String> = sqlx::query_scalar(
+pub async fn postgres_schema(connection: &Client) -> Result<BTreeSet<String>, Error> {
+    let lines = connection.query(
         "SELECT format('%s.%s %s null=%s default=%s collation=%s', table_name, column_name, data_type, \
              is_nullable, column_default, collation_name) FROM information_schema.columns \
          WHERE table_schema = 'public' AND table_name <> 'schema_migrations' \
@@ -75,8 +73,7 @@ pub async fn postgres_schema(
          UNION ALL SELECT format('%s: %s', c.relname, pg_get_constraintdef(k.oid)) \
          FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid \
          WHERE k.connamespace = 'public'::regnamespace AND c.relname <> 'schema_migrations'",
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(lines.into_iter().collect())
+        &[],
+    );
+    lines.await?.iter().map(|line| line.try_get(0)).collect()
 }

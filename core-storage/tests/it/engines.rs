@@ -11,7 +11,6 @@ use core_storage::postgres::{self, PostgresConfig};
 use core_storage::sqlite::{self, SqliteConfig, Synchronous};
 use core_storage::testing::{self, TestDatabase};
 use core_storage::{Filter, RecordStore, RowStore, conformance, memory};
-use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 
 const KEY: [u8; 32] = [7; 32];
@@ -138,8 +137,8 @@ async fn a_lost_connection_leaves_only_a_commits_outcome_open() {
         tx.delete(&conformance::ITEMS, &Filter::all())
             .await
             .expect("the connection works");
-        let mut other = PgConnection::connect(&database.url).await.unwrap();
-        sqlx::query(terminate).execute(&mut other).await.unwrap();
+        let other = testing::connect(&database.url).await;
+        other.execute(terminate, &[]).await.unwrap();
         let error = if committing {
             tx.commit().await.expect_err("the answer is lost")
         } else {
@@ -155,7 +154,7 @@ async fn a_lost_connection_leaves_only_a_commits_outcome_open() {
         assert!(
             error
                 .source()
-                .is_some_and(|cause| cause.is::<sqlx::Error>())
+                .is_some_and(|cause| cause.is::<tokio_postgres::Error>())
         );
     }
 }

@@ -9,8 +9,7 @@ use core_domain::port::Mode;
 use core_storage::conformance::{ITEMS, TABLES};
 use core_storage::postgres::{self, Hints, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
-use core_storage::{Filter, Row, RowStore, VERSION, Value};
-use sqlx::{Connection, PgConnection};
+use core_storage::{Filter, Row, RowStore, Table, VERSION, Value};
 
 /// So long that only a test that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,10 +47,10 @@ async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), StoreError> {
 
 /// Ends the server processes of all other connections.
 async fn lose_connections(database: &TestDatabase) {
-    let mut other = PgConnection::connect(&database.url).await.unwrap();
+    let other = testing::connect(&database.url).await;
     let terminate = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
          WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    sqlx::query(terminate).execute(&mut other).await.unwrap();
+    other.execute(terminate, &[]).await.unwrap();
 }
 
 #[tokio::test]
@@ -79,6 +78,61 @@ async fn a_dropped_unit_gives_its_connection_back() {
         drop(tx);
     }
     assert_eq!(count(&store).await.unwrap(), 0);
+}
+
+/// A table that no database has.
+static MISSING: Table = Table {
+    name: "missing",
+    columns: ITEMS.columns,
+    uniques: &[],
+    indexes: &[],
+    parent: None,
+};
+
+#[tokio::test]
+async fn a_unit_whose_first_statement_fails_leaves_nothing_behind_on_its_connection() {
+    let database = testing::postgres().await;
+    let mut config = config(&database);
+    config.connections = 2;
+    let store = open(config).await;
+    for round in 0..4 {
+        let mut tx = store.begin(Mode::Write).await.unwrap();
+        if round % 2 == 0 {
+            let counted = tx.count(&MISSING, &Filter::all()).await;
+            assert!(
+                matches!(counted, Err(StoreError::Backend(_))),
+                "{counted:?}"
+            );
+        } else {
+            let deleted = tx.delete(&MISSING, &Filter::all()).await;
+            assert!(
+                matches!(deleted, Err(StoreError::Backend(_))),
+                "{deleted:?}"
+            );
+        }
+        drop(tx);
+        add(&store, &round.to_string()).await.unwrap();
+        assert_eq!(count(&store).await.unwrap(), round + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_unit_that_has_only_read_lets_go_of_its_snapshot() {
+    let database = testing::postgres().await;
+    let mut config = config(&database);
+    config.connections = 2;
+    let store = open(config).await;
+    for number in 0..4 {
+        let mut tx = store.begin(Mode::Read).await.unwrap();
+        assert_eq!(tx.count(&ITEMS, &Filter::all()).await.unwrap(), number);
+        tx.commit().await.unwrap();
+        add(&store, &number.to_string()).await.unwrap();
+    }
+    let other = testing::connect(&database.url).await;
+    let open = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+         AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'";
+    let open = other.query_one(open, &[]).await.unwrap();
+    assert_eq!(open.get::<_, i64>(0), 0);
 }
 
 #[tokio::test]
@@ -128,13 +182,10 @@ async fn tables_live_in_the_schema_they_are_given() {
     add(&stores[0], "1").await.unwrap();
     assert_eq!(count(&stores[0]).await.unwrap(), 1);
     assert_eq!(count(&stores[1]).await.unwrap(), 0);
-    let mut other = PgConnection::connect(&database.url).await.unwrap();
+    let other = testing::connect(&database.url).await;
     let in_public = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'public'";
-    let in_public: i64 = sqlx::query_scalar(in_public)
-        .fetch_one(&mut other)
-        .await
-        .unwrap();
-    assert_eq!(in_public, 0);
+    let in_public = other.query_one(in_public, &[]).await.unwrap();
+    assert_eq!(in_public.get::<_, i64>(0), 0);
 }
 
 async fn hinted(hints: &Hints) {

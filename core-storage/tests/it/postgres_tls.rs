@@ -7,10 +7,10 @@ use core_storage::postgres::{self, PostgresConfig};
 use core_storage::{Filter, testing};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-/// A certificate of the loopback address and its key.
-fn certificate() -> (String, String) {
+/// A certificate of the name and its key.
+fn certificate(name: &str) -> (String, String) {
     let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        generate_simple_self_signed([name.to_owned()]).unwrap();
     (cert.pem(), signing_key.serialize_pem())
 }
 
@@ -22,8 +22,8 @@ async fn count(config: PostgresConfig) -> Result<u64, StoreError> {
 
 #[tokio::test]
 async fn a_server_is_taken_for_the_right_one_by_the_certificates_that_are_trusted_alone() {
-    let (trusted, key) = certificate();
-    let (other, _) = certificate();
+    let (trusted, key) = certificate("127.0.0.1");
+    let (other, _) = certificate("127.0.0.1");
     let url = testing::postgres_with_tls(trusted.clone(), key).await;
     let folder = tempfile::tempdir().unwrap();
     let with = |name: &str, certificate: &str| {
@@ -43,4 +43,36 @@ async fn a_server_is_taken_for_the_right_one_by_the_certificates_that_are_truste
     named_by_nobody.root_certificates = None;
     let refused = count(named_by_nobody).await;
     assert!(refused.is_err(), "the system trusts no such certificate");
+}
+
+#[tokio::test]
+async fn the_mode_of_the_address_says_how_much_of_a_certificate_is_checked() {
+    let (of_another_name, key) = certificate("database.example");
+    let (of_nobody, _) = certificate("database.example");
+    let url = testing::postgres_with_tls(of_another_name.clone(), key).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, certificate: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, certificate).unwrap();
+        format!("&sslrootcert={}", path.display())
+    };
+    let (trusted, other) = (
+        file("trusted.pem", &of_another_name),
+        file("other.pem", &of_nobody),
+    );
+    for (mode, roots, is_reached) in [
+        ("disable", "", true),
+        ("prefer", "", true),
+        ("require", "", true),
+        ("require", &*trusted, true),
+        ("require", &*other, false),
+        ("verify-ca", &*trusted, true),
+        ("verify-ca", &*other, false),
+        ("verify-full", &*trusted, false),
+        ("verify-nothing", "", false),
+    ] {
+        let config = PostgresConfig::new(format!("{url}?sslmode={mode}{roots}"), [7; 32]);
+        let counted = count(config).await;
+        assert_eq!(counted.is_ok(), is_reached, "{mode} {roots}: {counted:?}");
+    }
 }

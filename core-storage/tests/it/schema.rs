@@ -11,7 +11,6 @@ use core_storage::sqlite::{self, SqliteConfig};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
 use core_storage::{Filter, Index, IndexPredicate, Table, Type, VERSION, tables};
 use rusqlite::Connection as Sqlite;
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 const KEY: [u8; 32] = [7; 32];
 const ADVICE: &str = "migrations and tables differ: write the migration with `cargo run -p core-storage \
@@ -44,13 +43,13 @@ async fn postgres_migrations_lead_to_the_described_schema() {
     let (migrated, fresh) = (testing::postgres().await, testing::postgres().await);
     let store = postgres::open(PostgresConfig::new(&*migrated.url, KEY));
     drop(store.await.expect("migrations run"));
-    let mut migrated = PgConnection::connect(&migrated.url).await.unwrap();
-    let mut fresh = PgConnection::connect(&fresh.url).await.unwrap();
-    let created = sqlx::raw_sql(AssertSqlSafe(described(Dialect::Postgres)));
-    created.execute(&mut fresh).await.unwrap();
+    let migrated = testing::connect(&migrated.url).await;
+    let fresh = testing::connect(&fresh.url).await;
+    let described = described(Dialect::Postgres);
+    fresh.batch_execute(&described).await.unwrap();
     assert_eq!(
-        postgres_schema(&mut migrated).await.unwrap(),
-        postgres_schema(&mut fresh).await.unwrap(),
+        postgres_schema(&migrated).await.unwrap(),
+        postgres_schema(&fresh).await.unwrap(),
         "{ADVICE}"
     );
 }

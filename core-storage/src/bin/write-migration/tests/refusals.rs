@@ -3,7 +3,6 @@
 use core_storage::Type::{Bool, Int, Json, Text};
 use core_storage::sql::ddl::Dialect;
 use core_storage::{Table, testing};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::support::{ID, LAST, decisions, optional, plan_between, required, sqlite, things};
 use crate::error::WriteError;
@@ -160,25 +159,16 @@ async fn text_that_is_no_value_of_the_new_type_fails_the_migration_and_keeps_the
         assert_eq!(value, "many");
 
         let server = testing::postgres().await;
-        let mut database = PgConnection::connect(&server.url).await.unwrap();
+        let mut database = testing::connect(&server.url).await;
         let create = core_storage::sql::ddl::create(before, Dialect::Postgres, false);
-        for text in [create, insert.to_owned()] {
-            let run = sqlx::raw_sql(AssertSqlSafe(text));
-            run.execute(&mut database).await.unwrap();
-        }
-        let mut transaction = database.begin().await.unwrap();
-        let text = AssertSqlSafe(plan.text(Dialect::Postgres).to_owned());
-        assert!(
-            sqlx::raw_sql(text)
-                .execute(&mut *transaction)
-                .await
-                .is_err()
-        );
+        database.batch_execute(&create).await.unwrap();
+        database.batch_execute(insert).await.unwrap();
+        let transaction = database.transaction().await.unwrap();
+        let run = transaction.batch_execute(plan.text(Dialect::Postgres));
+        assert!(run.await.is_err());
         transaction.rollback().await.unwrap();
-        let value: String = sqlx::query_scalar(read)
-            .fetch_one(&mut database)
-            .await
-            .unwrap();
+        let kept = database.query_one(read, &[]).await.unwrap();
+        let value: String = kept.get(0);
         assert_eq!(value, "many");
     }
 }

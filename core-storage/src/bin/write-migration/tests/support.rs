@@ -4,7 +4,6 @@ use core_storage::sql::ddl::{Dialect, create};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
 use core_storage::{Column, Index, IndexPredicate, Table, Type, Unique, VERSION};
 use rusqlite::Connection as Sqlite;
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::decisions::Decisions;
 use crate::error::WriteError;
@@ -136,26 +135,20 @@ impl Change<'_> {
 
     async fn check_postgres(&self, text: &str) {
         let databases = (testing::postgres().await, testing::postgres().await);
-        let mut changed = PgConnection::connect(&databases.0.url).await.unwrap();
-        let mut fresh = PgConnection::connect(&databases.1.url).await.unwrap();
-        for (database, tables) in [(&mut changed, self.before), (&mut fresh, self.after)] {
-            let created = sqlx::raw_sql(AssertSqlSafe(described(tables, Dialect::Postgres)));
-            created.execute(database).await.unwrap();
+        let mut changed = testing::connect(&databases.0.url).await;
+        let fresh = testing::connect(&databases.1.url).await;
+        for (database, tables) in [(&changed, self.before), (&fresh, self.after)] {
+            let created = described(tables, Dialect::Postgres);
+            database.batch_execute(&created).await.unwrap();
         }
-        let insert = sqlx::raw_sql(AssertSqlSafe(self.insert.to_owned()));
-        insert.execute(&mut changed).await.unwrap();
-        let mut transaction = changed.begin().await.unwrap();
-        let change = sqlx::raw_sql(AssertSqlSafe(text.to_owned()));
-        change.execute(&mut *transaction).await.unwrap();
+        changed.batch_execute(self.insert).await.unwrap();
+        let transaction = changed.transaction().await.unwrap();
+        transaction.batch_execute(text).await.unwrap();
         transaction.commit().await.unwrap();
-        let expected = postgres_schema(&mut fresh).await.unwrap();
-        assert_eq!(
-            postgres_schema(&mut changed).await.unwrap(),
-            expected,
-            "{text}"
-        );
-        let read = sqlx::query_scalar(AssertSqlSafe(self.read.to_owned()));
-        let rows: Vec<String> = read.fetch_all(&mut changed).await.unwrap();
+        let expected = postgres_schema(&fresh).await.unwrap();
+        assert_eq!(postgres_schema(&changed).await.unwrap(), expected, "{text}");
+        let rows = changed.query(self.read, &[]).await.unwrap();
+        let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(rows, self.rows, "{text}");
     }
 }

@@ -1,0 +1,28 @@
+//! What stands for TLS without the feature: a server that insists on it is not reached.
+
+use std::path::Path;
+
+use core_domain::kernel::StoreError;
+use tokio_postgres::NoTls;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::NoTlsStream;
+
+use super::Checks;
+
+pub(in super::super) type Tls = NoTls;
+pub(in super::super) type TlsStream = NoTlsStream;
+
+/// # Errors
+/// [`StoreError::Backend`] when TLS must be spoken.
+pub(in super::super) fn connector(
+    mode: SslMode,
+    _: Checks,
+    _: Option<&Path>,
+) -> Result<Tls, StoreError> {
+    match mode {
+        SslMode::Disable | SslMode::Prefer => Ok(NoTls),
+        _ => Err(StoreError::backend(
+            "the database address asks for TLS, which this program was built without",
+        )),
+    }
+}

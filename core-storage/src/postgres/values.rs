@@ -1,0 +1,93 @@
+//! Values as the server is sent and sends them.
+
+use core_domain::kernel::StoreError;
+use tokio_postgres::Row;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type as PgType, to_sql_checked};
+
+use crate::sql::Bind;
+use crate::table::{Column, Type};
+use crate::value::{ReadRow, ValueRef};
+
+type Encoded = Result<IsNull, Box<dyn std::error::Error + Sync + Send>>;
+
+/// The type that the server takes a placeholder for.
+pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
+    match bind {
+        Bind::One(Type::Bool, _) => PgType::BOOL,
+        Bind::One(Type::Int, _) => PgType::INT8,
+        Bind::One(Type::Text | Type::Json, _) | Bind::Made(_) => PgType::TEXT,
+        Bind::Array(Type::Bool, _) => PgType::BOOL_ARRAY,
+        Bind::Array(Type::Int, _) => PgType::INT8_ARRAY,
+        Bind::Array(Type::Text | Type::Json, _) => PgType::TEXT_ARRAY,
+    }
+}
+
+/// What is bound to a placeholder, as the driver asks for it.
+#[derive(Debug)]
+pub(super) struct Bound<'b, 'q>(pub(super) &'b Bind<'q>);
+
+impl ToSql for Bound<'_, '_> {
+    fn to_sql(&self, kind: &PgType, out: &mut BytesMut) -> Encoded {
+        match self.0 {
+            Bind::Made(text) => text.to_sql(kind, out),
+            Bind::One(_, value) => encode(*value, kind, out),
+            Bind::Array(Type::Bool, values) => array(values, ValueRef::as_bool).to_sql(kind, out),
+            Bind::Array(Type::Int, values) => array(values, ValueRef::as_int).to_sql(kind, out),
+            Bind::Array(Type::Text | Type::Json, values) => {
+                array(values, ValueRef::as_text).to_sql(kind, out)
+            }
+        }
+    }
+
+    // `type_of` is what statements are prepared with.
+    fn accepts(_: &PgType) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+fn encode(value: ValueRef<'_>, kind: &PgType, out: &mut BytesMut) -> Encoded {
+    match value {
+        ValueRef::Null => Ok(IsNull::Yes),
+        ValueRef::Bool(yes) => yes.to_sql(kind, out),
+        ValueRef::Int(number) => number.to_sql(kind, out),
+        ValueRef::Text(text) => text.to_sql(kind, out),
+    }
+}
+
+fn array<'v, T>(values: &[ValueRef<'v>], of: fn(ValueRef<'v>) -> Option<T>) -> Vec<Option<T>> {
+    values.iter().copied().map(of).collect()
+}
+
+/// A row as the server has sent it.
+pub(super) struct Answer<'r> {
+    pub(super) row: &'r Row,
+    pub(super) columns: &'r [Column],
+}
+
+impl ReadRow for Answer<'_> {
+    fn read(&self, at: usize) -> Result<ValueRef<'_>, StoreError> {
+        let Some(column) = self.columns.get(at) else {
+            return Ok(ValueRef::Null);
+        };
+        let value = match column.kind {
+            Type::Bool => {
+                let yes = self.row.try_get::<_, Option<bool>>(at);
+                yes.map(|v| v.map(ValueRef::Bool))
+            }
+            Type::Int => {
+                let number = self.row.try_get::<_, Option<i64>>(at);
+                number.map(|v| v.map(ValueRef::Int))
+            }
+            Type::Text | Type::Json => {
+                let text = self.row.try_get::<_, Option<&str>>(at);
+                text.map(|v| v.map(ValueRef::Text))
+            }
+        };
+        Ok(value
+            .map_err(StoreError::backend)?
+            .unwrap_or(ValueRef::Null))
+    }
+}
