@@ -11,7 +11,10 @@ use crate::world::{
 on_every_store! { Fresh: the_main_job_runs }
 
 async fn the_main_job_runs(fresh: Fresh) {
-    let suite = fresh.suite().await;
+    run_the_main_job(fresh.suite().await).await;
+}
+
+async fn run_the_main_job(suite: Suite) {
     let person = sign_up(&suite, "engines", "Analytical Engines").await;
     let job = person.job(&suite).await;
     let done = person.job_done(&suite, &job).await;
@@ -34,6 +37,38 @@ async fn the_main_job_runs(fresh: Fresh) {
     let site = Call::get(format!("/{project}/"));
     let _ = site.to(suite.sites().unwrap()).await.expect(404);
     suite.shutdown().await;
+}
+
+/// A scan takes a predicate lock on the whole table and conflicts with all who write to it; with scans switched off Postgres
+/// does one only where no index helps.
+#[tokio::test]
+async fn no_table_is_scanned_on_postgres_by_the_main_job() {
+    let fresh = Fresh::on(Backend::Postgres).await;
+    // Indexes are made by scans.
+    fresh.suite().await.shutdown().await;
+    let database = core_storage::testing::connect(fresh.database_url()).await;
+    // A server process counts what it did when it ends.
+    let end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity \
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    database.execute(end, &[]).await.unwrap();
+    database
+        .execute("SELECT pg_stat_reset()", &[])
+        .await
+        .unwrap();
+
+    run_the_main_job(fresh.suite().await).await;
+
+    database.execute(end, &[]).await.unwrap();
+    // Leases have no index to be kept at each heartbeat: there are as many as jobs run, and the timers look at them in a
+    // unit that only reads.
+    let counts = "SELECT relname::text, seq_scan, COALESCE(idx_scan, 0) FROM pg_stat_user_tables \
+        WHERE relname NOT IN ('schema_migrations', 'job_leases')";
+    let counts = database.query(counts, &[]).await.unwrap();
+    let by_index: i64 = counts.iter().map(|row| row.get::<_, i64>(2)).sum();
+    assert!(by_index > 100, "{by_index} index scans were counted");
+    let scanned = counts.iter().filter(|row| row.get::<_, i64>(1) > 0);
+    let scanned: Vec<String> = scanned.map(|row| row.get(0)).collect();
+    assert!(scanned.is_empty(), "{scanned:?}");
 }
 
 async fn publishes_a_template(suite: &Suite, person: &Signed) {

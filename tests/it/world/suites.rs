@@ -48,6 +48,11 @@ impl Fresh {
         self.keeps.0.path()
     }
 
+    /// The address of its database, on Postgres.
+    pub(crate) fn database_url(&self) -> &str {
+        &self.keeps.1.as_ref().unwrap().url
+    }
+
     pub(crate) async fn suite(&self) -> Suite {
         self.builder.clone().build().await.unwrap()
     }
