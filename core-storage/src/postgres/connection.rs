@@ -126,7 +126,8 @@ async fn fetch(
 impl Connection {
     /// Opens one.
     pub(super) async fn open(options: &Options) -> Result<Self, StoreError> {
-        let opened = options.config.connect(options.tls.clone()).await;
+        let Options { config, tls } = options.clone();
+        let opened = config.connect(tls).await;
         let (client, io) = opened.map_err(|error| RunError::from(error).into_failure())?;
         let prepared = Prepared::default();
         Ok(Self {
