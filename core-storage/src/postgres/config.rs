@@ -11,7 +11,8 @@ use crate::cursor::CursorKey;
 /// What the Postgres store needs.
 #[derive(Clone)]
 pub struct PostgresConfig {
-    /// `postgres://user:password@host:port/database`. Its `sslmode` is obeyed; TLS needs the feature `postgres-tls`.
+    /// `postgres://user:password@host:port/database`. `sslmode` and `sslrootcert` in it mean what they mean to libpq; TLS
+    /// needs the feature `postgres-tls`.
     pub url: String,
     /// Where `now` comes from; the database itself unless given. Several processes should leave it to the database.
     pub clock: Option<Arc<dyn Clock>>,
@@ -21,7 +22,8 @@ pub struct PostgresConfig {
     pub connections: u32,
     /// The schema of the tables, created if missing: small letters, digits and `_`. That of the connection unless set.
     pub schema: Option<String>,
-    /// A file of certificates (PEM) that the server's certificate must come from, besides those the address names.
+    /// A file of certificates (PEM) that the server's certificate must come from, instead of those that the address names
+    /// or the system trusts.
     pub root_certificates: Option<PathBuf>,
     /// How long a unit waits for a connection. 10 s unless set: less than a request waits for its answer.
     pub acquire_timeout: Duration,
