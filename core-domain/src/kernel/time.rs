@@ -80,21 +80,52 @@ impl Timestamp {
     /// RFC 3339 in UTC with milliseconds, `2026-11-21T04:02:17.570Z`.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
+        self.written().as_str().to_owned()
+    }
+
+    fn written(self) -> Rfc3339 {
         // In range by construction, so the fallback is never seen.
-        jiff::Timestamp::from_millisecond(self.0)
-            .map_or_else(|_| String::new(), |t| format!("{t:.3}"))
+        let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        let civil = jiff::tz::Offset::UTC.to_datetime(instant);
+        let mut text = Rfc3339(*b"0000-00-00T00:00:00.000Z");
+        text.put(0..4, civil.year());
+        text.put(5..7, civil.month().into());
+        text.put(8..10, civil.day().into());
+        text.put(11..13, civil.hour().into());
+        text.put(14..16, civil.minute().into());
+        text.put(17..19, civil.second().into());
+        text.put(20..23, civil.millisecond());
+        text
+    }
+}
+
+/// An instant as text. Lists are full of instants, which is why their digits are not written by a general formatter.
+struct Rfc3339([u8; 24]);
+
+impl Rfc3339 {
+    /// Writes the number, right-aligned.
+    fn put(&mut self, digits: std::ops::Range<usize>, number: i16) {
+        let mut left = number.unsigned_abs();
+        for digit in self.0[digits].iter_mut().rev() {
+            *digit = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl std::fmt::Display for Timestamp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.to_rfc3339())
+        f.write_str(self.written().as_str())
     }
 }
 
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_rfc3339())
+        serializer.serialize_str(self.written().as_str())
     }
 }
 
@@ -194,6 +225,17 @@ mod tests {
             Timestamp::from_seconds(1_795_233_737).to_rfc3339(),
             "2026-11-21T04:02:17.000Z"
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_instant_is_written_as_the_library_writes_it_and_reads_back(millis in 0..=MAX_MILLIS) {
+            let instant = Timestamp::from_millis(millis);
+            let text = instant.to_rfc3339();
+            let expected = jiff::Timestamp::from_millisecond(millis).unwrap();
+            proptest::prop_assert_eq!(&text, &format!("{expected:.3}"));
+            proptest::prop_assert_eq!(Timestamp::parse_rfc3339(&text), Some(instant));
+        }
     }
 
     #[test]
