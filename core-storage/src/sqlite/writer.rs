@@ -50,10 +50,10 @@ struct Group {
 
 /// What the committing thread is asked for.
 enum Order {
-    /// To commit the group.
+    /// To commit the group as it is.
     Commit(OwnedMutexGuard<Group>),
-    /// To see whether a group was left without anybody to end it.
-    Look,
+    /// To commit the group unless somebody will end it: whoever has the turn, or waits for it.
+    CommitIfLeft,
 }
 
 /// The writer of a store. Dropping it waits for its threads.
@@ -111,8 +111,14 @@ impl Writer {
 
     /// Gives the turn to the next unit, or has the group committed.
     fn pass_on(&self, group: OwnedMutexGuard<Group>) {
-        if !group.done.is_empty() && (self.waiting.load(Ordering::SeqCst) == 0 || group.is_full()) {
+        if group.done.is_empty() {
+            return;
+        }
+        if group.is_full() {
             self.order(Order::Commit(group));
+        } else if self.waiting.load(Ordering::SeqCst) == 0 {
+            drop(group);
+            self.order(Order::CommitIfLeft);
         }
     }
 }
@@ -172,14 +178,11 @@ fn commit_groups(
     while let Ok(order) = orders.recv() {
         let mut group = match order {
             Order::Commit(group) => group,
-            Order::Look => {
-                let group = group.clone().blocking_lock_owned();
-                if group.done.is_empty() || waiting.load(Ordering::SeqCst) > 0 {
-                    // There is nothing to commit, or the next unit ends the group.
-                    continue;
-                }
-                group
-            }
+            Order::CommitIfLeft => match group.clone().try_lock_owned() {
+                Ok(group) if !group.done.is_empty() && waiting.load(Ordering::SeqCst) == 0 => group,
+                // To wait for the turn would be for ever when the order behind this one has it.
+                _ => continue,
+            },
         };
         group.commit();
         checkpoints.after_commit(&group.connection);
@@ -210,7 +213,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.writer.waiting.fetch_sub(1, Ordering::SeqCst);
         if !self.over {
-            self.writer.order(Order::Look);
+            self.writer.order(Order::CommitIfLeft);
         }
     }
 }

@@ -117,6 +117,21 @@ async fn a_unit_is_acknowledged_when_those_it_waited_for_give_up() {
 }
 
 #[tokio::test]
+async fn a_unit_is_acknowledged_when_those_that_wait_give_up_before_it_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join(FILE)).await;
+    for n in 0..20 {
+        let mut unit = begin(&store).await;
+        let other = waiting(&store, |tx| async move { drop(tx) }).await;
+        other.abort();
+        assert!(other.await.unwrap_err().is_cancelled());
+        insert(&mut unit, item("given-up", &n.to_string())).await;
+        unit.commit().await.expect("the unit is committed");
+    }
+    assert_eq!(keys(&store).await.len(), 20);
+}
+
+#[tokio::test]
 async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
