@@ -55,6 +55,12 @@ impl CommitListener for AfterCommit {
             }
         }
     }
+
+    fn committing(&self, effects: &Effects) {
+        if effects.iter().any(|effect| *effect == Effect::JobReady) {
+            self.worker.wake_before_commit();
+        }
+    }
 }
 
 #[cfg(test)]

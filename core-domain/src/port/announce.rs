@@ -14,6 +14,12 @@ pub trait CommitListener: Send + Sync + std::fmt::Debug {
     /// A unit of work was committed, or may have been because its answer was lost, and this follows. Never called with
     /// nothing.
     fn committed(&self, effects: &Effects);
+
+    /// A unit of work is about to be committed, and this will follow if it is. Whoever then asks for a turn to write, on a
+    /// store whose units take turns, gets it when that unit is over, and may share its commit. Never called with nothing.
+    fn committing(&self, effects: &Effects) {
+        let _ = effects;
+    }
 }
 
 /// A store that tells a listener what follows from each commit.
@@ -71,6 +77,9 @@ impl UnitOfWork for AnnouncingUnit {
     async fn commit(self: Box<Self>) -> Result<Effects, StoreError> {
         let Self { mut unit, listener } = *self;
         let effects = unit.effects().clone();
+        if !effects.is_empty() {
+            listener.committing(&effects);
+        }
         let outcome = unit.commit().await;
         let may_be_applied = match &outcome {
             Ok(_) => true,

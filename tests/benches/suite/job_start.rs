@@ -76,13 +76,20 @@ struct WakeWorker(WorkerWake);
 
 impl CommitListener for WakeWorker {
     fn committed(&self, effects: &Effects) {
-        if effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::JobReady))
-        {
+        if has_job(effects) {
             self.0.wake();
         }
     }
+
+    fn committing(&self, effects: &Effects) {
+        if has_job(effects) {
+            self.0.wake_before_commit();
+        }
+    }
+}
+
+fn has_job(effects: &Effects) -> bool {
+    effects.iter().any(|effect| *effect == Effect::JobReady)
 }
 
 async fn node(location: &Location) -> (Arc<dyn Store>, Arc<Applied>, WorkerHandle) {

@@ -32,6 +32,14 @@ impl WorkerWake {
         self.0.elsewhere.notify_one();
     }
 
+    /// There will be a job to claim when the unit of work that is being committed has been. Where only this process uses the
+    /// store, units take turns: the claim comes next and shares the commit. Elsewhere it would come too early.
+    pub fn wake_before_commit(&self) {
+        if self.0.hints.is_none() {
+            self.0.here.notify_one();
+        }
+    }
+
     /// Returns when somebody wakes the worker.
     pub(crate) async fn woken(&self) {
         self.0.here.notified().await;
