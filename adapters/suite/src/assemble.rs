@@ -8,6 +8,7 @@ use core_domain::port::{AnnouncingStore, CommitListener, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
+use core_domain::use_case::shared::LoneRelay;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
@@ -80,6 +81,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         outlet: builder.outlet,
         entropy: builder.entropy,
         wake: relay_wake,
+        lone: sole_user.then(LoneRelay::default),
     };
     Ok(Suite {
         gateway,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::kernel::Entropy;
+use core_domain::kernel::{Entropy, Result};
 use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
-use core_domain::use_case::shared::relay;
+use core_domain::use_case::shared::{LoneRelay, Relayed, relay};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -57,6 +57,8 @@ pub(crate) struct Relay {
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) wake: Arc<Notify>,
+    /// Set where no other process uses the store.
+    pub(crate) lone: Option<LoneRelay>,
 }
 
 impl Relay {
@@ -69,9 +71,17 @@ impl Relay {
         }
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
+    async fn relay(&mut self) -> Result<Relayed> {
+        let (store, outlet, entropy) = (&*self.store, &*self.outlet, &*self.entropy);
+        match &mut self.lone {
+            Some(lone) => lone.relay(store, outlet, entropy).await,
+            None => relay(store, outlet, entropy).await,
+        }
+    }
+
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         while !*stopped.borrow() {
-            match relay(&*self.store, &*self.outlet, &*self.entropy).await {
+            match self.relay().await {
                 Ok(relayed) if relayed.is_full() => continue,
                 Ok(_) => {}
                 Err(error) => tracing::warn!(?error, "the outbox could not be sent"),
@@ -91,11 +101,12 @@ impl Relay {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
+    use core_domain::kernel::StoreError;
     use core_domain::kernel::{Clock, OutboxId, Timestamp};
-    use core_domain::port::transact;
+    use core_domain::port::{Mode, UnitOfWork, transact};
     use core_domain::testing::{ManualClock, MockOutlet, RecordKey, SeededEntropy};
-    use core_domain::use_case::shared::Relayed;
     use core_storage::memory::{MemoryConfig, open};
     use futures_util::FutureExt;
     use serde_json::json;
@@ -163,9 +174,22 @@ mod tests {
             outlet
         }
 
-        async fn relay(&self, outlet: &dyn Outlet) -> Relayed {
-            let relayed = relay(self.store.as_ref(), outlet, self.entropy.as_ref()).await;
-            relayed.unwrap()
+        /// One run of a relay of either kind.
+        async fn relay(
+            &self,
+            lone: &mut Option<LoneRelay>,
+            outlet: impl Outlet + 'static,
+        ) -> Result<Relayed> {
+            let mut relay = Relay {
+                store: self.store.clone(),
+                outlet: Arc::new(outlet),
+                entropy: self.entropy.clone(),
+                wake: Arc::default(),
+                lone: lone.take(),
+            };
+            let relayed = relay.relay().await;
+            *lone = relay.lone;
+            relayed
         }
 
         fn heard(&self) -> Vec<String> {
@@ -173,25 +197,91 @@ mod tests {
         }
     }
 
+    fn both_kinds() -> [Option<LoneRelay>; 2] {
+        [None, Some(LoneRelay::default())]
+    }
+
     #[tokio::test]
     async fn a_message_is_delivered_once_and_forgotten() {
-        let world = World::with(&["first", "second"]).await;
-        let outlet = world.outlet("none");
-        assert_eq!(world.relay(&outlet).await.delivered, 2);
-        assert!(world.relay(&outlet).await.is_idle());
-        assert_eq!(world.heard(), ["first", "second"]);
+        for mut kind in both_kinds() {
+            let world = World::with(&["first", "second"]).await;
+            let first = world.relay(&mut kind, world.outlet("none")).await;
+            assert_eq!(first.unwrap().delivered, 2);
+            let second = world.relay(&mut kind, world.outlet("none")).await;
+            assert!(second.unwrap().is_idle());
+            assert_eq!(world.heard(), ["first", "second"]);
+        }
     }
 
     #[tokio::test]
     async fn a_message_that_is_not_taken_holds_up_nobody_and_comes_again_after_a_pause() {
-        let world = World::with(&["bad", "good"]).await;
-        let (delivered, kept) = (1, 1);
-        let unwilling = world.outlet("bad");
-        assert_eq!(world.relay(&unwilling).await, Relayed { delivered, kept });
-        assert!(world.relay(&unwilling).await.is_idle());
+        for mut kind in both_kinds() {
+            let world = World::with(&["bad", "good"]).await;
+            let (delivered, kept) = (1, 1);
+            let first = world.relay(&mut kind, world.outlet("bad")).await;
+            assert_eq!(first.unwrap(), Relayed { delivered, kept });
+            let at_once = world.relay(&mut kind, world.outlet("bad")).await;
+            assert!(at_once.unwrap().is_idle());
+            world.clock.advance(Duration::from_secs(2));
+            let later = world.relay(&mut kind, world.outlet("none")).await;
+            assert_eq!(later.unwrap().delivered, 1);
+            assert_eq!(world.heard(), ["good", "bad"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_attempt_counts_once_and_the_outlet_is_told_which_it_is() {
+        for mut kind in both_kinds() {
+            let world = World::with(&["first"]).await;
+            for attempt in 1..=3 {
+                let mut outlet = MockOutlet::new();
+                outlet.expect_deliver().once().returning(move |message| {
+                    assert_eq!(message.attempts, attempt);
+                    Err(OutletError("not now".to_owned()))
+                });
+                let relayed = world.relay(&mut kind, outlet).await;
+                assert_eq!(relayed.unwrap().kept, 1);
+                world.clock.advance(Duration::from_secs(300));
+            }
+        }
+    }
+
+    /// A store that answers and, while it is told so, does not write.
+    #[derive(Debug)]
+    struct Full(Arc<dyn Store>, AtomicBool);
+
+    #[async_trait]
+    impl Store for Full {
+        async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+            let is_read = matches!(mode, Mode::Auto | Mode::Read);
+            if !is_read && self.1.load(Ordering::SeqCst) {
+                return Err(StoreError::unavailable("the disk is full"));
+            }
+            self.0.begin(mode).await
+        }
+
+        async fn back_off(&self, _: u32) {}
+    }
+
+    #[tokio::test]
+    async fn what_was_delivered_and_cannot_be_recorded_is_not_told_again_by_a_lone_relay() {
+        let mut world = World::with(&["first", "bad"]).await;
+        let full = Arc::new(Full(world.store.clone(), AtomicBool::new(true)));
+        world.store = full.clone();
+        let mut lone = Some(LoneRelay::default());
+        for _ in 0..3 {
+            let failed = world.relay(&mut lone, world.outlet("bad")).await;
+            failed.unwrap_err();
+        }
+        full.1.store(false, Ordering::SeqCst);
+        world.send("second").await;
+        let relayed = world.relay(&mut lone, world.outlet("bad")).await;
+        assert_eq!(relayed.unwrap().delivered, 1);
+        assert_eq!(world.heard(), ["first", "second"]);
         world.clock.advance(Duration::from_secs(2));
-        assert_eq!(world.relay(&world.outlet("none")).await.delivered, 1);
-        assert_eq!(world.heard(), ["good", "bad"]);
+        let relayed = world.relay(&mut lone, world.outlet("none")).await;
+        assert_eq!(relayed.unwrap().delivered, 1);
+        assert_eq!(world.heard(), ["bad"]);
     }
 
     /// Dies with the second message.
@@ -211,17 +301,30 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_delivered_before_its_relay_died_is_delivered_again_and_nothing_is_lost() {
-        let world = World::with(&["first", "second", "third"]).await;
-        let dying = Dying(Arc::clone(&world.heard));
-        assert!(world.relay(&dying).now_or_never().is_none());
-        assert_eq!(world.heard().len(), 1);
-        let outlet = world.outlet("none");
-        assert!(world.relay(&outlet).await.is_idle());
-        world.clock.advance(Duration::from_secs(60));
-        assert_eq!(world.relay(&outlet).await.delivered, 3);
-        let mut heard = world.heard();
-        heard.sort();
-        assert_eq!(heard, ["first", "second", "third"]);
+        // Others wait for a relay that may still be at it; the next one of a store that has one alone need not.
+        for (mut kind, mut next, waits) in [
+            (None, None, true),
+            (
+                Some(LoneRelay::default()),
+                Some(LoneRelay::default()),
+                false,
+            ),
+        ] {
+            let world = World::with(&["first", "second", "third"]).await;
+            let dying = Dying(Arc::clone(&world.heard));
+            assert!(world.relay(&mut kind, dying).now_or_never().is_none());
+            assert_eq!(world.heard().len(), 1);
+            if waits {
+                let relayed = world.relay(&mut next, world.outlet("none")).await;
+                assert!(relayed.unwrap().is_idle());
+                world.clock.advance(Duration::from_secs(60));
+            }
+            let relayed = world.relay(&mut next, world.outlet("none")).await;
+            assert_eq!(relayed.unwrap().delivered, 3);
+            let mut heard = world.heard();
+            heard.sort();
+            assert_eq!(heard, ["first", "second", "third"]);
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -232,6 +335,7 @@ mod tests {
             outlet: Arc::new(world.outlet("none")),
             entropy: world.entropy.clone(),
             wake: Arc::default(),
+            lone: None,
         };
         let relay = relay.start();
         tokio::time::sleep(POLL / 2).await;

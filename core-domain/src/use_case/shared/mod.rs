@@ -5,4 +5,4 @@ mod outbox;
 
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub(in crate::use_case) use outbox::send;
-pub use outbox::{Relayed, relay};
+pub use outbox::{LoneRelay, Relayed, relay};

@@ -39,8 +39,16 @@ impl Relayed {
     }
 }
 
+/// A message that was taken.
+#[derive(Debug)]
+struct Taken {
+    stored: Stored<OutboxMessage>,
+    /// As it is delivered: this attempt counts.
+    message: OutboxMessage,
+}
+
 /// Delivers a batch of the messages that are due, oldest first. Opens its own units of work, so that none is open while
-/// a message is delivered.
+/// a message is delivered. Others may do the same at the same time.
 ///
 /// # Errors
 /// When the store failed; what was not recorded as delivered comes again.
@@ -52,19 +60,104 @@ pub async fn relay(
     if !any_due(store).await? {
         return Ok(Relayed::default());
     }
-    let (mut delivered, mut kept) = (Vec::new(), Vec::new());
-    for message in claim(store).await? {
-        if outlet.deliver(&message).await.is_ok() {
-            delivered.push(message.id.clone());
+    let taken = claim(store).await?;
+    let ended = deliver(outlet, taken).await;
+    ended.record(store, entropy).await?;
+    Ok(ended.relayed())
+}
+
+/// As [`relay`], for the only one who sends what waits in this store: what it takes it need not write down for others. What
+/// it has delivered and could not record yet it records before it delivers anything else, so that a store that answers
+/// and does not write is not told the same over and over.
+#[derive(Debug, Default)]
+pub struct LoneRelay {
+    unrecorded: Ended,
+}
+
+impl LoneRelay {
+    /// As [`relay`].
+    ///
+    /// # Errors
+    /// As [`relay`].
+    pub async fn relay(
+        &mut self,
+        store: &dyn Store,
+        outlet: &dyn Outlet,
+        entropy: &dyn Entropy,
+    ) -> Result<Relayed> {
+        self.unrecorded.record(store, entropy).await?;
+        self.unrecorded = Ended::default();
+        self.unrecorded = deliver(outlet, due(store).await?).await;
+        self.unrecorded.record(store, entropy).await?;
+        Ok(std::mem::take(&mut self.unrecorded).relayed())
+    }
+}
+
+/// Deliveries that have ended.
+#[derive(Debug, Default)]
+struct Ended {
+    delivered: Vec<OutboxId>,
+    kept: Vec<Taken>,
+}
+
+async fn deliver(outlet: &dyn Outlet, taken: Vec<Taken>) -> Ended {
+    let mut ended = Ended::default();
+    for taken in taken {
+        if outlet.deliver(&taken.message).await.is_ok() {
+            ended.delivered.push(taken.message.id);
         } else {
-            kept.push(message);
+            ended.kept.push(taken);
         }
     }
-    settle(store, &delivered, &kept, entropy).await?;
-    Ok(Relayed {
-        delivered: delivered.len(),
-        kept: kept.len(),
-    })
+    ended
+}
+
+impl Ended {
+    const fn relayed(&self) -> Relayed {
+        Relayed {
+            delivered: self.delivered.len(),
+            kept: self.kept.len(),
+        }
+    }
+
+    /// Forgets what was delivered and puts off what was not, in one unit of work.
+    async fn record(&self, store: &dyn Store, entropy: &dyn Entropy) -> Result<()> {
+        if self.relayed().is_idle() {
+            return Ok(());
+        }
+        transact_in(Mode::ReadCommitted, store, |uow, _| {
+            Box::pin(async move {
+                self.forget_delivered(uow).await?;
+                put_off(uow, &self.kept, entropy).await
+            })
+        })
+        .await
+    }
+
+    /// Removes what was delivered, whoever has claimed it by now.
+    async fn forget_delivered(&self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !self.delivered.is_empty() {
+            let delivered = OutboxQuery::WithIds(self.delivered.clone());
+            let messages = unowned::<OutboxMessage>(uow);
+            messages.remove_all(&delivered).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The messages that are due, by a read.
+async fn due(store: &dyn Store) -> Result<Vec<Taken>> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let due = OutboxQuery::DueAt(uow.now().await?);
+    let due = unowned::<OutboxMessage>(uow.as_mut())
+        .list(&due, BATCH.into())
+        .await?;
+    let take = |stored: Stored<OutboxMessage>| {
+        let mut message = (*stored).clone();
+        message.attempts += 1;
+        Taken { stored, message }
+    };
+    Ok(due.into_iter().map(take).collect())
 }
 
 /// A look that costs no write.
@@ -76,8 +169,8 @@ async fn any_due(store: &dyn Store) -> Result<bool> {
 }
 
 /// Takes messages, so that nobody else does for a while.
-async fn claim(store: &dyn Store) -> Result<Vec<Stored<OutboxMessage>>> {
-    transact_in(Mode::ReadCommitted, store, |uow, _| {
+async fn claim(store: &dyn Store) -> Result<Vec<Taken>> {
+    let claimed = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = uow.now().await?;
             let due = OutboxQuery::DueAt(now);
@@ -93,48 +186,20 @@ async fn claim(store: &dyn Store) -> Result<Vec<Stored<OutboxMessage>>> {
             unaudited::replace_many(uow, claimed.collect()).await
         })
     })
-    .await
+    .await?;
+    let take = |stored: Stored<OutboxMessage>| {
+        let message = (*stored).clone();
+        Taken { stored, message }
+    };
+    Ok(claimed.into_iter().map(take).collect())
 }
 
-/// Acknowledges what was delivered and puts off what was not, in one unit of work.
-async fn settle(
-    store: &dyn Store,
-    delivered: &[OutboxId],
-    kept: &[Stored<OutboxMessage>],
-    entropy: &dyn Entropy,
-) -> Result<()> {
-    if delivered.is_empty() && kept.is_empty() {
-        return Ok(());
-    }
-    transact_in(Mode::ReadCommitted, store, |uow, _| {
-        Box::pin(async move {
-            ack(uow, delivered).await?;
-            nack(uow, kept, entropy).await
-        })
-    })
-    .await
-}
-
-/// Removes the messages, whoever has claimed them by now.
-async fn ack(uow: &mut dyn UnitOfWork, delivered: &[OutboxId]) -> Result<()> {
-    if !delivered.is_empty() {
-        let delivered = OutboxQuery::WithIds(delivered.to_vec());
-        let messages = unowned::<OutboxMessage>(uow);
-        messages.remove_all(&delivered).await?;
-    }
-    Ok(())
-}
-
-async fn nack(
-    uow: &mut dyn UnitOfWork,
-    kept: &[Stored<OutboxMessage>],
-    entropy: &dyn Entropy,
-) -> Result<()> {
+async fn put_off(uow: &mut dyn UnitOfWork, kept: &[Taken], entropy: &dyn Entropy) -> Result<()> {
     let now = uow.now().await?;
-    for message in kept {
-        let mut next = (**message).clone();
+    for Taken { stored, message } in kept {
+        let mut next = message.clone();
         next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
-        let replaced = unaudited::replace(uow, message, next).await;
+        let replaced = unaudited::replace(uow, stored, next).await;
         unless_claimed_by_others(replaced.map(drop))?;
     }
     Ok(())
