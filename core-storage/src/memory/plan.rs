@@ -85,6 +85,12 @@ impl<'q> Query<'q> {
         self.tests.iter().find_map(|test| test.fixes(column))
     }
 
+    /// The keys that the query names, and which of its tests does.
+    pub(super) fn keys(&self) -> Option<(usize, &'q [Value])> {
+        let keys = |(at, test): (usize, &Test<'q>)| Some((at, test.one_of(KEY)?));
+        self.tests.iter().enumerate().find_map(keys)
+    }
+
     /// The best scan of one index; `None` when no row can match.
     pub(super) fn scan<'r>(&'q self, rows: &'r Rows) -> Option<Scan<'r, 'q>> {
         if let Some(key) = self.fixed(KEY) {

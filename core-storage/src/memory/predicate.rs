@@ -112,6 +112,14 @@ impl<'f> Test<'f> {
         }
     }
 
+    /// The values of which the column has one in every row that passes.
+    pub(super) fn one_of(&self, column: usize) -> Option<&'f [Value]> {
+        match self {
+            Self::In(at, values) if *at == column => Some(values),
+            _ => None,
+        }
+    }
+
     /// Tells whether the predicate is true for every row that passes.
     pub(super) fn implies(&self, column: usize, predicate: &IndexPredicate) -> bool {
         match (self, predicate) {

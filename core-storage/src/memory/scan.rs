@@ -7,6 +7,7 @@ use super::plan::{Direction, Query, Scan, compare};
 use super::predicate::matches;
 use super::predicate::value;
 use super::rows::Rows;
+use crate::value::Value;
 
 /// Shows the matching rows in order, up to the limit, until the visitor answers an error.
 pub(super) fn visit<E>(
@@ -14,6 +15,10 @@ pub(super) fn visit<E>(
     query: &Query<'_>,
     mut visit: impl FnMut(&SharedRow) -> Result<(), E>,
 ) -> Result<(), E> {
+    if let Some((at, keys)) = query.keys() {
+        let found = with_keys(rows, query, at, keys);
+        return found.into_iter().try_for_each(visit);
+    }
     let Some(scan) = query.scan(rows) else {
         return Ok(());
     };
@@ -35,11 +40,8 @@ pub(super) fn visit<E>(
 /// How many rows match.
 pub(super) fn count(rows: &Rows, query: &Query<'_>) -> u64 {
     let mut count = 0;
-    let Some(scan) = query.scan(rows) else {
-        return 0;
-    };
     if query.tests.is_empty() {
-        return scan.index.len() as u64;
+        return rows.by_key().map_or(0, |all| all.len() as u64);
     }
     let counted = visit(rows, query, |_| {
         count += 1;
@@ -73,18 +75,43 @@ fn passing<'r>(
 
 /// The matching rows of a scan that gives them in another order than the query's.
 fn sorted<'r>(scan: &Scan<'r, '_>, query: &Query<'_>) -> Vec<&'r SharedRow> {
-    let is_behind = |row: &&SharedRow| {
-        query.after.is_none_or(|after| {
-            let ordering = compare(
-                &query.order,
-                |_, part| value(row, part.at),
-                |n, _| value(after, n),
-            );
-            ordering.is_gt()
-        })
-    };
-    let mut found: Vec<&SharedRow> = passing(scan, query).filter(is_behind).collect();
+    let passing = passing(scan, query);
+    let mut found: Vec<&SharedRow> = passing.filter(|row| is_behind(query, row)).collect();
     sort(query, &mut found);
+    found.truncate(query.limit);
+    found
+}
+
+/// Tells whether the row stands behind the position that the query begins at.
+fn is_behind(query: &Query<'_>, row: &SharedRow) -> bool {
+    query.after.is_none_or(|after| {
+        let ordering = compare(
+            &query.order,
+            |_, part| value(row, part.at),
+            |n, _| value(after, n),
+        );
+        ordering.is_gt()
+    })
+}
+
+/// The matching rows of a query that names their keys, in order. `at` is the test that does.
+fn with_keys<'r>(
+    rows: &'r Rows,
+    query: &Query<'_>,
+    at: usize,
+    keys: &[Value],
+) -> Vec<&'r SharedRow> {
+    let (before, behind) = query.tests.split_at(at);
+    let others = behind.get(1..).unwrap_or_default();
+    let passes = |row: &&SharedRow| {
+        #[cfg(test)]
+        visited::add();
+        matches(before, row) && matches(others, row) && is_behind(query, row)
+    };
+    let named = keys.iter().filter_map(|key| rows.get(key));
+    let mut found: Vec<&SharedRow> = named.filter(passes).collect();
+    sort(query, &mut found);
+    found.dedup_by(|left, right| Arc::ptr_eq(left, right));
     found.truncate(query.limit);
     found
 }
