@@ -63,19 +63,24 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
     }
 }
 
-/// Looks at waits, leases and deadlines now and then, and when it is told that something is due.
+/// Looks at waits, leases and deadlines when something is due, when it is told so, and now and then; until nothing is left
+/// to do, since a run does not do everything at once.
 pub(super) async fn timers(worker: Worker, wake: WorkerWake, due: Arc<Notify>) {
     loop {
         match worker.run_timers().await {
             Ok(done) if done == TimerStats::default() => {}
-            Ok(_) => wake.wake(),
+            Ok(_) => {
+                wake.wake();
+                continue;
+            }
             Err(error) => {
                 tracing::warn!(?error, "waits, leases and deadlines could not be looked at");
             }
         }
+        let pause = worker.timer_pause().await;
         tokio::select! {
             () = due.notified() => {}
-            () = tokio::time::sleep(worker.poll_pause()) => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }

@@ -78,6 +78,15 @@ impl Worker {
         timers::run_timers(&self.cx, self.store.as_ref(), &self.kinds).await
     }
 
+    /// How long to wait before the timers are run again when nobody calls: until something is due, and at most as long as
+    /// [`Worker::poll_pause`].
+    pub async fn timer_pause(&self) -> Duration {
+        let poll = self.poll_pause();
+        // Without an answer of the store it is looked at again later.
+        let next = timers::next_due(self.store.as_ref(), poll).await;
+        next.ok().flatten().unwrap_or(poll)
+    }
+
     /// Takes back all running jobs of a store that only this process uses; answers how many.
     ///
     /// # Errors

@@ -1,12 +1,14 @@
 //! Timer-driven transitions: waits end, leases end, deadlines pass. Any node may run them, as often as it likes.
 
+use std::time::Duration;
+
 use super::change::Change;
 use super::claim::promote;
 use super::kinds::Kinds;
 use super::operate;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{JobScope, unaudited, unowned};
-use crate::kernel::{Context, JobId, PageRequest, Result, Stored, grant};
+use crate::kernel::{Context, JobId, PageRequest, Result, Stored, Timestamp, grant};
 use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{
     Actor, Job, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal,
@@ -55,6 +57,27 @@ pub(super) async fn run_timers(
         )
         .await?,
     })
+}
+
+/// How long it is until a wait ends or the time of a lane comes, when that is within this time. What is due and was left, to
+/// a process that knows its kind for example, is not asked after.
+///
+/// # Errors
+/// When the store failed.
+pub(super) async fn next_due(store: &dyn Store, within: Duration) -> Result<Option<Duration>> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let now = uow.now().await?;
+    let by = now.plus(within);
+    let lane = unowned::<JobLane>(uow.as_mut());
+    let lane = lane.first(&JobLaneQuery::DueAt(by)).await?;
+    let job = unowned::<Job>(uow.as_mut());
+    let job = job.first(&JobQuery::WakeAt(by)).await?;
+    let moments = [lane.map(|lane| lane.ready_at), job.map(|job| job.run_at)];
+    let pause = |moment: Timestamp| {
+        let pause = u64::try_from(moment.millis() - now.millis()).ok()?;
+        (pause > 0).then(|| Duration::from_millis(pause))
+    };
+    Ok(moments.into_iter().flatten().filter_map(pause).min())
 }
 
 /// A claim does this by itself, unless it finds enough without.
