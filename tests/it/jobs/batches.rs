@@ -48,7 +48,7 @@ async fn queue(world: &Engine, orders: &[Order]) -> Vec<JobId> {
 }
 
 /// Works on the current steps of these jobs; nothing is written yet.
-async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<Finished> {
+pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<Finished> {
     let mut finished = Vec::new();
     for job in held {
         finished.push(worker.attempt(job, &Unsupervised).await.unwrap());

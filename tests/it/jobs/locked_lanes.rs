@@ -1,0 +1,93 @@
+//! Reports of jobs whose lane another unit of work has.
+
+use std::time::Duration;
+
+use core_domain::access::RecordKey;
+use core_domain::port::{Mode, Persisted, UnitOfWork};
+use core_domain::provisioning::{Job, JobLane, JobLaneQuery, JobStatus};
+use core_domain::use_case::provisioning::{Committed, Finished, HeldJob, LeaseState, Worker};
+
+use super::audit::invariants_hold;
+use super::batches::attempt;
+use crate::world::{Backend, Engine, lane, on_every_store};
+
+on_every_store! {
+    Engine:
+        a_report_whose_lane_another_unit_has_is_written_when_that_is_over,
+}
+
+/// Works on these jobs up to the reports that end them, which are not written yet.
+async fn up_to_last_reports(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
+    loop {
+        let finished = attempt(worker, &held).await;
+        if finished.iter().all(Finished::leaves) {
+            return finished;
+        }
+        let settled = worker.commit(&finished, 0).await.settled.into_iter();
+        held = settled
+            .map(|one| one.unwrap().still_held().unwrap())
+            .collect();
+    }
+}
+
+/// A unit that has the lane, as one that queues a job in it does.
+async fn unit_with_lane(world: &Engine, number: usize) -> Box<dyn UnitOfWork> {
+    let mut uow = world.store.begin(Mode::ReadCommitted).await.unwrap();
+    let lanes = JobLane::repository(uow.repositories(RecordKey::for_tests()));
+    let query = JobLaneQuery::Of(vec![lane(number)]);
+    let locked = lanes.claim(&query, 1).await.unwrap();
+    assert_eq!(locked.len(), 1);
+    uow
+}
+
+fn all_completed(committed: Committed) -> bool {
+    let mut settled = committed.settled.into_iter();
+    settled.all(|one| match one {
+        Ok(LeaseState::Held(job)) => job.status == JobStatus::Completed,
+        _ => false,
+    })
+}
+
+async fn a_report_whose_lane_another_unit_has_is_written_when_that_is_over(world: Engine) {
+    for lane in 0..2 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 2).await.taken.unwrap();
+    let finished = up_to_last_reports(&worker, taken).await;
+    let unit = unit_with_lane(&world, 0).await;
+    let commit = tokio::spawn(async move { worker.commit(&finished, 0).await });
+    tokio::task::yield_now().await;
+    unit.rollback().await;
+    assert!(all_completed(commit.await.unwrap()));
+    invariants_hold(&world).await;
+}
+
+/// Where units need not take turns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_whose_lane_another_unit_has_keeps_back_none_beside_it() {
+    let world = Engine::on(Backend::Postgres).await;
+    for lane in 0..2 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 2).await.taken.unwrap();
+    let finished = up_to_last_reports(&worker, taken).await;
+    let unit = unit_with_lane(&world, 0).await;
+    let commit = tokio::spawn(async move { worker.commit(&finished, 0).await });
+    let in_lane = |jobs: &[Job], number| {
+        let job = jobs.iter().find(|job| job.lane == lane(number));
+        job.unwrap().status
+    };
+    let beside = tokio::time::timeout(Duration::from_secs(10), async {
+        while in_lane(&world.jobs().await, 1) != JobStatus::Completed {
+            tokio::task::yield_now().await;
+        }
+    });
+    beside.await.unwrap();
+    assert_eq!(in_lane(&world.jobs().await, 0), JobStatus::Running);
+    assert!(!commit.is_finished());
+    unit.rollback().await;
+    assert!(all_completed(commit.await.unwrap()));
+    invariants_hold(&world).await;
+}
