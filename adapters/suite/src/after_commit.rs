@@ -193,6 +193,9 @@ mod tests {
                 .iter()
                 .cloned()
                 .for_each(|effect| committed.add(effect));
+            listener.committing(&committed);
+            let expected = worker.woken().now_or_never().is_some();
+            assert_eq!(expected, wakes_worker, "{effects:?}");
             listener.committed(&committed);
             let woken = (
                 worker.woken().now_or_never().is_some(),

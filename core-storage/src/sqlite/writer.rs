@@ -10,9 +10,11 @@
 //! all.
 
 use std::collections::HashSet;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -103,6 +105,10 @@ impl Writer {
         Ok(Turn(Some(unit)))
     }
 
+    fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
     fn order(&self, order: Order) {
         // When the thread is gone, the group is dropped with the order, and its units answer that their outcome is
         // unknown.
@@ -116,7 +122,7 @@ impl Writer {
         }
         if group.is_full() {
             self.order(Order::Commit(group));
-        } else if self.waiting.load(Ordering::SeqCst) == 0 {
+        } else if !self.has_waiting() {
             drop(group);
             self.order(Order::CommitIfLeft);
         }
@@ -298,6 +304,20 @@ impl Drop for Unit {
     }
 }
 
+/// Puts this task behind those that can run now. (What tokio offers puts it behind those that come later as well.)
+async fn let_others_run() {
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        if has_waited {
+            return Poll::Ready(());
+        }
+        has_waited = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// A unit that writes. Without one while a statement runs on a blocking thread.
 pub(super) struct Turn(Option<Unit>);
 
@@ -348,6 +368,10 @@ impl Executor for Turn {
 
     async fn commit(mut self) -> Result<(), StoreError> {
         let unit = self.0.take().ok_or_else(lost)?;
+        if !unit.writer.has_waiting() {
+            // Whoever was just told that there will be something to write asks for its turn now.
+            let_others_run().await;
+        }
         let outcome = unit.finish()?;
         let lost = |_| StoreError::commit_unknown("the writer ended before it answered");
         outcome.await.map_err(lost)?

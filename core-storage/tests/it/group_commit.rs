@@ -131,28 +131,47 @@ async fn a_unit_is_acknowledged_when_those_that_wait_give_up_before_it_is_done()
     assert_eq!(keys(&store).await.len(), 20);
 }
 
-#[tokio::test]
-async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(FILE);
-    // A commit that fails for real: a constraint that is checked only then.
+/// A store whose commits can fail for real: by a constraint that is checked only then.
+async fn open_checking_late(path: &Path) -> Arc<dyn RowStore> {
     let text = create(&ITEMS, Dialect::Sqlite, false);
     let checked_late =
         "\"parent\" TEXT REFERENCES \"conformance_items\" (\"id\") DEFERRABLE INITIALLY DEFERRED";
     let text = text.replace("\"parent\" TEXT", checked_late);
-    let database = rusqlite::Connection::open(&path).unwrap();
+    let database = rusqlite::Connection::open(path).unwrap();
     database.execute_batch(&text).unwrap();
     drop(database);
-    let store = open(&path).await;
+    open(path).await
+}
+
+/// A unit whose commit fails there.
+async fn fail(mut tx: Box<dyn RowTx>) -> Result<(), StoreError> {
+    let mut row = item("failing", "orphan");
+    row[ITEMS.column_index("parent").unwrap()] = Value::text("nobody");
+    insert(&mut tx, row).await;
+    tx.commit().await
+}
+
+#[tokio::test]
+async fn a_unit_whose_turn_can_be_asked_for_when_another_commits_shares_its_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_checking_late(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
     insert(&mut first, item("failing", "first")).await;
-    let bad = waiting(&store, |mut tx| async move {
-        let mut row = item("failing", "orphan");
-        row[ITEMS.column_index("parent").unwrap()] = Value::text("nobody");
-        insert(&mut tx, row).await;
-        tx.commit().await
-    });
-    let bad = bad.await;
+    // It has not run yet.
+    let of_second = store.clone();
+    let second = tokio::spawn(async move { fail(begin(&of_second).await).await });
+    assert!(first.commit().await.is_err());
+    assert!(second.await.unwrap().is_err());
+    assert!(keys(&store).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_checking_late(&folder.path().join(FILE)).await;
+    let mut first = begin(&store).await;
+    insert(&mut first, item("failing", "first")).await;
+    let bad = waiting(&store, fail).await;
     for outcome in [first.commit().await, bad.await.unwrap()] {
         let failed = outcome.expect_err("the group fails");
         assert!(matches!(failed, StoreError::CommitUnknown(_)), "{failed}");

@@ -115,8 +115,9 @@ pub(crate) async fn in_one_process(config: CountAt) {
     let mut count = applied.count();
     let mut queued = Vec::new();
     for job in 0..config.count {
-        let ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
-        queued.push((ids[0].clone(), nanoseconds()));
+        // In a task of its own, as a request.
+        let queued_one = tokio::spawn(queue_one(Arc::clone(&store), job));
+        queued.push(queued_one.await.unwrap());
         count
             .wait_for(|count| *count == queued.len())
             .await
@@ -126,6 +127,12 @@ pub(crate) async fn in_one_process(config: CountAt) {
     say("queued", &json!(queued));
     say("started", &json!(applied.jobs()));
     handle.stop().await;
+}
+
+/// Queues a job; its id, and when that was answered.
+async fn queue_one(store: Arc<dyn Store>, job: u32) -> (String, u64) {
+    let mut ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
+    (ids.remove(0), nanoseconds())
 }
 
 /// The role of the node that works on jobs of another.
@@ -146,8 +153,7 @@ pub(crate) async fn as_enqueuer(config: CountAt) {
     let hints = config.location.hints().unwrap();
     let mut queued = Vec::new();
     for job in 0..config.count {
-        let ids = queue::<1>(store.as_ref(), &[Order::in_lane(job)]).await;
-        queued.push((ids[0].clone(), nanoseconds()));
+        queued.push(queue_one(Arc::clone(&store), job).await);
         hints.notify().await;
         idle(job).await;
     }

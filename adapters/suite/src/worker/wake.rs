@@ -45,3 +45,37 @@ impl WorkerWake {
         self.0.here.notified().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// Of other processes there is never a hint.
+    #[derive(Debug)]
+    struct Others;
+
+    #[async_trait]
+    impl JobHints for Others {
+        async fn notify(&self) {}
+
+        async fn hinted(&self) {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_worker_is_woken_before_a_commit_only_where_nobody_else_uses_the_store() {
+        for (wake, woken) in [
+            (WorkerWake::default(), true),
+            (WorkerWake::with_hints(Arc::new(Others)), false),
+        ] {
+            wake.wake_before_commit();
+            assert_eq!(wake.woken().now_or_never().is_some(), woken);
+            wake.wake();
+            assert!(wake.woken().now_or_never().is_some());
+        }
+    }
+}

@@ -80,13 +80,19 @@ async fn a_session_that_ended_is_refused_at_once_even_when_the_answer_of_the_com
     }
 }
 
-/// Keeps what it is told.
+/// Keeps what it is told, and what it was told before.
 #[derive(Debug, Default)]
-struct Listener(Mutex<Vec<Effects>>);
+struct Listener(Mutex<Vec<Effects>>, Mutex<Vec<Effects>>);
 
 impl CommitListener for Listener {
     fn committed(&self, effects: &Effects) {
+        assert_eq!(self.1.lock().unwrap().last(), Some(effects));
         self.0.lock().unwrap().push(effects.clone());
+    }
+
+    fn committing(&self, effects: &Effects) {
+        assert!(self.0.lock().unwrap().is_empty(), "before the commit");
+        self.1.lock().unwrap().push(effects.clone());
     }
 }
 
@@ -113,6 +119,8 @@ async fn exactly_what_a_unit_collected_is_announced_and_only_when_it_may_have_be
         let ended = unit.commit().await;
         assert_eq!(ended.is_ok(), commits == Commits::Applied);
         let heard = listener.0.lock().unwrap();
+        let foretold = mode == Mode::Write && !collected.is_empty();
+        assert_eq!(listener.1.lock().unwrap().len(), usize::from(foretold));
         let expected = if announced { vec![expected] } else { vec![] };
         assert_eq!(*heard, expected, "{mode:?} {commits:?} {collected:?}");
     }
@@ -122,4 +130,5 @@ async fn exactly_what_a_unit_collected_is_announced_and_only_when_it_may_have_be
     unit.effects().add(Effect::JobReady);
     unit.rollback().await;
     assert!(listener.0.lock().unwrap().is_empty());
+    assert!(listener.1.lock().unwrap().is_empty());
 }
