@@ -1,7 +1,7 @@
 //! An ordered index: the rows of a table that it covers, sorted by its columns and then by the key.
 //!
-//! An entry is the row itself, shared, with the positions of the columns it is compared by and the first bytes of what they
-//! hold: nothing else of the row is copied, and a scan has the rows at hand.
+//! An entry is the row itself, shared, with the positions of the columns it is compared by: nothing of the row is copied,
+//! and a scan has the rows at hand.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,7 +11,6 @@ use std::sync::Arc;
 use imbl::OrdSet;
 
 use super::predicate::{NULL, Test, value};
-use super::sort_prefix::SortPrefix;
 use crate::table::{IndexPredicate, Table, Unique};
 use crate::value::Value;
 
@@ -63,17 +62,10 @@ enum Part<'a> {
 /// What has a place in the order of an index: its entries, and the edges of ranges.
 trait IndexPosition {
     fn part(&self, n: usize) -> Part<'_>;
-
-    fn prefix(&self) -> Option<SortPrefix>;
 }
 
 impl Ord for dyn IndexPosition + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        if let (Some(left), Some(right)) = (self.prefix(), other.prefix())
-            && left != right
-        {
-            return left.cmp(&right);
-        }
         for n in 0..=MAX_PARTS {
             let (left, right) = (self.part(n), other.part(n));
             let ordering = left.cmp(&right);
@@ -102,7 +94,6 @@ impl Eq for dyn IndexPosition + '_ {}
 #[derive(Clone, Debug)]
 struct Entry {
     columns: Columns,
-    prefix: SortPrefix,
     row: SharedRow,
 }
 
@@ -115,17 +106,10 @@ impl IndexPosition for Entry {
             Ordering::Greater => Part::Start,
         }
     }
-
-    fn prefix(&self) -> Option<SortPrefix> {
-        Some(self.prefix)
-    }
 }
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
-        if self.prefix != other.prefix {
-            return self.prefix.cmp(&other.prefix);
-        }
         for at in self.columns.parts() {
             let ordering = value(&self.row, at).cmp(value(&other.row, at));
             if ordering.is_ne() {
@@ -220,38 +204,6 @@ impl IndexPosition for Edge<'_> {
             None if self.behind => Part::End,
             None => Part::Start,
         }
-    }
-
-    fn prefix(&self) -> Option<SortPrefix> {
-        None
-    }
-}
-
-/// An edge that is looked for among entries.
-struct Sought<'e> {
-    edge: &'e Edge<'e>,
-    prefix: SortPrefix,
-}
-
-impl<'e> Sought<'e> {
-    fn new(edge: &'e Edge<'e>) -> Self {
-        let values = edge.values.iter().take(edge.len).copied();
-        let prefix = if edge.behind {
-            SortPrefix::behind(values)
-        } else {
-            SortPrefix::of(values)
-        };
-        Self { edge, prefix }
-    }
-}
-
-impl IndexPosition for Sought<'_> {
-    fn part(&self, n: usize) -> Part<'_> {
-        self.edge.part(n)
-    }
-
-    fn prefix(&self) -> Option<SortPrefix> {
-        Some(self.prefix)
     }
 }
 
@@ -355,10 +307,8 @@ impl Index {
     }
 
     fn entry(&self, row: &SharedRow) -> Entry {
-        let values = self.parts().map(|at| value(row, at));
         Entry {
             columns: self.shape.columns,
-            prefix: SortPrefix::of(values),
             row: row.clone(),
         }
     }
@@ -408,8 +358,7 @@ impl Index {
         to: &Edge<'_>,
     ) -> impl DoubleEndedIterator<Item = &'i SharedRow> + use<'i> {
         let is_empty = from.compare(to).is_ge();
-        let (from, to) = (Sought::new(from), Sought::new(to));
-        let (from, to): (&dyn IndexPosition, &dyn IndexPosition) = (&from, &to);
+        let (from, to): (&dyn IndexPosition, &dyn IndexPosition) = (from, to);
         let range = (Bound::Included(from), Bound::Excluded(to));
         let entries = (!is_empty).then(|| self.entries.range::<_, dyn IndexPosition>(range));
         entries.into_iter().flatten().map(|entry| &entry.row)
@@ -417,8 +366,7 @@ impl Index {
 
     /// The row with these values in all of its parts.
     pub(super) fn get(&self, edge: &Edge<'_>) -> Option<&SharedRow> {
-        let sought = Sought::new(edge);
-        let position: &dyn IndexPosition = &sought;
+        let position: &dyn IndexPosition = edge;
         self.entries.get(position).map(|entry| &entry.row)
     }
 }

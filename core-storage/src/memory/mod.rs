@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `state` | the tables of the writer, and the snapshots of readers |
 //! | `rows` | the rows of one table in its indexes |
-//! | `index`, `sort_prefix` | an ordered index, and what of its columns lies in it |
+//! | `index` | an ordered index |
 //! | `predicate`, `plan`, `scan`, `tree` | a query: its conditions, the index it scans, the run of it, walks |
 
 #[cfg(test)]
@@ -14,7 +14,6 @@ mod plan;
 mod predicate;
 mod rows;
 mod scan;
-mod sort_prefix;
 mod state;
 mod tree;
 
