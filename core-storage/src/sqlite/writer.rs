@@ -122,8 +122,11 @@ impl Writer {
         }
         if group.is_full() {
             self.order(Order::Commit(group));
-        } else if !self.has_waiting() {
-            drop(group);
+            return;
+        }
+        // First: whoever gives up waiting from here on finds the group left.
+        drop(group);
+        if !self.has_waiting() {
             self.order(Order::CommitIfLeft);
         }
     }
