@@ -7,18 +7,14 @@ use tokio_postgres::NoTls;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::NoTlsStream;
 
-use super::Checks;
+use super::checks::Checks;
 
-pub(in super::super) type Tls = NoTls;
-pub(in super::super) type TlsStream = NoTlsStream;
+pub(crate) type Tls = NoTls;
+pub(crate) type TlsStream = NoTlsStream;
 
 /// # Errors
 /// [`StoreError::Backend`] when TLS must be spoken.
-pub(in super::super) fn connector(
-    mode: SslMode,
-    _: Checks,
-    _: Option<&Path>,
-) -> Result<Tls, StoreError> {
+pub(crate) fn connector(mode: SslMode, _: Checks, _: Option<&Path>) -> Result<Tls, StoreError> {
     match mode {
         SslMode::Disable | SslMode::Prefer => Ok(NoTls),
         _ => Err(StoreError::backend(

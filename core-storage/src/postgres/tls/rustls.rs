@@ -19,16 +19,16 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::TlsConnector;
 
-use super::Checks;
+use super::checks::Checks;
 use super::verify::{AnyCertificate, AnyName};
 
 /// Speaks TLS with servers, where the mode says so.
 #[derive(Clone)]
-pub(in super::super) struct Tls(Arc<ClientConfig>);
+pub(crate) struct Tls(Arc<ClientConfig>);
 
 /// # Errors
 /// [`StoreError::Backend`] when the certificates cannot be read or there is none.
-pub(in super::super) fn connector(
+pub(crate) fn connector(
     _: SslMode,
     checks: Checks,
     root_certificates: Option<&Path>,
@@ -95,7 +95,7 @@ impl MakeTlsConnect<Socket> for Tls {
 }
 
 /// One handshake to be.
-pub(in super::super) struct Connect {
+pub(crate) struct Connect {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
@@ -112,7 +112,7 @@ impl TlsConnect<Socket> for Connect {
 }
 
 /// A connection under TLS.
-pub(in super::super) struct TlsStream(Box<tokio_rustls::client::TlsStream<Socket>>);
+pub(crate) struct TlsStream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl tokio_postgres::tls::TlsStream for TlsStream {
     fn channel_binding(&self) -> ChannelBinding {
