@@ -215,7 +215,17 @@ impl Connection {
         drive(io, both).await
     }
 
-    /// Runs a change and commits. The commit is sent with the change, and does nothing when that fails.
+    /// Has the server prepare a statement, unless it knows it.
+    pub(super) async fn prepare(&mut self, statement: &Statement<'_>) -> Result<(), RunError> {
+        let Self {
+            client,
+            io,
+            prepared,
+        } = self;
+        drive(io, async { prepared.of(client, statement).await.map(drop) }).await
+    }
+
+    /// Runs a change that is prepared and commits. The commit is sent with the change, and does nothing when that fails.
     pub(super) async fn execute_and_commit(
         &mut self,
         statement: &Statement<'_>,

@@ -224,6 +224,10 @@ impl Executor for Unit {
             return self.execute(statement).await.map(drop);
         }
         self.lease.is_busy = true;
+        // Where this fails no commit was sent, and the unit is rolled back when it is dropped.
+        let prepared = self.lease.connection()?.prepare(statement).await;
+        self.ended(prepared)?;
+        self.lease.is_busy = true;
         let connection = self.lease.connection()?;
         let outcome = connection.execute_and_commit(statement, "COMMIT").await;
         self.committed(outcome)

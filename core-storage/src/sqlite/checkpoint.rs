@@ -4,15 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use rusqlite::Connection;
 
+use super::connection::BUSY_TIMEOUT;
+
 /// After how many changed rows the log is copied; a row changes one or two pages with its indexes.
 const ROWS: u64 = 2_000;
-/// A log of so many pages (128 MiB) has grown faster than it was copied: the writer waits for one copy, after which the
-/// log starts over.
-const MAX_PAGES: i64 = 32_768;
+/// A log of so many pages (32 MiB) does not start over by itself, because there is always somebody who reads from it; every
+/// read looks through all of it. The writer waits until it can.
+const MAX_PAGES: i64 = 8_192;
+/// How long the writer waits for those who still read from the log. Who reads for longer keeps it growing until they are
+/// done.
+const RESTART_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Asks for checkpoints. Dropping it waits for the thread.
 pub(super) struct Checkpoints {
@@ -32,7 +38,7 @@ impl Checkpoints {
         let thread = std::thread::Builder::new().name("core-sqlite-checkpoint".to_owned());
         let thread = thread.spawn(move || {
             while woken.recv().is_ok() {
-                let pages = checkpoint(&connection).unwrap_or(0);
+                let pages = checkpoint(&connection, "PASSIVE").unwrap_or(0);
                 is_long.store(pages > MAX_PAGES, Ordering::SeqCst);
             }
         });
@@ -47,8 +53,8 @@ impl Checkpoints {
     /// To be called after each commit, while no transaction of the writer is open.
     pub(super) fn after_commit(&mut self, writer: &Connection) {
         if self.log_is_long.swap(false, Ordering::SeqCst) {
-            // Nobody writes meanwhile. A failure leaves the log as it is: it is tried again later.
-            let _ = checkpoint(writer);
+            // Nobody writes meanwhile. A failure leaves the log as it is: it is tried again after the next checkpoint.
+            let _ = restart(writer);
         }
         let rows = writer.total_changes();
         if rows.wrapping_sub(self.rows) < ROWS {
@@ -69,7 +75,17 @@ impl Drop for Checkpoints {
     }
 }
 
-/// Copies what no reader needs any more, without waiting for anybody; tells how many pages the log has.
-fn checkpoint(connection: &Connection) -> Result<i64, rusqlite::Error> {
-    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
+/// Copies what no reader needs any more; tells how many pages the log has.
+fn checkpoint(connection: &Connection, mode: &str) -> Result<i64, rusqlite::Error> {
+    let run = format!("PRAGMA wal_checkpoint({mode})");
+    connection.query_row(&run, [], |row| row.get(1))
+}
+
+/// Copies all of the log, so that the next commit writes it from its beginning. Those who begin to read meanwhile do not
+/// need it.
+fn restart(writer: &Connection) -> Result<(), rusqlite::Error> {
+    writer.busy_timeout(RESTART_TIMEOUT)?;
+    let restarted = checkpoint(writer, "RESTART");
+    writer.busy_timeout(BUSY_TIMEOUT)?;
+    restarted.map(drop)
 }

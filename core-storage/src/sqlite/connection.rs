@@ -20,7 +20,7 @@ const MMAP_BYTES: i64 = 256 << 20;
 const WRITER_CACHE: i64 = -16_384;
 const READER_CACHE: i64 = -4_096;
 /// Nobody else has the file; only a checkpoint may be in the way for a moment.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn connect(config: &SqliteConfig, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     // A connection is used by one thread at a time: it needs no lock of its own.

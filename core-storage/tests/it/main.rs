@@ -28,5 +28,7 @@ mod record_layer;
 mod schema;
 #[cfg(all(feature = "conformance", feature = "sql"))]
 mod sql;
+#[cfg(all(feature = "conformance", feature = "sqlite"))]
+mod write_ahead_log;
 #[cfg(feature = "sqlite")]
 mod write_migration;

@@ -8,7 +8,8 @@ use core_suite::SystemClock;
 
 /// One line for each.
 pub(crate) fn lines() -> Vec<String> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // All of them: this process is bound to one.
+    let cores = output("nproc", &["--all"]);
     vec![
         format!("Date: {}", SystemClock.now()),
         format!(
