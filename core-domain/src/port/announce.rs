@@ -16,7 +16,8 @@ pub trait CommitListener: Send + Sync + std::fmt::Debug {
     fn committed(&self, effects: &Effects);
 
     /// A unit of work is about to be committed, and this will follow if it is. Whoever then asks for a turn to write, on a
-    /// store whose units take turns, gets it when that unit is over, and may share its commit. Never called with nothing.
+    /// store whose units run one after the other, gets it when that unit is over, and may share its commit. Never called
+    /// with nothing.
     fn committing(&self, effects: &Effects) {
         let _ = effects;
     }

@@ -91,8 +91,9 @@ pub(super) async fn write<T>(
     Err(StoreError::retry("every run met a conflict"))
 }
 
-/// A row of [`ITEMS`] with NULL in every nullable column.
-pub(super) fn item(owner: &str, id: &str, rank: i64) -> Row {
+/// A row of [`ITEMS`] with NULL in every nullable column; its key is made of owner and id.
+#[must_use]
+pub fn item(owner: &str, id: &str, rank: i64) -> Row {
     let mut row = vec![Value::Null; ITEMS.columns.len()];
     set(&mut row, "id", Value::text(&format!("{owner}-{id}")));
     set(&mut row, "owner", Value::text(owner));

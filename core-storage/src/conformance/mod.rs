@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::row_store::RowStore;
 
-pub use fixture::{ITEMS, TABLES};
+pub use fixture::{ITEMS, TABLES, item};
 pub use records::records;
 pub use restart::restart;
 

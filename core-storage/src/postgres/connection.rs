@@ -137,6 +137,10 @@ impl Connection {
         })
     }
 
+    fn parts(&mut self) -> (&mut Io, &Client, &mut Prepared) {
+        (&mut self.io, &self.client, &mut self.prepared)
+    }
+
     /// Runs text of this crate, where it does not matter what a failure means for a unit's course.
     pub(super) async fn run(&mut self, text: &str) -> Result<(), StoreError> {
         self.batch(text).await.map_err(RunError::into_failure)
@@ -170,11 +174,7 @@ impl Connection {
 
     /// Runs a change; tells how many rows it affected.
     pub(super) async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, RunError> {
-        let Self {
-            client,
-            io,
-            prepared,
-        } = self;
+        let (io, client, prepared) = self.parts();
         drive(io, execute(client, prepared, statement)).await
     }
 
@@ -185,11 +185,7 @@ impl Connection {
         visit: Visit<'_>,
         shown: &mut bool,
     ) -> Result<(), RunError> {
-        let Self {
-            client,
-            io,
-            prepared,
-        } = self;
+        let (io, client, prepared) = self.parts();
         drive(io, fetch(client, prepared, statement, visit, shown)).await
     }
 
@@ -202,11 +198,7 @@ impl Connection {
         visit: Visit<'_>,
         shown: &mut bool,
     ) -> Result<(Option<i64>, Result<(), RunError>), RunError> {
-        let Self {
-            client,
-            io,
-            prepared,
-        } = self;
+        let (io, client, prepared) = self.parts();
         let fetch = fetch(client, prepared, statement, visit, shown);
         let both = async {
             let (begun, fetched) = join(number(client, opening), fetch).await;
@@ -217,11 +209,7 @@ impl Connection {
 
     /// Has the server prepare a statement, unless it knows it.
     pub(super) async fn prepare(&mut self, statement: &Statement<'_>) -> Result<(), RunError> {
-        let Self {
-            client,
-            io,
-            prepared,
-        } = self;
+        let (io, client, prepared) = self.parts();
         drive(io, async { prepared.of(client, statement).await.map(drop) }).await
     }
 
@@ -231,11 +219,7 @@ impl Connection {
         statement: &Statement<'_>,
         commit: &str,
     ) -> Result<(), RunError> {
-        let Self {
-            client,
-            io,
-            prepared,
-        } = self;
+        let (io, client, prepared) = self.parts();
         let both = async {
             let known = prepared.of(client, statement).await?;
             let binds = statement.binds.iter().map(Bound);

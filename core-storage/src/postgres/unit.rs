@@ -220,9 +220,6 @@ impl Executor for Unit {
 
     async fn commit_after(mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
         self.open().await?;
-        if self.state != State::Open {
-            return self.execute(statement).await.map(drop);
-        }
         self.lease.is_busy = true;
         // Where this fails no commit was sent, and the unit is rolled back when it is dropped.
         let prepared = self.lease.connection()?.prepare(statement).await;

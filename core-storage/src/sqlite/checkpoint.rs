@@ -11,6 +11,10 @@ use rusqlite::Connection;
 
 use super::connection::BUSY_TIMEOUT;
 
+/// Copies what no reader needs any more, without waiting for anybody.
+const COPY: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+/// Waits until nobody reads from the log, as well.
+const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
 /// After how many changed rows the log is copied; a row changes one or two pages with its indexes.
 const ROWS: u64 = 2_000;
 /// A log of so many pages (32 MiB) does not start over by itself, because there is always somebody who reads from it; every
@@ -38,7 +42,7 @@ impl Checkpoints {
         let thread = std::thread::Builder::new().name("core-sqlite-checkpoint".to_owned());
         let thread = thread.spawn(move || {
             while woken.recv().is_ok() {
-                let pages = checkpoint(&connection, "PASSIVE").unwrap_or(0);
+                let pages = checkpoint(&connection, COPY).unwrap_or(0);
                 is_long.store(pages > MAX_PAGES, Ordering::SeqCst);
             }
         });
@@ -75,17 +79,16 @@ impl Drop for Checkpoints {
     }
 }
 
-/// Copies what no reader needs any more; tells how many pages the log has.
-fn checkpoint(connection: &Connection, mode: &str) -> Result<i64, rusqlite::Error> {
-    let run = format!("PRAGMA wal_checkpoint({mode})");
-    connection.query_row(&run, [], |row| row.get(1))
+/// Runs a checkpoint; tells how many pages the log has.
+fn checkpoint(connection: &Connection, pragma: &str) -> Result<i64, rusqlite::Error> {
+    connection.query_row(pragma, [], |row| row.get(1))
 }
 
 /// Copies all of the log, so that the next commit writes it from its beginning. Those who begin to read meanwhile do not
 /// need it.
 fn restart(writer: &Connection) -> Result<(), rusqlite::Error> {
     writer.busy_timeout(RESTART_TIMEOUT)?;
-    let restarted = checkpoint(writer, "RESTART");
+    let restarted = checkpoint(writer, RESTART);
     writer.busy_timeout(BUSY_TIMEOUT)?;
     restarted.map(drop)
 }

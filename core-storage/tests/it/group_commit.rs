@@ -9,10 +9,10 @@ use std::sync::Arc;
 use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 use core_domain::testing::ManualClock;
-use core_storage::conformance::{self, ITEMS};
+use core_storage::conformance::{self, ITEMS, item};
 use core_storage::sql::ddl::{Dialect, create};
 use core_storage::sqlite::{self, SqliteConfig};
-use core_storage::{ReadRow, Row, RowStore, RowTx, Select, VERSION, Value};
+use core_storage::{ReadRow, Row, RowStore, RowTx, Select, Value};
 use tokio::task::{JoinHandle, yield_now};
 
 const FILE: &str = "core.db";
@@ -22,17 +22,6 @@ async fn open(path: &Path) -> Arc<dyn RowStore> {
     let config = SqliteConfig::new(path, clock, [7; 32]);
     let opened = sqlite::rows(config, conformance::TABLES).await;
     opened.expect("SQLite opens")
-}
-
-fn item(owner: &str, id: &str) -> Row {
-    let mut row = vec![Value::Null; ITEMS.columns.len()];
-    let mut set = |column: &str, value| row[ITEMS.column_index(column).unwrap()] = value;
-    set("id", Value::text(&format!("{owner}-{id}")));
-    set("owner", Value::text(owner));
-    set("rank", Value::Int(0));
-    set("state", Value::text("idle"));
-    set(VERSION, Value::Int(1));
-    row
 }
 
 async fn begin(store: &Arc<dyn RowStore>) -> Box<dyn RowTx> {
@@ -75,23 +64,23 @@ async fn a_unit_that_is_undone_undoes_itself_alone() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
-    insert(&mut first, item("group", "first")).await;
+    insert(&mut first, item("group", "first", 0)).await;
     let dropped = waiting(&store, |mut tx| async move {
-        insert(&mut tx, item("group", "dropped")).await;
+        insert(&mut tx, item("group", "dropped", 0)).await;
     });
     let dropped = dropped.await;
     let panics = waiting(&store, |mut tx| async move {
-        insert(&mut tx, item("group", "panicked")).await;
+        insert(&mut tx, item("group", "panicked", 0)).await;
         panic!("in the middle of a unit");
     });
     let panics: JoinHandle<()> = panics.await;
     let rolled_back = waiting(&store, |mut tx| async move {
-        insert(&mut tx, item("group", "rolled-back")).await;
+        insert(&mut tx, item("group", "rolled-back", 0)).await;
         tx.rollback().await;
     });
     let rolled_back = rolled_back.await;
     let last = waiting(&store, |mut tx| async move {
-        insert(&mut tx, item("group", "last")).await;
+        insert(&mut tx, item("group", "last", 0)).await;
         tx.commit().await
     });
     let last = last.await;
@@ -108,7 +97,7 @@ async fn a_unit_is_acknowledged_when_those_it_waited_for_give_up() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join(FILE)).await;
     let mut unit = begin(&store).await;
-    insert(&mut unit, item("given-up", "1")).await;
+    insert(&mut unit, item("given-up", "1", 0)).await;
     let other = waiting(&store, |tx| async move { drop(tx) }).await;
     let commit = tokio::spawn(unit.commit());
     other.abort();
@@ -125,7 +114,7 @@ async fn a_unit_is_acknowledged_when_those_that_wait_give_up_before_it_is_done()
         let other = waiting(&store, |tx| async move { drop(tx) }).await;
         other.abort();
         assert!(other.await.unwrap_err().is_cancelled());
-        insert(&mut unit, item("given-up", &n.to_string())).await;
+        insert(&mut unit, item("given-up", &n.to_string(), 0)).await;
         unit.commit().await.expect("the unit is committed");
     }
     assert_eq!(keys(&store).await.len(), 20);
@@ -145,7 +134,7 @@ async fn open_checking_late(path: &Path) -> Arc<dyn RowStore> {
 
 /// A unit whose commit fails there.
 async fn fail(mut tx: Box<dyn RowTx>) -> Result<(), StoreError> {
-    let mut row = item("failing", "orphan");
+    let mut row = item("failing", "orphan", 0);
     row[ITEMS.column_index("parent").unwrap()] = Value::text("nobody");
     insert(&mut tx, row).await;
     tx.commit().await
@@ -156,7 +145,7 @@ async fn a_unit_whose_turn_can_be_asked_for_when_another_commits_shares_its_comm
     let folder = tempfile::tempdir().unwrap();
     let store = open_checking_late(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
-    insert(&mut first, item("failing", "first")).await;
+    insert(&mut first, item("failing", "first", 0)).await;
     // It has not run yet.
     let of_second = store.clone();
     let second = tokio::spawn(async move { fail(begin(&of_second).await).await });
@@ -170,7 +159,7 @@ async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_checking_late(&folder.path().join(FILE)).await;
     let mut first = begin(&store).await;
-    insert(&mut first, item("failing", "first")).await;
+    insert(&mut first, item("failing", "first", 0)).await;
     let bad = waiting(&store, fail).await;
     for outcome in [first.commit().await, bad.await.unwrap()] {
         let failed = outcome.expect_err("the group fails");
@@ -178,7 +167,7 @@ async fn a_failed_commit_fails_every_unit_of_its_group_and_no_other() {
     }
     assert!(keys(&store).await.is_empty());
     let mut next = begin(&store).await;
-    insert(&mut next, item("failing", "next")).await;
+    insert(&mut next, item("failing", "next", 0)).await;
     next.commit().await.expect("the next group is committed");
     assert_eq!(keys(&store).await, ["failing-next"]);
 }
@@ -237,7 +226,7 @@ async fn write_until_killed(store: Arc<dyn RowStore>, writer: usize) {
         let owner = format!("{kind}.{writer}.{n}");
         let mut tx = begin(&store).await;
         for part in ["/a", "/b", "/c"] {
-            insert(&mut tx, item(&owner, part)).await;
+            insert(&mut tx, item(&owner, part, 0)).await;
             // Lets others come between the statements of a unit.
             yield_now().await;
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use core_domain::kernel::StoreError;
 use core_domain::port::JobHints;
 use core_domain::port::Mode;
-use core_storage::conformance::{ITEMS, TABLES};
+use core_storage::conformance::{ITEMS, TABLES, item};
 use core_storage::postgres::{self, Hints, PostgresConfig};
 use core_storage::testing::{self, TestDatabase};
-use core_storage::{Filter, Row, RowStore, Table, VERSION, Value};
+use core_storage::{Filter, RowStore, Table, Value};
 
 /// So long that only a test that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -23,17 +23,6 @@ async fn open(config: PostgresConfig) -> Arc<dyn RowStore> {
     opened.expect("Postgres opens")
 }
 
-fn item(id: &str) -> Row {
-    let mut row = vec![Value::Null; ITEMS.columns.len()];
-    let mut set = |column: &str, value| row[ITEMS.column_index(column).unwrap()] = value;
-    set("id", Value::text(id));
-    set("owner", Value::text("postgres"));
-    set("rank", Value::Int(0));
-    set("state", Value::text("idle"));
-    set(VERSION, Value::Int(1));
-    row
-}
-
 async fn count(store: &Arc<dyn RowStore>) -> Result<u64, StoreError> {
     let mut tx = store.begin(Mode::Auto).await?;
     tx.count(&ITEMS, &Filter::all()).await
@@ -41,7 +30,7 @@ async fn count(store: &Arc<dyn RowStore>) -> Result<u64, StoreError> {
 
 async fn add(store: &Arc<dyn RowStore>, id: &str) -> Result<(), StoreError> {
     let mut tx = store.begin(Mode::Write).await?;
-    tx.insert(&ITEMS, item(id)).await?;
+    tx.insert(&ITEMS, item("postgres", id, 0)).await?;
     tx.commit().await
 }
 
@@ -74,7 +63,9 @@ async fn a_dropped_unit_gives_its_connection_back() {
             .begin(Mode::Write)
             .await
             .expect("a connection is free");
-        tx.insert(&ITEMS, item(&id.to_string())).await.unwrap();
+        tx.insert(&ITEMS, item("postgres", &id.to_string(), 0))
+            .await
+            .unwrap();
         drop(tx);
     }
     assert_eq!(count(&store).await.unwrap(), 0);
@@ -96,7 +87,9 @@ async fn fail(store: &Arc<dyn RowStore>, round: u64) -> StoreError {
         0 => tx.count(&MISSING, &Filter::all()).await.map(drop),
         1 => tx.delete(&MISSING, &Filter::all()).await.map(drop),
         _ => {
-            tx.append(&MISSING, vec![item("missing")]).await.unwrap();
+            tx.append(&MISSING, vec![item("postgres", "missing", 0)])
+                .await
+                .unwrap();
             tx.commit().await
         }
     };

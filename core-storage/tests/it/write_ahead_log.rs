@@ -6,22 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use core_domain::kernel::Timestamp;
 use core_domain::port::Mode;
 use core_domain::testing::ManualClock;
-use core_storage::conformance::{ITEMS, TABLES};
+use core_storage::conformance::{ITEMS, TABLES, item};
 use core_storage::sqlite::{self, SqliteConfig};
-use core_storage::{Filter, Row, RowStore, RowTx, Select, VERSION, Value};
+use core_storage::{Filter, Row, RowStore, RowTx, Select, Value};
 use tokio::task::yield_now;
 
 const MIB: u64 = 1024 * 1024;
 
 fn large_item(id: &str) -> Row {
-    let mut row = vec![Value::Null; ITEMS.columns.len()];
-    let mut set = |column: &str, value| row[ITEMS.column_index(column).unwrap()] = value;
-    set("id", Value::text(id));
-    set("owner", Value::text("log"));
-    set("rank", Value::Int(0));
-    set("data", Value::text(&format!("\"{}\"", "x".repeat(8_000))));
-    set("state", Value::text("idle"));
-    set(VERSION, Value::Int(1));
+    let mut row = item("log", id, 0);
+    let data = ITEMS.column_index("data").unwrap();
+    row[data] = Value::text(&format!("\"{}\"", "x".repeat(8_000)));
     row
 }
 

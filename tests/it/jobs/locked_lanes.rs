@@ -7,6 +7,8 @@ use core_domain::port::{Mode, Persisted, UnitOfWork};
 use core_domain::provisioning::{Job, JobLane, JobLaneQuery, JobStatus};
 use core_domain::use_case::provisioning::{Committed, Finished, HeldJob, LeaseState, Worker};
 
+use tokio::task::JoinHandle;
+
 use super::audit::invariants_hold;
 use super::batches::attempt;
 use crate::world::{Backend, Engine, lane, on_every_store};
@@ -40,6 +42,21 @@ async fn unit_with_lane(world: &Engine, number: usize) -> Box<dyn UnitOfWork> {
     uow
 }
 
+/// Reports the ends of a job in each of two lanes, of which a unit has the first.
+async fn report_two_while_one_lane_is_locked(
+    world: &Engine,
+) -> (Box<dyn UnitOfWork>, JoinHandle<Committed>) {
+    for lane in 0..2 {
+        world.create_plain(lane).await;
+    }
+    let worker = world.worker();
+    let taken = worker.commit(&[], 2).await.taken.unwrap();
+    let finished = up_to_last_reports(&worker, taken).await;
+    let unit = unit_with_lane(world, 0).await;
+    let commit = tokio::spawn(async move { worker.commit(&finished, 0).await });
+    (unit, commit)
+}
+
 fn all_completed(committed: Committed) -> bool {
     let mut settled = committed.settled.into_iter();
     settled.all(|one| match one {
@@ -49,32 +66,18 @@ fn all_completed(committed: Committed) -> bool {
 }
 
 async fn a_report_whose_lane_another_unit_has_is_written_when_that_is_over(world: Engine) {
-    for lane in 0..2 {
-        world.create_plain(lane).await;
-    }
-    let worker = world.worker();
-    let taken = worker.commit(&[], 2).await.taken.unwrap();
-    let finished = up_to_last_reports(&worker, taken).await;
-    let unit = unit_with_lane(&world, 0).await;
-    let commit = tokio::spawn(async move { worker.commit(&finished, 0).await });
+    let (unit, commit) = report_two_while_one_lane_is_locked(&world).await;
     tokio::task::yield_now().await;
     unit.rollback().await;
     assert!(all_completed(commit.await.unwrap()));
     invariants_hold(&world).await;
 }
 
-/// Where units need not take turns.
+/// Where units run beside each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_whose_lane_another_unit_has_keeps_back_none_beside_it() {
     let world = Engine::on(Backend::Postgres).await;
-    for lane in 0..2 {
-        world.create_plain(lane).await;
-    }
-    let worker = world.worker();
-    let taken = worker.commit(&[], 2).await.taken.unwrap();
-    let finished = up_to_last_reports(&worker, taken).await;
-    let unit = unit_with_lane(&world, 0).await;
-    let commit = tokio::spawn(async move { worker.commit(&finished, 0).await });
+    let (unit, commit) = report_two_while_one_lane_is_locked(&world).await;
     let in_lane = |jobs: &[Job], number| {
         let job = jobs.iter().find(|job| job.lane == lane(number));
         job.unwrap().status

@@ -33,7 +33,7 @@ impl WorkerWake {
     }
 
     /// There will be a job to claim when the unit of work that is being committed has been. Where only this process uses the
-    /// store, units take turns: the claim comes next and shares the commit. Elsewhere it would come too early.
+    /// store, units run one after the other: the claim comes next and shares the commit. Elsewhere it would come too early.
     pub fn wake_before_commit(&self) {
         if self.0.hints.is_none() {
             self.0.here.notify_one();

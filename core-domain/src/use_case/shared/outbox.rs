@@ -13,15 +13,15 @@ use crate::shared::{OutboxMessage, OutboxQuery};
 /// How many messages are claimed and settled at once: what is told again after a crash, at most.
 const BATCH: u8 = 64;
 
-/// How long a taken message is left alone by others. Whoever took it and died gives it back by that.
+/// How long a claimed message is left alone by others. Whoever claimed it and died gives it back by that.
 const CLAIMED_FOR: Duration = Duration::from_secs(60);
 
 /// What became of the messages that were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relayed {
-    /// Delivered and forgotten.
+    /// Delivered and acknowledged.
     pub delivered: usize,
-    /// Not taken; tried again after a pause that grows to five minutes.
+    /// Not delivered; tried again after a pause that grows to five minutes.
     pub kept: usize,
 }
 
@@ -32,16 +32,16 @@ impl Relayed {
         self.delivered + self.kept == 0
     }
 
-    /// Whether more may be due: no more are taken at once.
+    /// Whether more may be due: no more are claimed at once.
     #[must_use]
     pub fn is_full(self) -> bool {
         self.delivered + self.kept >= usize::from(BATCH)
     }
 }
 
-/// A message that was taken.
+/// A message that is to be delivered.
 #[derive(Debug)]
-struct Taken {
+struct Claimed {
     stored: Stored<OutboxMessage>,
     /// As it is delivered: this attempt counts.
     message: OutboxMessage,
@@ -60,18 +60,18 @@ pub async fn relay(
     if !any_due(store).await? {
         return Ok(Relayed::default());
     }
-    let taken = claim(store).await?;
-    let ended = deliver(outlet, taken).await;
-    ended.record(store, entropy).await?;
-    Ok(ended.relayed())
+    let claimed = claim(store).await?;
+    let deliveries = deliver(outlet, claimed).await;
+    deliveries.settle(store, entropy).await?;
+    Ok(deliveries.relayed())
 }
 
-/// As [`relay`], for the only one who sends what waits in this store: what it takes it need not write down for others. What
-/// it has delivered and could not record yet it records before it delivers anything else, so that a store that answers
+/// As [`relay`], for the only one who sends what waits in this store: what it claims it need not write down for others. What
+/// it has delivered and could not settle yet it settles before it delivers anything else, so that a store that answers
 /// and does not write is not told the same over and over.
 #[derive(Debug, Default)]
 pub struct LoneRelay {
-    unrecorded: Ended,
+    unsettled: Deliveries,
 }
 
 impl LoneRelay {
@@ -85,34 +85,34 @@ impl LoneRelay {
         outlet: &dyn Outlet,
         entropy: &dyn Entropy,
     ) -> Result<Relayed> {
-        self.unrecorded.record(store, entropy).await?;
-        self.unrecorded = Ended::default();
-        self.unrecorded = deliver(outlet, due(store).await?).await;
-        self.unrecorded.record(store, entropy).await?;
-        Ok(std::mem::take(&mut self.unrecorded).relayed())
+        self.unsettled.settle(store, entropy).await?;
+        self.unsettled = Deliveries::default();
+        self.unsettled = deliver(outlet, due(store).await?).await;
+        self.unsettled.settle(store, entropy).await?;
+        Ok(std::mem::take(&mut self.unsettled).relayed())
     }
 }
 
-/// Deliveries that have ended.
+/// How deliveries ended.
 #[derive(Debug, Default)]
-struct Ended {
+struct Deliveries {
     delivered: Vec<OutboxId>,
-    kept: Vec<Taken>,
+    kept: Vec<Claimed>,
 }
 
-async fn deliver(outlet: &dyn Outlet, taken: Vec<Taken>) -> Ended {
-    let mut ended = Ended::default();
-    for taken in taken {
-        if outlet.deliver(&taken.message).await.is_ok() {
-            ended.delivered.push(taken.message.id);
+async fn deliver(outlet: &dyn Outlet, messages: Vec<Claimed>) -> Deliveries {
+    let mut deliveries = Deliveries::default();
+    for claimed in messages {
+        if outlet.deliver(&claimed.message).await.is_ok() {
+            deliveries.delivered.push(claimed.message.id);
         } else {
-            ended.kept.push(taken);
+            deliveries.kept.push(claimed);
         }
     }
-    ended
+    deliveries
 }
 
-impl Ended {
+impl Deliveries {
     const fn relayed(&self) -> Relayed {
         Relayed {
             delivered: self.delivered.len(),
@@ -120,22 +120,22 @@ impl Ended {
         }
     }
 
-    /// Forgets what was delivered and puts off what was not, in one unit of work.
-    async fn record(&self, store: &dyn Store, entropy: &dyn Entropy) -> Result<()> {
+    /// Acknowledges what was delivered and puts off what was not, in one unit of work.
+    async fn settle(&self, store: &dyn Store, entropy: &dyn Entropy) -> Result<()> {
         if self.relayed().is_idle() {
             return Ok(());
         }
         transact_in(Mode::ReadCommitted, store, |uow, _| {
             Box::pin(async move {
-                self.forget_delivered(uow).await?;
-                put_off(uow, &self.kept, entropy).await
+                self.ack(uow).await?;
+                nack(uow, &self.kept, entropy).await
             })
         })
         .await
     }
 
     /// Removes what was delivered, whoever has claimed it by now.
-    async fn forget_delivered(&self, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn ack(&self, uow: &mut dyn UnitOfWork) -> Result<()> {
         if !self.delivered.is_empty() {
             let delivered = OutboxQuery::WithIds(self.delivered.clone());
             let messages = unowned::<OutboxMessage>(uow);
@@ -146,18 +146,18 @@ impl Ended {
 }
 
 /// The messages that are due, by a read.
-async fn due(store: &dyn Store) -> Result<Vec<Taken>> {
+async fn due(store: &dyn Store) -> Result<Vec<Claimed>> {
     let mut uow = store.begin(Mode::Auto).await?;
     let due = OutboxQuery::DueAt(uow.now().await?);
     let due = unowned::<OutboxMessage>(uow.as_mut())
         .list(&due, BATCH.into())
         .await?;
-    let take = |stored: Stored<OutboxMessage>| {
+    let of = |stored: Stored<OutboxMessage>| {
         let mut message = (*stored).clone();
         message.attempts += 1;
-        Taken { stored, message }
+        Claimed { stored, message }
     };
-    Ok(due.into_iter().map(take).collect())
+    Ok(due.into_iter().map(of).collect())
 }
 
 /// A look that costs no write.
@@ -168,8 +168,8 @@ async fn any_due(store: &dyn Store) -> Result<bool> {
     Ok(first.is_some())
 }
 
-/// Takes messages, so that nobody else does for a while.
-async fn claim(store: &dyn Store) -> Result<Vec<Taken>> {
+/// Claims messages, so that nobody else does for a while.
+async fn claim(store: &dyn Store) -> Result<Vec<Claimed>> {
     let claimed = transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
             let now = uow.now().await?;
@@ -187,16 +187,16 @@ async fn claim(store: &dyn Store) -> Result<Vec<Taken>> {
         })
     })
     .await?;
-    let take = |stored: Stored<OutboxMessage>| {
+    let of = |stored: Stored<OutboxMessage>| {
         let message = (*stored).clone();
-        Taken { stored, message }
+        Claimed { stored, message }
     };
-    Ok(claimed.into_iter().map(take).collect())
+    Ok(claimed.into_iter().map(of).collect())
 }
 
-async fn put_off(uow: &mut dyn UnitOfWork, kept: &[Taken], entropy: &dyn Entropy) -> Result<()> {
+async fn nack(uow: &mut dyn UnitOfWork, kept: &[Claimed], entropy: &dyn Entropy) -> Result<()> {
     let now = uow.now().await?;
-    for Taken { stored, message } in kept {
+    for Claimed { stored, message } in kept {
         let mut next = message.clone();
         next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
         let replaced = unaudited::replace(uow, stored, next).await;

@@ -13,7 +13,7 @@ pub(crate) type Tls = NoTls;
 pub(crate) type TlsStream = NoTlsStream;
 
 /// # Errors
-/// [`StoreError::Backend`] when TLS must be spoken.
+/// [`StoreError::Backend`] when TLS is demanded.
 pub(crate) fn connector(mode: SslMode, _: Checks, _: Option<&Path>) -> Result<Tls, StoreError> {
     match mode {
         SslMode::Disable | SslMode::Prefer => Ok(NoTls),

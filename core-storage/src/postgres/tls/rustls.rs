@@ -20,7 +20,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::TlsConnector;
 
 use super::checks::Checks;
-use super::verify::{AnyCertificate, AnyName};
+use super::verify::LenientVerifier;
 
 /// Speaks TLS with servers, where the mode says so.
 #[derive(Clone)]
@@ -50,13 +50,13 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, StoreError> {
     if checks == Checks::Nothing {
-        return Ok(Arc::new(AnyCertificate::new(provider)));
+        return Ok(Arc::new(LenientVerifier::new(provider.clone(), None)));
     }
     let roots = Arc::new(roots(root_certificates)?);
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
     let verifier = verifier.build().map_err(StoreError::backend)?;
     Ok(match checks {
-        Checks::Issuer => Arc::new(AnyName::new(verifier)),
+        Checks::Issuer => Arc::new(LenientVerifier::new(provider.clone(), Some(verifier))),
         Checks::Nothing | Checks::IssuerAndName => verifier,
     })
 }

@@ -1,4 +1,4 @@
-//! Checks of a server's certificate that are weaker than those of rustls, because the address of the database says so.
+//! A check of a server's certificate that is weaker than that of rustls, because the address of the database says so.
 
 use std::sync::Arc;
 
@@ -8,64 +8,24 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate: `sslmode=require` asks for a secret conversation, not with whom.
+/// Takes any certificate, or any of a trusted issuer, whatever name it is for.
 #[derive(Debug)]
-pub(super) struct AnyCertificate(Arc<CryptoProvider>);
+pub(super) struct LenientVerifier {
+    provider: Arc<CryptoProvider>,
+    /// What checks the issuer, for `verify-ca`; `require` asks for a secret conversation, not with whom.
+    issuer: Option<Arc<WebPkiServerVerifier>>,
+}
 
-impl AnyCertificate {
-    pub(super) fn new(provider: &Arc<CryptoProvider>) -> Self {
-        Self(provider.clone())
+impl LenientVerifier {
+    pub(super) fn new(
+        provider: Arc<CryptoProvider>,
+        issuer: Option<Arc<WebPkiServerVerifier>>,
+    ) -> Self {
+        Self { provider, issuer }
     }
 }
 
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Takes a certificate of a trusted issuer, whatever name it is for: `sslmode=verify-ca`.
-#[derive(Debug)]
-pub(super) struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl AnyName {
-    pub(super) fn new(verifier: Arc<WebPkiServerVerifier>) -> Self {
-        Self(verifier)
-    }
-}
-
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for LenientVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -74,9 +34,10 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self
-            .0
-            .verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let Some(issuer) = &self.issuer else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let verified = issuer.verify_server_cert(certificate, intermediates, name, ocsp, now);
         match verified {
             // The name is the last thing that is checked.
             Err(Error::InvalidCertificate(
@@ -92,7 +53,8 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -101,10 +63,12 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
     }
 }
