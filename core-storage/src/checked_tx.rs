@@ -205,8 +205,8 @@ impl RowTx for CheckedTx {
         self.track_error(outcome)
     }
 
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
-        self.inner.commit_number(table)
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        self.inner.commit_number(table, platform)
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {

@@ -167,8 +167,8 @@ impl RowTx for FaultTx {
         self.inner.get(table, key, filter, visit).await
     }
 
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
-        self.inner.commit_number(table)
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        self.inner.commit_number(table, platform)
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use core_domain::kernel::{StoreError, TextValue, Timestamp};
 
-use crate::table::{IndexPredicate, Table, Unique};
+use crate::table::{IndexPredicate, PLATFORM, Table, Unique};
 use crate::value::Value;
 
 /// How two values are compared.
@@ -239,6 +239,25 @@ impl Filter {
         match self {
             Self::And(all) => all.iter().flat_map(Self::conjuncts).collect(),
             one => vec![one],
+        }
+    }
+
+    /// This, and the row belongs to the platform, if one is named.
+    #[must_use]
+    pub fn and_platform(self, platform: Option<&str>) -> Self {
+        match platform {
+            Some(platform) => self.and(Self::eq(PLATFORM, platform)),
+            None => self,
+        }
+    }
+
+    /// The platform to which all matching rows belong, if the filter says so.
+    #[must_use]
+    pub fn platform(&self) -> Option<&str> {
+        match self {
+            Self::And(all) => all.iter().find_map(Self::platform),
+            Self::Compare(PLATFORM, Op::Eq, platform) => platform.as_text(),
+            _ => None,
         }
     }
 

@@ -30,6 +30,7 @@
 //!     unique { slug: [platform_id, slug] where [IndexPredicate::IsNull("archived_at")] }   // the name is that of the conflict
 //!     index {                           // the key is added to each
 //!         [platform_id, archived_at],
+//!         [created_at] include [rank],  // holds the rank too: counts that filter by it read no rows
 //!         [created_at] where [IndexPredicate::IsNull("archived_at")],     // partial: for queries that say the same
 //!     }
 //!     parent parent_id                                      // for `walk`
@@ -59,8 +60,9 @@
 //! - Any error but `Conflict`, `Stale` and `InvalidCursor` aborts a unit; what follows is refused, commit too.
 //! - Text is compared by its bytes. A comparison with NULL is never true.
 //! - Lists are paged by keyset, never by offset; `total` is counted for the first page and carried in the cursor. A count
-//!   is remembered as long as its table does not change, by engines that know when it does ([`RowTx::commit_number`]):
-//!   memory does. On Postgres other processes commit as well, so it counts each time.
+//!   is remembered by engines that know when it changes ([`RowTx::commit_number`]): on SQLite as long as the rows of its
+//!   platform do not, in memory as long as the table does not. On Postgres other processes commit as well, so it counts
+//!   each time.
 //! - In a `Read` or `Write` unit a record is read by its key once; units of the other modes read it each time.
 
 mod back_off;
@@ -100,7 +102,7 @@ pub use filter::{Filter, IntoValue, Op, prefix_end};
 pub use join::{Join, On, VisitJoined};
 pub use query::{Order, Select};
 pub use row_store::{Replacement, RowStore, RowTx};
-pub use table::{Column, Index, IndexPredicate, Table, Type, Unique, VERSION};
+pub use table::{Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION};
 pub use tabular::{Reader, Tabular};
 pub use unit::RecordStore;
 pub use value::{ReadRow, Row, Value, ValueRef, Visit};

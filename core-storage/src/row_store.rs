@@ -162,12 +162,13 @@ pub trait RowTx: Send {
     /// [`StoreError`] when the store failed.
     async fn count(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
 
-    /// A number that moves with every committed unit that changed the table: two units that are told the same number see
-    /// the same rows of it, and counts made in one hold in the other. `None`, which is always right, when the engine does
-    /// not know it (other processes commit as well), when a later read of this unit may see another state, and in a unit
-    /// that may have changed the table itself.
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
-        let _ = table;
+    /// A number that moves with every committed unit that changed the table's rows of this platform, or any rows of it:
+    /// two units that are told the same number see the same of them, and counts made in one hold in the other. It may
+    /// move without a change of them. `None`, which is always right, when the engine does not know it (other processes
+    /// commit as well), when a later read of this unit may see another state, and in a unit that may have changed the
+    /// table itself.
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        let _ = (table, platform);
         None
     }
 

@@ -101,6 +101,8 @@ impl Unique {
 pub struct Index {
     /// The columns; the key is added.
     pub columns: &'static [&'static str],
+    /// Columns it holds besides: a count that depends on these and the first ones alone is made without the rows.
+    pub includes: &'static [&'static str],
     /// Covers only rows for which all of these are true; a partial index unless empty. A query uses it when it says the
     /// same, with the same values in the same order.
     pub predicates: &'static [IndexPredicate],
@@ -112,6 +114,7 @@ impl Index {
     pub const fn on(columns: &'static [&'static str]) -> Self {
         Self {
             columns,
+            includes: &[],
             predicates: &[],
         }
     }
@@ -140,6 +143,9 @@ pub struct Table {
 
 /// The name of the last column of every table.
 pub const VERSION: &str = "row_version";
+
+/// The name of the column with the platform a row belongs to, in tables that have it.
+pub const PLATFORM: &str = "platform_id";
 
 impl Table {
     /// The name of the key column.
@@ -171,6 +177,12 @@ impl Table {
         self.column_index(column)
             .and_then(|at| row.get(at))
             .unwrap_or(&Value::Null)
+    }
+
+    /// The platform the row belongs to, if it belongs to one.
+    #[must_use]
+    pub fn platform_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
+        self.value(row, PLATFORM).as_text()
     }
 
     /// The type of the column; that of text when there is no such column.

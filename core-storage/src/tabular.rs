@@ -84,7 +84,9 @@ macro_rules! table {
         }
         $(computed { $($computed:ident: $computed_kind:ty = $compute:expr),+ $(,)? })?
         $(unique { $($unique:ident: [$($unique_column:ident),+] $(where [$($predicate:expr),+])?),+ $(,)? })?
-        $(index { $([$($index_column:ident),+] $(where [$($index_predicate:expr),+])?),+ $(,)? })?
+        $(index {
+            $([$($index_column:ident),+] $(include [$($included:ident),+])? $(where [$($index_predicate:expr),+])?),+ $(,)?
+        })?
         $(parent $parent:ident)?
         select $select:path
     ) => {
@@ -120,6 +122,7 @@ macro_rules! table {
                     }),+)?],
                     indexes: &[$($($crate::Index {
                         columns: &[$(stringify!($index_column)),+],
+                        includes: &[$($(stringify!($included)),+)?],
                         predicates: &[$($($index_predicate),+)?],
                     }),+)?],
                     parent: $crate::table!(@parent $($parent)?),

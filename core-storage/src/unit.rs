@@ -19,7 +19,7 @@ use crate::identity_map::IdentityMap;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
-use crate::table::{Table, VERSION};
+use crate::table::{PLATFORM, Table, VERSION};
 use crate::tabular::Tabular;
 use crate::value::{ReadRow, Row, Value};
 
@@ -64,9 +64,6 @@ impl Store for RecordStore {
     }
 }
 
-/// The column of the platform a record belongs to.
-const PLATFORM: &str = "platform_id";
-
 /// A unit of work of the domain on top of one on rows.
 pub(crate) struct RowUnit {
     tx: Box<dyn RowTx>,
@@ -78,9 +75,11 @@ pub(crate) struct RowUnit {
     effects: Effects,
 }
 
-fn seen_filter<R: Tabular>(seen: &Stored<R>) -> Filter {
+/// The row of a record as it was seen. Named with its platform, so that an engine knows whose rows are changed.
+fn seen_filter<R: Tabular>(seen: &Stored<R>, row: &Row) -> Filter {
     let by_key = Filter::eq(R::TABLE.key(), seen.key());
-    by_key.and(Filter::eq(VERSION, seen.version()))
+    let of_version = by_key.and(Filter::eq(VERSION, seen.version()));
+    of_version.and_platform(R::TABLE.platform_of(row))
 }
 
 /// What keeps a statement to the records of one platform.
@@ -134,7 +133,7 @@ impl RowUnit {
         table: &'static Table,
         filter: &Filter,
     ) -> Result<u64, StoreError> {
-        let number = self.tx.commit_number(table);
+        let number = self.tx.commit_number(table, filter.platform());
         let number = number.and_then(|number| Some((number, counts::key(table, filter)?)));
         let Some((number, key)) = number else {
             return self.tx.count(table, filter).await;
@@ -244,13 +243,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
         }
         let version = seen.version() + 1;
         let (old, new) = (seen.to_row(), next.to_row());
+        let filter = seen_filter(seen, &old);
         let changed = R::TABLE.columns.iter().zip(old.iter().zip(new));
         let mut set: Vec<(&'static str, Value)> = changed
             .filter(|(_, (old, new))| *old != new)
             .map(|(column, (_, new))| (column.name, new))
             .collect();
         set.push((VERSION, Value::Int(version)));
-        if self.tx.update(R::TABLE, &seen_filter(seen), &set).await? == 0 {
+        if self.tx.update(R::TABLE, &filter, &set).await? == 0 {
             self.known.evict::<R>(seen.key());
             return Err(StoreError::Stale {
                 table: R::TABLE.name,
@@ -281,7 +281,8 @@ impl<R: Tabular> Repository<R> for RowUnit {
     async fn remove(&mut self, seen: &Stored<R>) -> Result<(), StoreError> {
         self.ensure_active()?;
         self.known.evict::<R>(seen.key());
-        match self.tx.delete(R::TABLE, &seen_filter(seen)).await? {
+        let filter = seen_filter(seen, &seen.to_row());
+        match self.tx.delete(R::TABLE, &filter).await? {
             0 => Err(StoreError::Stale {
                 table: R::TABLE.name,
             }),

@@ -38,23 +38,24 @@ const LOOKS: [(&str, Look); 7] = [
         })
     }),
     ("count", |tx, owner| {
-        Box::pin(async move { tx.count(&ITEMS, &Filter::eq("owner", owner)).await })
+        Box::pin(async move { tx.count(&ITEMS, &Filter::eq("platform_id", owner)).await })
     }),
     ("sum", |tx, owner| {
         Box::pin(async move {
-            let of_owner = Filter::eq("owner", owner);
-            let sums = tx.sum(&ITEMS, "rank", "owner", &of_owner).await?;
+            let of_owner = Filter::eq("platform_id", owner);
+            let sums = tx.sum(&ITEMS, "rank", "platform_id", &of_owner).await?;
             Ok(sums.iter().map(|(_, sum)| sum.unsigned_abs()).sum())
         })
     }),
     ("update", |tx, owner| {
         Box::pin(async move {
             let set = [("rank", Value::Int(2))];
-            tx.update(&ITEMS, &Filter::eq("owner", owner), &set).await
+            tx.update(&ITEMS, &Filter::eq("platform_id", owner), &set)
+                .await
         })
     }),
     ("delete", |tx, owner| {
-        Box::pin(async move { tx.delete(&ITEMS, &Filter::eq("owner", owner)).await })
+        Box::pin(async move { tx.delete(&ITEMS, &Filter::eq("platform_id", owner)).await })
     }),
     ("walk", |tx, owner| {
         Box::pin(async move {

@@ -25,7 +25,7 @@ pub static ITEMS: Table = Table {
     name: "conformance_items",
     columns: &[
         column("id", Type::Text, false),
-        column("owner", Type::Text, false),
+        column("platform_id", Type::Text, false),
         column("name", Type::Text, true),
         column("rank", Type::Int, false),
         column("amount", Type::Int, true),
@@ -40,12 +40,12 @@ pub static ITEMS: Table = Table {
     uniques: &[
         Unique {
             name: "name",
-            columns: &["owner", "name"],
+            columns: &["platform_id", "name"],
             predicates: &[],
         },
         Unique {
             name: "one_active",
-            columns: &["owner"],
+            columns: &["platform_id"],
             predicates: &[
                 IndexPredicate::Is("state", "active"),
                 IndexPredicate::IsNull("desc"),
@@ -53,9 +53,9 @@ pub static ITEMS: Table = Table {
         },
     ],
     indexes: &[
-        Index::on(&["owner", "rank"]),
+        Index::on(&["platform_id", "rank"]),
         Index::on(&["rank"]),
-        Index::on(&["owner", "amount"]).filter_by(&[
+        Index::on(&["platform_id", "amount"]).filter_by(&[
             IndexPredicate::OneOf("state", &["idle", "active"]),
             IndexPredicate::IsNull("desc"),
         ]),
@@ -96,7 +96,7 @@ pub(super) async fn write<T>(
 pub fn item(owner: &str, id: &str, rank: i64) -> Row {
     let mut row = vec![Value::Null; ITEMS.columns.len()];
     set(&mut row, "id", Value::text(&format!("{owner}-{id}")));
-    set(&mut row, "owner", Value::text(owner));
+    set(&mut row, "platform_id", Value::text(owner));
     set(&mut row, "rank", Value::Int(rank));
     set(&mut row, "state", Value::text("idle"));
     set(&mut row, VERSION, Value::Int(1));
@@ -128,7 +128,7 @@ pub(super) async fn add(store: &Arc<dyn RowStore>, rows: Vec<Row>) {
 }
 
 pub(super) fn of(owner: &str) -> Select {
-    Select::of(&ITEMS).filter(Filter::eq("owner", owner))
+    Select::of(&ITEMS).filter(Filter::eq("platform_id", owner))
 }
 
 pub(super) async fn read(store: &Arc<dyn RowStore>, select: &Select) -> Vec<Row> {

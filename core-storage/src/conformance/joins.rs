@@ -25,7 +25,10 @@ static JOINS: &[Join] = &[
     },
     Join {
         table: &ITEMS,
-        on: &[equal("owner", 0, "owner"), equal("name", PARENT, "state")],
+        on: &[
+            equal("platform_id", 0, "platform_id"),
+            equal("name", PARENT, "state"),
+        ],
     },
 ];
 

@@ -41,7 +41,11 @@ pub(super) async fn pages_repeat_and_skip_no_row_under_concurrent_inserts(
             next.after = Some(position(&next, last));
             seen.extend(ids(&page));
             let extra = format!("extra-{step}-{}", seen.len());
-            let extra = with(item("pages", &extra, 2), "owner", Value::text("pages"));
+            let extra = with(
+                item("pages", &extra, 2),
+                "platform_id",
+                Value::text("pages"),
+            );
             add(&store, vec![extra]).await;
             assert!(step < 100, "the list ends");
         }

@@ -5,6 +5,7 @@
 
 mod appends;
 mod batches;
+mod commit_numbers;
 mod fixture;
 mod isolation;
 mod joins;
@@ -98,7 +99,8 @@ cases! {
     isolation::a_read_unit_sees_one_committed_snapshot,
     isolation::a_long_reader_keeps_its_snapshot_while_a_thousand_units_commit,
     lost_replies::a_unit_whose_answer_is_lost_is_there_as_a_whole_or_not_at_all,
-    isolation::the_same_commit_number_is_the_same_rows,
+    commit_numbers::the_same_commit_number_is_the_same_rows,
+    commit_numbers::a_change_moves_the_commit_numbers_of_what_it_changes,
     joins::each_row_is_shown_with_those_joined_to_it,
     trees::walks_go_both_directions_in_order,
     trees::a_cycle_ends_the_walk,

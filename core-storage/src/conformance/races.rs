@@ -64,7 +64,9 @@ pub(super) async fn a_quota_holds_under_write_skew(store: Arc<dyn RowStore>) {
         tasks.spawn(async move {
             write(&store, |tx| {
                 Box::pin(async move {
-                    let used = tx.count(&ITEMS, &Filter::eq("owner", "quota")).await?;
+                    let used = tx
+                        .count(&ITEMS, &Filter::eq("platform_id", "quota"))
+                        .await?;
                     if used >= QUOTA {
                         return Ok(0);
                     }

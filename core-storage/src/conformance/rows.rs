@@ -28,7 +28,7 @@ pub(super) async fn an_update_changes_matching_rows_alone(store: Arc<dyn RowStor
     add(&store, rows.clone()).await;
     let changed = write(&store, |tx| {
         Box::pin(async move {
-            let matching = Filter::eq("owner", "update").and(Filter::ge("rank", 1));
+            let matching = Filter::eq("platform_id", "update").and(Filter::ge("rank", 1));
             let set = [("amount", Value::Int(9)), (VERSION, Value::Int(2))];
             tx.update(&ITEMS, &matching, &set).await
         })
@@ -42,7 +42,7 @@ pub(super) async fn an_update_changes_matching_rows_alone(store: Arc<dyn RowStor
     assert_eq!(read(&store, &of("update")).await, expected);
     let gone = write(&store, |tx| {
         Box::pin(async move {
-            let matching = Filter::eq("owner", "update").and(Filter::eq("amount", 9));
+            let matching = Filter::eq("platform_id", "update").and(Filter::eq("amount", 9));
             tx.delete(&ITEMS, &matching).await
         })
     });
@@ -65,7 +65,7 @@ pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {
     add(&store, rows).await;
     let sums = write(&store, |tx| {
         Box::pin(async move {
-            let matching = Filter::eq("owner", "sum");
+            let matching = Filter::eq("platform_id", "sum");
             tx.sum(&ITEMS, "amount", "state", &matching).await
         })
     });

@@ -226,7 +226,7 @@ impl RowTx for MemoryTx {
         }
     }
 
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
+    fn commit_number(&self, table: &'static Table, _: Option<&str>) -> Option<u64> {
         match &self.view {
             View::Snapshot(tables) => Some(tables.commit_number(table)),
             View::Writer { state, .. } => lock(state).commit_number(table),

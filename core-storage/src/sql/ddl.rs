@@ -92,7 +92,7 @@ pub fn indexes(table: &Table) -> Vec<Index> {
         .map(|unique| unique_index(table, unique));
     let mut indexes: Vec<Index> = uniques.collect();
     let declared = table.indexes.iter();
-    indexes.extend(declared.map(|one| index(table, one.columns, one.predicates)));
+    indexes.extend(declared.map(|one| index(table, one.columns, one.includes, one.predicates)));
     let parent = table.parent.as_ref();
     let serves = |parent: &&'static str| {
         let full = table
@@ -103,14 +103,20 @@ pub fn indexes(table: &Table) -> Vec<Index> {
             .any(|first| first == Some(parent))
     };
     if let Some(parent) = parent.filter(|parent| !serves(parent)) {
-        indexes.push(index(table, std::slice::from_ref(parent), &[]));
+        indexes.push(index(table, std::slice::from_ref(parent), &[], &[]));
     }
     indexes
 }
 
-fn index(table: &Table, columns: &[&'static str], predicates: &[IndexPredicate]) -> Index {
-    // The key at the end makes the index give the order of a page.
-    let listed = listed(columns.iter().copied().chain([table.key()]));
+fn index(
+    table: &Table,
+    columns: &[&'static str],
+    includes: &[&'static str],
+    predicates: &[IndexPredicate],
+) -> Index {
+    // The key after the columns makes the index give the order of a page.
+    let sorted = columns.iter().copied().chain([table.key()]);
+    let listed = listed(sorted.chain(includes.iter().copied()));
     let condition = condition(predicates);
     Index {
         name: index_name(table, columns, predicates),

@@ -38,11 +38,9 @@ pub trait Executor: Send {
         async { Ok(None) }
     }
 
-    /// A number that moves with every committed unit that changed the table, as the state this unit sees has it: two
-    /// units that are told the same see the same rows of it. `None`, which is always right, where that is not known, when
-    /// a later read of this unit may see another state, and in a unit that writes.
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
-        let _ = table;
+    /// As [`crate::RowTx::commit_number`].
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        let _ = (table, platform);
         None
     }
 

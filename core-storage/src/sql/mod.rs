@@ -32,6 +32,6 @@ mod write;
 
 pub use dialect::Dialect;
 pub use executor::Executor;
-pub use statement::{Bind, Cost, Statement};
+pub use statement::{Bind, Change, Cost, Statement};
 pub use text::Texts;
 pub use tx::SqlTx;

@@ -25,6 +25,26 @@ pub enum Cost {
     Unbounded,
 }
 
+/// What a statement changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change<'q> {
+    /// The table.
+    pub table: &'static Table,
+    /// The platform to which all rows belong that it changes, before and after; `None` when that is not known.
+    pub platform: Option<&'q str>,
+}
+
+impl Change<'static> {
+    /// A change of any rows of a table.
+    #[must_use]
+    pub const fn of(table: &'static Table) -> Self {
+        Self {
+            table,
+            platform: None,
+        }
+    }
+}
+
 /// A statement with what is bound to its `$1`, `$2`, ..
 #[derive(Clone, Debug)]
 pub struct Statement<'q> {
@@ -35,8 +55,8 @@ pub struct Statement<'q> {
     pub binds: Vec<Bind<'q>>,
     /// The columns of the answer; empty when it answers no rows.
     pub columns: &'q [Column],
-    /// The table it changes; `None` when it only reads.
-    pub changes: Option<&'static Table>,
+    /// What it changes; `None` when it only reads.
+    pub changes: Option<Change<'q>>,
     /// What it will cost.
     pub cost: Cost,
 }

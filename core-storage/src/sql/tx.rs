@@ -10,7 +10,7 @@ use super::append::Appended;
 use super::dialect::Dialect;
 use super::executor::Executor;
 use super::render;
-use super::statement::{Cost, Statement};
+use super::statement::{Change, Cost, Statement};
 use super::text::{Texts, Writer};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
@@ -74,7 +74,7 @@ impl<E: Executor> SqlTx<E> {
     pub(super) fn statement<'q>(
         &self,
         columns: &'q [Column],
-        changes: Option<&'static Table>,
+        changes: Option<Change<'q>>,
         cost: Cost,
         write: impl Fn(&mut Writer<'q>),
     ) -> Statement<'q> {
@@ -88,14 +88,14 @@ impl<E: Executor> SqlTx<E> {
         }
     }
 
-    /// Runs a change of the table; tells how many rows it affected.
+    /// Runs a change; tells how many rows it affected.
     pub(super) async fn execute<'q>(
         &mut self,
-        table: &'static Table,
+        change: Change<'q>,
         cost: Cost,
         write: impl Fn(&mut Writer<'q>) + Send,
     ) -> Result<u64, StoreError> {
-        let statement = self.statement(&[], Some(table), cost, write);
+        let statement = self.statement(&[], Some(change), cost, write);
         self.executor.execute(&statement).await
     }
 
@@ -119,7 +119,7 @@ impl<E: Executor> SqlTx<E> {
         write: impl Fn(&mut Writer<'q>) + Send,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        let statement = self.statement(columns, Some(table), Cost::Unbounded, write);
+        let statement = self.statement(columns, Some(Change::of(table)), Cost::Unbounded, write);
         self.executor.fetch(&statement, visit).await
     }
 
@@ -213,10 +213,12 @@ impl<E: Executor> RowTx for SqlTx<E> {
 
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
         self.flush_of(table).await?;
-        let dialect = self.dialect;
+        let (dialect, platform) = (self.dialect, filter.platform());
         let cost = change_cost(table, filter);
-        self.execute(table, cost, |w| render::delete(w, dialect, table, filter))
-            .await
+        self.execute(Change { table, platform }, cost, |w| {
+            render::delete(w, dialect, table, filter)
+        })
+        .await
     }
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
@@ -245,8 +247,8 @@ impl<E: Executor> RowTx for SqlTx<E> {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
-        self.executor.commit_number(table)
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        self.executor.commit_number(table, platform)
     }
 
     async fn sum(

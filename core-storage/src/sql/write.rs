@@ -6,13 +6,13 @@ use core_domain::kernel::StoreError;
 
 use super::append::{Part, insert_parts};
 use super::executor::Executor;
-use super::statement::Cost;
+use super::statement::{Change, Cost};
 use super::tx::{SqlTx, change_cost, names_one_key};
 use super::{batch, render};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::Replacement;
-use crate::table::{Column, Table, Unique, VERSION};
+use crate::table::{Column, PLATFORM, Table, Unique, VERSION};
 use crate::value::{ReadRow, Row, Value};
 
 fn conflict(table: &Table, index: &'static str) -> StoreError {
@@ -75,7 +75,9 @@ impl<E: Executor> SqlTx<E> {
         table: &'static Table,
         row: &Row,
     ) -> Result<(), StoreError> {
-        let inserted = self.execute(table, Cost::Bounded, |w| render::insert(w, table, row));
+        let platform = table.platform_of(row);
+        let change = Change { table, platform };
+        let inserted = self.execute(change, Cost::Bounded, |w| render::insert(w, table, row));
         match inserted.await? {
             0 => Err(self.identify_conflict(table, row).await),
             _ => Ok(()),
@@ -144,7 +146,9 @@ impl<E: Executor> SqlTx<E> {
         let Some((table, _)) = parts.first() else {
             return Ok(());
         };
-        let inserted = self.execute(table, Cost::Unbounded, |w| insert_parts(w, parts));
+        let inserted = self.execute(Change::of(table), Cost::Unbounded, |w| {
+            insert_parts(w, parts)
+        });
         inserted.await.map(drop)
     }
 
@@ -162,7 +166,7 @@ impl<E: Executor> SqlTx<E> {
         let Some((parts, (table, _))) = last.and_then(|parts| Some((parts, parts.first()?))) else {
             return self.executor.commit().await;
         };
-        let statement = self.statement(&[], Some(table), Cost::Unbounded, |w| {
+        let statement = self.statement(&[], Some(Change::of(table)), Cost::Unbounded, |w| {
             insert_parts(w, parts);
         });
         self.executor.commit_after(&statement).await
@@ -196,7 +200,7 @@ impl<E: Executor> SqlTx<E> {
         keys: Vec<Value>,
     ) -> Result<(), StoreError> {
         let (dialect, keys) = (self.dialect, Filter::In(table.key(), keys));
-        self.execute(table, Cost::Unbounded, |w| {
+        self.execute(Change::of(table), Cost::Unbounded, |w| {
             render::delete(w, dialect, table, &keys)
         })
         .await
@@ -230,7 +234,7 @@ impl<E: Executor> SqlTx<E> {
         if columns.is_empty() {
             return Ok(());
         }
-        let replaced = self.execute(table, Cost::Unbounded, |w| {
+        let replaced = self.execute(Change::of(table), Cost::Unbounded, |w| {
             batch::replace_rows(w, table, rows, &columns);
         });
         match usize::try_from(replaced.await?) {
@@ -246,6 +250,7 @@ impl<E: Executor> SqlTx<E> {
     ) -> Result<(), StoreError> {
         let version = table.value(&row.old, VERSION).clone();
         let filter = same_key(table, &row.old).and(Filter::eq(VERSION, version));
+        let filter = filter.and_platform(table.platform_of(&row.old));
         let columns = table.columns.iter().zip(row.old.iter().zip(&row.new));
         let changed = columns.filter(|(_, (old, new))| *old != *new);
         let set: Vec<_> = changed
@@ -276,7 +281,9 @@ impl<E: Executor> SqlTx<E> {
             guards.clear();
         }
         let (dialect, cost) = (self.dialect, change_cost(table, filter));
-        let updated = self.execute(table, cost, |w| {
+        let moves = set.iter().any(|(column, _)| *column == PLATFORM);
+        let platform = filter.platform().filter(|_| !moves);
+        let updated = self.execute(Change { table, platform }, cost, |w| {
             render::update(w, dialect, table, filter, set, &guards);
         });
         let updated = updated.await?;

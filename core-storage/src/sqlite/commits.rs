@@ -1,45 +1,129 @@
-//! Which commit changed which table: a count that was made before is good as long as its table has not changed.
+//! Which commit changed what: a count that was made before is good as long as nothing of what it counts has changed.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Numbers the commits. Even between commits; odd from before the database commits until the tables it changed are noted.
+use crate::sql::Change;
+
+/// Platforms share so many numbers for each table, by their hashes: when two meet, counts of one are made again after
+/// changes of the other.
+const SLOTS: usize = 1_024;
+
+/// Rows of a table: those of the platforms of one slot, or any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Rows {
+    table: &'static str,
+    slot: Option<usize>,
+}
+
+impl Rows {
+    pub(super) fn new(table: &'static str, platform: Option<&str>) -> Self {
+        let slot = platform.map(|platform| {
+            let mut hasher = DefaultHasher::new();
+            platform.hash(&mut hasher);
+            usize::try_from(hasher.finish() % SLOTS as u64).unwrap_or(0)
+        });
+        Self { table, slot }
+    }
+
+    pub(super) fn changed_by(change: &Change<'_>) -> Self {
+        Self::new(change.table.name, change.platform)
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        let same_slot = self.slot.is_none() || other.slot.is_none() || self.slot == other.slot;
+        self.table == other.table && same_slot
+    }
+}
+
+/// The numbers of the last commits that changed rows of a table.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Rows of any platform.
+    any: u64,
+    /// Rows of platforms that are not known.
+    unknown: u64,
+    /// Rows of the platforms of each slot; empty until there is one.
+    slots: Vec<u64>,
+}
+
+impl Numbers {
+    fn note(&mut self, slot: Option<usize>, number: u64) {
+        self.any = number;
+        let Some(slot) = slot else {
+            self.unknown = number;
+            return;
+        };
+        self.slots.resize(SLOTS, 0);
+        if let Some(last) = self.slots.get_mut(slot) {
+            *last = number;
+        }
+    }
+
+    fn last(&self, slot: Option<usize>) -> u64 {
+        let Some(slot) = slot else {
+            return self.any;
+        };
+        let last = self.slots.get(slot).copied().unwrap_or(0);
+        last.max(self.unknown)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Changed {
+    /// What the commit changes that is under way.
+    under_way: Vec<Rows>,
+    tables: HashMap<&'static str, Numbers>,
+}
+
+/// Numbers the commits, from 1.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
-    number: AtomicU64,
-    /// The number after the last commit that changed the table.
-    changed: Mutex<HashMap<&'static str, u64>>,
+    /// The number of the last one that is noted in `changed`.
+    finished: AtomicU64,
+    changed: Mutex<Changed>,
 }
 
 impl Commits {
-    /// The number, unless a commit is under way. Whoever takes it before and after a snapshot is taken, and finds the
-    /// same, knows that the snapshot has all commits up to it and none after.
-    pub(super) fn settled(&self) -> Option<u64> {
-        let number = self.number.load(Ordering::SeqCst);
-        number.is_multiple_of(2).then_some(number)
+    fn lock(&self) -> MutexGuard<'_, Changed> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the last commit that changed the table; `None` when that was after this number.
-    pub(super) fn of_table(&self, table: &'static str, settled: u64) -> Option<u64> {
-        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = changed.get(table).copied().unwrap_or(0);
-        (last <= settled).then_some(last)
+    /// The number of the last commit. A snapshot that is taken afterwards has all commits up to it.
+    pub(super) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::SeqCst)
     }
 
-    /// Runs a commit that changes these tables.
+    /// The number of the last commit that changed such rows, for a snapshot taken when this one had finished; `None` when
+    /// one may have changed them since, which the snapshot may have or not.
+    pub(super) fn last_change(&self, rows: &Rows, finished: u64) -> Option<u64> {
+        let changed = self.lock();
+        if changed.under_way.iter().any(|other| other.meets(rows)) {
+            return None;
+        }
+        let numbers = changed.tables.get(rows.table);
+        let last = numbers.map_or(0, |numbers| numbers.last(rows.slot));
+        (last <= finished).then_some(last)
+    }
+
+    /// Runs a commit that changes these rows.
     pub(super) fn commit<T>(
         &self,
-        tables: impl Iterator<Item = &'static str>,
+        rows: impl Iterator<Item = Rows>,
         commit: impl FnOnce() -> T,
     ) -> T {
-        let next = self.number.fetch_add(1, Ordering::SeqCst) + 2;
+        self.lock().under_way.extend(rows);
         let outcome = commit();
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.lock();
+        let number = self.finished() + 1;
         // A commit that failed may have happened, as far as readers know.
-        changed.extend(tables.map(|table| (table, next)));
-        drop(changed);
-        self.number.store(next, Ordering::SeqCst);
+        for rows in std::mem::take(&mut changed.under_way) {
+            let numbers = changed.tables.entry(rows.table).or_default();
+            numbers.note(rows.slot, number);
+        }
+        self.finished.store(number, Ordering::SeqCst);
         outcome
     }
 }
@@ -48,27 +132,54 @@ impl Commits {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_table_has_the_number_of_the_last_commit_that_changed_it() {
-        let commits = Commits::default();
-        let before = commits.settled().unwrap();
-        commits.commit(["a"].into_iter(), || ());
-        let between = commits.settled().unwrap();
-        commits.commit(["b"].into_iter(), || ());
-        let after = commits.settled().unwrap();
-        assert_eq!(commits.of_table("a", after), commits.of_table("a", between));
-        assert_ne!(commits.of_table("b", after), commits.of_table("a", after));
-        assert_eq!(commits.of_table("c", after), Some(before));
+    const ALL: Rows = Rows {
+        table: "a",
+        slot: None,
+    };
+
+    fn of(platform: &str) -> Rows {
+        Rows::new("a", Some(platform))
+    }
+
+    /// The numbers that a snapshot has which is taken now.
+    fn now(commits: &Commits, rows: Rows) -> Option<u64> {
+        commits.last_change(&rows, commits.finished())
     }
 
     #[test]
-    fn a_snapshot_from_before_a_change_has_no_number_for_the_table() {
+    fn rows_have_the_number_of_the_last_commit_that_changed_them() {
         let commits = Commits::default();
-        let before = commits.settled().unwrap();
-        commits.commit(["a"].into_iter(), || {
-            assert_eq!(commits.settled(), None, "a commit is under way");
+        commits.commit([ALL].into_iter(), || ());
+        commits.commit([Rows::new("b", None)].into_iter(), || ());
+        assert_eq!(now(&commits, ALL), Some(1));
+        assert_eq!(now(&commits, Rows::new("b", None)), Some(2));
+        assert_eq!(now(&commits, Rows::new("c", None)), Some(0));
+    }
+
+    #[test]
+    fn a_change_of_one_platform_leaves_the_number_of_another() {
+        assert_ne!(of("p"), of("q"), "they have different slots");
+        let commits = Commits::default();
+        commits.commit([of("p")].into_iter(), || ());
+        commits.commit([of("q")].into_iter(), || ());
+        assert_eq!(now(&commits, of("p")), Some(1));
+        assert_eq!(now(&commits, of("q")), Some(2));
+        assert_eq!(now(&commits, ALL), Some(2));
+        commits.commit([ALL].into_iter(), || ());
+        assert_eq!(now(&commits, of("p")), Some(3), "it may have been theirs");
+    }
+
+    #[test]
+    fn a_snapshot_from_before_a_change_has_no_number_for_what_it_changed() {
+        let commits = Commits::default();
+        let before = commits.finished();
+        commits.commit([of("p")].into_iter(), || {
+            assert_eq!(now(&commits, of("p")), None, "it is under way");
+            assert_eq!(now(&commits, ALL), None, "it is under way");
+            assert_eq!(now(&commits, of("q")), Some(0));
         });
-        assert_eq!(commits.of_table("a", before), None);
-        assert_eq!(commits.of_table("b", before), Some(0));
+        assert_eq!(commits.last_change(&of("p"), before), None);
+        assert_eq!(commits.last_change(&ALL, before), None);
+        assert_eq!(commits.last_change(&of("q"), before), Some(0));
     }
 }

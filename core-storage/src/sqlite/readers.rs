@@ -6,7 +6,7 @@ use core_domain::kernel::StoreError;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::commits::Commits;
+use super::commits::{Commits, Rows};
 use super::config::SqliteConfig;
 use super::connection;
 use super::error::failure;
@@ -51,7 +51,7 @@ impl Readers {
             _permit: permit,
         };
         let snapshot = match transaction {
-            true => snapshot(&lease, &self.commits)?,
+            true => Some(snapshot(&lease, &self.commits)?),
             false => None,
         };
         Ok(Reader {
@@ -65,13 +65,13 @@ impl Readers {
     }
 }
 
-/// Takes the snapshot of a unit; answers the number of the commit it is at, unless one was under way.
-fn snapshot(lease: &Lease, commits: &Commits) -> Result<Option<u64>, StoreError> {
-    let before = commits.settled();
+/// Takes the snapshot of a unit; answers the number of the commit that had finished before.
+fn snapshot(lease: &Lease, commits: &Commits) -> Result<u64, StoreError> {
+    let finished = commits.finished();
     control(lease.connection()?, "BEGIN DEFERRED").map_err(failure)?;
     // A deferred transaction has its snapshot from its first read.
     take_snapshot(lease.connection()?).map_err(failure)?;
-    Ok(before.filter(|_| before == commits.settled()))
+    Ok(finished)
 }
 
 /// A connection in use; given back when it is dropped, wherever that is.
@@ -111,7 +111,7 @@ pub(super) fn lost() -> StoreError {
 pub(super) struct Reader {
     /// `None` while a statement runs on a blocking thread.
     lease: Option<Lease>,
-    /// The number of the commit its snapshot is at.
+    /// The number of the commit that had finished before its snapshot was taken; `None` when it has none.
     snapshot: Option<u64>,
 }
 
@@ -142,9 +142,9 @@ impl Executor for Reader {
         show_copies(&rows?, visit)
     }
 
-    fn commit_number(&self, table: &'static Table) -> Option<u64> {
-        let lease = self.lease.as_ref()?;
-        lease.readers.commits.of_table(table.name, self.snapshot?)
+    fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
+        let commits = &self.lease.as_ref()?.readers.commits;
+        commits.last_change(&Rows::new(table.name, platform), self.snapshot?)
     }
 
     async fn commit(self) -> Result<(), StoreError> {

@@ -23,11 +23,11 @@ use rusqlite::Connection;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 
 use super::checkpoint::Checkpoints;
-use super::commits::Commits;
+use super::commits::{Commits, Rows};
 use super::error::{CommitError, failure};
 use super::readers::lost;
 use super::run::{Detached, control, execute, fetch, show_copies};
-use crate::sql::{Cost, Executor, Statement};
+use crate::sql::{Change, Cost, Executor, Statement};
 use crate::value::Visit;
 
 /// A commit of the disk costs as much as some ten units: more than this gain nothing.
@@ -45,8 +45,8 @@ struct Group {
     /// Those that are done and wait. A transaction is open while there are any, or a unit is under way.
     done: Vec<Answer>,
     begun: Instant,
-    /// The tables that its units have changed, those that were undone as well.
-    changed: HashSet<&'static str>,
+    /// What its units have changed, those that were undone as well.
+    changed: HashSet<Rows>,
     commits: Arc<Commits>,
 }
 
@@ -267,9 +267,9 @@ impl Unit {
         Ok(&group.connection)
     }
 
-    fn note_change(&mut self, table: &'static str) {
+    fn note_change(&mut self, change: &Change<'_>) {
         if let Some(group) = &mut self.group {
-            group.changed.insert(table);
+            group.changed.insert(Rows::changed_by(change));
         }
     }
 
@@ -346,9 +346,9 @@ impl Turn {
 
 impl Executor for Turn {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
-        if let Some(table) = statement.changes {
+        if let Some(change) = &statement.changes {
             let unit = self.0.as_mut().ok_or_else(lost)?;
-            unit.note_change(table.name);
+            unit.note_change(change);
         }
         match statement.cost {
             Cost::Bounded => execute(self.0.as_ref().ok_or_else(lost)?.connection()?, statement),

@@ -45,7 +45,7 @@ table! {
         purging: Bool,
     }
     unique { slug: [slug] where [NOT_DELETED] }
-    index { [created_at], [organization_id, created_at] }
+    index { [created_at] include [deleted_at], [organization_id, created_at] }
     select platforms
 }
 
@@ -111,7 +111,10 @@ table! {
         siblings: Text = |entity| entity.parent_id.as_ref().map_or_else(String::new, ToString::to_string),
     }
     unique { slug: [platform_id, siblings, slug] where [NOT_DELETED] }
-    index { [platform_id, created_at], [parent_id, created_at] }
+    index {
+        [platform_id, created_at] include [deleted_at],
+        [parent_id, created_at] include [deleted_at],
+    }
     parent parent_id
     select entities
 }
@@ -162,7 +165,11 @@ table! {
         account: Text = |resource| resource.cf_account_id.as_ref().map_or_else(String::new, ToString::to_string),
     }
     unique { name: [account, resource_type, cf_name] where [NOT_DELETED] }
-    index { [platform_id, created_at], [entity_id, created_at], [cf_name] }
+    index {
+        [platform_id, created_at] include [deleted_at],
+        [entity_id, created_at] include [deleted_at],
+        [cf_name],
+    }
     select resources
 }
 

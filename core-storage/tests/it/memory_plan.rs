@@ -18,7 +18,7 @@ fn row(n: usize, owner: u8, rank: i64, amount: Option<i64>) -> Row {
         }
     };
     set("id", Value::text(&format!("{:03}", (n * 37) % 101)));
-    set("owner", Value::text(&owner.to_string()));
+    set("platform_id", Value::text(&owner.to_string()));
     set("rank", Value::Int(rank));
     set("amount", amount.map_or(Value::Null, Value::Int));
     // One of an owner at most is active.
@@ -60,7 +60,7 @@ fn part() -> impl Strategy<Value = Filter> {
     let owners = prop::collection::vec(0_u8..4, 0..3);
     let keys = prop::collection::vec(0_usize..101, 0..4);
     prop_oneof![
-        (0_u8..4).prop_map(|owner| Filter::eq("owner", &*owner.to_string())),
+        (0_u8..4).prop_map(|owner| Filter::eq("platform_id", &*owner.to_string())),
         (0_i64..6).prop_map(|rank| Filter::eq("rank", rank)),
         (0_i64..6).prop_map(|rank| Filter::gt("rank", rank)),
         (0_i64..6).prop_map(|rank| Filter::ge("rank", rank)),
@@ -70,7 +70,7 @@ fn part() -> impl Strategy<Value = Filter> {
         Just(Filter::IsNull("amount")),
         Just(Filter::eq("state", "idle")),
         Just(Filter::Prefix("id", "0".to_owned())),
-        (0_u8..4).prop_map(|owner| Filter::Prefix("owner", owner.to_string())),
+        (0_u8..4).prop_map(|owner| Filter::Prefix("platform_id", owner.to_string())),
         Just(Filter::And(vec![
             Filter::eq("state", "active"),
             Filter::IsNull("desc"),
@@ -79,7 +79,10 @@ fn part() -> impl Strategy<Value = Filter> {
         prop::collection::vec(0_i64..6, 0..3).prop_map(|ranks| Filter::one_of("rank", ranks)),
         owners.prop_map(|owners| {
             let owners = owners.iter().map(ToString::to_string);
-            Filter::In("owner", owners.map(|owner| Value::text(&owner)).collect())
+            Filter::In(
+                "platform_id",
+                owners.map(|owner| Value::text(&owner)).collect(),
+            )
         }),
         keys.prop_map(|keys| {
             let keys = keys.iter().map(|key| Value::text(&format!("{key:03}")));
@@ -101,9 +104,9 @@ fn ordered(select: Select, order: u8) -> Select {
         0 => select,
         1 => select.order_by("rank"),
         2 => select.order_by_desc("rank"),
-        3 => select.order_by("owner").order_by("rank"),
-        4 => select.order_by_desc("owner").order_by_desc("rank"),
-        5 => select.order_by("rank").order_by_desc("owner"),
+        3 => select.order_by("platform_id").order_by("rank"),
+        4 => select.order_by_desc("platform_id").order_by_desc("rank"),
+        5 => select.order_by("rank").order_by_desc("platform_id"),
         _ => select.order_by_desc("id"),
     }
 }

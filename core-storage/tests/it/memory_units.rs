@@ -50,7 +50,7 @@ fn at(column: &str) -> usize {
 fn row(n: usize) -> Row {
     let mut row = vec![Value::Null; ITEMS.columns.len()];
     row[at("id")] = Value::text(&format!("{n:03}"));
-    row[at("owner")] = Value::text(&(n % 3).to_string());
+    row[at("platform_id")] = Value::text(&(n % 3).to_string());
     row[at("rank")] = Value::Int((n % 4) as i64);
     row[at("state")] = Value::text("idle");
     row[at("row_version")] = Value::Int(1);
@@ -93,7 +93,10 @@ fn expect(model: &mut Model, step: &Step) -> bool {
         }
         Step::Update(owner, rank) => {
             let owner = Value::text(&owner.to_string());
-            for row in next.values_mut().filter(|row| row[at("owner")] == owner) {
+            for row in next
+                .values_mut()
+                .filter(|row| row[at("platform_id")] == owner)
+            {
                 row[at("rank")] = Value::Int(*rank);
             }
         }
@@ -107,7 +110,7 @@ fn expect(model: &mut Model, step: &Step) -> bool {
             let active = next
                 .values()
                 .filter(|row| row[at("state")] == Value::text("active"));
-            let mut owners: Vec<_> = active.map(|row| row[at("owner")].clone()).collect();
+            let mut owners: Vec<_> = active.map(|row| row[at("platform_id")].clone()).collect();
             owners.sort();
             if owners.windows(2).any(|pair| pair[0] == pair[1]) {
                 return false;
@@ -127,7 +130,7 @@ async fn apply(tx: &mut dyn RowTx, step: &Step) -> Result<(), StoreError> {
             tx.insert_many(&ITEMS, rows).await
         }
         Step::Update(owner, rank) => {
-            let of = Filter::eq("owner", &*owner.to_string());
+            let of = Filter::eq("platform_id", &*owner.to_string());
             tx.update(&ITEMS, &of, &[("rank", Value::Int(*rank))])
                 .await?;
             Ok(())
@@ -167,7 +170,7 @@ async fn run(store: &Arc<dyn RowStore>, steps: Vec<Step>) -> Result<(), StoreErr
                 let mut reader = store.begin(Mode::Read).await?;
                 assert_eq!(all(reader.as_mut()).await?, rows_of(&committed));
                 assert_eq!(by_rank(reader.as_mut()).await?, committed.len());
-                let seen = reader.commit_number(&ITEMS).unwrap();
+                let seen = reader.commit_number(&ITEMS, None).unwrap();
                 assert!(seen >= number, "commit numbers go up");
                 number = seen;
             }
@@ -179,7 +182,7 @@ async fn run(store: &Arc<dyn RowStore>, steps: Vec<Step>) -> Result<(), StoreErr
                 let done = apply(writer.as_mut(), change).await;
                 let conflict = matches!(done, Err(StoreError::Conflict { .. }));
                 assert_eq!(!conflict, expect(&mut working, change), "{done:?}");
-                assert!(writer.commit_number(&ITEMS).is_none());
+                assert!(writer.commit_number(&ITEMS, None).is_none());
             }
         }
         assert_eq!(all(writer.as_mut()).await?, rows_of(&working));
@@ -188,7 +191,7 @@ async fn run(store: &Arc<dyn RowStore>, steps: Vec<Step>) -> Result<(), StoreErr
     let mut seen: BTreeMap<u64, Model> = BTreeMap::new();
     for (mut reader, model) in readers {
         assert_eq!(all(reader.as_mut()).await?, rows_of(&model));
-        let number = reader.commit_number(&ITEMS).unwrap();
+        let number = reader.commit_number(&ITEMS, None).unwrap();
         let same = seen.entry(number).or_insert_with(|| model.clone());
         assert_eq!(*same, model, "the same number is the same rows");
     }

@@ -159,7 +159,7 @@ async fn a_unit_that_waits_too_long_for_a_lock_is_to_be_run_again() {
     let store = open(config).await;
     add(&store, "1").await.unwrap();
     let change = [("rank", Value::Int(1))];
-    let by_key = Filter::eq("id", "1");
+    let by_key = Filter::eq("id", "postgres-1");
     let mut first = store.begin(Mode::ReadCommitted).await.unwrap();
     assert_eq!(first.update(&ITEMS, &by_key, &change).await.unwrap(), 1);
     let mut second = store.begin(Mode::ReadCommitted).await.unwrap();

@@ -88,7 +88,7 @@ async fn queries_of_one_shape_share_a_text() {
     for dialect in Dialect::ALL {
         let (mut tx, log) = unit(dialect);
         for owner in ["a", "b"] {
-            list(&mut tx, Filter::eq("owner", owner)).await;
+            list(&mut tx, Filter::eq("platform_id", owner)).await;
         }
         for length in [5, 6, 8] {
             list(&mut tx, Filter::one_of("rank", 0..length)).await;

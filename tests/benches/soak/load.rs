@@ -15,8 +15,8 @@ use crate::statistics::Statistics;
 /// Clients that ask without a pause while the capacity is measured, and that sign in during a storm.
 const BUSY_CLIENTS: usize = 32;
 
-/// Clients that share a rate.
-const CLIENTS: usize = 64;
+/// Clients that share a rate: so many that one is free although others wait ten seconds for a sign-in.
+const CLIENTS: usize = 256;
 
 /// A client that is later than this was kept waiting by the server: its request began when it was due.
 const LATE: Duration = Duration::from_millis(2);
