@@ -14,8 +14,6 @@ use crate::table::Table;
 
 /// Prepared statements a connection keeps: more than there are shapes on a hot path.
 const STATEMENTS: usize = 512;
-/// How much of the file is read without a system call.
-const MMAP_BYTES: i64 = 256 << 20;
 /// `PRAGMA cache_size` in KiB, which it takes as a negative number.
 const WRITER_CACHE: i64 = -16_384;
 const READER_CACHE: i64 = -4_096;
@@ -31,7 +29,8 @@ fn connect(config: &SqliteConfig, flags: OpenFlags) -> Result<Connection, rusqli
     // Plans do not depend on what is bound: else a statement with a bound LIMIT is planned anew each time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "mmap_size", MMAP_BYTES)?;
+    // Whoever maps the file unmaps all of it after each commit of another connection: that costs more than it saves.
+    connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
