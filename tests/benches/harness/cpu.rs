@@ -21,15 +21,6 @@ pub(crate) fn time_of(process: u32) -> Duration {
     TICK * (ticks(user).unwrap_or(0) + ticks(kernel).unwrap_or(0))
 }
 
-/// The time for which the hypervisor kept the machine's cores from it, over all cores.
-pub(crate) fn stolen() -> Duration {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    // `cpu user nice system idle iowait irq softirq steal ..`
-    let steal = 8;
-    let ticks = stat.split_whitespace().nth(steal);
-    TICK * ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
-}
-
 /// The number of cores, once processes are bound to them.
 static BOUND: OnceLock<usize> = OnceLock::new();
 

@@ -67,15 +67,12 @@ async fn minutes(load: &Load, plan: &Plan, server: u32, rate: f64) {
     let running = load.at_rate(rate);
     let mut memory = Vec::new();
     for minute in 1..=plan.minutes {
-        let (cpu, stolen) = (cpu::time_of(server), cpu::stolen());
+        let (cpu, kept) = (cpu::time_of(server), stolen());
         tokio::time::sleep(plan.minute).await;
         let cores = |now: Duration, before: Duration| {
             now.saturating_sub(before).as_secs_f64() / plan.minute.as_secs_f64()
         };
-        let (used, stolen) = (
-            cores(cpu::time_of(server), cpu),
-            cores(cpu::stolen(), stolen),
-        );
+        let (used, stolen) = (cores(cpu::time_of(server), cpu), cores(stolen(), kept));
         memory.push(memory_of(server));
         let taken = load.statistics.take();
         let mib = memory[memory.len() - 1];
@@ -125,4 +122,13 @@ fn memory_of(process: u32) -> f64 {
     let kib = kib.and_then(|kib| kib.trim().strip_suffix(" kB"));
     kib.and_then(|kib| kib.trim().parse::<f64>().ok())
         .map_or(0.0, |kib| kib / 1024.0)
+}
+
+/// The time for which the hypervisor kept the machine's cores from it, over all cores. Zero where there is no `/proc`.
+fn stolen() -> Duration {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    // `cpu user nice system idle iowait irq softirq steal ..`, in hundredths of a second.
+    let steal = stat.split_whitespace().nth(8);
+    let hundredths = steal.and_then(|steal| steal.parse().ok());
+    Duration::from_millis(hundredths.unwrap_or(0) * 10)
 }
