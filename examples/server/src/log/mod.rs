@@ -1,9 +1,11 @@
 //! The log: one line an event, on standard error.
 
+mod json;
 mod writer;
 
 use tracing_subscriber::EnvFilter;
 
+use self::json::{JsonEvent, JsonMembers};
 pub(crate) use self::writer::LogGuard;
 use self::writer::{LogWriter, WhenFull};
 use crate::config::{Config, LogForm};
@@ -20,7 +22,7 @@ pub(crate) fn start(config: &Config) -> std::io::Result<LogGuard> {
         .with_env_filter(EnvFilter::new(&config.log_level))
         .with_writer(writer);
     match config.log_form {
-        LogForm::Json => log.json().init(),
+        LogForm::Json => log.event_format(JsonEvent).fmt_fields(JsonMembers).init(),
         LogForm::Text => log.init(),
     }
     Ok(guard)
