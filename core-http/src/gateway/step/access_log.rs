@@ -4,6 +4,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -63,10 +64,14 @@ impl AccessLogEntry {
     }
 }
 
+/// Milliseconds, to the microsecond.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 impl Drop for AccessLogEntry {
     fn drop(&mut self) {
         let exchange = &self.exchange;
-        let millis = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
         tracing::info!(
             target: "core::gateway",
             method = exchange.method.as_str(),
