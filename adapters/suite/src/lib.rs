@@ -61,6 +61,7 @@ pub use clock::SystemClock;
 pub use core_domain::gateway::{
     Origins, RateClass, RateKind, RatePlan, RatePolicy, Secret, ServiceName, TrustedProxies,
 };
+pub use core_domain::kernel::Clock;
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
 pub use core_http::gateway::{ConfigError, GatewayConfig};
 pub use core_http::kernel::{
