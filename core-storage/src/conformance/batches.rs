@@ -5,17 +5,10 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, add, ids, item, named, of, read, rows_of, with, write};
-use crate::row_store::{Replacement, RowStore, RowTx};
+use super::fixture::{ITEMS, add, ids, item, named, of, open, read, rows_of, with, write};
+use crate::row_store::{Replacement, RowStore};
 use crate::table::VERSION;
 use crate::value::{Row, Value};
-
-async fn open(store: &Arc<dyn RowStore>) -> Box<dyn RowTx> {
-    match store.begin(Mode::Write).await {
-        Ok(tx) => tx,
-        Err(error) => panic!("a unit can be opened: {error}"),
-    }
-}
 
 fn changed(old: &Row, column: &str, value: Value) -> Replacement {
     let version = ITEMS.value(old, VERSION).as_int().unwrap_or(0) + 1;
@@ -63,7 +56,7 @@ pub(super) async fn a_conflict_among_many_inserts_none_and_leaves_the_unit_activ
 ) {
     let named_row = |id, name| with(item("batch", id, 0), "name", Value::text(name));
     add(&store, vec![named_row("0", "a")]).await;
-    let mut tx = open(&store).await;
+    let mut tx = open(&store, Mode::Write).await;
     assert!(tx.insert(&ITEMS, named_row("1", "b")).await.is_ok());
     let with_taken_name = vec![
         named_row("2", "c"),
@@ -143,7 +136,7 @@ pub(super) async fn a_batch_with_a_changed_row_or_a_taken_place_is_to_be_run_aga
         ],
     ];
     for batch in refused {
-        let mut tx = open(&store).await;
+        let mut tx = open(&store, Mode::Write).await;
         let outcome = tx.replace_many(&ITEMS, batch).await;
         assert!(matches!(outcome, Err(StoreError::Retry(_))), "{outcome:?}");
         assert!(tx.commit().await.is_err(), "the unit is over");

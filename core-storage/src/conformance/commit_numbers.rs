@@ -5,30 +5,12 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, Work, add, item, of, rows_of, with, write};
+use super::fixture::{ITEMS, Work, add, item, of, open, rows_of, shown, visible, with, write};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, VERSION};
 use crate::value::{Row, Value};
-
-async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
-    match store.begin(mode).await {
-        Ok(tx) => tx,
-        Err(error) => panic!("a unit can be opened: {error}"),
-    }
-}
-
-async fn rows(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> {
-    match rows_of(tx.as_mut(), select).await {
-        Ok(rows) => rows,
-        Err(error) => panic!("a read failed: {error}"),
-    }
-}
-
-async fn visible(tx: &mut Box<dyn RowTx>, platform: &str) -> usize {
-    rows(tx, &of(platform)).await.len()
-}
 
 pub(super) async fn the_same_commit_number_is_the_same_rows(store: Arc<dyn RowStore>) {
     let mut before = open(&store, Mode::Read).await;
@@ -161,7 +143,7 @@ pub(super) async fn a_change_moves_the_commit_numbers_of_what_it_changes(store: 
         let mut before = open(&store, Mode::Read).await;
         for part in parts {
             let number = before.commit_number(&ITEMS, part);
-            seen.push((part, rows(&mut before, &select(part)).await, number));
+            seen.push((part, shown(&mut before, &select(part)).await, number));
         }
         drop(before);
         assert!(write(&store, change).await.is_ok(), "{name}");
@@ -169,7 +151,7 @@ pub(super) async fn a_change_moves_the_commit_numbers_of_what_it_changes(store: 
         let mut changed = 0;
         for (part, old, old_number) in seen {
             let number = after.commit_number(&ITEMS, part);
-            if rows(&mut after, &select(part)).await != old {
+            if shown(&mut after, &select(part)).await != old {
                 changed += 1;
                 let stays = number.is_some() && number == old_number;
                 assert!(!stays, "{name}: the number of {part:?} stays");

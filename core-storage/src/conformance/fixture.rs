@@ -91,12 +91,12 @@ pub(super) async fn write<T>(
     Err(StoreError::retry("every run met a conflict"))
 }
 
-/// A row of [`ITEMS`] with NULL in every nullable column; its key is made of owner and id.
+/// A row of [`ITEMS`] with NULL in every nullable column; its key is made of platform and id.
 #[must_use]
-pub fn item(owner: &str, id: &str, rank: i64) -> Row {
+pub fn item(platform: &str, id: &str, rank: i64) -> Row {
     let mut row = vec![Value::Null; ITEMS.columns.len()];
-    set(&mut row, "id", Value::text(&format!("{owner}-{id}")));
-    set(&mut row, "platform_id", Value::text(owner));
+    set(&mut row, "id", Value::text(&format!("{platform}-{id}")));
+    set(&mut row, "platform_id", Value::text(platform));
     set(&mut row, "rank", Value::Int(rank));
     set(&mut row, "state", Value::text("idle"));
     set(&mut row, VERSION, Value::Int(1));
@@ -127,8 +127,8 @@ pub(super) async fn add(store: &Arc<dyn RowStore>, rows: Vec<Row>) {
     assert!(added.await.is_ok(), "rows can be added");
 }
 
-pub(super) fn of(owner: &str) -> Select {
-    Select::of(&ITEMS).filter(Filter::eq("platform_id", owner))
+pub(super) fn of(platform: &str) -> Select {
+    Select::of(&ITEMS).filter(Filter::eq("platform_id", platform))
 }
 
 pub(super) async fn read(store: &Arc<dyn RowStore>, select: &Select) -> Vec<Row> {
@@ -146,6 +146,27 @@ pub(super) async fn try_read(
     let rows = rows_of(tx.as_mut(), select).await?;
     tx.commit().await?;
     Ok(rows)
+}
+
+/// Opens a unit.
+pub(super) async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
+    match store.begin(mode).await {
+        Ok(tx) => tx,
+        Err(error) => panic!("a unit can be opened: {error}"),
+    }
+}
+
+/// The rows of a query inside a unit that can read.
+pub(super) async fn shown(tx: &mut Box<dyn RowTx>, select: &Select) -> Vec<Row> {
+    match rows_of(tx.as_mut(), select).await {
+        Ok(rows) => rows,
+        Err(error) => panic!("a read failed: {error}"),
+    }
+}
+
+/// How many rows of the platform a unit sees.
+pub(super) async fn visible(tx: &mut Box<dyn RowTx>, platform: &str) -> usize {
+    shown(tx, &of(platform)).await.len()
 }
 
 /// The rows of a query inside a unit.
@@ -178,6 +199,6 @@ pub(super) fn ids(rows: &[Row]) -> Vec<String> {
     rows.iter().map(id).collect()
 }
 
-pub(super) fn named(owner: &str, ids: &[&str]) -> Vec<String> {
-    ids.iter().map(|id| format!("{owner}-{id}")).collect()
+pub(super) fn named(platform: &str, ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| format!("{platform}-{id}")).collect()
 }

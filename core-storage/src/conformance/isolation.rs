@@ -5,22 +5,8 @@ use std::sync::Arc;
 use core_domain::port::Mode;
 use tokio::task::JoinSet;
 
-use super::fixture::{ITEMS, add, item, of, read, rows_of};
-use crate::row_store::{RowStore, RowTx};
-
-async fn open(store: &Arc<dyn RowStore>, mode: Mode) -> Box<dyn RowTx> {
-    match store.begin(mode).await {
-        Ok(tx) => tx,
-        Err(error) => panic!("a unit can be opened: {error}"),
-    }
-}
-
-async fn visible(tx: &mut Box<dyn RowTx>, owner: &str) -> usize {
-    match rows_of(tx.as_mut(), &of(owner)).await {
-        Ok(rows) => rows.len(),
-        Err(error) => panic!("a read failed: {error}"),
-    }
-}
+use super::fixture::{ITEMS, add, item, of, open, read, visible};
+use crate::row_store::RowStore;
 
 pub(super) async fn a_dropped_unit_is_rolled_back(store: Arc<dyn RowStore>) {
     let mut tx = open(&store, Mode::Write).await;

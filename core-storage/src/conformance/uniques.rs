@@ -5,17 +5,10 @@ use std::sync::Arc;
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
 
-use super::fixture::{ITEMS, add, item, of, read, with};
+use super::fixture::{ITEMS, add, item, of, open, read, with};
 use crate::filter::Filter;
-use crate::row_store::{RowStore, RowTx};
+use crate::row_store::RowStore;
 use crate::value::Value;
-
-async fn open(store: &Arc<dyn RowStore>) -> Box<dyn RowTx> {
-    match store.begin(Mode::Write).await {
-        Ok(tx) => tx,
-        Err(error) => panic!("a unit can be opened: {error}"),
-    }
-}
 
 fn conflict_of<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> &'static str {
     match outcome {
@@ -29,7 +22,7 @@ pub(super) async fn a_conflict_names_its_index_and_leaves_the_unit_active(
 ) {
     let named = |id, name| with(item("unique", id, 0), "name", Value::text(name));
     add(&store, vec![named("1", "a")]).await;
-    let mut tx = open(&store).await;
+    let mut tx = open(&store, Mode::Write).await;
     assert_eq!(conflict_of(tx.insert(&ITEMS, named("1", "b")).await), "key");
     assert_eq!(
         conflict_of(tx.insert(&ITEMS, named("2", "a")).await),
@@ -47,7 +40,7 @@ pub(super) async fn a_conflict_names_its_index_and_leaves_the_unit_active(
 pub(super) async fn a_partial_index_covers_matching_rows_alone(store: Arc<dyn RowStore>) {
     let active = |id| with(item("partial", id, 0), "state", Value::text("active"));
     add(&store, vec![active("1"), item("partial", "2", 0)]).await;
-    let mut tx = open(&store).await;
+    let mut tx = open(&store, Mode::Write).await;
     assert_eq!(
         conflict_of(tx.insert(&ITEMS, active("3")).await),
         "one_active"
@@ -76,7 +69,7 @@ pub(super) async fn a_partial_index_covers_matching_rows_alone(store: Arc<dyn Ro
 pub(super) async fn an_update_to_a_taken_value_is_a_conflict(store: Arc<dyn RowStore>) {
     let named = |id, name| with(item("rename", id, 0), "name", Value::text(name));
     add(&store, vec![named("1", "a"), named("2", "b")]).await;
-    let mut tx = open(&store).await;
+    let mut tx = open(&store, Mode::Write).await;
     let second = Filter::eq("id", "rename-2");
     let rename = |name| [("name", Value::text(name))];
     assert_eq!(

@@ -55,7 +55,8 @@ pub struct Statement<'q> {
     pub binds: Vec<Bind<'q>>,
     /// The columns of the answer; empty when it answers no rows.
     pub columns: &'q [Column],
-    /// What it changes; `None` when it only reads.
+    /// What it changes; `None` when it only reads. Rows that have waited may go into several tables in one statement, in
+    /// dialects with arrays: it says the first.
     pub changes: Option<Change<'q>>,
     /// What it will cost.
     pub cost: Cost,

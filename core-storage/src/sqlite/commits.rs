@@ -11,14 +11,14 @@ use crate::sql::Change;
 /// changes of the other.
 const SLOTS: usize = 1_024;
 
-/// Rows of a table: those of the platforms of one slot, or any.
+/// RowSet of a table: those of the platforms of one slot, or any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Rows {
+pub(super) struct RowSet {
     table: &'static str,
     slot: Option<usize>,
 }
 
-impl Rows {
+impl RowSet {
     pub(super) fn new(table: &'static str, platform: Option<&str>) -> Self {
         let slot = platform.map(|platform| {
             let mut hasher = DefaultHasher::new();
@@ -41,11 +41,11 @@ impl Rows {
 /// The numbers of the last commits that changed rows of a table.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// Rows of any platform.
+    /// RowSet of any platform.
     any: u64,
-    /// Rows of platforms that are not known.
+    /// RowSet of platforms that are not known.
     unknown: u64,
-    /// Rows of the platforms of each slot; empty until there is one.
+    /// RowSet of the platforms of each slot; empty until there is one.
     slots: Vec<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Numbers {
 #[derive(Debug, Default)]
 struct Changed {
     /// What the commit changes that is under way.
-    under_way: Vec<Rows>,
+    under_way: Vec<RowSet>,
     tables: HashMap<&'static str, Numbers>,
 }
 
@@ -98,7 +98,7 @@ impl Commits {
 
     /// The number of the last commit that changed such rows, for a snapshot taken when this one had finished; `None` when
     /// one may have changed them since, which the snapshot may have or not.
-    pub(super) fn last_change(&self, rows: &Rows, finished: u64) -> Option<u64> {
+    pub(super) fn last_change(&self, rows: &RowSet, finished: u64) -> Option<u64> {
         let changed = self.lock();
         if changed.under_way.iter().any(|other| other.meets(rows)) {
             return None;
@@ -111,7 +111,7 @@ impl Commits {
     /// Runs a commit that changes these rows.
     pub(super) fn commit<T>(
         &self,
-        rows: impl Iterator<Item = Rows>,
+        rows: impl Iterator<Item = RowSet>,
         commit: impl FnOnce() -> T,
     ) -> T {
         self.lock().under_way.extend(rows);
@@ -132,17 +132,17 @@ impl Commits {
 mod tests {
     use super::*;
 
-    const ALL: Rows = Rows {
+    const ALL: RowSet = RowSet {
         table: "a",
         slot: None,
     };
 
-    fn of(platform: &str) -> Rows {
-        Rows::new("a", Some(platform))
+    fn of(platform: &str) -> RowSet {
+        RowSet::new("a", Some(platform))
     }
 
     /// The numbers that a snapshot has which is taken now.
-    fn now(commits: &Commits, rows: Rows) -> Option<u64> {
+    fn now(commits: &Commits, rows: RowSet) -> Option<u64> {
         commits.last_change(&rows, commits.finished())
     }
 
@@ -150,10 +150,10 @@ mod tests {
     fn rows_have_the_number_of_the_last_commit_that_changed_them() {
         let commits = Commits::default();
         commits.commit([ALL].into_iter(), || ());
-        commits.commit([Rows::new("b", None)].into_iter(), || ());
+        commits.commit([RowSet::new("b", None)].into_iter(), || ());
         assert_eq!(now(&commits, ALL), Some(1));
-        assert_eq!(now(&commits, Rows::new("b", None)), Some(2));
-        assert_eq!(now(&commits, Rows::new("c", None)), Some(0));
+        assert_eq!(now(&commits, RowSet::new("b", None)), Some(2));
+        assert_eq!(now(&commits, RowSet::new("c", None)), Some(0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core_domain::kernel::StoreError;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::commits::{Commits, Rows};
+use super::commits::{Commits, RowSet};
 use super::config::SqliteConfig;
 use super::connection;
 use super::error::failure;
@@ -144,7 +144,7 @@ impl Executor for Reader {
 
     fn commit_number(&self, table: &'static Table, platform: Option<&str>) -> Option<u64> {
         let commits = &self.lease.as_ref()?.readers.commits;
-        commits.last_change(&Rows::new(table.name, platform), self.snapshot?)
+        commits.last_change(&RowSet::new(table.name, platform), self.snapshot?)
     }
 
     async fn commit(self) -> Result<(), StoreError> {

@@ -23,7 +23,7 @@ use rusqlite::Connection;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 
 use super::checkpoint::Checkpoints;
-use super::commits::{Commits, Rows};
+use super::commits::{Commits, RowSet};
 use super::error::{CommitError, failure};
 use super::readers::lost;
 use super::run::{Detached, control, execute, fetch, show_copies};
@@ -46,7 +46,7 @@ struct Group {
     done: Vec<Answer>,
     begun: Instant,
     /// What its units have changed, those that were undone as well.
-    changed: HashSet<Rows>,
+    changed: HashSet<RowSet>,
     commits: Arc<Commits>,
 }
 
@@ -269,7 +269,7 @@ impl Unit {
 
     fn note_change(&mut self, change: &Change<'_>) {
         if let Some(group) = &mut self.group {
-            group.changed.insert(Rows::changed_by(change));
+            group.changed.insert(RowSet::changed_by(change));
         }
     }
 
@@ -325,6 +325,14 @@ async fn let_others_run() {
 pub(super) struct Turn(Option<Unit>);
 
 impl Turn {
+    fn note_change(&mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
+        if let Some(change) = &statement.changes {
+            let unit = self.0.as_mut().ok_or_else(lost)?;
+            unit.note_change(change);
+        }
+        Ok(())
+    }
+
     /// Runs something on a blocking thread.
     async fn detached<T: Send + 'static>(
         &mut self,
@@ -346,10 +354,7 @@ impl Turn {
 
 impl Executor for Turn {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
-        if let Some(change) = &statement.changes {
-            let unit = self.0.as_mut().ok_or_else(lost)?;
-            unit.note_change(change);
-        }
+        self.note_change(statement)?;
         match statement.cost {
             Cost::Bounded => execute(self.0.as_ref().ok_or_else(lost)?.connection()?, statement),
             Cost::Unbounded => self.detached(statement, Detached::execute).await,
@@ -361,6 +366,7 @@ impl Executor for Turn {
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
+        self.note_change(statement)?;
         if statement.cost == Cost::Bounded {
             let unit = self.0.as_ref().ok_or_else(lost)?;
             return fetch(unit.connection()?, statement, visit);

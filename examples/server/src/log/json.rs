@@ -133,8 +133,9 @@ struct Members<'l> {
 impl Members<'_> {
     fn member(&mut self, field: &Field, value: impl FnOnce(&mut String) -> fmt::Result) {
         // Names of fields are written in programs; those of raw identifiers are said without the mark.
-        let name = field.name().trim_start_matches("r#");
-        if self.written.is_err() || name.starts_with("log.") {
+        let name = field.name();
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        if self.written.is_err() {
             return;
         }
         if self.any {
@@ -301,6 +302,13 @@ mod tests {
             debug = ?vec!["a\nb", "\"c\""],
             error = &io::Error::other("broken\tpipe") as &dyn std::error::Error,
         );
+        let from_log = tracing_log::log::Record::builder()
+            .args(format_args!("from the crate `log`"))
+            .level(tracing_log::log::Level::Warn)
+            .target("other::crate")
+            .module_path(Some("other::crate::module"))
+            .build();
+        tracing_log::format_trace(&from_log).unwrap();
         let outer = tracing::info_span!(
             "outer",
             id = 1,
@@ -337,7 +345,7 @@ mod tests {
             .with_writer(move || to_theirs.clone());
         with_default(subscriber.finish(), log);
         let (ours, theirs) = (ours.read(), theirs.read());
-        assert_eq!(ours.len(), 8);
+        assert_eq!(ours.len(), 9);
         for (ours, theirs) in ours.into_iter().zip(theirs) {
             assert_eq!(without_time(ours), without_time(theirs));
         }
