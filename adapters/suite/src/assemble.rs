@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
+use core_domain::kernel::Cipher;
 use core_domain::port::{AnnouncingStore, CommitListener, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
@@ -12,9 +13,7 @@ use core_domain::use_case::shared::LoneRelay;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
-use core_http::kernel::{
-    AnswerCipher, App, InFlight, MemoryRateLimiter, ServiceKey, ServiceOptions,
-};
+use core_http::kernel::{App, InFlight, MemoryRateLimiter, ServiceKey, ServiceOptions};
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 use tokio::sync::Notify;
 
@@ -176,7 +175,7 @@ fn app(
         blobs: Arc::clone(&provider.blobs),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: service_key(builder)?,
-        answer_cipher: AnswerCipher::new(secret.key("answers"), Arc::clone(entropy)),
+        cipher: Cipher::new(secret.key("answers"), Arc::clone(entropy)),
         options: service_options(builder)?,
         in_flight: InFlight::default(),
     }))

@@ -3,6 +3,7 @@
 mod arbitrary;
 mod caller;
 mod canonical;
+mod cipher;
 mod context;
 mod effect;
 mod entropy;
@@ -28,6 +29,7 @@ mod time;
 pub(crate) use arbitrary::arbitrary;
 pub use caller::{Caller, Credential, Membership};
 pub use canonical::canonical_json;
+pub use cipher::Cipher;
 pub use context::{Context, IfMatch, RequestInfo};
 pub use effect::{Effect, Effects};
 pub use entropy::{Entropy, secret_token};

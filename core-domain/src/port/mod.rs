@@ -6,6 +6,7 @@ mod blobs;
 mod cause;
 mod infrastructure;
 mod job_hints;
+mod mailer;
 mod outlet;
 mod password;
 mod rate_limiter;
@@ -19,6 +20,7 @@ pub(crate) mod mocks {
     pub use super::archives::MockSiteArchives;
     pub use super::blobs::{MockBlobs, MockStagedBlob};
     pub use super::infrastructure::MockInfrastructure;
+    pub use super::mailer::MockMailer;
     pub use super::outlet::MockOutlet;
     pub use super::password::MockPasswordHasher;
     pub use super::rate_limiter::MockRateLimiter;
@@ -33,6 +35,7 @@ pub use infrastructure::{
     SiteState, SiteUpload,
 };
 pub use job_hints::JobHints;
+pub use mailer::{Mail, MailError, Mailer};
 pub use outlet::{Outlet, OutletError};
 pub use password::{PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};

@@ -24,6 +24,6 @@ pub use memory_site::MemorySite;
 pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
-    MockBlobs, MockInfrastructure, MockOutlet, MockPasswordHasher, MockRateLimiter,
+    MockBlobs, MockInfrastructure, MockMailer, MockOutlet, MockPasswordHasher, MockRateLimiter,
     MockSiteArchives, MockStagedBlob,
 };

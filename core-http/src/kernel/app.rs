@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Clock, Entropy, StoreError};
+use core_domain::kernel::{Cipher, Clock, Entropy, StoreError};
 use core_domain::port::{Blobs, Mode, PasswordHasher, RateLimiter, Store};
 use core_domain::use_case::provisioning::Kinds;
 
-use super::answer_cipher::AnswerCipher;
 use super::idempotency::InFlight;
 use super::options::ServiceOptions;
 use super::service_key::ServiceKey;
@@ -31,8 +30,8 @@ pub struct App {
     pub limiter: Arc<dyn RateLimiter>,
     /// The key of trusted callers. `None`: every call is let in as `Caller::Service` (local development).
     pub service_key: Option<ServiceKey>,
-    /// Encrypts stored answers that hold secrets.
-    pub answer_cipher: AnswerCipher,
+    /// Encrypts what is stored and must be read again: answers that hold secrets, mails with links.
+    pub cipher: Cipher,
     /// The settings of every service.
     pub options: ServiceOptions,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.

@@ -6,14 +6,13 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use core_domain::kernel::{Caller, Code, Error, Result, hex};
+use core_domain::kernel::{Caller, Cipher, Code, Error, Result, hex};
 use core_domain::port::UnitOfWork;
 use core_domain::shared::{IdempotencyKey, KEPT_FOR};
 use core_domain::use_case::shared::{find_answer, store_answer};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-use super::answer_cipher::AnswerCipher;
 use super::header_names;
 use super::reply::{Content, Reply};
 
@@ -63,7 +62,7 @@ pub(super) struct Claim {
     /// What identifies the request under its key.
     request_hash: String,
     /// Set where stored answers hold secrets.
-    cipher: Option<AnswerCipher>,
+    cipher: Option<Cipher>,
     running: InFlight,
 }
 
@@ -85,7 +84,7 @@ impl Claim {
         scope: &KeyScope<'_>,
         key: &str,
         request: &[&str],
-        cipher: Option<AnswerCipher>,
+        cipher: Option<Cipher>,
     ) -> Result<Self> {
         let id = scope.id_of(key);
         let mut keys = running.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,7 +299,7 @@ mod tests {
     }
 
     /// The claim that a process of its own makes for the same request.
-    fn claim(cipher: Option<AnswerCipher>) -> Claim {
+    fn claim(cipher: Option<Cipher>) -> Claim {
         let caller = Caller::Service {
             name: "key".to_owned(),
         };
@@ -364,7 +363,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_answer_is_read_again_and_unreadable_in_the_store() {
-        let cipher = AnswerCipher::new([1; 32], Arc::new(SeededEntropy::new(1)));
+        let cipher = Cipher::new([1; 32], Arc::new(SeededEntropy::new(1)));
         for (cipher, readable) in [(Some(cipher), false), (None, true)] {
             let (store, claim) = (store(), claim(cipher));
             let answer = json(StatusCode::CREATED, "\"the secret\"");

@@ -5,7 +5,6 @@
 
 mod admission;
 mod answer;
-mod answer_cipher;
 mod answer_media;
 mod app;
 mod better_auth;
@@ -53,7 +52,6 @@ mod with_state;
 
 pub(crate) use admission::cross_origin_error;
 pub use answer::{Answer, AnswerKind, Output, Versioned};
-pub use answer_cipher::AnswerCipher;
 pub use answer_media::{Event, EventStream, Html, Media, MediaStream, Redirect};
 pub use app::App;
 pub use body::{Body, bytes_body, empty_body, read_body};

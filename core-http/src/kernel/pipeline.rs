@@ -225,10 +225,7 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
     };
     let body = canonical_json(&parsed.body);
     let request = [cx.uri.query().unwrap_or_default(), &body];
-    let cipher = endpoint
-        .row
-        .secret_answer
-        .then(|| cx.app.answer_cipher.clone());
+    let cipher = endpoint.row.secret_answer.then(|| cx.app.cipher.clone());
     Claim::of(&cx.app.in_flight, &scope, key, &request, cipher).map(Some)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use core_domain::kernel::{
-    Caller, Clock, Membership, OrganizationId, PlatformId, Role, SessionId, UserId,
+    Caller, Cipher, Clock, Membership, OrganizationId, PlatformId, Role, SessionId, UserId,
 };
 use core_domain::port::{PasswordHasher, Store};
 use core_domain::testing::{MemoryBlobs, MockPasswordHasher, SeededEntropy};
@@ -14,7 +14,6 @@ use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::answer_cipher::AnswerCipher;
 use super::app::App;
 use super::body::{Body, bytes_body, empty_body, read_body};
 use super::client::{PeerAddr, ViaGateway};
@@ -37,7 +36,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
     App {
         store,
         clock,
-        answer_cipher: AnswerCipher::new([9; 32], entropy.clone()),
+        cipher: Cipher::new([9; 32], entropy.clone()),
         entropy,
         hasher: worthless_hasher(),
         blobs: Arc::new(MemoryBlobs::default()),

@@ -220,9 +220,20 @@ pub(in crate::use_case) async fn send(
     topic: &'static str,
     payload: Value,
 ) -> Result<()> {
+    let id = OutboxId::generate(uow.now().await?, cx.entropy.as_ref());
+    append(uow, id, topic, payload).await
+}
+
+/// As [`send`], for a message whose id was needed to write it.
+pub(super) async fn append(
+    uow: &mut dyn UnitOfWork,
+    id: OutboxId,
+    topic: &'static str,
+    payload: Value,
+) -> Result<()> {
     let now = uow.now().await?;
     let message = OutboxMessage {
-        id: OutboxId::generate(now, cx.entropy.as_ref()),
+        id,
         topic: topic.to_owned(),
         payload,
         attempts: 0,

@@ -1,5 +1,5 @@
-//! Encrypts stored answers that hold secrets: an API key is shown once, and its stored answer shows it again to whoever
-//! repeats the request, but to nobody who reads the database.
+//! Encrypts what is stored and must be read again: answers that hold secrets, mails with links, signing keys. Whoever reads
+//! the database reads none of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,25 +8,26 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use core_domain::kernel::{Entropy, Error, Result};
+
+use super::{Entropy, Error, Result};
 
 const NONCE_BYTES: usize = 24;
 
 /// Encrypts with the installation's key (XChaCha20-Poly1305). The same key on every node.
 #[derive(Clone)]
-pub struct AnswerCipher {
+pub struct Cipher {
     cipher: XChaCha20Poly1305,
     entropy: Arc<dyn Entropy>,
 }
 
 // The key stays out of logs.
-impl fmt::Debug for AnswerCipher {
+impl fmt::Debug for Cipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerCipher").finish_non_exhaustive()
+        f.debug_struct("Cipher").finish_non_exhaustive()
     }
 }
 
-impl AnswerCipher {
+impl Cipher {
     /// A cipher with this key.
     #[must_use]
     pub fn new(key: [u8; 32], entropy: Arc<dyn Entropy>) -> Self {
@@ -40,7 +41,7 @@ impl AnswerCipher {
     ///
     /// # Errors
     /// `INTERNAL_ERROR` for a text no cipher takes: one of 256 GiB.
-    pub(super) fn seal(&self, id: &str, text: &str) -> Result<String> {
+    pub fn seal(&self, id: &str, text: &str) -> Result<String> {
         let mut nonce = [0; NONCE_BYTES];
         self.entropy.fill(&mut nonce);
         let payload = Payload {
@@ -52,11 +53,11 @@ impl AnswerCipher {
         Ok(STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// The text of [`AnswerCipher::seal`].
+    /// Decrypts what [`Cipher::seal`] encrypted.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` when it was encrypted with another key, or for another row.
-    pub(super) fn open(&self, id: &str, sealed: &str) -> Result<String> {
+    pub fn open(&self, id: &str, sealed: &str) -> Result<String> {
         let bytes = STANDARD_NO_PAD.decode(sealed);
         let bytes = bytes.map_err(|_| broken("is not encrypted"))?;
         let Some((nonce, sealed)) = bytes.split_first_chunk::<NONCE_BYTES>() else {
@@ -73,21 +74,20 @@ impl AnswerCipher {
 }
 
 fn broken(why: &str) -> Error {
-    Error::Internal(format!("a stored answer {why}"))
+    Error::Internal(format!("an encrypted text {why}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use core_domain::testing::SeededEntropy;
-
     use super::*;
+    use crate::testing::SeededEntropy;
 
-    fn cipher(key: u8) -> AnswerCipher {
-        AnswerCipher::new([key; 32], Arc::new(SeededEntropy::new(1)))
+    fn cipher(key: u8) -> Cipher {
+        Cipher::new([key; 32], Arc::new(SeededEntropy::new(1)))
     }
 
     #[test]
-    fn an_answer_is_readable_with_its_key_in_its_row_alone() {
+    fn a_text_is_readable_with_its_key_in_its_row_alone() {
         let sealed = cipher(1).seal("row", "the secret").unwrap();
         assert!(!sealed.contains("secret"));
         assert_eq!(cipher(1).open("row", &sealed).unwrap(), "the secret");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_answer_is_never_encrypted_alike() {
+    fn the_same_text_is_never_encrypted_alike() {
         let cipher = cipher(1);
         assert_ne!(
             cipher.seal("row", "x").unwrap(),
