@@ -167,6 +167,30 @@ impl<T, C: ColumnCodec<T>> ColumnCodec<Option<T>> for Opt<C> {
     }
 }
 
+/// A field whose default is NULL: what most records do not have takes no room in them, and a column that comes later needs no
+/// value in those that are there.
+#[derive(Debug)]
+pub struct OrDefault<C>(std::marker::PhantomData<C>);
+
+impl<T: Default + PartialEq, C: ColumnCodec<T>> ColumnCodec<T> for OrDefault<C> {
+    const TYPE: Type = C::TYPE;
+    const NULLABLE: bool = true;
+
+    fn encode(field: &T) -> Value {
+        if *field == T::default() {
+            return Value::Null;
+        }
+        C::encode(field)
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<T, DecodeError> {
+        if value.is_null() {
+            return Ok(T::default());
+        }
+        C::decode(value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core_domain::kernel::Slug;

@@ -50,6 +50,10 @@ impl CommitListener for AfterCommit {
                 Effect::PlatformAccessChanged(id) => {
                     self.invalidate(|gateway| gateway.platform(id));
                 }
+                Effect::UserAccessChanged(id) => self.invalidate(|gateway| gateway.user(id)),
+                Effect::OrganizationAccessChanged(id) => {
+                    self.invalidate(|gateway| gateway.organization(id));
+                }
                 // One that is not known here may concern anybody.
                 _ => self.invalidate(Invalidate::all),
             }

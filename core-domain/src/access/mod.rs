@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`PlatformScope`] | [`authorize`] | what belongs to one platform |
 //! | [`OrganizationScope`] | [`authorize_organization`] | lists of platforms, new platforms |
+//! | [`MembershipScope`] | [`authorize_membership`] | one organization: members, roles, grants, invitations, keys |
 //! | [`JobScope`] | [`authorize_job`] | one job |
 //! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for those who operate it |
 //! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | what asks who calls and nothing else |
@@ -18,6 +19,7 @@ pub(crate) mod covers;
 mod installation;
 mod job;
 mod key;
+mod membership;
 mod organization;
 mod platform;
 mod purge;
@@ -32,6 +34,7 @@ pub use covers::Covers;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
 pub use key::RecordKey;
+pub use membership::{MembershipScope, authorize_grant, authorize_membership};
 pub use organization::{OrganizationScope, Reach, authorize_organization};
 pub(crate) use platform::ensure_not_deleted;
 pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};

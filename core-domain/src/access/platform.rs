@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use super::covers::{Covers, Sealed};
 use super::records::{Records, unowned};
-use crate::iam::{Member, MemberQuery, PlatformSuspension};
+use crate::iam::{Member, MemberQuery, Organization, PlatformSuspension, membership};
 use crate::kernel::{
     Caller, Code, Context, Error, Grant, Machine, PermissionSet, PlatformId, PlatformOwned, Record,
     Result, Stored, Unowned, WriteGrant,
@@ -203,8 +203,14 @@ async fn permissions_on(
         return Ok(None);
     };
     let of = MemberQuery::Of(organization.clone(), user_id.clone());
-    let member = unowned::<Member>(uow).first(&of).await?;
-    Ok(member.map(|member| member.role.permissions()))
+    let Some(member) = unowned::<Member>(uow).first(&of).await? else {
+        return Ok(None);
+    };
+    let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
+        return Ok(None);
+    };
+    let now = uow.now().await?;
+    Ok(Some(membership(&organization, &member, now).permissions))
 }
 
 /// Refuses changes of what belongs to a deleted platform.

@@ -2,19 +2,25 @@
 
 mod common_passwords;
 mod credential;
+mod decision;
 mod organization;
 mod password;
+mod permission_grant;
+mod role_mapping;
 mod session;
 mod sign_in_delay;
 mod suspension;
 mod user;
 
 pub use credential::{CookieNames, CookieSigner, TokenHash};
+pub use decision::{Decision, Rule, decide, membership, permissions};
 pub use organization::{
-    Bootstrap, Member, MemberQuery, Organization, OrganizationQuery, OrganizationType,
-    SetUpOrganization, membership,
+    Bootstrap, CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery,
+    OrganizationType, SetUpOrganization,
 };
 pub use password::{PasswordHash, check_password, normal_password};
+pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
+pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
 pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
 pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};

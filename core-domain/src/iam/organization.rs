@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{PermissionGrant, RoleMappings};
 use crate::kernel::{
-    Email, MemberId, Membership, Name, OrganizationId, PlatformId, Role, Slug, Timestamp, UserId,
+    Email, JsonText, MemberId, Name, OrganizationId, PlatformId, Roles, Slug, Timestamp, UserId,
     record, text_enum,
 };
 
@@ -34,10 +35,29 @@ pub struct Organization {
     pub kind: OrganizationType,
     /// The platform that belongs to it.
     pub platform_id: Option<PlatformId>,
+    /// Address of its picture.
+    pub logo: Option<String>,
+    /// What its members keep with it; an object.
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "crate::kernel::strategy::opt_json_text()")
+    )]
+    pub metadata: Option<JsonText>,
+    /// What its roles allow.
+    #[serde(skip)]
+    pub roles: RoleMappings,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+}
+
+impl Organization {
+    /// Tells whether its owners and admins operate the installation.
+    #[must_use]
+    pub fn operates(&self) -> bool {
+        self.kind == OrganizationType::CoreOperator
+    }
 }
 
 record! {
@@ -67,8 +87,15 @@ pub struct Member {
     pub organization_id: OrganizationId,
     /// The user; once in an organization.
     pub user_id: UserId,
-    /// What they may do.
-    pub role: Role,
+    /// Their roles.
+    pub role: Roles,
+    /// What they are granted or denied besides.
+    #[serde(skip)]
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "crate::kernel::strategy::few()")
+    )]
+    pub grants: Vec<PermissionGrant>,
     /// When they joined.
     pub created_at: Timestamp,
 }
@@ -87,18 +114,27 @@ pub enum MemberQuery {
     OfUser(UserId),
     /// All members of the organization, oldest first.
     OfOrganization(OrganizationId),
+    /// The members of the organization who have grants or denials, newest first.
+    WithGrants(OrganizationId),
 }
 
-/// What a member of the organization is to the rest of the suite.
-#[must_use]
-pub fn membership(organization: &Organization, role: &Role) -> Membership {
-    Membership {
-        organization_id: organization.id.clone(),
-        platform_id: organization.platform_id.clone(),
-        permissions: role.permissions(),
-        role: role.clone(),
-        operates: organization.kind == OrganizationType::CoreOperator,
-    }
+/// Creates an organization without a platform, for a service (interface: `POST /api/core/organizations`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateOrganization {
+    /// What people call it.
+    pub name: Name,
+    /// Its name in addresses.
+    pub slug: Slug,
+    /// Who owns it.
+    pub owner_id: UserId,
+    /// What it is for.
+    #[serde(rename = "type", default = "tenant")]
+    pub kind: OrganizationType,
+}
+
+const fn tenant() -> OrganizationType {
+    OrganizationType::Tenant
 }
 
 /// Sets up an organization with its platform.

@@ -1,6 +1,6 @@
 //! Who is calling. What they may do is asked in `access`, and nowhere else.
 
-use super::{ApiKeyId, OrganizationId, PermissionSet, PlatformId, Role, SessionId, UserId};
+use super::{ApiKeyId, OrganizationId, PermissionSet, PlatformId, Role, Roles, SessionId, UserId};
 
 /// The organization a session or key acts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub struct Membership {
     pub organization_id: OrganizationId,
     /// The platform that belongs to it, if it has one.
     pub platform_id: Option<PlatformId>,
-    /// The caller's role in it.
-    pub role: Role,
+    /// The caller's roles in it.
+    pub role: Roles,
     /// What the caller may do in it.
     pub permissions: PermissionSet,
     /// Whether the organization operates the installation (type `core-operator`).
@@ -123,8 +123,12 @@ impl Caller {
     /// the `core-operator` organization by a session.
     #[must_use]
     pub fn is_operator(&self) -> bool {
-        let operates =
-            |m: &Membership| m.operates && (m.role == Role::OWNER || m.role == Role::ADMIN);
+        let operates = |m: &Membership| {
+            m.operates
+                && [Role::OWNER, Role::ADMIN]
+                    .iter()
+                    .any(|role| m.role.contains(role))
+        };
         match self {
             Self::Service { .. } | Self::System => true,
             Self::User { membership, .. } => membership.as_ref().is_some_and(operates),

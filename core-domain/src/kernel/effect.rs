@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ApiKeyId, PlatformId, SessionId};
+use super::{ApiKeyId, OrganizationId, PlatformId, SessionId, UserId};
 
 /// One thing that follows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +16,10 @@ pub enum Effect {
     SessionChanged(SessionId),
     /// What was known of an API key is no longer true.
     ApiKeyChanged(ApiKeyId),
+    /// What a user may do is no longer what it was, or they may sign in no more.
+    UserAccessChanged(UserId),
+    /// What the members of an organization may do is no longer what it was.
+    OrganizationAccessChanged(OrganizationId),
     /// Who may call for a platform is no longer what it was: it was suspended, restored or removed.
     PlatformAccessChanged(PlatformId),
 }

@@ -126,6 +126,8 @@ for_each_record!(ids_of_records);
 ids! {
     /// An API key.
     ApiKeyId,
+    /// A grant or denial of a permission to a member.
+    GrantId,
     /// A workspace stack.
     StackId,
 }

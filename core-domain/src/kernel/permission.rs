@@ -99,56 +99,34 @@ permissions! {
     StackRead = "stack:read" reads,
     /// Publish stack templates.
     StackWrite = "stack:write" writes,
-}
-
-/// What a caller is allowed: patterns of `resource:action`, sorted and without duplicates.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PermissionSet(Vec<String>);
-
-impl PermissionSet {
-    /// The set of these patterns.
-    #[must_use]
-    pub fn new(patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let mut patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
-        patterns.sort();
-        patterns.dedup();
-        Self(patterns)
-    }
-
-    /// Tells whether some pattern allows the permission.
-    #[must_use]
-    pub fn allows(&self, permission: Permission) -> bool {
-        self.0
-            .iter()
-            .any(|pattern| matches(pattern, permission.as_str()))
-    }
-
-    /// The patterns, sorted.
-    #[must_use]
-    pub fn patterns(&self) -> &[String] {
-        &self.0
-    }
-}
-
-fn matches(pattern: &str, permission: &str) -> bool {
-    let (Some((resource, action)), Some((wanted_resource, wanted_action))) =
-        (pattern.split_once(':'), permission.split_once(':'))
-    else {
-        return false;
-    };
-    (resource == "*" || resource == wanted_resource) && (action == "*" || action == wanted_action)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_one_whole_part() {
-        let readers = PermissionSet::new(["*:read"]);
-        assert!(readers.allows(Permission::PlatformRead));
-        assert!(!readers.allows(Permission::PlatformUpdate));
-        assert!(PermissionSet::new(["platform:*"]).allows(Permission::PlatformManage));
-        assert!(!PermissionSet::new(["*", "plat*:read"]).allows(Permission::PlatformRead));
-    }
+    /// Change an organization.
+    OrganizationUpdate = "organization:update" reads,
+    /// Delete an organization.
+    OrganizationDelete = "organization:delete" reads,
+    /// See the members of an organization.
+    MemberRead = "member:read" reads,
+    /// Add a member to an organization without an invitation.
+    MemberCreate = "member:create" reads,
+    /// Change the roles of members.
+    MemberUpdate = "member:update" reads,
+    /// Remove members.
+    MemberDelete = "member:delete" reads,
+    /// See invitations.
+    InvitationRead = "invitation:read" reads,
+    /// Invite people.
+    InvitationCreate = "invitation:create" reads,
+    /// Take invitations back.
+    InvitationCancel = "invitation:cancel" reads,
+    /// See what roles are mapped to.
+    RoleRead = "role:read" reads,
+    /// Map roles to permissions.
+    RoleWrite = "role:write" reads,
+    /// See grants and denials.
+    GrantRead = "grant:read" reads,
+    /// Grant and deny permissions to single members.
+    GrantWrite = "grant:write" reads,
+    /// See the API keys of an organization.
+    ApiKeyRead = "apikey:read" reads,
+    /// Create and revoke API keys of an organization.
+    ApiKeyWrite = "apikey:write" reads,
 }

@@ -51,6 +51,12 @@ impl Role {
                 "job:*",
                 "deployment:*",
                 "stack:read",
+                "organization:update",
+                "member:*",
+                "invitation:*",
+                "role:*",
+                "grant:*",
+                "apikey:*",
             ]),
             // Named one by one, so that a permission that comes later is not theirs by accident.
             "member" => PermissionSet::new([
@@ -62,9 +68,134 @@ impl Role {
                 "deployment:read",
                 "deployment:create",
                 "stack:read",
+                "member:read",
+                "invitation:read",
+                "role:read",
+                "grant:read",
+                "apikey:read",
             ]),
             _ => PermissionSet::default(),
         }
+    }
+}
+
+/// The roles of a member, at least one: comma-joined, as they were given, without repetitions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct Roles(Cow<'static, str>);
+
+/// How many roles a member has at most.
+const MAX_ROLES: usize = 10;
+
+impl Roles {
+    /// Of an owner.
+    pub const OWNER: Self = Self(Cow::Borrowed("owner"));
+
+    /// Reads names joined with commas; `None` when one cannot be a name, or there are none or too many.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let built_in = Role::BUILT_IN.into_iter().find(|role| role.0 == text);
+        if let Some(Role(name)) = built_in {
+            return Some(Self(name));
+        }
+        let roles: Option<Vec<Role>> = text
+            .split(',')
+            .map(|name| Role::parse(name.trim()))
+            .collect();
+        Self::of(roles?)
+    }
+
+    /// These roles; `None` when there are none or too many.
+    #[must_use]
+    pub fn of(roles: impl IntoIterator<Item = Role>) -> Option<Self> {
+        let mut names: Vec<Cow<'static, str>> = Vec::new();
+        for Role(name) in roles {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        match names.as_mut_slice() {
+            [] => None,
+            [only] => Some(Self(std::mem::take(only))),
+            names if names.len() > MAX_ROLES => None,
+            names => Some(Self(names.join(",").into())),
+        }
+    }
+
+    /// The names, joined with commas.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The names, one by one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split(',')
+    }
+
+    /// The roles, one by one.
+    pub fn iter(&self) -> impl Iterator<Item = Role> + '_ {
+        self.names().filter_map(Role::parse)
+    }
+
+    /// Tells whether this is one of them.
+    #[must_use]
+    pub fn contains(&self, role: &Role) -> bool {
+        self.names().any(|name| name == role.as_str())
+    }
+
+    /// What the roles allow when the organization has mapped none of them.
+    #[must_use]
+    pub fn permissions(&self) -> PermissionSet {
+        if let Some(role) = Role::parse(&self.0) {
+            return role.permissions();
+        }
+        PermissionSet::new(self.iter().flat_map(|role| role.permissions().patterns()))
+    }
+}
+
+impl From<Role> for Roles {
+    fn from(role: Role) -> Self {
+        Self(role.0)
+    }
+}
+
+impl TextValue for Roles {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
+crate::kernel::arbitrary!(Roles as "owner|admin|member|[a-z][a-z0-9_-]{0,20}(,[a-z][a-z0-9_-]{0,20})?");
+
+impl std::fmt::Display for Roles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Roles {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the names of roles"))
+    }
+}
+
+impl schemars::JsonSchema for Roles {
+    fn schema_name() -> Cow<'static, str> {
+        "Roles".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string", "minLength": 1, "maxLength": 639,
+            "pattern": "^[a-z][a-z0-9_-]*(,[a-z][a-z0-9_-]*)*$",
+            "examples": ["owner"],
+        })
     }
 }
 
@@ -123,6 +254,17 @@ mod tests {
                 .all(|p| patterns.allows(*p))
         );
         assert!(!patterns.allows(Permission::EntityWrite));
+    }
+
+    #[test]
+    fn several_roles_are_joined_with_commas_and_allow_what_any_of_them_allows() {
+        let roles = Roles::parse("auditor, admin,auditor").unwrap();
+        assert_eq!(roles.as_str(), "auditor,admin");
+        assert!(roles.contains(&Role::ADMIN) && !roles.contains(&Role::OWNER));
+        assert_eq!(roles.permissions(), Role::ADMIN.permissions());
+        for none in ["", ",", "admin,", "Admin", "a,,b"] {
+            assert_eq!(Roles::parse(none), None, "{none}");
+        }
     }
 
     #[test]

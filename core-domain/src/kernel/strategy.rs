@@ -131,6 +131,15 @@ pub(crate) fn few<T: Arbitrary + 'static>() -> BoxedStrategy<Vec<T>> {
     vec(any::<T>(), 0..ENTRIES).boxed()
 }
 
+/// A short map.
+pub(crate) fn few_entries<K: Arbitrary + Ord + 'static, V: Arbitrary + 'static>()
+-> BoxedStrategy<std::collections::BTreeMap<K, Vec<V>>> {
+    let entry = (any::<K>(), few::<V>());
+    vec(entry, 0..ENTRIES)
+        .prop_map(|entries| entries.into_iter().collect())
+        .boxed()
+}
+
 fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12()
         .for_deserialize()

@@ -146,6 +146,7 @@ impl HttpUpstream {
         headers.insert(AUTHORIZATION, key.authorization.clone());
         let membership = caller.membership();
         let operates = membership.filter(|m| m.operates);
+        let permissions = membership.map(|m| m.permissions.patterns().join(","));
         let lines = [
             (
                 &header_names::USER_ID,
@@ -161,6 +162,7 @@ impl HttpUpstream {
                 membership.map(|m| m.organization_id.as_str()),
             ),
             (&header_names::OPERATOR, operates.map(|_| "true")),
+            (&header_names::PERMISSIONS, permissions.as_deref()),
         ];
         for (name, text) in lines {
             if let Some(text) = text {

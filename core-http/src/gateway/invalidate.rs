@@ -1,11 +1,11 @@
-//! Invalidation of the session cache, by session, API key and platform.
+//! Invalidation of the session cache, by session, API key, platform, user and organization.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use core_domain::kernel::{ApiKeyId, PlatformId, SessionId};
+use core_domain::kernel::{ApiKeyId, OrganizationId, PlatformId, SessionId, UserId};
 
 use super::authority::Resolved;
 
@@ -37,6 +37,16 @@ impl Invalidate {
         self.0.record(Subject::Platform(id));
     }
 
+    /// Invalidates the answers about every credential of a user.
+    pub fn user(&self, id: &UserId) {
+        self.0.record(Subject::User(id));
+    }
+
+    /// Invalidates the answers about every credential that acts for an organization.
+    pub fn organization(&self, id: &OrganizationId) {
+        self.0.record(Subject::Organization(id));
+    }
+
     /// Invalidates every answer.
     pub fn all(&self) {
         self.0.record_all();
@@ -53,13 +63,19 @@ enum Subject<'s> {
     Session(&'s SessionId),
     ApiKey(&'s ApiKeyId),
     Platform(&'s PlatformId),
+    User(&'s UserId),
+    Organization(&'s OrganizationId),
 }
 
 fn subjects(resolved: &Resolved) -> impl Iterator<Item = Subject<'_>> {
     let session = resolved.caller.session_id().map(Subject::Session);
     let api_key = resolved.caller.api_key_id().map(Subject::ApiKey);
     let platform = resolved.caller.platform_id().map(Subject::Platform);
-    [session, api_key, platform].into_iter().flatten()
+    let user = resolved.caller.user_id().map(Subject::User);
+    let organization = resolved.caller.membership();
+    let organization = organization.map(|m| Subject::Organization(&m.organization_id));
+    let subjects = [session, api_key, platform, user, organization];
+    subjects.into_iter().flatten()
 }
 
 /// The last invalidation of each subject. Time is an epoch, which every invalidation increments: an answer is requested in
@@ -156,7 +172,7 @@ mod tests {
         let membership = Membership {
             organization_id: OrganizationId::parse("o").unwrap(),
             platform_id: PlatformId::parse(platform),
-            role: Role::OWNER,
+            role: Role::OWNER.into(),
             permissions: Role::OWNER.permissions(),
             operates: false,
         };

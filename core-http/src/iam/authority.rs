@@ -34,16 +34,19 @@ impl SessionAuthority {
         let Some(found) = session_of(self.store.as_ref(), token).await? else {
             return Ok(None);
         };
-        let mut expires_at = found.session.expires_at;
+        let mut valid_until = found.valid_until;
         if found.extension_due {
             let extended =
                 transact(self.store.as_ref(), |uow, _| Box::pin(extend(uow, token))).await?;
-            expires_at = extended.map_or(expires_at, |session| session.expires_at);
+            let ends_with_session = valid_until == found.session.expires_at;
+            if let Some(extended) = extended.filter(|_| ends_with_session) {
+                valid_until = extended.expires_at;
+            }
         }
         Ok(Some(Resolved {
             caller: Arc::new(found.caller()),
             suspended: found.suspended,
-            expires_at: Some(expires_at),
+            expires_at: Some(valid_until),
         }))
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use core_domain::access::{ServiceScope, SessionScope};
-use core_domain::iam::{Organization, Session, User, membership};
-use core_domain::kernel::{Error, OrganizationId, PlatformId, Result, Role, Slug};
+use core_domain::iam::{Organization, Session, User};
+use core_domain::kernel::{Error, OrganizationId, PlatformId, Result, Roles, Slug};
 use core_domain::port::{Mode, UnitOfWork};
 use core_domain::use_case::iam::session::{self, ActiveMembership, SessionDetails};
 use schemars::JsonSchema;
@@ -39,7 +39,7 @@ struct CoreSession {
     /// The platform the user acts in.
     tenant: Option<Tenant>,
     /// The user's role in the active organization.
-    role: Option<Role>,
+    role: Option<Roles>,
     /// `operator` for who operates the installation; otherwise the role.
     effective_role: Option<String>,
     permissions: Vec<String>,
@@ -58,8 +58,8 @@ struct Tenant {
 impl From<SessionDetails> for CoreSession {
     fn from(details: SessionDetails) -> Self {
         let active = details.active.as_ref();
-        let membership = active.map(|active| membership(&active.organization, &active.role));
-        let role = active.map(|active| active.role.clone());
+        let membership = active.map(|active| &active.membership);
+        let role = membership.map(|membership| membership.role.clone());
         let effective_role = if details.caller().is_operator() {
             Some("operator".to_owned())
         } else {
@@ -71,7 +71,7 @@ impl From<SessionDetails> for CoreSession {
             tenant: active.and_then(|active| tenant(active, details.suspended)),
             role,
             effective_role,
-            permissions: membership.map_or_else(Vec::new, |m| m.permissions.patterns().to_vec()),
+            permissions: membership.map_or_else(Vec::new, |m| m.permissions.patterns()),
             session: details.session.into_inner(),
             user: details.user.into_inner(),
         }

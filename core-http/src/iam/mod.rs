@@ -5,10 +5,12 @@ mod config;
 mod cookies;
 mod core_session;
 mod failed_sign_ins;
+mod grants;
 mod health;
 mod identify;
 mod organization;
 mod own_sessions;
+mod roles;
 mod session;
 mod user;
 
@@ -46,6 +48,8 @@ fn endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
         tagged("Sessions", core_session::rows(iam)),
         tagged("Sessions", own_sessions::rows()),
         tagged("Organizations", organization::rows(iam)),
+        tagged("Roles and grants", roles::rows()),
+        tagged("Roles and grants", grants::rows()),
         tagged("Suspension", vec![suspension]),
         tagged("Health", health::rows()),
     ];

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{ServiceScope, SessionScope};
-use core_domain::iam::{Bootstrap, OrganizationType, SetUpOrganization};
-use core_domain::kernel::{Code, Error, Name, OrganizationId, PlatformId, Result, Slug, UserId};
+use core_domain::access::{ServiceScope, SessionScope, SignedInScope};
+use core_domain::iam::{
+    Bootstrap, CreateOrganization, Organization, OrganizationType, SetUpOrganization,
+};
+use core_domain::kernel::{
+    Code, Error, Name, OrganizationId, PlatformId, Result, Slug, Stored, UserId,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::{organization, session};
 use core_domain::use_case::registry::organization_setup;
@@ -13,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::Iam;
-use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, post, with};
+use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, get, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
@@ -27,6 +31,14 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
             .writes(bootstrap),
+        post("/api/core/organizations", "createOrganization")
+            .summary("Creates an organization for an owner; for services.")
+            .success(&[StatusCode::CREATED])
+            .refuses(&[Code::Conflict, Code::SlugTaken, Code::NotFound])
+            .writes(create),
+        get("/api/core/organizations/{slug}", "getOrganization")
+            .summary("An organization by its slug, for its members.")
+            .reads(by_slug),
     ]
 }
 
@@ -74,6 +86,24 @@ async fn ensure_by_cookie(
     } else {
         Err(Error::Unauthorized)
     }
+}
+
+async fn create(
+    cx: &Cx,
+    scope: ServiceScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), CreateOrganization>,
+) -> Result<Stored<Organization>> {
+    organization::create_for_owner(cx, &scope, uow, input.body).await
+}
+
+async fn by_slug(
+    cx: &Cx,
+    scope: SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(Slug,)>,
+) -> Result<Stored<Organization>> {
+    organization::by_slug(cx, &scope, uow, &input.path.0).await
 }
 
 /// The operator organization.

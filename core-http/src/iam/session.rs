@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::config::Iam;
 use super::cookies::{clear_session_cookies, no_store, set_session_cookie};
 use super::identify::PresentedSession;
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, post, with};
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Success, get, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
@@ -115,18 +115,7 @@ pub(super) async fn extend(cx: &Cx, token: &str) -> Result<Option<Stored<Session
     .await
 }
 
-/// The answer to a sign-out.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-struct SignedOut {
-    success: bool,
-}
-
-async fn sign_out(
-    cx: &Cx,
-    iam: Arc<Iam>,
-    scope: PublicScope,
-    _: Input,
-) -> Result<Output<SignedOut>> {
+async fn sign_out(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input) -> Result<Output<Success>> {
     if let Some(token) = &iam.presented_token(&cx.headers)
         && is_known(cx, token).await?
     {
@@ -135,10 +124,7 @@ async fn sign_out(
         })
         .await?;
     }
-    Ok(clear_session_cookies(
-        &iam,
-        Output::new(SignedOut { success: true }),
-    ))
+    Ok(clear_session_cookies(&iam, Output::new(Success::YES)))
 }
 
 /// A unit that writes is too dear for a token that anybody can make up.

@@ -9,6 +9,9 @@ pub(crate) static USER_ID: HeaderName = HeaderName::from_static("x-core-user-id"
 /// That user's role.
 pub(crate) static ROLE: HeaderName = HeaderName::from_static("x-core-role");
 
+/// What that user may do, as patterns joined with commas; without it, what their role allows by itself.
+pub(crate) static PERMISSIONS: HeaderName = HeaderName::from_static("x-core-permissions");
+
 /// The platform that user acts for.
 pub(crate) static PLATFORM_ID: HeaderName = HeaderName::from_static("x-core-platform-id");
 

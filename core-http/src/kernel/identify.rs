@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{
-    Caller, Membership, OrganizationId, PlatformId, Result, Role, TextValue, UserId,
+    Caller, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles, TextValue, UserId,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, header};
@@ -143,7 +143,9 @@ fn on_behalf_of(headers: &HeaderMap) -> Caller {
     let Some(user_id) = user.filter(|_| second.is_none()) else {
         return Caller::Anonymous;
     };
-    let role = text(&header_names::ROLE).and_then(Role::from_text);
+    let role = text(&header_names::ROLE).and_then(Roles::from_text);
+    let permissions = text(&header_names::PERMISSIONS)
+        .map(|patterns| PermissionSet::new(patterns.split(',').filter(|p| !p.is_empty())));
     let platform_id = text(&header_names::PLATFORM_ID).and_then(PlatformId::parse);
     let organization_id = text(&header_names::ORGANIZATION_ID)
         .or_else(|| platform_id.as_ref().map(PlatformId::as_str))
@@ -153,7 +155,7 @@ fn on_behalf_of(headers: &HeaderMap) -> Caller {
         .map(|(role, organization_id)| Membership {
             organization_id,
             platform_id,
-            permissions: role.permissions(),
+            permissions: permissions.unwrap_or_else(|| role.permissions()),
             role,
             operates: text(&header_names::OPERATOR) == Some("true"),
         });

@@ -4,6 +4,18 @@ use core_domain::kernel::{Page, PageRequest, Stored};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// `{success: true}`: what there is to say of a thing that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Success {
+    /// Always true.
+    pub success: bool,
+}
+
+impl Success {
+    /// The one there is.
+    pub const YES: Self = Self { success: true };
+}
+
 /// `{data}`: a bounded list, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Data_{T}")]

@@ -1,12 +1,12 @@
 //! How an endpoint lets its caller in: by opening the scope that its handler takes.
 
 use core_domain::access::{
-    JobScope, OperatorScope, OrganizationScope, PersonScope, PlatformScope, PublicScope,
-    Requirement, ServiceScope, SessionScope, SignedInScope, authorize, authorize_job,
-    authorize_operator, authorize_organization, authorize_person, authorize_service,
-    authorize_session, authorize_signed_in,
+    JobScope, MembershipScope, OperatorScope, OrganizationScope, PersonScope, PlatformScope,
+    PublicScope, Requirement, ServiceScope, SessionScope, SignedInScope, authorize, authorize_job,
+    authorize_membership, authorize_operator, authorize_organization, authorize_person,
+    authorize_service, authorize_session, authorize_signed_in,
 };
-use core_domain::kernel::{Context, Grant, JobId, PlatformId, Result};
+use core_domain::kernel::{Context, Grant, JobId, OrganizationId, PlatformId, Result};
 use core_domain::port::UnitOfWork;
 use futures_util::future::BoxFuture;
 
@@ -80,6 +80,39 @@ impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
         input: &'a I,
     ) -> BoxFuture<'a, Result<Self>> {
         Box::pin(authorize(cx, uow, input.platform_id()))
+    }
+}
+
+/// A request that names an organization: in the first parameter of its path, or wherever an implementation says.
+pub trait OnOrganization {
+    /// The organization.
+    fn organization_id(&self) -> &OrganizationId;
+}
+
+impl<Q, B> OnOrganization for Input<(OrganizationId,), Q, B> {
+    fn organization_id(&self) -> &OrganizationId {
+        &self.path.0
+    }
+}
+
+impl<X, Q, B> OnOrganization for Input<(OrganizationId, X), Q, B>
+where
+    (OrganizationId, X): PathParams,
+{
+    fn organization_id(&self) -> &OrganizationId {
+        &self.path.0
+    }
+}
+
+impl<G: Grant, I: OnOrganization + Sync> OpenScope<I> for MembershipScope<G> {
+    const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a I,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(authorize_membership(cx, uow, input.organization_id()))
     }
 }
 

@@ -81,7 +81,7 @@ pub fn member(user: &str, platform: &str, role: Role) -> Option<Caller> {
             organization_id: OrganizationId::parse(&format!("organization-of-{platform}"))?,
             platform_id: Some(PlatformId::parse(platform)?),
             permissions: role.permissions(),
-            role,
+            role: role.into(),
             operates: false,
         }),
     })

@@ -4,6 +4,8 @@ use core_domain::use_case::registry::removal_plan::RemovalPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::Success;
+
 /// How to delete.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,13 +36,6 @@ pub(super) struct Planned {
     plan: RemovalPlan,
 }
 
-/// It is done.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(super) struct Success {
-    /// Always true.
-    success: bool,
-}
-
 impl<T> Deletion<T> {
     /// What a deletion would do.
     pub(super) const fn planned(plan: RemovalPlan) -> Self {
@@ -54,6 +49,6 @@ impl<T> Deletion<T> {
 impl Deletion<Success> {
     /// A deletion of which nothing is left to show.
     pub(super) const fn done() -> Self {
-        Self::Done(Success { success: true })
+        Self::Done(Success::YES)
     }
 }

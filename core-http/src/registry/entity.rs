@@ -7,8 +7,8 @@ use core_domain::registry::{CreateEntity, DeleteEntity, Entity, EntityFilter, Up
 use core_domain::use_case::registry::{entity, removal_plan};
 use http::StatusCode;
 
-use super::deletion::{Deletion, Success};
-use crate::kernel::{Cx, Endpoint, Input, Output, delete, get, patch, post};
+use super::deletion::Deletion;
+use crate::kernel::{Cx, Endpoint, Input, Output, Success, delete, get, patch, post};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/entities";
 const ONE: &str = "/api/v1/platforms/{platformId}/entities/{entityId}";

@@ -11,8 +11,8 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::deletion::{Deletion, DeletionQuery, Success};
-use crate::kernel::{Cx, Endpoint, Input, Output, delete, get, patch, post};
+use super::deletion::{Deletion, DeletionQuery};
+use crate::kernel::{Cx, Endpoint, Input, Output, Success, delete, get, patch, post};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/resources";
 const ALL_ALIAS: &str = "/api/v1/resources/platforms/{platformId}/resources";

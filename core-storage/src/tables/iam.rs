@@ -5,7 +5,7 @@ use core_domain::iam::{
     PlatformSuspension, PlatformSuspensionQuery, Session, SessionQuery, User, UserQuery,
 };
 
-use crate::codec::{Bool, Opt, Text, Time};
+use crate::codec::{Bool, Json, Opt, OrDefault, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
@@ -95,6 +95,9 @@ table! {
         platform_id: Opt<Text>,
         created_at: Time,
         updated_at: Time,
+        logo: Opt<Text>,
+        metadata: Opt<Json>,
+        roles: OrDefault<Json>,
     }
     unique {
         slug: [slug],
@@ -122,9 +125,10 @@ table! {
         user_id: Text,
         role: Text,
         created_at: Time,
+        grants: OrDefault<Json>,
     }
     unique { user: [organization_id, user_id] }
-    index { [user_id, created_at] }
+    index { [user_id, created_at], [organization_id, created_at] }
     select members
 }
 
@@ -138,6 +142,10 @@ fn members(query: &MemberQuery) -> Select {
         MemberQuery::OfOrganization(organization) => Select::of(Member::TABLE)
             .filter(Filter::eq("organization_id", organization))
             .order_by("created_at"),
+        MemberQuery::WithGrants(organization) => Select::of(Member::TABLE)
+            .filter(Filter::eq("organization_id", organization))
+            .filter(Filter::NotNull("grants"))
+            .order_by_desc("created_at"),
     }
 }
 

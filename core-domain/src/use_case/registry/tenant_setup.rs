@@ -42,6 +42,8 @@ pub(super) async fn create_tenant(
         slug: setup.slug.clone(),
         kind: OrganizationType::Tenant,
         platform_id: Some(setup.platform_id.clone()),
+        logo: None,
+        metadata: None,
         owner: setup.owner.clone(),
     };
     let organization = organization::create(cx, scope, uow, new).await?;

@@ -108,20 +108,26 @@ fn refusal(answer: &Answer) -> (u16, Value) {
 fn elsewhere(ask: &Ask, own: &str, other: &str) -> Ask {
     let mut ask = ask.clone();
     ask.path = ask.path.replace(own, other);
+    ask.query = ask.query.replace(own, other);
     ask.body = serde_json::from_str(&ask.body.to_string().replace(own, other)).unwrap();
     ask
 }
 
 #[tokio::test]
-async fn a_foreign_platform_is_not_found_exactly_as_a_missing_one() {
+async fn a_foreign_platform_or_organization_is_not_found_exactly_as_a_missing_one() {
     let checked = every_row(async |case: &Case| {
-        let own = case.fixture.ids["platformId"].clone();
         let ask = case.ask();
-        let names_platform = ask.path.contains(&own) || ask.body["platformId"] == own.as_str();
+        let names = |own: &str| {
+            let mut words = ask.path.split('/').chain(ask.query.split(['&', '=']));
+            words.any(|word| word == own)
+                || ["platformId", "orgId"].iter().any(|f| ask.body[f] == own)
+        };
+        let ids = ["platformId", "orgId"].map(|id| case.fixture.ids[id].clone());
+        let own = ids.into_iter().find(|own| names(own));
         let needs_role = (Least::Member..=Least::Owner).contains(&case.sample.least);
-        if !names_platform || !needs_role {
+        let Some(own) = own.filter(|_| needs_role) else {
             return false;
-        }
+        };
         for stranger in case
             .fixture
             .strangers()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use core_domain::kernel::{Caller, Role};
+use core_http::kernel::testing::member;
 use core_http::kernel::{Endpoint, ViaGateway, bytes_body, empty_body};
 use futures_util::FutureExt;
 use http::{Method, Request};
@@ -293,7 +294,13 @@ impl Fixture {
             .post(&user_without_organization(), path, start)
             .await
             .expect(202);
+        let organization = world.organization_of(&platform).await;
+        let (role, grant) = world.role_and_grant_in(&organization).await;
         let ids = BTreeMap::from([
+            ("orgId", organization.clone()),
+            ("orgSlug", "engineers".to_owned()),
+            ("role", role),
+            ("grantId", grant),
             ("platformId", platform),
             ("parentId", entity.clone()),
             ("entityId", child),
@@ -328,9 +335,10 @@ impl Fixture {
     /// Another platform, and everybody to whom the fixture's is foreign.
     pub(super) async fn strangers(&self) -> Vec<Caller> {
         let other = self.world.platform("foreign").await;
+        let of_other = |user, role| member(user, &other, role).unwrap();
         vec![
-            owner(&other),
-            plain_member(&other),
+            of_other("oscar", Role::OWNER),
+            of_other("mick", Role::MEMBER),
             self.person.member_of(&other, Role::OWNER),
         ]
     }

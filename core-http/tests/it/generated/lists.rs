@@ -50,6 +50,16 @@ async fn filled(case: &Case) {
         world.provision(platform).await;
         world.platform(&format!("further-{slug}")).await;
     }
+    let organization = &case.fixture.ids["orgId"];
+    // The list goes by member, the one who joined last first.
+    for user in ["adam", "mary"] {
+        for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
+            world
+                .grant_in(organization, user, &format!("{name}:read"))
+                .await;
+            world.tick(1);
+        }
+    }
     for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {
         let moved = world.registry.post(&operator(), &path, Value::Null).await;
         let _ = moved.expect(200);

@@ -138,6 +138,16 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("revokeSession", Person),
         sample("orgSetup", Person).headers(COOKIE),
         sample("bootstrap", Service),
+        sample("listRoles", Member).query("orgId={orgId}"),
+        sample("mapRole", Admin).body(r#"{"role": "auditor", "permissions": ["job:read"]}"#),
+        sample("unmapRole", Admin),
+        sample("listGrants", Member).query("orgId={orgId}"),
+        sample("createGrant", Admin).body(
+            r#"{"userId": "mary", "permission": "job:create", "grantedBy": "adam", "expiresAt": null}"#,
+        ),
+        sample("removeGrant", Admin),
+        sample("createOrganization", Service),
+        sample("getOrganization", Member).using(&[("slug", "orgSlug")]),
         sample("setPlatformStatus", Service).body(r#"{"status": "suspended"}"#),
         sample("health", Public),
     ]

@@ -34,7 +34,7 @@ async fn the_gateway_learns_role_platform_and_suspension_and_of_a_sign_out_at_on
         let known = gateway.resolve(&bearer(token)).await.unwrap();
         assert!(!known.suspended);
         assert_eq!(known.caller.platform_id().unwrap().as_str(), platform);
-        assert_eq!(known.caller.membership().unwrap().role, Role::OWNER);
+        assert_eq!(known.caller.membership().unwrap().role, Role::OWNER.into());
         assert_eq!(known.caller.session_id().unwrap().as_str(), ada.session_id);
     }
     for (status, suspended) in [("suspended", true), ("active", false)] {

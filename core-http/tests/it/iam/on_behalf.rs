@@ -27,7 +27,8 @@ async fn join(world: &World, person: &Person, organization: &str) {
         id: MemberId::generate(now, world.app.entropy.as_ref()),
         organization_id: OrganizationId::parse(organization).unwrap(),
         user_id: UserId::parse(&person.user_id).unwrap(),
-        role: Role::MEMBER,
+        role: Role::MEMBER.into(),
+        grants: Vec::new(),
         created_at: now,
     };
     let members = uow.repositories(RecordKey::for_tests()).members();

@@ -124,7 +124,8 @@ async fn the_enriched_session_shows_organization_role_tenant_and_suspension() {
         let expected = json!({
             "organization": {
                 "id": id, "name": "Engines", "slug": "engines", "type": "tenant",
-                "platformId": platform, "createdAt": now, "updatedAt": now,
+                "platformId": platform, "logo": null, "metadata": null,
+                "createdAt": now, "updatedAt": now,
             },
             "platformId": platform,
             "tenant": {

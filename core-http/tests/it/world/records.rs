@@ -1,7 +1,12 @@
 //! What tests need to be there before they begin.
 
+use std::time::Duration;
+
 use core_domain::access::RecordKey;
-use core_domain::kernel::{Caller, Membership, Role, SessionId, UserId};
+use core_domain::iam::{Member, Organization, OrganizationType, RoleMappings};
+use core_domain::kernel::{
+    Caller, MemberId, Membership, Name, OrganizationId, PlatformId, Role, SessionId, Slug, UserId,
+};
 use core_domain::port::{Mode, Repository, UnitOfWork, Within};
 use core_domain::shared::{AuditEntry, AuditQuery, AuditStream};
 use core_http::kernel::testing::Answer;
@@ -110,6 +115,72 @@ impl World {
         let created = self.registry.post(&operator(), &path, body).await;
         self.tick(1);
         created.expect(201).id()
+    }
+
+    /// Gives a platform its organization, with the members that [`super::callers`] are.
+    pub(crate) async fn organization_of(&self, platform: &str) -> String {
+        let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
+        let mut now = uow.now().await.unwrap();
+        let organization = Organization {
+            id: OrganizationId::parse(&format!("organization-of-{platform}")).unwrap(),
+            name: Name::parse("Engineers").unwrap(),
+            slug: Slug::parse("engineers").unwrap(),
+            kind: OrganizationType::Tenant,
+            platform_id: PlatformId::parse(platform),
+            logo: None,
+            metadata: None,
+            roles: RoleMappings::default(),
+            created_at: now,
+            updated_at: now,
+        };
+        let id = organization.id.clone();
+        let repositories = uow.repositories(RecordKey::for_tests());
+        let organizations = repositories.organizations();
+        organizations.insert(organization).await.unwrap();
+        for (user, role) in [
+            ("olga", Role::OWNER),
+            ("adam", Role::ADMIN),
+            ("mary", Role::MEMBER),
+        ] {
+            now = now.plus(Duration::from_millis(1));
+            let member = Member {
+                id: MemberId::generate(now, self.app.entropy.as_ref()),
+                organization_id: id.clone(),
+                user_id: UserId::parse(user).unwrap(),
+                role: role.into(),
+                grants: Vec::new(),
+                created_at: now,
+            };
+            let members = uow.repositories(RecordKey::for_tests()).members();
+            members.insert(member).await.unwrap();
+        }
+        uow.commit().await.unwrap();
+        id.to_string()
+    }
+
+    /// Grants a member a permission; answers the id of the grant.
+    pub(crate) async fn grant_in(
+        &self,
+        organization: &str,
+        user: &str,
+        permission: &str,
+    ) -> String {
+        let grant = json!({
+            "orgId": organization, "userId": user, "permission": permission,
+            "granted": true, "grantedBy": "olga",
+        });
+        let granted = self.iam.post(&operator(), "/api/core/grants", grant).await;
+        granted.expect(201).id()
+    }
+
+    /// Maps a role of the organization and grants a member something; answers the role and the id of the grant.
+    pub(crate) async fn role_and_grant_in(&self, organization: &str) -> (String, String) {
+        let mapping =
+            json!({ "orgId": organization, "role": "auditor", "permissions": ["audit:read"] });
+        let mapped = self.iam.post(&operator(), "/api/core/roles", mapping).await;
+        let _ = mapped.expect(200);
+        let grant = self.grant_in(organization, "adam", "entity:write").await;
+        ("auditor".to_owned(), grant)
     }
 
     /// Queues the job that gives a platform its infrastructure; answers the job's id.

@@ -46,6 +46,8 @@ pub async fn bootstrap(
         slug: command.slug.map_or_else(default_slug, Ok)?,
         kind: OrganizationType::CoreOperator,
         platform_id: None,
+        logo: None,
+        metadata: None,
         owner: owner.clone(),
     };
     let organization = create(cx, scope, uow, new).await?;

@@ -1,10 +1,10 @@
 //! Making organizations with their owner.
 
 use crate::access::{Covers, audited, unaudited, unowned};
-use crate::iam::{Member, Organization, OrganizationQuery, OrganizationType, User};
+use crate::iam::{Member, Organization, OrganizationQuery, OrganizationType, RoleMappings, User};
 use crate::kernel::{
-    Code, Context, Error, MemberId, Name, OrganizationId, PlatformId, Record, Result, Role, Slug,
-    StoreError, Stored, Unowned, UserId,
+    Code, Context, Error, JsonText, MemberId, Name, OrganizationId, PlatformId, Record, Result,
+    Roles, Slug, StoreError, Stored, Unowned, UserId,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::user;
@@ -16,6 +16,8 @@ pub(in crate::use_case) struct NewOrganization {
     pub(in crate::use_case) slug: Slug,
     pub(in crate::use_case) kind: OrganizationType,
     pub(in crate::use_case) platform_id: Option<PlatformId>,
+    pub(in crate::use_case) logo: Option<String>,
+    pub(in crate::use_case) metadata: Option<JsonText>,
     /// Who becomes its owner. Without one it has no members yet.
     pub(in crate::use_case) owner: Option<UserId>,
 }
@@ -37,6 +39,9 @@ pub(in crate::use_case) async fn create(
         slug: new.slug,
         kind: new.kind,
         platform_id: new.platform_id,
+        logo: new.logo,
+        metadata: new.metadata,
+        roles: RoleMappings::default(),
         created_at: now,
         updated_at: now,
     };
@@ -72,7 +77,8 @@ async fn add_owner(
         id: MemberId::generate(now, cx.entropy.as_ref()),
         organization_id: organization.id.clone(),
         user_id: owner.clone(),
-        role: Role::OWNER,
+        role: Roles::OWNER,
+        grants: Vec::new(),
         created_at: now,
     };
     unaudited::insert(uow, member).await?;

@@ -2,18 +2,20 @@
 
 use crate::access::{SessionScope, session_context, unaudited, unowned};
 use crate::iam::{
-    Organization, Session, SessionQuery, SessionValidity, TokenHash, User, membership,
+    Member, Organization, Session, SessionQuery, SessionValidity, TokenHash, User, membership,
 };
-use crate::kernel::{Caller, Result, Role, Stored};
+use crate::kernel::{Caller, Membership, Result, Stored, Timestamp};
 use crate::port::{SessionContext, SessionKey, UnitOfWork};
 
-/// The organization a session acts for, and the user's role in it.
+/// The organization a session acts for, and what the user is in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActiveMembership {
     /// The organization.
     pub organization: Stored<Organization>,
-    /// The user's role in it.
-    pub role: Role,
+    /// The user's membership in it.
+    pub member: Stored<Member>,
+    /// What it lets the user do, at the instant of the look-up.
+    pub membership: Membership,
 }
 
 /// A session that is valid, and what belongs to it.
@@ -27,6 +29,8 @@ pub struct SessionDetails {
     pub active: Option<ActiveMembership>,
     /// Whether the platform of that organization is suspended.
     pub suspended: bool,
+    /// Until when this is true if nobody changes anything: the session ends then, or a grant of the user does.
+    pub valid_until: Timestamp,
     /// Whether the session should be extended now, with [`extend`] in a write unit.
     pub extension_due: bool,
 }
@@ -40,7 +44,7 @@ impl SessionDetails {
             user_id: self.session.user_id.clone(),
             session_id: Some(self.session.id.clone()),
             service: None,
-            membership: active.map(|active| membership(&active.organization, &active.role)),
+            membership: active.map(|active| active.membership.clone()),
         }
     }
 }
@@ -75,9 +79,12 @@ async fn load_session_details(
     let Some((context, validity)) = valid_session(uow, key).await? else {
         return Ok(None);
     };
-    let active = active_membership(&context);
+    let now = uow.now().await?;
+    let active = active_membership(&context, now);
+    let valid_until = valid_until(&context, now);
     Ok(context.user.map(|user| SessionDetails {
         suspended: context.suspension.is_some(),
+        valid_until,
         session: context.session,
         user,
         active,
@@ -98,10 +105,21 @@ async fn valid_session(
     }
 }
 
-fn active_membership(context: &SessionContext) -> Option<ActiveMembership> {
+fn valid_until(context: &SessionContext, now: Timestamp) -> Timestamp {
+    let grants = context.member.iter().flat_map(|member| &member.grants);
+    let ends = grants
+        .filter(|grant| grant.counts(now))
+        .filter_map(|grant| grant.expires_at);
+    let session = context.session.expires_at;
+    ends.min().map_or(session, |end| end.min(session))
+}
+
+fn active_membership(context: &SessionContext, now: Timestamp) -> Option<ActiveMembership> {
+    let (organization, member) = (context.organization.clone()?, context.member.clone()?);
     Some(ActiveMembership {
-        role: context.member.as_ref()?.role.clone(),
-        organization: context.organization.clone()?,
+        membership: membership(&organization, &member, now),
+        organization,
+        member,
     })
 }
 

@@ -1,0 +1,244 @@
+//! Whether a member may: a denial that counts, else a grant that counts, else the mapping of a role, else no.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Member, Organization, PermissionGrant, RoleMappings};
+use crate::kernel::{GrantId, Membership, PermissionSet, Role, Roles, Timestamp, includes};
+
+/// What decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "type", content = "id", rename_all = "camelCase")]
+pub enum Rule {
+    /// A denial.
+    Denial(GrantId),
+    /// A grant.
+    Grant(GrantId),
+    /// What a role allows.
+    Role(Role),
+    /// Nothing allows it.
+    Nothing,
+}
+
+/// Whether a member may, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Decision {
+    /// Whether they may.
+    pub allowed: bool,
+    /// What decided.
+    pub rule: Rule,
+}
+
+/// Whether a permission (`resource:action`, of any words) is allowed to a member with these roles and grants.
+#[must_use]
+pub fn decide(
+    permission: &str,
+    roles: &Roles,
+    mappings: &RoleMappings,
+    grants: &[PermissionGrant],
+    now: Timestamp,
+) -> Decision {
+    let counting = |granted: bool| {
+        let counts = move |g: &&PermissionGrant| g.granted == granted && g.counts(now);
+        let mut counting = grants.iter().filter(counts);
+        counting.find(|grant| includes(grant.permission.as_str(), permission))
+    };
+    let rule = if let Some(denial) = counting(false) {
+        Rule::Denial(denial.id.clone())
+    } else if let Some(grant) = counting(true) {
+        Rule::Grant(grant.id.clone())
+    } else {
+        let allows = |role: &Role| {
+            let patterns = mappings.patterns_of(role);
+            patterns.iter().any(|pattern| includes(pattern, permission))
+        };
+        roles.iter().find(allows).map_or(Rule::Nothing, Rule::Role)
+    };
+    Decision {
+        allowed: matches!(rule, Rule::Grant(_) | Rule::Role(_)),
+        rule,
+    }
+}
+
+/// Everything that is allowed to a member with these roles and grants: [`decide`] for every permission at once.
+#[must_use]
+pub fn permissions(
+    roles: &Roles,
+    mappings: &RoleMappings,
+    grants: &[PermissionGrant],
+    now: Timestamp,
+) -> PermissionSet {
+    if mappings.is_empty() && grants.is_empty() {
+        return roles.permissions();
+    }
+    let of = |granted: bool| {
+        let counting = grants
+            .iter()
+            .filter(move |g| g.granted == granted && g.counts(now));
+        counting.map(|grant| grant.permission.as_str().to_owned())
+    };
+    let mapped = roles.iter().flat_map(|role| mappings.patterns_of(&role));
+    PermissionSet::new(mapped.chain(of(true))).denying(of(false))
+}
+
+/// What a member of the organization is to the rest of the suite, at this instant.
+#[must_use]
+pub fn membership(organization: &Organization, member: &Member, now: Timestamp) -> Membership {
+    Membership {
+        organization_id: organization.id.clone(),
+        platform_id: organization.platform_id.clone(),
+        permissions: permissions(&member.role, &organization.roles, &member.grants, now),
+        role: member.role.clone(),
+        operates: organization.operates(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::{MemberId, Permission, PermissionPattern, UserId};
+    use crate::testing::SeededEntropy;
+
+    const NOW: i64 = 1_800_000_000;
+
+    #[derive(Clone, Debug)]
+    struct Given {
+        pattern: String,
+        granted: bool,
+        /// Seconds from now.
+        ends: Option<i64>,
+    }
+
+    fn some_pattern() -> impl Strategy<Value = String> {
+        let resources = prop::sample::select(vec!["*", "platform", "entity", "job"]);
+        let actions = prop::sample::select(vec!["*", "read", "write", "create"]);
+        (resources, actions).prop_map(|(resource, action)| format!("{resource}:{action}"))
+    }
+
+    fn some_grants() -> impl Strategy<Value = Vec<Given>> {
+        let given = (some_pattern(), any::<bool>(), prop::option::of(-2..3_i64));
+        let given = given.prop_map(|(pattern, granted, ends)| Given {
+            pattern,
+            granted,
+            ends,
+        });
+        prop::collection::vec(given, 0..5)
+    }
+
+    fn some_mappings() -> impl Strategy<Value = Vec<(&'static str, Vec<String>)>> {
+        let role = prop::sample::select(vec!["owner", "member", "auditor"]);
+        prop::collection::vec((role, prop::collection::vec(some_pattern(), 0..3)), 0..3)
+    }
+
+    fn stored(given: &[Given]) -> Vec<PermissionGrant> {
+        let entropy = SeededEntropy::new(1);
+        let now = Timestamp::from_seconds(NOW);
+        let member = MemberId::generate(now, &entropy);
+        let grant = |given: &Given| PermissionGrant {
+            id: GrantId::of_member(&member, now, &entropy).unwrap(),
+            permission: PermissionPattern::parse(&given.pattern).unwrap(),
+            granted: given.granted,
+            granted_by: UserId::parse("ada").unwrap(),
+            expires_at: given.ends.map(|ends| Timestamp::from_seconds(NOW + ends)),
+            created_at: now,
+        };
+        given.iter().map(grant).collect()
+    }
+
+    /// Word by word, as one would explain it.
+    fn naive(
+        permission: &str,
+        roles: &[&str],
+        mapped: &[(&str, Vec<String>)],
+        given: &[Given],
+    ) -> bool {
+        let fits = |pattern: &str| {
+            let pattern: Vec<&str> = pattern.split(':').collect();
+            let wanted: Vec<&str> = permission.split(':').collect();
+            (0..2).all(|part| pattern[part] == "*" || pattern[part] == wanted[part])
+        };
+        let mut granted = false;
+        for grant in given {
+            let expired = grant.ends.is_some_and(|ends| ends <= 0);
+            if expired || !fits(&grant.pattern) {
+                continue;
+            }
+            if !grant.granted {
+                return false;
+            }
+            granted = true;
+        }
+        granted
+            || roles.iter().any(
+                |role| match mapped.iter().rev().find(|(name, _)| name == role) {
+                    Some((_, patterns)) => patterns.iter().any(|pattern| fits(pattern)),
+                    None => {
+                        let built_in = Role::parse(role).unwrap().permissions().patterns();
+                        built_in.iter().any(|pattern| fits(pattern))
+                    }
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn a_denial_beats_a_grant_beats_a_role_and_what_has_expired_counts_for_nothing(
+            roles in prop::sample::subsequence(vec!["owner", "member", "auditor"], 1..=3),
+            mapped in some_mappings(),
+            given in some_grants(),
+        ) {
+            let now = Timestamp::from_seconds(NOW);
+            let member = Roles::parse(&roles.join(",")).unwrap();
+            let mut mappings = RoleMappings::default();
+            for (role, patterns) in &mapped {
+                let patterns = patterns.iter().map(|p| PermissionPattern::parse(p).unwrap());
+                mappings.set(Role::parse(role).unwrap(), patterns.collect());
+            }
+            let grants = stored(&given);
+            let everything = permissions(&member, &mappings, &grants, now);
+            for permission in Permission::ALL.iter().map(|p| p.as_str()).chain(["report:print"]) {
+                let decision = decide(permission, &member, &mappings, &grants, now);
+                let expected = naive(permission, &roles, &mapped, &given);
+                prop_assert_eq!(decision.allowed, expected, "{}", permission);
+                prop_assert_eq!(everything.covers(permission), expected, "{}", permission);
+            }
+        }
+    }
+
+    #[test]
+    fn the_rule_that_decided_is_named() {
+        let given = |pattern: &str, granted| Given {
+            pattern: pattern.to_owned(),
+            granted,
+            ends: None,
+        };
+        let now = Timestamp::from_seconds(NOW);
+        let grants = stored(&[given("job:create", true), given("job:read", false)]);
+        let rule = |permission| {
+            decide(
+                permission,
+                &Role::MEMBER.into(),
+                &RoleMappings::default(),
+                &grants,
+                now,
+            )
+            .rule
+        };
+        assert_eq!(rule("job:create"), Rule::Grant(grants[0].id.clone()));
+        assert_eq!(rule("job:read"), Rule::Denial(grants[1].id.clone()));
+        assert_eq!(rule("entity:read"), Rule::Role(Role::MEMBER));
+        assert_eq!(rule("entity:write"), Rule::Nothing);
+    }
+
+    #[test]
+    fn the_id_of_a_grant_names_its_membership() {
+        let entropy = SeededEntropy::new(1);
+        let now = Timestamp::from_seconds(NOW);
+        let member = MemberId::generate(now, &entropy);
+        let grant = GrantId::of_member(&member, now, &entropy).unwrap();
+        assert_eq!(grant.member(), Some(member));
+        assert_eq!(GrantId::parse("made-up").unwrap().member(), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! Organizations, as the suite's own routes know them.
+
+use super::create::{NewOrganization, create};
+use crate::access::{ServiceScope, SignedInScope, unowned};
+use crate::iam::{CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery};
+use crate::kernel::{Context, Error, Record, Result, Slug, Stored};
+use crate::port::UnitOfWork;
+
+/// Creates an organization with its owner, without a platform.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown owner; `CONFLICT` for a second operator organization.
+pub async fn create_for_owner(
+    cx: &Context,
+    scope: &ServiceScope,
+    uow: &mut dyn UnitOfWork,
+    command: CreateOrganization,
+) -> Result<Stored<Organization>> {
+    let new = NewOrganization {
+        name: command.name,
+        slug: command.slug,
+        kind: command.kind,
+        platform_id: None,
+        logo: None,
+        metadata: None,
+        owner: Some(command.owner_id),
+    };
+    create(cx, scope, uow, new).await
+}
+
+/// The organization with this slug, for its members, its keys, and operators.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown or foreign one.
+pub async fn by_slug(
+    cx: &Context,
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    slug: &Slug,
+) -> Result<Stored<Organization>> {
+    const MISSING: Error = Error::NotFound(Organization::KIND);
+    let with_slug = OrganizationQuery::WithSlug(slug.clone());
+    let found = unowned::<Organization>(uow).first(&with_slug).await?;
+    let organization = found.ok_or(MISSING)?;
+    if cx.caller.is_operator() {
+        return Ok(organization);
+    }
+    let active = cx.caller.membership();
+    if active.is_some_and(|own| own.organization_id == organization.id) {
+        return Ok(organization);
+    }
+    let user = cx.caller.user_id().ok_or(MISSING)?;
+    let of = MemberQuery::Of(organization.id.clone(), user.clone());
+    let member = unowned::<Member>(uow).first(&of).await?;
+    member.map(|_| organization).ok_or(MISSING)
+}
