@@ -3,6 +3,7 @@
 mod common_passwords;
 mod credential;
 mod decision;
+mod invitation;
 mod organization;
 mod password;
 mod permission_grant;
@@ -11,12 +12,17 @@ mod session;
 mod sign_in_delay;
 mod suspension;
 mod user;
+mod verification;
 
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};
+pub use invitation::{
+    INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus, Invite,
+    InvitedRole, MAX_MEMBERS, MAX_PENDING_INVITATIONS,
+};
 pub use organization::{
     Bootstrap, CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery,
-    OrganizationType, SetUpOrganization,
+    OrganizationType, SetUpOrganization, UpdateOrganization,
 };
 pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
@@ -24,4 +30,5 @@ pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
 pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
 pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
-pub use user::{Account, AccountQuery, CREDENTIAL, User, UserQuery};
+pub use user::{Account, AccountQuery, Ban, CREDENTIAL, UpdateUser, User, UserQuery};
+pub use verification::{MAX_VERIFICATIONS, Verification, VerificationPurpose, VerificationQuery};

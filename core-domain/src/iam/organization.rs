@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{PermissionGrant, RoleMappings};
 use crate::kernel::{
-    Email, JsonText, MemberId, Name, OrganizationId, PlatformId, Roles, Slug, Timestamp, UserId,
-    record, text_enum,
+    Email, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Roles, Slug, Timestamp,
+    UserId, record, text_enum, update_command,
 };
 
 text_enum! {
@@ -36,7 +36,7 @@ pub struct Organization {
     /// The platform that belongs to it.
     pub platform_id: Option<PlatformId>,
     /// Address of its picture.
-    pub logo: Option<String>,
+    pub logo: Option<Line<0, 2048>>,
     /// What its members keep with it; an object.
     #[cfg_attr(
         any(test, feature = "proptest"),
@@ -114,8 +114,28 @@ pub enum MemberQuery {
     OfUser(UserId),
     /// All members of the organization, oldest first.
     OfOrganization(OrganizationId),
+    /// The owners of the organization, oldest first.
+    OwnersOf(OrganizationId),
     /// The members of the organization who have grants or denials, newest first.
     WithGrants(OrganizationId),
+}
+
+update_command! {
+    /// Changes an organization.
+    pub struct UpdateOrganization for Organization {
+        set {
+            /// What people call it.
+            name: Name,
+            /// Its name in addresses.
+            slug: Slug,
+        }
+        optional {
+            /// Address of its picture.
+            logo: Line<0, 2048>,
+            /// What its members keep with it; an object.
+            metadata: JsonText,
+        }
+    }
 }
 
 /// Creates an organization without a platform, for a service (interface: `POST /api/core/organizations`).

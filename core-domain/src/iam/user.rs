@@ -1,10 +1,10 @@
 //! People, and how they prove who they are.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::PasswordHash;
-use crate::kernel::{AccountId, Email, Line, Timestamp, UserId, record};
+use crate::kernel::{AccountId, Email, Line, Reason, Timestamp, UserId, record, update_command};
 
 /// The provider of accounts that are an e-mail address with a password.
 pub const CREDENTIAL: &str = "credential";
@@ -23,7 +23,13 @@ pub struct User {
     /// Whether they proved that they read mail at the address.
     pub email_verified: bool,
     /// Address of a picture.
-    pub image: Option<String>,
+    pub image: Option<Line<0, 2048>>,
+    /// Since when they are kept out, if they are.
+    #[serde(skip)]
+    pub banned_at: Option<Timestamp>,
+    /// Why they are kept out, if an operator said so.
+    #[serde(skip)]
+    pub ban_reason: Option<Reason>,
     /// When they signed up.
     pub created_at: Timestamp,
     /// When the record was last changed.
@@ -33,6 +39,27 @@ pub struct User {
 record! {
     User as "user" by id, asked UserQuery;
     audited, touched updated_at;
+}
+
+update_command! {
+    /// Changes what a person says of themselves.
+    pub struct UpdateUser for User {
+        set {
+            /// What they call themselves; may be empty.
+            name: Line<0, 255>,
+        }
+        optional {
+            /// Address of a picture.
+            image: Line<0, 2048>,
+        }
+    }
+}
+
+/// Bans a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Ban {
+    /// Why.
+    pub reason: Option<Reason>,
 }
 
 /// Questions about users.

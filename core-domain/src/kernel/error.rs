@@ -80,6 +80,64 @@ text_enum! {
         InvalidOrigin = "INVALID_ORIGIN",
         /// A redirect target that is not trusted.
         InvalidCallbackUrl = "INVALID_CALLBACK_URL",
+        /// A token that is unknown, used or too old.
+        InvalidToken = "INVALID_TOKEN",
+        /// A password that is not the user's.
+        InvalidPassword = "INVALID_PASSWORD",
+        /// An address cannot be changed like this.
+        EmailCanNotBeUpdated = "EMAIL_CAN_NOT_BE_UPDATED",
+        /// The user is kept out.
+        BannedUser = "BANNED_USER",
+        /// The user has not proved that the address is theirs.
+        EmailNotVerified = "EMAIL_NOT_VERIFIED",
+        /// Who may not change the roles of a member.
+        NotAllowedToUpdateMember = "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER",
+        /// The last owner of an organization cannot be made something else.
+        OrganizationWithoutOwner = "YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER",
+        /// The last owner of an organization cannot leave it.
+        OnlyOwner = "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER",
+        /// Who may not remove a member.
+        NotAllowedToDeleteMember = "YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_MEMBER",
+        /// There is no such member.
+        MemberNotFound = "MEMBER_NOT_FOUND",
+        /// The caller is no member of the organization, or there is none.
+        UserIsNotMember = "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
+        /// The same, where a list was asked for.
+        NotMemberOfThis = "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION",
+        /// No organization was named, and the session acts for none.
+        NoActiveOrganization = "NO_ACTIVE_ORGANIZATION",
+        /// The same, elsewhere.
+        OrganizationNotFound = "ORGANIZATION_NOT_FOUND",
+        /// The slug of a new organization is taken.
+        OrganizationAlreadyExists = "ORGANIZATION_ALREADY_EXISTS",
+        /// The slug belongs to another organization.
+        OrganizationSlugTaken = "ORGANIZATION_SLUG_ALREADY_TAKEN",
+        /// Who may not change an organization.
+        NotAllowedToUpdateOrganization = "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_ORGANIZATION",
+        /// Who may not delete an organization.
+        NotAllowedToDeleteOrganization = "YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_ORGANIZATION",
+        /// Who may not invite.
+        NotAllowedToInvite = "YOU_ARE_NOT_ALLOWED_TO_INVITE_USERS_TO_THIS_ORGANIZATION",
+        /// Who may not invite to such a role.
+        NotAllowedToInviteRole = "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE",
+        /// The organization has no such role.
+        RoleNotFound = "ROLE_NOT_FOUND",
+        /// The address is invited already.
+        AlreadyInvited = "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION",
+        /// The address is that of a member.
+        AlreadyMember = "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION",
+        /// Too many invitations wait for an answer.
+        InvitationLimitReached = "INVITATION_LIMIT_REACHED",
+        /// The organization has as many members as it may.
+        MembershipLimitReached = "ORGANIZATION_MEMBERSHIP_LIMIT_REACHED",
+        /// There is no such invitation, or it cannot be answered any more.
+        InvitationNotFound = "INVITATION_NOT_FOUND",
+        /// The invitation is for another address.
+        NotRecipient = "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION",
+        /// Who may not take an invitation back.
+        NotAllowedToCancelInvitation = "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION",
+        /// The caller has not proved that the address is theirs.
+        EmailVerificationRequired = "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION",
     }
 }
 

@@ -14,8 +14,10 @@ macro_rules! for_each_record {
             users: $crate::iam::User, UserId "A person.";
             accounts: $crate::iam::Account, AccountId "A way a user proves who they are (a password, say).";
             sessions: $crate::iam::Session, SessionId "A signed-in session (never its token).";
+            verifications: $crate::iam::Verification, VerificationId "A token that was sent by mail.";
             organizations: $crate::iam::Organization, OrganizationId "An organization.";
             members: $crate::iam::Member, MemberId "A user's membership in an organization.";
+            invitations: $crate::iam::Invitation, InvitationId "An invitation to an organization.";
             platform_suspensions: $crate::iam::PlatformSuspension;
             // provisioning
             jobs: $crate::provisioning::Job, JobId "A provisioning job.";

@@ -79,7 +79,7 @@ impl Role {
     }
 }
 
-/// The roles of a member, at least one: comma-joined, as they were given, without repetitions.
+/// The roles of a member, at least one: comma-joined as they were given, `owner` in front, without repetitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(transparent)]
 pub struct Roles(Cow<'static, str>);
@@ -114,6 +114,8 @@ impl Roles {
                 names.push(name);
             }
         }
+        // In front, so that stores find owners by how their roles begin.
+        names.sort_by_key(|name| name != Self::OWNER.as_str());
         match names.as_mut_slice() {
             [] => None,
             [only] => Some(Self(std::mem::take(only))),

@@ -229,6 +229,13 @@ impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
     }
 }
 
+/// Empty.
+impl<const MAX: usize> Default for Line<0, MAX> {
+    fn default() -> Self {
+        Self(String::new())
+    }
+}
+
 impl<const MIN: usize, const MAX: usize> TextValue for Line<MIN, MAX> {
     fn as_text(&self) -> &str {
         &self.0

@@ -2,8 +2,9 @@
 
 use core_domain::gateway::{RatePlan, TrustedProxies};
 use core_domain::iam::{CookieNames, CookieSigner};
-use core_domain::kernel::{Code, Error, Result};
+use core_domain::kernel::{Code, Error, InvitationId, Result};
 use http::{Uri, header};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::failed_sign_ins::FailedSignIns;
 use crate::kernel::Cx;
@@ -38,6 +39,7 @@ pub(super) struct Iam {
     pub(super) signer: CookieSigner,
     pub(super) names: CookieNames,
     pub(super) failed_sign_ins: FailedSignIns,
+    base_url: String,
     origins: Vec<String>,
 }
 
@@ -49,6 +51,7 @@ impl Iam {
             failed_sign_ins: FailedSignIns::new(rates),
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
+            base_url: config.base_url.trim_end_matches('/').to_owned(),
             origins: origins.filter_map(|url| origin_of(url)).collect(),
         }
     }
@@ -61,6 +64,25 @@ impl Iam {
     /// Whether pages of this origin may use our cookies.
     pub(super) fn trusts(&self, origin: &str) -> bool {
         origin_of(origin).is_some_and(|origin| self.origins.contains(&origin))
+    }
+
+    /// An address of ours, with these parameters.
+    pub(super) fn link(&self, path: &str, parameters: &[(&str, &str)]) -> String {
+        with_parameters(format!("{}{path}", self.base_url), parameters)
+    }
+
+    /// Where an invitation is answered.
+    pub(super) fn invitation_link(&self, id: &InvitationId) -> String {
+        self.link("/accept-invitation", &[("id", id.as_str())])
+    }
+
+    /// Where a redirection leads: a path is one of ours.
+    pub(super) fn absolute(&self, target: &str) -> String {
+        if target.starts_with('/') {
+            format!("{}{target}", self.base_url)
+        } else {
+            target.to_owned()
+        }
     }
 
     /// Refuses a request that a page of a foreign origin sent, whether with cookies or without.
@@ -86,6 +108,16 @@ impl Iam {
             ))
         }
     }
+}
+
+/// An address with more parameters.
+pub(super) fn with_parameters(mut address: String, parameters: &[(&str, &str)]) -> String {
+    for (name, value) in parameters {
+        let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
+        address.push(if address.contains('?') { '&' } else { '?' });
+        address.push_str(&format!("{name}={value}"));
+    }
+    address
 }
 
 pub(super) fn invalid_origin() -> Error {

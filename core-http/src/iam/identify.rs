@@ -36,6 +36,19 @@ impl Identify for IdentifySessions {
         request.extensions.insert(Arc::new(session));
         Ok(caller.map_or(nobody, Arc::new))
     }
+
+    fn clear_cookies(&self, cookies: &[HeaderValue], answer: &mut HeaderMap) {
+        let mut cookies = cookies.iter().filter_map(|value| value.to_str().ok());
+        let names = self.0.names;
+        if !cookies.any(|line| self.0.signer.token_in_cookies(names, line).is_some()) {
+            return;
+        }
+        for cookie in names.clearing() {
+            if let Ok(value) = HeaderValue::try_from(cookie) {
+                answer.append(header::SET_COOKIE, value);
+            }
+        }
+    }
 }
 
 /// The token of a request and the session it is of.

@@ -1,18 +1,26 @@
 //! IAM over HTTP: better-auth's routes for people and browsers, and the suite's own.
 
+mod account;
+mod auth_organization;
+mod auth_sessions;
 mod authority;
 mod config;
 mod cookies;
 mod core_session;
+mod email_verification;
 mod failed_sign_ins;
 mod grants;
 mod health;
 mod identify;
+mod invitations;
+mod magic_link;
 mod organization;
 mod own_sessions;
+mod password;
 mod roles;
 mod session;
 mod user;
+mod users;
 
 use std::sync::Arc;
 
@@ -45,9 +53,17 @@ fn endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let parts = [
         tagged("Authentication", user::rows(iam)),
         tagged("Authentication", session::rows(iam)),
+        tagged("Authentication", magic_link::rows(iam)),
+        tagged("Authentication", password::rows(iam)),
+        tagged("Authentication", email_verification::rows(iam)),
+        tagged("Profile", account::rows(iam)),
+        tagged("Users", users::rows()),
+        tagged("Sessions", auth_sessions::rows(iam)),
         tagged("Sessions", core_session::rows(iam)),
         tagged("Sessions", own_sessions::rows()),
         tagged("Organizations", organization::rows(iam)),
+        tagged("Organizations", auth_organization::rows(iam)),
+        tagged("Organizations", invitations::rows(iam)),
         tagged("Roles and grants", roles::rows()),
         tagged("Roles and grants", grants::rows()),
         tagged("Suspension", vec![suspension]),

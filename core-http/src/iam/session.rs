@@ -39,7 +39,7 @@ struct GetSession {
 /// A session, for whoever has shown its token.
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct AuthSession {
+pub(super) struct AuthSession {
     id: SessionId,
     token: String,
     user_id: UserId,
@@ -54,7 +54,7 @@ struct AuthSession {
 }
 
 impl AuthSession {
-    fn new(session: &Session, token: String) -> Self {
+    pub(super) fn new(session: &Session, token: String) -> Self {
         Self {
             id: session.id.clone(),
             token,

@@ -84,7 +84,7 @@ async fn sign_up(
     let command = &SignUp {
         name: body.name,
         email: body.email,
-        image: body.image.map(|image| image.to_string()),
+        image: body.image,
         password_hash: PasswordHash::new(hash),
         remembered: body.remember_me.unwrap_or(true),
     };
@@ -208,7 +208,7 @@ async fn check(
     }
 }
 
-fn broken(error: PasswordError) -> Error {
+pub(super) fn broken(error: PasswordError) -> Error {
     match error {
         PasswordError::Busy => Error::Unavailable(error.to_string()),
         _ => Error::Internal(error.to_string()),

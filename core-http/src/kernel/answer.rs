@@ -88,6 +88,11 @@ impl<T> Output<T> {
         self
     }
 
+    /// What is answered, and the headers.
+    pub(super) fn into_parts(self) -> (T, HeaderMap) {
+        (self.body, self.headers)
+    }
+
     /// Adds the entity tag, without quotes.
     #[must_use]
     pub fn etag(self, etag: impl Into<String>) -> Versioned<T> {

@@ -7,9 +7,10 @@ use futures_util::stream::{Stream, StreamExt};
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::{Answer, AnswerKind, reply};
+use super::answer::{Answer, AnswerKind, Output, reply};
 use super::body::Body;
 use super::body_error::BoxError;
 use super::reply::{Content, Reply};
@@ -179,6 +180,32 @@ impl Answer for Redirect {
             .map_err(|error| Error::Internal(format!("no place to redirect to: {error}")))?;
         let mut reply = reply(default, Content::Empty);
         reply.headers.insert(header::LOCATION, location);
+        Ok(reply)
+    }
+}
+
+/// JSON, or a redirection with headers: which one depends on what the request asks for.
+#[derive(Debug)]
+pub enum RedirectOr<T> {
+    /// JSON.
+    Json(Output<T>),
+    /// A redirection to this place: a path of ours or an address that was checked.
+    To(Output<String>),
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Answer for RedirectOr<T> {
+    fn kind() -> AnswerKind {
+        Output::<T>::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let (location, headers) = match self {
+            Self::Json(output) => return output.reply(default),
+            Self::To(output) => output.into_parts(),
+        };
+        let redirect = Redirect { location };
+        let mut reply = redirect.reply(StatusCode::FOUND)?;
+        reply.headers.extend(headers);
         Ok(reply)
     }
 }

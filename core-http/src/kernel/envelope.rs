@@ -21,11 +21,17 @@ pub enum ErrorStyle {
     TopLevelCode,
 }
 
-/// The answer to a request that failed. What broke on our side goes to the log alone.
+/// The answer to a request that failed; in the status of its code, unless another one is given. What broke on our side goes
+/// to the log alone.
 #[must_use]
-pub fn error_response(error: &Error, request_id: &str, style: ErrorStyle) -> Response<Body> {
+pub fn error_response(
+    error: &Error,
+    request_id: &str,
+    style: ErrorStyle,
+    status: Option<StatusCode>,
+) -> Response<Body> {
     let code = error.code();
-    let status = status_of(code);
+    let status = status.unwrap_or_else(|| status_of(code));
     if status.is_server_error() {
         tracing::error!(request_id, code = code.as_str(), cause = ?error, "request failed");
     }

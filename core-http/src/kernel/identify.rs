@@ -7,7 +7,7 @@ use core_domain::kernel::{
     Caller, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles, TextValue, UserId,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{App, header_names};
 
@@ -26,6 +26,11 @@ pub trait Identify: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// `UNAUTHORIZED` for a credential that is not valid; anything else when it could not be looked up.
     async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>>;
+
+    /// Takes away the cookies of a session that is gone, in the answer to a request with these that had to have one.
+    fn clear_cookies(&self, cookies: &[HeaderValue], answer: &mut HeaderMap) {
+        let _ = (cookies, answer);
+    }
 }
 
 /// Accepts the caller set by a gateway in the same process, or the service key; all others are anonymous.

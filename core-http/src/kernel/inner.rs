@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use core_domain::gateway::TrustedProxies;
-use http::Method;
+use http::header::COOKIE;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
 
 use super::app::App;
 use super::client::forwarded_prefix;
 use super::cors::CorsPolicy;
 use super::endpoint::Endpoint;
+use super::envelope::ErrorStyle;
 use super::identify::Identify;
 use super::rate_limit::RateLimits;
 use super::router::{Route, Router};
@@ -34,6 +36,18 @@ impl Inner {
     pub(super) fn route<'r>(&'r self, parts: &'r Parts) -> Option<Route<'r>> {
         let prefix = forwarded_prefix(&self.app, &self.proxies, parts);
         self.router.find(parts.uri.path(), prefix)
+    }
+
+    /// The cookies of a request for the authentication library, whose clients want those of a dead session taken away.
+    pub(super) fn better_auth_cookies(
+        &self,
+        headers: &HeaderMap,
+        style: ErrorStyle,
+    ) -> Vec<HeaderValue> {
+        match style {
+            ErrorStyle::TopLevelCode => headers.get_all(COOKIE).iter().cloned().collect(),
+            ErrorStyle::Envelope => Vec::new(),
+        }
     }
 
     /// The row of a route for a method.

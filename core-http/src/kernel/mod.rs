@@ -52,7 +52,7 @@ mod with_state;
 
 pub(crate) use admission::cross_origin_error;
 pub use answer::{Answer, AnswerKind, Output, Versioned};
-pub use answer_media::{Event, EventStream, Html, Media, MediaStream, Redirect};
+pub use answer_media::{Event, EventStream, Html, Media, MediaStream, Redirect, RedirectOr};
 pub use app::App;
 pub use body::{Body, bytes_body, empty_body, read_body};
 pub use body_error::{BodyTimeout, BoxError};

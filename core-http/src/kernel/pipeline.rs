@@ -44,7 +44,7 @@ pub(super) async fn answer(
     let style = default_style(service, request.uri().path());
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
-        (None, Some(error)) => error_response(&error, text(&id), style),
+        (None, Some(error)) => error_response(&error, text(&id), style, None),
         (None, None) => handled(service, request, text(&id), style).await,
     };
     let headers = response.headers_mut();
@@ -68,11 +68,22 @@ async fn handled(
     id: &str,
     mut style: ErrorStyle,
 ) -> Response<Body> {
-    let outcome = AssertUnwindSafe(handle(service, request, id, &mut style))
+    let cookies = service.better_auth_cookies(request.headers(), style);
+    let mut row = None;
+    let outcome = AssertUnwindSafe(handle(service, request, id, &mut style, &mut row))
         .catch_unwind()
         .await
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
-    outcome.unwrap_or_else(|error| error_response(&error, id, style))
+    outcome.unwrap_or_else(|error| {
+        let status = row.map(|row: &Endpoint| row.row.status_of(error.code()));
+        let mut response = error_response(&error, id, style, status);
+        if matches!(error, Error::Unauthorized) {
+            service
+                .identify
+                .clear_cookies(&cookies, response.headers_mut());
+        }
+        response
+    })
 }
 
 fn default_style(service: &Inner, path: &str) -> ErrorStyle {
@@ -92,11 +103,12 @@ fn without_body(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, empty_body())
 }
 
-async fn handle(
-    service: &Inner,
+async fn handle<'s>(
+    service: &'s Inner,
     request: Request<Body>,
     id: &str,
     style: &mut ErrorStyle,
+    row: &mut Option<&'s Endpoint>,
 ) -> Result<Response<Body>> {
     let (mut parts, body) = request.into_parts();
     let Some(route) = service.route(&parts) else {
@@ -105,6 +117,7 @@ async fn handle(
     let Some(endpoint) = service.endpoint(&route, &parts.method) else {
         return Ok(wrong_method(&route.allow(), id, *style));
     };
+    *row = Some(endpoint);
     if endpoint.row.style != ErrorStyle::Envelope {
         *style = endpoint.row.style;
     }
@@ -149,7 +162,7 @@ fn wrong_method(allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
         Code::MethodNotAllowed,
         "The route does not know this method.",
     );
-    let mut response = error_response(&error, id, style);
+    let mut response = error_response(&error, id, style, None);
     if let Ok(value) = HeaderValue::from_str(allow) {
         response.headers_mut().insert(header::ALLOW, value);
     }

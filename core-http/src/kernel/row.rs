@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::envelope::ErrorStyle;
+use super::status::status_of;
 
 /// The content type of bytes nothing is known of.
 const ANY_BYTES: &str = "application/octet-stream";
@@ -24,6 +25,7 @@ pub struct Row {
     pub(super) rate: RateClass,
     pub(super) success: Vec<StatusCode>,
     pub(super) refuses: Vec<Code>,
+    pub(super) statuses: Vec<(Code, StatusCode)>,
     pub(super) style: ErrorStyle,
     pub(super) if_match: bool,
     pub(super) secret_answer: bool,
@@ -57,6 +59,7 @@ impl Row {
             rate: RateClass::Default,
             success: vec![StatusCode::OK],
             refuses: Vec::new(),
+            statuses: Vec::new(),
             style: ErrorStyle::Envelope,
             if_match: false,
             secret_answer: false,
@@ -99,8 +102,22 @@ impl Row {
     /// The codes it can refuse with, besides those that follow from what it takes and demands.
     #[must_use]
     pub fn refuses(mut self, codes: &[Code]) -> Self {
-        self.refuses = codes.to_vec();
+        self.refuses.extend_from_slice(codes);
         self
+    }
+
+    /// Refuses with a code in another status than the code has everywhere else: where clients of a library know it so.
+    #[must_use]
+    pub fn refuses_as(mut self, code: Code, status: StatusCode) -> Self {
+        self.refuses.push(code);
+        self.statuses.push((code, status));
+        self
+    }
+
+    /// The status in which the row refuses with a code.
+    pub(super) fn status_of(&self, code: Code) -> StatusCode {
+        let own = self.statuses.iter().find(|(known, _)| *known == code);
+        own.map_or_else(|| status_of(code), |(_, status)| *status)
     }
 
     /// Wraps errors differently.

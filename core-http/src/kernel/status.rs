@@ -12,14 +12,44 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::InvalidCursor
         | Code::BadRequest
         | Code::InvalidEmail
+        | Code::InvalidToken
+        | Code::InvalidPassword
+        | Code::EmailCanNotBeUpdated
+        | Code::OrganizationWithoutOwner
+        | Code::OnlyOwner
+        | Code::MemberNotFound
+        | Code::NoActiveOrganization
+        | Code::OrganizationNotFound
+        | Code::OrganizationAlreadyExists
+        | Code::OrganizationSlugTaken
+        | Code::RoleNotFound
+        | Code::AlreadyInvited
+        | Code::AlreadyMember
+        | Code::InvitationNotFound
         | Code::PasswordTooShort
         | Code::PasswordTooLong
         | Code::PasswordTooCommon => StatusCode::BAD_REQUEST,
-        Code::Unauthorized | Code::InvalidEmailOrPassword => StatusCode::UNAUTHORIZED,
+        Code::Unauthorized | Code::InvalidEmailOrPassword | Code::NotAllowedToDeleteMember => {
+            StatusCode::UNAUTHORIZED
+        }
         Code::Forbidden
         | Code::MissingOrNullOrigin
         | Code::InvalidOrigin
-        | Code::InvalidCallbackUrl => StatusCode::FORBIDDEN,
+        | Code::InvalidCallbackUrl
+        | Code::BannedUser
+        | Code::NotAllowedToUpdateMember
+        | Code::UserIsNotMember
+        | Code::NotMemberOfThis
+        | Code::NotAllowedToUpdateOrganization
+        | Code::NotAllowedToDeleteOrganization
+        | Code::NotAllowedToInvite
+        | Code::NotAllowedToInviteRole
+        | Code::InvitationLimitReached
+        | Code::MembershipLimitReached
+        | Code::NotRecipient
+        | Code::NotAllowedToCancelInvitation
+        | Code::EmailVerificationRequired
+        | Code::EmailNotVerified => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,

@@ -101,6 +101,12 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Tells whether the request was answered as it wanted to be: with a success, or sent on.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.status.is_success() || self.status.is_redirection()
+    }
+
     /// Reads a response to its end; a body that breaks off is empty.
     pub async fn of(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();

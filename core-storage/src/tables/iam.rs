@@ -1,8 +1,9 @@
 //! Tables of identity and access.
 
 use core_domain::iam::{
-    Account, AccountQuery, CREDENTIAL, Member, MemberQuery, Organization, OrganizationQuery,
-    PlatformSuspension, PlatformSuspensionQuery, Session, SessionQuery, User, UserQuery,
+    Account, AccountQuery, CREDENTIAL, Invitation, InvitationQuery, InvitationStatus, Member,
+    MemberQuery, Organization, OrganizationQuery, PlatformSuspension, PlatformSuspensionQuery,
+    Session, SessionQuery, User, UserQuery, Verification, VerificationQuery,
 };
 
 use crate::codec::{Bool, Json, Opt, OrDefault, Text, Time};
@@ -19,6 +20,8 @@ table! {
         image: Opt<Text>,
         created_at: Time,
         updated_at: Time,
+        banned_at: Opt<Time>,
+        ban_reason: Opt<Text>,
     }
     unique { email: [email] }
     select users
@@ -87,6 +90,35 @@ fn sessions(query: &SessionQuery) -> Select {
 }
 
 table! {
+    Verification in "verifications" {
+        id: Text,
+        purpose: Text,
+        token_hash: Text,
+        email: Text,
+        name: Opt<Text>,
+        created_at: Time,
+        expires_at: Time,
+    }
+    unique { token: [token_hash] }
+    index { [email, purpose, created_at], [expires_at] }
+    select verifications
+}
+
+fn verifications(query: &VerificationQuery) -> Select {
+    let verifications = Select::of(Verification::TABLE);
+    match query {
+        VerificationQuery::WithToken(hash) => verifications.filter(Filter::eq("token_hash", hash)),
+        VerificationQuery::Of(purpose, email) => verifications
+            .filter(Filter::eq("email", email))
+            .filter(Filter::eq("purpose", purpose))
+            .order_by("created_at"),
+        VerificationQuery::ExpiredAt(now) => verifications
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
+    }
+}
+
+table! {
     Organization in "organizations" {
         id: Text,
         name: Text,
@@ -142,9 +174,55 @@ fn members(query: &MemberQuery) -> Select {
         MemberQuery::OfOrganization(organization) => Select::of(Member::TABLE)
             .filter(Filter::eq("organization_id", organization))
             .order_by("created_at"),
+        MemberQuery::OwnersOf(organization) => {
+            let several = Filter::Prefix("role", "owner,".to_owned());
+            Select::of(Member::TABLE)
+                .filter(Filter::eq("organization_id", organization))
+                .filter(Filter::Or(vec![Filter::eq("role", "owner"), several]))
+                .order_by("created_at")
+        }
         MemberQuery::WithGrants(organization) => Select::of(Member::TABLE)
             .filter(Filter::eq("organization_id", organization))
             .filter(Filter::NotNull("grants"))
+            .order_by_desc("created_at"),
+    }
+}
+
+table! {
+    Invitation in "invitations" {
+        id: Text,
+        organization_id: Text,
+        email: Text,
+        role: Text,
+        status: Text,
+        expires_at: Time,
+        inviter_id: Text,
+        created_at: Time,
+    }
+    unique { pending: [organization_id, email] where [IndexPredicate::Is("status", "pending")] }
+    index { [organization_id, created_at], [email, created_at] }
+    select invitations
+}
+
+fn invitations(query: &InvitationQuery) -> Select {
+    let invitations = Select::of(Invitation::TABLE);
+    let pending = || Filter::eq("status", &InvitationStatus::Pending);
+    match query {
+        InvitationQuery::OfOrganization(organization) => invitations
+            .filter(Filter::eq("organization_id", organization))
+            .order_by_desc("created_at"),
+        InvitationQuery::PendingOf(organization) => invitations
+            .filter(Filter::eq("organization_id", organization))
+            .filter(pending())
+            .order_by_desc("created_at"),
+        InvitationQuery::PendingTo(organization, email) => invitations
+            .filter(Filter::eq("organization_id", organization))
+            .filter(Filter::eq("email", email))
+            .filter(pending()),
+        InvitationQuery::OpenTo(email, now) => invitations
+            .filter(Filter::eq("email", email))
+            .filter(pending())
+            .filter(Filter::gt("expires_at", *now))
             .order_by_desc("created_at"),
     }
 }

@@ -6,3 +6,4 @@ pub mod role;
 pub mod session;
 pub mod suspension;
 pub mod user;
+pub mod verification;

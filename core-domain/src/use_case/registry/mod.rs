@@ -6,6 +6,7 @@ pub mod deployment;
 pub mod entity;
 pub(super) mod jobs;
 pub mod onboarding;
+pub mod organization_removal;
 pub mod organization_setup;
 pub mod platform;
 pub mod provision;

@@ -23,7 +23,7 @@ pub(crate) async fn caught(work: impl Future<Output = Outcome>) -> Outcome {
 
 /// The envelope of a refusal, with its headers.
 pub(super) fn envelope(method: &Method, request_id: &str, refusal: Refusal) -> Response<Body> {
-    let mut response = error_response(&refusal.error, request_id, ErrorStyle::Envelope);
+    let mut response = error_response(&refusal.error, request_id, ErrorStyle::Envelope, None);
     response.headers_mut().extend(*refusal.headers);
     if *method != Method::HEAD {
         return response;

@@ -12,7 +12,6 @@ use crate::kernel::endpoint::Endpoint;
 use crate::kernel::envelope::ErrorStyle;
 use crate::kernel::reply::JSON;
 use crate::kernel::service_error::ServiceError;
-use crate::kernel::status::status_of;
 
 pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Value, ServiceError> {
     let mut responses = Map::new();
@@ -153,7 +152,7 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
     }
     let mut refusals: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
     for code in codes {
-        let of_status = refusals.entry(status_of(code)).or_default();
+        let of_status = refusals.entry(row.status_of(code)).or_default();
         if !of_status.contains(&code) {
             of_status.push(code);
         }

@@ -40,7 +40,7 @@ async fn nobody_is_refused_with_401_wherever_somebody_must_be_known() {
         let ask = case.ask().without_credentials();
         let answer = case.send(&Caller::Anonymous, &ask).await;
         if case.sample.least == Least::Public {
-            assert!(answer.status.is_success(), "{}", case.name());
+            assert!(answer.is_good(), "{}", case.name());
             return false;
         }
         let refusal = (answer.status.as_u16(), answer.code());
@@ -88,7 +88,7 @@ async fn operators_may_do_whatever_any_member_may() {
         let answer = case.send(&operator(), &case.ask()).await;
         let name = case.name();
         assert!(
-            answer.status.is_success(),
+            answer.is_good(),
             "{name}: {} {}",
             answer.status,
             answer.json
@@ -122,8 +122,8 @@ async fn a_foreign_platform_or_organization_is_not_found_exactly_as_a_missing_on
             words.any(|word| word == own)
                 || ["platformId", "orgId"].iter().any(|f| ask.body[f] == own)
         };
-        let ids = ["platformId", "orgId"].map(|id| case.fixture.ids[id].clone());
-        let own = ids.into_iter().find(|own| names(own));
+        let ids = ["platformId", "orgId"].map(|id| case.fixture.ids.get(id).cloned());
+        let own = ids.into_iter().flatten().find(|own| names(own));
         let needs_role = (Least::Member..=Least::Owner).contains(&case.sample.least);
         let Some(own) = own.filter(|_| needs_role) else {
             return false;
@@ -177,7 +177,8 @@ async fn what_is_below_a_platform_is_found_below_that_platform_alone() {
 async fn an_unknown_id_in_a_path_is_not_found_and_so_is_a_text_that_is_no_id() {
     every_row(async |case: &Case| {
         // What is free is asked for there.
-        if case.name() == "checkSlug" {
+        // What is free is asked for there, and a person who follows an old link is told on a page.
+        if ["checkSlug", "followPasswordReset"].contains(&case.name()) {
             return false;
         }
         let parameters = case.row().path().split('/').filter(|s| s.starts_with('{'));
@@ -242,7 +243,7 @@ async fn a_deleted_platform_is_read_and_nothing_of_it_is_written() {
         let answer = case.send(&owner(&platform), &case.ask()).await;
         let name = case.name();
         if case.row().method().is_safe() {
-            assert!(answer.status.is_success(), "{name}: {}", answer.json);
+            assert!(answer.is_good(), "{name}: {}", answer.json);
         } else {
             assert_eq!(answer.code(), "INVALID_STATE", "{name}: {}", answer.json);
         }

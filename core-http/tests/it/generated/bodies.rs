@@ -95,6 +95,12 @@ fn issue(field: &str, code: &str) -> String {
     format!("{field}: {code}")
 }
 
+/// Whether an issue is one with a field, or with something in it.
+fn is_issue(found: &str, field: &str, code: &str) -> bool {
+    found == issue(field, code)
+        || (found.starts_with(&format!("{field}.")) && found.ends_with(code))
+}
+
 #[tokio::test]
 async fn every_rule_of_every_field_is_kept() {
     let broken = Cell::new(0);
@@ -119,7 +125,11 @@ async fn every_rule_of_every_field_is_kept() {
                 let context = format!("{} {field} = {value:?}: {}", case.name(), answer.json);
                 assert_eq!(answer.status, 400, "{context}");
                 assert_eq!(answer.code(), "VALIDATION_ERROR", "{context}");
-                assert!(answer.issues().contains(&issue(field, code)), "{context}");
+                let mut issues = answer.issues().into_iter();
+                assert!(
+                    issues.any(|found| is_issue(&found, field, code)),
+                    "{context}"
+                );
                 broken.set(broken.get() + 1);
             }
         }
@@ -236,7 +246,7 @@ async fn fields_that_are_not_the_callers_to_set_change_nothing() {
         }
         let answer = case.send(&case.least(), &ask).await;
         let text = answer.json.to_string();
-        assert!(answer.status.is_success(), "{}: {text}", case.name());
+        assert!(answer.is_good(), "{}: {text}", case.name());
         for chosen in ["chosen", "2001-01-01", "2099-01-01"] {
             assert!(
                 !text.contains(chosen),

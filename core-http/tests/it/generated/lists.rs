@@ -29,41 +29,51 @@ fn records(answer: &Value) -> Vec<Value> {
     answer["data"].as_array().cloned().unwrap_or_default()
 }
 
-/// As many of everything as a walk needs.
+/// As many of everything as a walk needs, each time others.
 async fn filled(case: &Case) {
+    let round = case.fixture.world.clock.now().millis();
+    if case.fixture.ids.contains_key("entityId") {
+        fill_catalogue(case, round).await;
+    }
+    if case.fixture.ids.contains_key("orgId") {
+        fill_organization(case, round).await;
+    }
+}
+
+async fn fill_catalogue(case: &Case, round: i64) {
     let world = &case.fixture.world;
     let platform = &case.fixture.ids["platformId"];
-    // Each time others.
-    let round = world.clock.now().millis();
+    let child = &case.fixture.ids["entityId"];
     for slug in ["one", "two", "three"].map(|slug| format!("{slug}-{round}")) {
         let entity = world.tenant(platform, &slug).await;
         world
             .resource(platform, &entity, &format!("{slug}-db"))
             .await;
-        world
-            .resource(
-                platform,
-                &case.fixture.ids["entityId"],
-                &format!("{slug}-kv"),
-            )
-            .await;
+        world.resource(platform, child, &format!("{slug}-kv")).await;
         world.provision(platform).await;
         world.platform(&format!("further-{slug}")).await;
-    }
-    let organization = &case.fixture.ids["orgId"];
-    // The list goes by member, the one who joined last first.
-    for user in ["adam", "mary"] {
-        for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
-            world
-                .grant_in(organization, user, &format!("{name}:read"))
-                .await;
-            world.tick(1);
-        }
     }
     for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {
         let moved = world.registry.post(&operator(), &path, Value::Null).await;
         let _ = moved.expect(200);
         world.tick(1);
+    }
+}
+
+async fn fill_organization(case: &Case, round: i64) {
+    let world = &case.fixture.world;
+    let organization = &case.fixture.ids["orgId"];
+    for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
+        let email = format!("{name}@example.org");
+        world.invite_as_operator(organization, &email).await;
+    }
+    // The list goes by member, the one who joined last first.
+    for user in ["adam", "mary"] {
+        for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
+            let permission = format!("{name}:read");
+            world.grant_in(organization, user, &permission).await;
+            world.tick(1);
+        }
     }
 }
 

@@ -170,7 +170,7 @@ async fn every_refusal_of_every_row_is_described_with_its_code() {
                 core_domain::kernel::Caller::Anonymous,
             ] {
                 let answer = case.send(&caller, &ask).await;
-                if answer.status.is_success() {
+                if answer.is_good() {
                     return false;
                 }
                 let described = &operation["responses"][answer.status.as_str()]["x-codes"];

@@ -97,12 +97,12 @@ async fn one_key_sent_many_times_at_once_does_one_thing() {
         }
         let (least, ask) = (case.least(), case.ask().with(KEY, "at-once"));
         let answers = join_all((0..4).map(|_| case.send(&least, &ask))).await;
-        let first_hand = answers.iter().filter(|answer| {
-            answer.status.is_success() && answer.header("idempotency-replayed").is_empty()
-        });
+        let first_hand = answers
+            .iter()
+            .filter(|answer| answer.is_good() && answer.header("idempotency-replayed").is_empty());
         assert_eq!(first_hand.count(), 1, "{}", case.name());
         for answer in &answers {
-            let fine = answer.status.is_success() || answer.code() == "IDEMPOTENCY_IN_PROGRESS";
+            let fine = answer.is_good() || answer.code() == "IDEMPOTENCY_IN_PROGRESS";
             assert!(fine, "{}: {}", case.name(), answer.json);
         }
         true
@@ -143,7 +143,11 @@ async fn current_etag(case: &Case) -> String {
     let mut ask = case.ask();
     ask.method = Method::GET;
     ask.body = Value::Null;
-    let shown = case.send(&operator(), &ask).await;
+    let caller = match case.sample.least {
+        Least::Person => case.least(),
+        _ => operator(),
+    };
+    let shown = case.send(&caller, &ask).await;
     assert!(shown.status.is_success(), "{}", shown.json);
     shown.header("etag").to_owned()
 }

@@ -41,8 +41,7 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
 
 /// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
 const MISSING_IN_IAM: &[&str] = &[
-    "iam-005", "iam-006", "iam-009", "iam-011", "iam-026", "iam-027", "iam-028", "iam-029",
-    "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
+    "iam-011", "iam-026", "iam-027", "iam-028", "iam-029", "iam-030", "iam-031", "iam-032",
 ];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
@@ -80,7 +79,35 @@ const MISSING_IN_REGISTRY: &[&str] = &[
 ];
 
 /// Routes that users of such a service expect beyond the interface.
-const EXTENSIONS: &[(&str, &str)] = &[];
+const EXTENSIONS: &[(&str, &str)] = &[
+    // the authentication library
+    ("GET", "/api/auth/ok"),
+    ("GET", "/api/auth/list-sessions"),
+    ("POST", "/api/auth/revoke-session"),
+    ("POST", "/api/auth/revoke-sessions"),
+    ("POST", "/api/auth/revoke-other-sessions"),
+    ("POST", "/api/auth/update-user"),
+    ("POST", "/api/auth/change-password"),
+    ("POST", "/api/auth/verify-password"),
+    ("GET", "/api/auth/list-accounts"),
+    ("POST", "/api/auth/request-password-reset"),
+    ("GET", "/api/auth/reset-password/{token}"),
+    ("POST", "/api/auth/reset-password"),
+    ("POST", "/api/auth/send-verification-email"),
+    ("GET", "/api/auth/verify-email"),
+    ("GET", "/api/auth/organization/list"),
+    ("GET", "/api/auth/organization/get-full-organization"),
+    ("GET", "/api/auth/organization/get-organization"),
+    ("GET", "/api/auth/organization/list-members"),
+    ("GET", "/api/auth/organization/get-active-member"),
+    ("GET", "/api/auth/organization/get-active-member-role"),
+    ("GET", "/api/auth/organization/get-invitation"),
+    ("GET", "/api/auth/organization/list-invitations"),
+    ("GET", "/api/auth/organization/list-user-invitations"),
+    // our own
+    ("POST", "/api/core/users/{userId}/ban"),
+    ("POST", "/api/core/users/{userId}/unban"),
+];
 
 /// The interface names the prefix alone; the paths are ours.
 const ONBOARDING: [(&str, &str); 3] = [

@@ -4,6 +4,8 @@ mod api;
 mod archives;
 mod callers;
 mod looks;
+mod mails;
+mod organizations;
 mod records;
 pub(crate) mod server;
 mod stores;

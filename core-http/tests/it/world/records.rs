@@ -38,6 +38,7 @@ pub(crate) fn resource_body(cf_name: &str) -> Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) user_id: String,
+    pub(crate) email: String,
     pub(crate) session_id: String,
     pub(crate) token: String,
     /// What a browser sends back.
@@ -52,6 +53,7 @@ impl Person {
         let cookie = cookie.unwrap_or_default().split(';').next().unwrap();
         Self {
             user_id: signed_in.json["user"]["id"].as_str().unwrap().to_owned(),
+            email: signed_in.json["user"]["email"].as_str().unwrap().to_owned(),
             session_id,
             token: signed_in.text("token").to_owned(),
             cookie: cookie.to_owned(),
@@ -171,6 +173,15 @@ impl World {
         });
         let granted = self.iam.post(&operator(), "/api/core/grants", grant).await;
         granted.expect(201).id()
+    }
+
+    /// Invites an address by the suite's own route; answers the id of the invitation.
+    pub(crate) async fn invite_as_operator(&self, organization: &str, email: &str) -> String {
+        let path = format!("/api/core/organizations/{organization}/invitations");
+        let body = json!({ "email": email, "inviterId": "olga" });
+        let invited = self.iam.post(&operator(), &path, body).await;
+        self.tick(1);
+        invited.expect(201).id()
     }
 
     /// Maps a role of the organization and grants a member something; answers the role and the id of the grant.

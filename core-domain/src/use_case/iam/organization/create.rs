@@ -3,8 +3,8 @@
 use crate::access::{Covers, audited, unaudited, unowned};
 use crate::iam::{Member, Organization, OrganizationQuery, OrganizationType, RoleMappings, User};
 use crate::kernel::{
-    Code, Context, Error, JsonText, MemberId, Name, OrganizationId, PlatformId, Record, Result,
-    Roles, Slug, StoreError, Stored, Unowned, UserId,
+    Code, Context, Error, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Record,
+    Result, Roles, Slug, StoreError, Stored, Unowned, UserId,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::user;
@@ -16,7 +16,7 @@ pub(in crate::use_case) struct NewOrganization {
     pub(in crate::use_case) slug: Slug,
     pub(in crate::use_case) kind: OrganizationType,
     pub(in crate::use_case) platform_id: Option<PlatformId>,
-    pub(in crate::use_case) logo: Option<String>,
+    pub(in crate::use_case) logo: Option<Line<0, 2048>>,
     pub(in crate::use_case) metadata: Option<JsonText>,
     /// Who becomes its owner. Without one it has no members yet.
     pub(in crate::use_case) owner: Option<UserId>,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::access::{PublicScope, audited, unaudited, unowned};
 use crate::iam::{MAX_SESSIONS, Member, MemberQuery, Session, SessionQuery, TokenHash, User};
-use crate::kernel::{Caller, Context, Effect, Result, SessionId, Stored, secret_token};
+use crate::kernel::{
+    Caller, Code, Context, Effect, Error, Result, SessionId, Stored, secret_token,
+};
 use crate::port::UnitOfWork;
 
 /// Letters of a token: 43 of 62 hold 256 bits.
@@ -31,13 +33,17 @@ impl std::fmt::Debug for SignedIn {
     }
 }
 
-/// Begins a session. It acts for the organization the user joined first, if any.
+/// Begins a session, unless the user is banned. It acts for the organization the user joined first, if any.
 pub(in crate::use_case::iam) async fn begin(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
     remembered: bool,
 ) -> Result<SignedIn> {
+    if user.banned_at.is_some() {
+        let message = "You have been banned from this application.";
+        return Err(Error::refused(Code::BannedUser, message));
+    }
     evict_sessions(cx, uow, &user).await?;
     let now = uow.now().await?;
     let first = MemberQuery::OfUser(user.id.clone());

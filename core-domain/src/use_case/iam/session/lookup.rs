@@ -82,7 +82,8 @@ async fn load_session_details(
     let now = uow.now().await?;
     let active = active_membership(&context, now);
     let valid_until = valid_until(&context, now);
-    Ok(context.user.map(|user| SessionDetails {
+    let user = context.user.filter(|user| user.banned_at.is_none());
+    Ok(user.map(|user| SessionDetails {
         suspended: context.suspension.is_some(),
         valid_until,
         session: context.session,

@@ -7,4 +7,5 @@ mod own;
 pub use begin::SignedIn;
 pub(super) use begin::{as_user, begin};
 pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, extend, is_known};
-pub use own::{list, revoke, sign_out};
+pub(super) use own::{Kept, end_all};
+pub use own::{list, revoke, revoke_all, revoke_named, sign_out};

@@ -1,8 +1,8 @@
-//! A person's own sessions.
+//! A person's own sessions: listed, and ended.
 
-use crate::access::{PersonScope, PublicScope, audited, unowned};
+use crate::access::{Covers, PersonScope, PublicScope, SessionScope, audited, unowned};
 use crate::iam::{MAX_SESSIONS, Session, SessionQuery, TokenHash};
-use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored};
+use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
 
 /// The person's sessions that are valid, newest first; there are never more than [`MAX_SESSIONS`].
@@ -32,6 +32,82 @@ pub async fn revoke(
     }
     audited::remove(cx, scope, uow, &session, "session.revoked").await?;
     uow.effects().add(Effect::SessionChanged(id.clone()));
+    Ok(())
+}
+
+/// Which session of a person goes on when all others end.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::iam) enum Kept<'a> {
+    /// None.
+    None,
+    /// This one.
+    Only(&'a SessionId),
+}
+
+/// Ends the sessions of a user, at once and everywhere.
+pub(in crate::use_case::iam) async fn end_all(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+    kept: Kept<'_>,
+) -> Result<()> {
+    let cx = cx.consequence();
+    let all = SessionQuery::OldestOf(user.clone());
+    for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
+        if matches!(kept, Kept::Only(kept) if *kept == session.id) {
+            continue;
+        }
+        audited::remove(&cx, scope, uow, &session, "session.revoked").await?;
+        uow.effects()
+            .add(Effect::SessionChanged(session.id.clone()));
+    }
+    Ok(())
+}
+
+/// Ends all sessions of the person, or all but the caller's.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the caller's session has ended.
+pub async fn revoke_all(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    also_own: bool,
+) -> Result<()> {
+    let own = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let own = own.ok_or(Error::Unauthorized)?;
+    let kept = if also_own {
+        Kept::None
+    } else {
+        Kept::Only(&own.id)
+    };
+    end_all(cx, scope, uow, &own.user_id, kept).await
+}
+
+/// Ends one of the person's sessions, named by its token or its id. One that is unknown or somebody else's changes nothing.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the caller's session has ended.
+pub async fn revoke_named(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    name: &str,
+) -> Result<()> {
+    let own = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let own = own.ok_or(Error::Unauthorized)?;
+    let with_token = SessionQuery::WithToken(TokenHash::of(name));
+    let mut found = unowned::<Session>(uow).first(&with_token).await?;
+    if let (None, Some(id)) = (&found, SessionId::parse(name)) {
+        found = unowned::<Session>(uow).find(&id).await?;
+    }
+    let Some(session) = found.filter(|session| session.user_id == own.user_id) else {
+        return Ok(());
+    };
+    audited::remove(cx, scope, uow, &session, "session.revoked").await?;
+    uow.effects()
+        .add(Effect::SessionChanged(session.id.clone()));
     Ok(())
 }
 

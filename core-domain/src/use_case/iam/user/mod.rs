@@ -1,8 +1,21 @@
-//! People: signing up and in with an address and a password.
+//! People: signing up and in, with a password or a link sent by mail; what they say of themselves; keeping them out.
 
+mod ban;
+mod email_verification;
+mod magic_link;
+mod password;
+mod profile;
 mod sign_in;
 mod sign_up;
 
+pub use ban::{ban, unban};
+pub use email_verification::{send_verification_email, verify_email};
+pub use magic_link::{LinkSignIn, send_magic_link, verify_magic_link};
+pub use password::{
+    PasswordChanged, change_password, check_reset_token, list_accounts, own_credential,
+    request_password_reset, reset_password, wrong_password,
+};
+pub use profile::{profile, update};
 pub use sign_in::{PasswordCredential, SignIn, password_credential, sign_in, sign_in_failed};
 pub use sign_up::{SignUp, sign_up, sign_up_refused};
 

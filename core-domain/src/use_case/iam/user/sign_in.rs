@@ -19,6 +19,17 @@ pub struct PasswordCredential {
     pub hash: PasswordHash,
 }
 
+impl PasswordCredential {
+    /// That of an account, if it has a password.
+    pub(super) fn of(account: &Account) -> Option<Self> {
+        Some(Self {
+            user_id: account.user_id.clone(),
+            account_id: account.id.clone(),
+            hash: account.password_hash.clone()?,
+        })
+    }
+}
+
 /// A sign-in whose password was found right.
 #[derive(Clone, Debug)]
 pub struct SignIn {
@@ -42,14 +53,7 @@ pub async fn password_credential(
     };
     let password_of = AccountQuery::PasswordOf(user.id.clone());
     let account = unowned::<Account>(uow).first(&password_of).await?;
-    Ok(account.and_then(|account| {
-        let hash = account.password_hash.clone()?;
-        Some(PasswordCredential {
-            user_id: user.id.clone(),
-            account_id: account.id.clone(),
-            hash,
-        })
-    }))
+    Ok(account.and_then(|account| PasswordCredential::of(&account)))
 }
 
 /// The one refusal of a sign-in: the same whether the address or the password was wrong.

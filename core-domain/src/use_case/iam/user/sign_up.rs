@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
+use super::password::insert_account;
 use crate::access::{AuditEvent, PublicScope, audited, unaudited};
-use crate::iam::{Account, CREDENTIAL, PasswordHash, User};
-use crate::kernel::{AccountId, Code, Context, Email, Error, Line, Result, StoreError, UserId};
+use crate::iam::{PasswordHash, User};
+use crate::kernel::{Code, Context, Email, Error, Line, Result, StoreError, Stored, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
 
@@ -16,7 +17,7 @@ pub struct SignUp {
     /// Their address.
     pub email: Email,
     /// Address of a picture.
-    pub image: Option<String>,
+    pub image: Option<Line<0, 2048>>,
     /// The hash of their password, which has passed [`crate::iam::check_password`].
     pub password_hash: PasswordHash,
     /// Whether the browser shall keep the session.
@@ -33,27 +34,15 @@ pub async fn sign_up(
     uow: &mut dyn UnitOfWork,
     input: &SignUp,
 ) -> Result<SignedIn> {
-    let now = uow.now().await?;
-    let user = User {
-        id: UserId::generate(now, cx.entropy.as_ref()),
+    let new = NewUser {
         name: input.name.clone(),
         email: input.email.clone(),
         email_verified: false,
         image: input.image.clone(),
-        created_at: now,
-        updated_at: now,
     };
     // User, account and session have one entry: that of the sign-up.
-    let user = unaudited::insert(uow, user).await.map_err(taken)?;
-    let account = Account {
-        id: AccountId::generate(now, cx.entropy.as_ref()),
-        user_id: user.id.clone(),
-        provider: CREDENTIAL.to_owned(),
-        password_hash: Some(input.password_hash.clone()),
-        created_at: now,
-        updated_at: now,
-    };
-    unaudited::insert(uow, account).await?;
+    let user = insert_user(cx, uow, new).await?;
+    insert_account(cx, uow, &user.id, &input.password_hash).await?;
     let signed_in = session::begin(cx, uow, user, input.remembered).await?;
     let event = AuditEvent {
         action: "user.signed_up",
@@ -63,6 +52,36 @@ pub async fn sign_up(
     };
     audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
     Ok(signed_in)
+}
+
+/// A user to be created.
+#[derive(Clone, Debug)]
+pub(super) struct NewUser {
+    pub(super) name: Line<0, 255>,
+    pub(super) email: Email,
+    pub(super) email_verified: bool,
+    pub(super) image: Option<Line<0, 2048>>,
+}
+
+/// Adds a user; the entry is that of what it is a part of.
+pub(super) async fn insert_user(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    new: NewUser,
+) -> Result<Stored<User>> {
+    let now = uow.now().await?;
+    let user = User {
+        id: UserId::generate(now, cx.entropy.as_ref()),
+        name: new.name,
+        email: new.email,
+        email_verified: new.email_verified,
+        image: new.image,
+        banned_at: None,
+        ban_reason: None,
+        created_at: now,
+        updated_at: now,
+    };
+    unaudited::insert(uow, user).await.map_err(taken)
 }
 
 fn taken(error: Error) -> Error {

@@ -1,0 +1,114 @@
+//! Sign-in with a link that is sent by mail.
+
+use serde_json::json;
+
+use super::sign_up::{NewUser, insert_user};
+use crate::access::{AuditEvent, PublicScope, audited, unowned};
+use crate::iam::{
+    Account, AccountQuery, MAX_SESSIONS, Session, SessionQuery, User, UserQuery,
+    VerificationPurpose,
+};
+use crate::kernel::{Context, Effect, Email, Line, Result, Stored};
+use crate::port::UnitOfWork;
+use crate::use_case::iam::session::{self, SignedIn};
+use crate::use_case::iam::verification::{self, Links};
+
+const PURPOSE: VerificationPurpose = VerificationPurpose::MagicLink;
+
+/// Somebody has signed in by a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSignIn {
+    /// Who, and by which session.
+    pub signed_in: SignedIn,
+    /// Whether they are new.
+    pub is_new: bool,
+}
+
+/// Sends a link to an address, known or not: nothing tells them apart.
+///
+/// # Errors
+/// When the store failed.
+pub async fn send_magic_link(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+    name: Option<Line<0, 255>>,
+    links: Links<'_>,
+) -> Result<()> {
+    verification::send(cx, uow, PURPOSE, email, name, Some(links)).await
+}
+
+/// Signs in whoever has the token, for good and once; somebody new is signed up. Who has it reads mail at the address: if
+/// nobody had proved that before, whatever somebody else may have set up for the address (a password, sessions) goes.
+///
+/// # Errors
+/// `INVALID_TOKEN`; `BANNED_USER`.
+pub async fn verify_magic_link(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<LinkSignIn> {
+    let used = verification::consume(uow, PURPOSE, token).await?;
+    let with_email = UserQuery::WithEmail(used.email.clone());
+    let known = unowned::<User>(uow).first(&with_email).await?;
+    let is_new = known.is_none();
+    let user = match known {
+        Some(user) => confirmed(cx, uow, user).await?,
+        None => {
+            let new = NewUser {
+                name: used.name.clone().unwrap_or_default(),
+                email: used.email.clone(),
+                email_verified: true,
+                image: None,
+            };
+            insert_user(cx, uow, new).await?
+        }
+    };
+    let signed_in = session::begin(cx, uow, user, true).await?;
+    let event = AuditEvent {
+        action: if is_new {
+            "user.signed_up"
+        } else {
+            "user.signed_in"
+        },
+        entity_id: signed_in.user.id.to_string(),
+        details: Some(json!({
+            "email": used.email,
+            "method": PURPOSE,
+            "sessionId": signed_in.session.id,
+        })),
+        ..AuditEvent::default()
+    };
+    audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
+    Ok(LinkSignIn { signed_in, is_new })
+}
+
+/// The user, whose address is theirs from now on.
+async fn confirmed(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+) -> Result<Stored<User>> {
+    if user.email_verified {
+        return Ok(user);
+    }
+    let (cx, scope) = (
+        session::as_user(cx, &user).consequence(),
+        PublicScope::open(),
+    );
+    let password = AccountQuery::PasswordOf(user.id.clone());
+    if let Some(account) = unowned::<Account>(uow).first(&password).await? {
+        audited::remove(&cx, &scope, uow, &account, "account.unverified_removed").await?;
+    }
+    let all = SessionQuery::OldestOf(user.id.clone());
+    for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
+        uow.effects()
+            .add(Effect::SessionChanged(session.id.clone()));
+    }
+    unowned::<Session>(uow).remove_all(&all).await?;
+    let mut next = user.edit();
+    next.email_verified = true;
+    audited::replace(&cx, &scope, uow, &user, next, "user.email_verified").await
+}

@@ -1,0 +1,220 @@
+//! Changing a password, and setting a new one by a link that is sent by mail. Hashes are made and checked before.
+
+use serde_json::json;
+
+use super::sign_in::PasswordCredential;
+use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
+use crate::iam::{
+    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
+};
+use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, UserId};
+use crate::port::UnitOfWork;
+use crate::use_case::iam::session::{self, Kept, SignedIn};
+use crate::use_case::iam::verification::{self, Links, invalid_token};
+
+const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
+
+/// What a password change led to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PasswordChanged {
+    /// The user.
+    pub user: Stored<User>,
+    /// The session that stands in the place of the caller's, where all were to end.
+    pub renewed: Option<SignedIn>,
+}
+
+/// The refusal of a password that is not the user's.
+#[must_use]
+pub fn wrong_password() -> Error {
+    Error::refused(Code::InvalidPassword, "Invalid password")
+}
+
+/// The password of the person behind a session, to be checked; `None` when they have none.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the session or its user is gone.
+pub async fn own_credential(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<(Stored<User>, Option<PasswordCredential>)> {
+    let user = owner(scope, uow).await?;
+    let account = password_account(uow, &user.id).await?;
+    let credential = account.and_then(|account| PasswordCredential::of(&account));
+    Ok((user, credential))
+}
+
+async fn owner(scope: &SessionScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
+    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = session.ok_or(Error::Unauthorized)?;
+    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    user.ok_or(Error::Unauthorized)
+}
+
+async fn password_account(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<Option<Stored<Account>>> {
+    let of = AccountQuery::PasswordOf(user.clone());
+    unowned::<Account>(uow).first(&of).await
+}
+
+/// Sets a new password, provided the old one is still the one that was checked. The person's other sessions end: whoever
+/// knew the old password is out. With `renew` the caller's ends as well, and a new one begins.
+///
+/// # Errors
+/// `INVALID_PASSWORD` when the password was changed in between.
+pub async fn change_password(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    checked: &PasswordCredential,
+    hash: &PasswordHash,
+    renew: bool,
+) -> Result<PasswordChanged> {
+    let user = owner(scope, uow).await?;
+    let seen = unowned::<Account>(uow).find(&checked.account_id).await?;
+    let unchanged = |account: &Stored<Account>| {
+        account.user_id == user.id && account.password_hash.as_ref() == Some(&checked.hash)
+    };
+    let seen = seen.filter(unchanged).ok_or_else(wrong_password)?;
+    set_hash(uow, &seen, hash).await?;
+    record(cx, uow, "user.password_changed", &user, &seen.id).await?;
+    let kept = if renew {
+        Kept::None
+    } else {
+        Kept::Only(scope.session_id())
+    };
+    session::end_all(cx, scope, uow, &user.id, kept).await?;
+    let renewed = match renew {
+        true => Some(session::begin(cx, uow, user.clone(), true).await?),
+        false => None,
+    };
+    Ok(PasswordChanged { user, renewed })
+}
+
+async fn set_hash(
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Account>,
+    hash: &PasswordHash,
+) -> Result<()> {
+    let now = uow.now().await?;
+    let mut next = seen.edit();
+    next.password_hash = Some(hash.clone());
+    next.updated_at = now;
+    unaudited::replace(uow, seen, next).await?;
+    Ok(())
+}
+
+async fn record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    action: &'static str,
+    user: &User,
+    account: &AccountId,
+) -> Result<()> {
+    let event = AuditEvent {
+        action,
+        entity_id: user.id.to_string(),
+        details: Some(json!({ "accountId": account })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
+}
+
+/// Sends a link for a new password to an address that has a user. For another one the same work is done.
+///
+/// # Errors
+/// When the store failed.
+pub async fn request_password_reset(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+    links: Links<'_>,
+) -> Result<()> {
+    let with_email = UserQuery::WithEmail(email.clone());
+    let user = unowned::<User>(uow).first(&with_email).await?;
+    let links = user.as_ref().map(|_| links);
+    verification::send(cx, uow, PURPOSE, email, None, links).await?;
+    let event = AuditEvent {
+        action: "user.password_reset_requested",
+        entity_id: user.map_or_else(|| "unknown".to_owned(), |user| user.id.to_string()),
+        details: Some(json!({ "email": email })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
+}
+
+/// Tells whether a token is good for a new password now; look before a hash is made for it.
+///
+/// # Errors
+/// `INVALID_TOKEN`.
+pub async fn check_reset_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<()> {
+    let found = verification::find(uow, PURPOSE, token).await?;
+    found.map(drop).ok_or_else(invalid_token)
+}
+
+/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs.
+///
+/// # Errors
+/// `INVALID_TOKEN`.
+pub async fn reset_password(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+    hash: &PasswordHash,
+) -> Result<()> {
+    let used = verification::consume(uow, PURPOSE, token).await?;
+    let with_email = UserQuery::WithEmail(used.email.clone());
+    let user = unowned::<User>(uow).first(&with_email).await?;
+    let user = user.ok_or_else(invalid_token)?;
+    let cx = &session::as_user(cx, &user).consequence();
+    let account = match password_account(uow, &user.id).await? {
+        Some(seen) => {
+            set_hash(uow, &seen, hash).await?;
+            seen.id.clone()
+        }
+        None => insert_account(cx, uow, &user.id, hash).await?,
+    };
+    record(cx, uow, "user.password_reset", &user, &account).await?;
+    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
+    if !user.email_verified {
+        let mut next = user.edit();
+        next.email_verified = true;
+        audited::replace(cx, scope, uow, &user, next, "user.email_verified").await?;
+    }
+    Ok(())
+}
+
+/// Adds a password account; its entry is that of what it is a part of.
+pub(super) async fn insert_account(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+    hash: &PasswordHash,
+) -> Result<AccountId> {
+    let now = uow.now().await?;
+    let account = Account {
+        id: AccountId::generate(now, cx.entropy.as_ref()),
+        user_id: user.clone(),
+        provider: CREDENTIAL.to_owned(),
+        password_hash: Some(hash.clone()),
+        created_at: now,
+        updated_at: now,
+    };
+    let account = unaudited::insert(uow, account).await?;
+    Ok(account.id.clone())
+}
+
+/// The ways the person proves who they are.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the session or its user is gone.
+pub async fn list_accounts(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<Account>>> {
+    let user = owner(scope, uow).await?;
+    Ok(password_account(uow, &user.id).await?.into_iter().collect())
+}

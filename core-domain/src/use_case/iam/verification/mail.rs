@@ -1,0 +1,125 @@
+//! What the mails of IAM say, as text and as HTML.
+
+use crate::iam::VerificationPurpose;
+use crate::kernel::Email;
+use crate::port::Mail;
+
+/// A mail with one link in it.
+struct Letter<'a> {
+    subject: &'a str,
+    /// Before the link.
+    why: &'a str,
+    /// On the link.
+    button: &'a str,
+    /// After the link.
+    note: &'a str,
+}
+
+/// The mail with the link of a token.
+pub(super) fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) -> Mail {
+    const IGNORE: &str = "If you did not ask for this, nothing happens when you ignore this mail.";
+    let letter = match purpose {
+        VerificationPurpose::MagicLink => Letter {
+            subject: "Your sign-in link",
+            why: "Open this link within 5 minutes to sign in. It works once.",
+            button: "Sign in",
+            note: IGNORE,
+        },
+        VerificationPurpose::PasswordReset => Letter {
+            subject: "Set a new password",
+            why: "Open this link within an hour to set a new password. It works once.",
+            button: "Set a new password",
+            note: IGNORE,
+        },
+        VerificationPurpose::EmailVerification => Letter {
+            subject: "Confirm your e-mail address",
+            why: "Open this link within an hour to confirm that this is your address.",
+            button: "Confirm the address",
+            note: IGNORE,
+        },
+    };
+    letter.to(to, link)
+}
+
+/// The mail to somebody who is invited to an organization.
+pub(in crate::use_case::iam) fn invitation(
+    to: &Email,
+    organization: &str,
+    inviter: &str,
+    link: &str,
+) -> Mail {
+    let subject = format!("Invitation to {organization}");
+    let why = format!(
+        "{inviter} invites you to join {organization}. The invitation is good for 48 hours."
+    );
+    Letter {
+        subject: &subject,
+        why: &why,
+        button: "See the invitation",
+        note: "If you do not know why you were invited, you may ignore this mail.",
+    }
+    .to(to, link)
+}
+
+impl Letter<'_> {
+    fn to(&self, to: &Email, link: &str) -> Mail {
+        let Self {
+            subject,
+            why,
+            button,
+            note,
+        } = *self;
+        let (html_why, html_button) = (escaped(why), escaped(button));
+        let (html_note, html_link) = (escaped(note), escaped(link));
+        Mail {
+            to: to.clone(),
+            subject: subject.to_owned(),
+            text: format!("{why}\n\n{link}\n\n{note}\n"),
+            html: format!(
+                "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title></head>\
+                 <body style=\"font-family:sans-serif;line-height:1.5\"><p>{html_why}</p>\
+                 <p><a href=\"{html_link}\">{html_button}</a></p><p>{html_link}</p><p>{html_note}</p></body></html>",
+                escaped(subject),
+            ),
+        }
+    }
+}
+
+/// A text as the content of an element or attribute of HTML.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_is_text_in_the_html_of_a_mail() {
+        let to = Email::parse("ada@example.org").unwrap();
+        let mail = invitation(
+            &to,
+            "<b>Acme</b>",
+            "\"Eve\" & co",
+            "https://x.test/?a=1&b=2",
+        );
+        assert!(
+            mail.html
+                .contains("&quot;Eve&quot; &amp; co invites you to join &lt;b&gt;Acme")
+        );
+        assert!(mail.html.contains("href=\"https://x.test/?a=1&amp;b=2\""));
+        assert!(mail.text.contains("https://x.test/?a=1&b=2\n"));
+        assert_eq!(mail.subject, "Invitation to <b>Acme</b>");
+    }
+}

@@ -1,0 +1,134 @@
+//! Proving that one reads mail at one's address.
+
+use std::sync::Arc;
+
+use core_domain::access::PublicScope;
+use core_domain::gateway::RateClass;
+use core_domain::iam::User;
+use core_domain::kernel::{Code, Email, Error, Result};
+use core_domain::port::UnitOfWork;
+use core_domain::use_case::iam::user;
+use core_domain::use_case::iam::verification::Links;
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::config::{Iam, with_parameters};
+use super::magic_link::Status;
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
+
+const VERIFY: &str = "/api/auth/verify-email";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        post("/api/auth/send-verification-email", "sendVerificationEmail")
+            .summary(
+                "Sends a link that confirms an address, if it has a user who has not confirmed it.",
+            )
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
+            .writes(with(iam, send)),
+        get(VERIFY, "verifyEmail")
+            .summary("Confirms an address by the token of a link; redirects where the link says.")
+            .success(&[StatusCode::OK, StatusCode::FOUND])
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .refuses(&[Code::InvalidCallbackUrl])
+            .refuses_as(Code::InvalidToken, StatusCode::UNAUTHORIZED)
+            .writes(with(iam, verify)),
+    ]
+}
+
+/// The body of a request for a link.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct SendVerificationEmail {
+    email: Email,
+    /// Where the link leads in the end.
+    #[serde(rename = "callbackURL")]
+    #[schemars(
+        length(max = 2048),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "/dashboard"
+    )]
+    callback_url: Option<String>,
+}
+
+async fn send(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), SendVerificationEmail>,
+) -> Result<Output<Status>> {
+    let body = input.body;
+    iam.refuse_foreign_origin(cx)?;
+    iam.refuse_foreign_target(body.callback_url.as_deref())?;
+    let link = |token: &str| {
+        let target = body.callback_url.as_deref().unwrap_or("/");
+        iam.link(VERIFY, &[("token", token), ("callbackURL", target)])
+    };
+    let links = Links {
+        link: &link,
+        cipher: &cx.app.cipher,
+    };
+    user::send_verification_email(cx, &scope, uow, &body.email, links).await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// The query of a link.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct VerifyEmail {
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
+    token: String,
+    /// Where to go.
+    #[serde(rename = "callbackURL")]
+    #[schemars(
+        length(max = 2048),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "/dashboard"
+    )]
+    callback_url: Option<String>,
+}
+
+/// The address is confirmed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct EmailVerified {
+    /// Always true.
+    status: bool,
+    /// Always null: a link is no session.
+    user: Option<User>,
+}
+
+async fn verify(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), VerifyEmail>,
+) -> Result<RedirectOr<EmailVerified>> {
+    let query = input.query;
+    iam.refuse_foreign_target(query.callback_url.as_deref())?;
+    // Those who only look at a link must not use it up.
+    let outcome = if cx.method == Method::HEAD {
+        Err(Error::refused(Code::InvalidToken, "Invalid token"))
+    } else {
+        user::verify_email(cx, &scope, uow, &query.token).await
+    };
+    let Some(target) = query.callback_url.map(|target| iam.absolute(&target)) else {
+        outcome?;
+        let done = EmailVerified {
+            status: true,
+            user: None,
+        };
+        return Ok(RedirectOr::Json(Output::new(done)));
+    };
+    match outcome {
+        Ok(_) => Ok(RedirectOr::To(Output::new(target))),
+        Err(error) if error.code() == Code::InvalidToken => {
+            let target = with_parameters(target, &[("error", error.code().as_str())]);
+            Ok(RedirectOr::To(Output::new(target)))
+        }
+        Err(error) => Err(error),
+    }
+}

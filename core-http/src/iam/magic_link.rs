@@ -1,0 +1,211 @@
+//! Sign-in with a link that is sent by mail.
+
+use std::sync::Arc;
+
+use core_domain::access::PublicScope;
+use core_domain::gateway::RateClass;
+use core_domain::iam::User;
+use core_domain::kernel::{Code, Email, Error, Line, Result};
+use core_domain::port::UnitOfWork;
+use core_domain::use_case::iam::session::SignedIn;
+use core_domain::use_case::iam::user;
+use core_domain::use_case::iam::verification::Links;
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::config::{Iam, with_parameters};
+use super::cookies::set_session_cookie;
+use super::session::AuthSession;
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
+
+const VERIFY: &str = "/api/auth/magic-link/verify";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        post("/api/auth/sign-in/magic-link", "signInMagicLink")
+            .summary("Sends a link that signs in whoever reads mail at the address.")
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
+            .writes(with(iam, send)),
+        get(VERIFY, "verifyMagicLink")
+            .summary("Signs in by the token of a link, once; redirects where the link says.")
+            .success(&[StatusCode::OK, StatusCode::FOUND])
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .refuses(&[Code::InvalidCallbackUrl])
+            .writes(with(iam, verify)),
+    ]
+}
+
+/// Where to go after a sign-in.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct Targets {
+    /// A path of ours or a trusted origin.
+    #[serde(rename = "callbackURL")]
+    #[schemars(
+        length(max = 2048),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "/dashboard"
+    )]
+    callback: Option<String>,
+    /// For somebody who is new.
+    #[serde(rename = "newUserCallbackURL")]
+    #[schemars(
+        length(max = 2048),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "/welcome"
+    )]
+    new_user: Option<String>,
+    /// When the link is good for nothing.
+    #[serde(rename = "errorCallbackURL")]
+    #[schemars(
+        length(max = 2048),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "/sorry"
+    )]
+    error: Option<String>,
+}
+
+impl Targets {
+    fn ensure_ours(&self, iam: &Iam) -> Result<()> {
+        for target in [&self.callback, &self.new_user, &self.error] {
+            iam.refuse_foreign_target(target.as_deref())?;
+        }
+        Ok(())
+    }
+}
+
+/// The body of a request for a link.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct SendMagicLink {
+    email: Email,
+    /// What somebody new calls themselves.
+    name: Option<Line<0, 255>>,
+    #[serde(flatten)]
+    targets: Targets,
+}
+
+/// The answer of routes that have nothing to say.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(super) struct Status {
+    /// Always true.
+    status: bool,
+}
+
+impl Status {
+    pub(super) const OK: Self = Self { status: true };
+}
+
+async fn send(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), SendMagicLink>,
+) -> Result<Output<Status>> {
+    let body = input.body;
+    iam.refuse_foreign_origin(cx)?;
+    body.targets.ensure_ours(&iam)?;
+    let link = |token: &str| {
+        let targets = &body.targets;
+        let mut parameters = vec![("token", token)];
+        parameters.push(("callbackURL", targets.callback.as_deref().unwrap_or("/")));
+        parameters.extend(
+            targets
+                .new_user
+                .as_deref()
+                .map(|url| ("newUserCallbackURL", url)),
+        );
+        parameters.extend(
+            targets
+                .error
+                .as_deref()
+                .map(|url| ("errorCallbackURL", url)),
+        );
+        iam.link(VERIFY, &parameters)
+    };
+    let links = Links {
+        link: &link,
+        cipher: &cx.app.cipher,
+    };
+    user::send_magic_link(cx, &scope, uow, &body.email, body.name.clone(), links).await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// The query of a link.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct VerifyMagicLink {
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
+    token: String,
+    #[serde(flatten)]
+    targets: Targets,
+}
+
+/// A sign-in by a link that says nowhere to go.
+#[derive(Clone, Serialize, JsonSchema)]
+struct SignedInByLink {
+    token: String,
+    user: User,
+    session: AuthSession,
+}
+
+async fn verify(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), VerifyMagicLink>,
+) -> Result<RedirectOr<SignedInByLink>> {
+    let VerifyMagicLink { token, targets } = input.query;
+    targets.ensure_ours(&iam)?;
+    // Those who only look at a link must not use it up.
+    let outcome = if cx.method == Method::HEAD {
+        Err(Error::refused(Code::InvalidToken, "Invalid token"))
+    } else {
+        user::verify_magic_link(cx, &scope, uow, &token).await
+    };
+    let done = match outcome {
+        Ok(done) => done,
+        Err(error) if is_refusal(&error) => return Ok(to_error(&iam, &targets, error.code())),
+        Err(error) => return Err(error),
+    };
+    let target = match (&targets.new_user, &targets.callback) {
+        (Some(target), _) if done.is_new => Some(target),
+        (_, target) => target.as_ref(),
+    };
+    let SignedIn {
+        user,
+        session,
+        token,
+    } = done.signed_in;
+    Ok(match target {
+        Some(target) => {
+            let to = Output::new(iam.absolute(target));
+            RedirectOr::To(set_session_cookie(&iam, to, &session, &token))
+        }
+        None => {
+            let answer = Output::new(SignedInByLink {
+                user: user.edit(),
+                session: AuthSession::new(&session, token.clone()),
+                token: token.clone(),
+            });
+            RedirectOr::Json(set_session_cookie(&iam, answer, &session, &token))
+        }
+    })
+}
+
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.code(), Code::InvalidToken | Code::BannedUser)
+}
+
+/// A person follows a link: they are told on a page, not by a status.
+fn to_error<T>(iam: &Iam, targets: &Targets, code: Code) -> RedirectOr<T> {
+    let target = targets.error.as_deref().or(targets.callback.as_deref());
+    let target = iam.absolute(target.unwrap_or("/"));
+    RedirectOr::To(Output::new(with_parameters(
+        target,
+        &[("error", code.as_str())],
+    )))
+}

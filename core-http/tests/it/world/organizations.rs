@@ -1,0 +1,100 @@
+//! Organizations of people who signed up.
+
+use core_http::kernel::testing::Answer;
+use serde_json::{Value, json};
+
+use super::{Person, World};
+
+/// What people have with organizations.
+#[derive(Clone, Debug)]
+pub(crate) struct Organizations {
+    /// One that the person owns.
+    pub(crate) own: String,
+    /// The membership of somebody else in it.
+    pub(crate) member: String,
+    /// An invitation to it that waits.
+    pub(crate) sent: String,
+    /// An invitation to the person that waits.
+    pub(crate) received: String,
+    /// One that the person has joined.
+    pub(crate) joined: String,
+}
+
+impl World {
+    /// A call of the organization plugin by a person.
+    pub(crate) async fn organization(&self, person: &Person, call: &str, body: Value) -> Answer {
+        let path = format!("/api/auth/organization/{call}");
+        self.iam.post(&person.caller(), &path, body).await
+    }
+
+    /// An organization that a person creates; answers its id.
+    pub(crate) async fn found(&self, person: &Person, slug: &str) -> String {
+        let body = json!({ "name": slug, "slug": slug });
+        let created = self.organization(person, "create", body).await;
+        self.tick(1);
+        created.expect(200).id()
+    }
+
+    /// Invites an address to an organization of a person's; answers the id of the invitation.
+    pub(crate) async fn invite(
+        &self,
+        person: &Person,
+        organization: &str,
+        email: &str,
+        role: &str,
+    ) -> String {
+        let body = json!({ "email": email, "role": role, "organizationId": organization });
+        let invited = self.organization(person, "invite-member", body).await;
+        self.tick(1);
+        invited.expect(200).id()
+    }
+
+    /// Invites somebody who accepts; answers the id of the membership.
+    pub(crate) async fn join(
+        &self,
+        [inviter, person]: [&Person; 2],
+        organization: &str,
+        role: &str,
+    ) -> String {
+        let id = self
+            .invite(inviter, organization, &person.email, role)
+            .await;
+        let body = json!({ "invitationId": id });
+        let accepted = self.organization(person, "accept-invitation", body).await;
+        self.tick(1);
+        let id = &accepted.expect(200).json["member"]["id"];
+        id.as_str().unwrap().to_owned()
+    }
+
+    /// Confirms the address of a person by a link.
+    pub(crate) async fn confirm(&self, person: &Person) {
+        let body = json!({ "email": person.email });
+        let path = "/api/auth/send-verification-email";
+        let _ = self
+            .iam
+            .post(&person.caller(), path, body)
+            .await
+            .expect(200);
+        let token = self.mailed_token(&person.email).await;
+        let path = format!("/api/auth/verify-email?token={token}");
+        let _ = self.iam.get(&person.caller(), &path).await.expect(200);
+    }
+
+    /// Two people with organizations, as [`Organizations`] says of the first.
+    pub(crate) async fn organizations_of(&self, ada: &Person, eve: &Person) -> Organizations {
+        let hers = self.found(eve, "eves").await;
+        let joined = self.found(eve, "eves-second").await;
+        let received = self.invite(eve, &hers, &ada.email, "member").await;
+        self.join([eve, ada], &joined, "member").await;
+        let own = self.found(ada, "adas").await;
+        let member = self.join([ada, eve], &own, "member").await;
+        let sent = self.invite(ada, &own, "bob@example.org", "admin").await;
+        Organizations {
+            own,
+            member,
+            sent,
+            received,
+            joined,
+        }
+    }
+}
