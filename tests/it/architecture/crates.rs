@@ -56,9 +56,16 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("core-storage", &["core-domain"]),
         ("core-http", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
+        ("adapters/smtp", &["core-domain"]),
         (
             "adapters/suite",
-            &["core-domain", "core-storage", "core-http", "core-local"],
+            &[
+                "core-domain",
+                "core-storage",
+                "core-http",
+                "core-local",
+                "core-smtp",
+            ],
         ),
         ("examples/server", &["core-suite"]),
         ("examples/tour", &[]),
