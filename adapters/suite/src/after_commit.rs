@@ -21,11 +21,7 @@ pub(crate) struct AfterCommit {
 }
 
 impl AfterCommit {
-    pub(crate) fn new(
-        worker: WorkerWake,
-        relay: Arc<Notify>,
-        mail_relay: Arc<Notify>,
-    ) -> Self {
+    pub(crate) fn new(worker: WorkerWake, relay: Arc<Notify>, mail_relay: Arc<Notify>) -> Self {
         Self {
             worker,
             relay,
@@ -190,8 +186,7 @@ mod tests {
         for (effects, wakes_worker, wakes_relay, voided) in table {
             let (worker, relay) = (WorkerWake::default(), Arc::new(Notify::new()));
             let mails = Arc::new(Notify::new());
-            let listener =
-                AfterCommit::new(worker.clone(), Arc::clone(&relay), Arc::clone(&mails));
+            let listener = AfterCommit::new(worker.clone(), Arc::clone(&relay), Arc::clone(&mails));
             let iam = Arc::new(Iam::default());
             let gateway = gateway(&iam);
             listener.tell_gateway(gateway.invalidate());

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
 use core_domain::kernel::Cipher;
-use core_domain::port::{
-    AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store,
-};
+use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;

@@ -52,13 +52,8 @@ impl ScryptHash {
         let failed = |error: &dyn std::fmt::Display| ScryptError(error.to_string());
         let params = Params::new(LOG_N, BLOCK_SIZE, LANES).map_err(|error| failed(&error))?;
         let mut key = [0; KEY_LENGTH];
-        scrypt::scrypt(
-            password.as_bytes(),
-            self.salt.as_bytes(),
-            &params,
-            &mut key,
-        )
-        .map_err(|error| failed(&error))?;
+        scrypt::scrypt(password.as_bytes(), self.salt.as_bytes(), &params, &mut key)
+            .map_err(|error| failed(&error))?;
         Ok(key.ct_eq(&self.key).into())
     }
 }

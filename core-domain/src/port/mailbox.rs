@@ -37,7 +37,9 @@ impl Mailbox {
     #[must_use]
     pub fn domain(&self) -> &str {
         let address = self.address.as_str();
-        address.rsplit_once('@').map_or(address, |(_, domain)| domain)
+        address
+            .rsplit_once('@')
+            .map_or(address, |(_, domain)| domain)
     }
 }
 
@@ -88,7 +90,10 @@ mod tests {
             ("<ada@example.org>", None, "ada@example.org"),
         ] {
             let mailbox: Mailbox = text.parse().unwrap();
-            assert_eq!((mailbox.name(), mailbox.address().as_str()), (name, address));
+            assert_eq!(
+                (mailbox.name(), mailbox.address().as_str()),
+                (name, address)
+            );
             assert_eq!(mailbox.to_string().parse(), Ok(mailbox));
         }
     }

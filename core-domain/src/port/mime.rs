@@ -280,7 +280,10 @@ mod tests {
             "text",
             "Grüße von Ada, 'Core' <no-reply@core.test>",
         );
-        let names: Vec<String> = headers(&written).into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = headers(&written)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         let expected = [
             "From",
             "To",

@@ -162,7 +162,11 @@ mod tests {
         let lines = "\u{feff}\n{\"a\":1}\n\n  nonsense\r\n{\"b\":2}";
         assert_eq!(
             rows(lines.as_bytes()),
-            [good(2, "{\"a\":1}"), good(4, "nonsense"), good(5, "{\"b\":2}")]
+            [
+                good(2, "{\"a\":1}"),
+                good(4, "nonsense"),
+                good(5, "{\"b\":2}")
+            ]
         );
         let array = "\n[\n  {\n\"a\": 1\n},\n 2, {}]\n";
         assert_eq!(
@@ -178,7 +182,10 @@ mod tests {
         text.extend(vec![b'x'; 2 * 1024 * 1024]);
         text.extend(b"\n\xff\n{}");
         let rows_of_text = rows(&text);
-        let told: Vec<(u64, bool)> = rows_of_text.iter().map(|(n, row)| (*n, row.is_ok())).collect();
+        let told: Vec<(u64, bool)> = rows_of_text
+            .iter()
+            .map(|(n, row)| (*n, row.is_ok()))
+            .collect();
         assert_eq!(told, [(1, true), (2, false), (3, false), (4, true)]);
         for (text, line) in [("[{},\n{},\n}]", 3), ("[{}", 1), ("[{}]\n\nx", 3)] {
             let rows = rows(text.as_bytes());

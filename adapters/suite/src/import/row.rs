@@ -22,10 +22,7 @@ const FIELDS: [&str; 8] = [
 ///
 /// # Errors
 /// Everything that is wrong with it; never the hash.
-pub(super) fn parse(
-    text: &str,
-    hasher: &dyn PasswordHasher,
-) -> Result<ImportedUser, Vec<String>> {
+pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedUser, Vec<String>> {
     let fields = match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) => return Err(vec!["is no JSON object".to_owned()]),
@@ -45,7 +42,12 @@ pub(super) fn parse(
         "is not a line of up to 255 characters",
     );
     let email = row.text("email");
-    if email.is_none() && !row.fields.get("email").is_some_and(|email| !email.is_null()) {
+    if email.is_none()
+        && !row
+            .fields
+            .get("email")
+            .is_some_and(|email| !email.is_null())
+    {
         row.problem("email", "is missing");
     }
     let email = email.and_then(|email| {

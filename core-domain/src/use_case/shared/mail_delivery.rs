@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::mail::queued_mail;
 use super::outbox::unless_claimed_by_others;
@@ -126,9 +126,14 @@ pub async fn settle_mail(
                 MailFate::Sent => remove(uow, claimed.id()).await.map(drop),
                 MailFate::PutOff => put_off(cx, uow, claimed).await,
                 MailFate::Released => release(uow, claimed).await,
-                MailFate::Refused(to) => give_up(cx, uow, claimed, "mail.refused", Some(to)).await,
+                MailFate::Refused(to) => {
+                    let details = json!({ "to": to, "attempts": claimed.attempt() });
+                    give_up(cx, uow, claimed, "mail.refused", details).await
+                }
                 MailFate::Expired(to) => {
-                    give_up(cx, uow, claimed, "mail.expired", to.as_ref()).await
+                    // This time it was not tried.
+                    let details = json!({ "to": to, "attempts": claimed.attempt() - 1 });
+                    give_up(cx, uow, claimed, "mail.expired", details).await
                 }
             }
         })
@@ -172,7 +177,7 @@ async fn give_up(
     uow: &mut dyn UnitOfWork,
     claimed: &ClaimedMail,
     action: &'static str,
-    to: Option<&Email>,
+    details: Value,
 ) -> Result<()> {
     if !remove(uow, claimed.id()).await? {
         return Ok(());
@@ -180,7 +185,7 @@ async fn give_up(
     let event = AuditEvent {
         action,
         entity_id: claimed.id().to_string(),
-        details: Some(json!({ "to": to, "attempts": claimed.attempt() })),
+        details: Some(details),
         ..AuditEvent::default()
     };
     audited::event(cx, uow, event).await

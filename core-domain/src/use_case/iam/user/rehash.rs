@@ -29,7 +29,10 @@ pub async fn rehash_password(
     let Some(user) = unowned::<User>(uow).find(&checked.user_id).await? else {
         return Ok(false);
     };
-    let (cx, scope) = (&session::as_user(&cx.consequence(), &user), &SystemScope::new());
+    let (cx, scope) = (
+        &session::as_user(&cx.consequence(), &user),
+        &SystemScope::new(),
+    );
     audited::replace(cx, scope, uow, &account, next, "account.password_rehashed").await?;
     Ok(true)
 }

@@ -150,3 +150,6 @@ async fn long_after(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
     tokio::time::sleep(GRACE).await;
 }
+
+#[cfg(test)]
+mod tests;
