@@ -17,7 +17,7 @@ pub struct MailOptions {
     pub sender: String,
     /// Mails handed over at a time at the most. 8 unless set.
     pub concurrency: u32,
-    /// How long handing one mail over may take, 1 min at the most. 45 s unless set.
+    /// How long handing one mail over may take, 1 min at the most. 30 s unless set.
     #[serde(with = "duration_text")]
     pub timeout: Duration,
 }
@@ -27,7 +27,7 @@ impl Default for MailOptions {
         Self {
             sender: "Core <no-reply@core.invalid>".to_owned(),
             concurrency: 8,
-            timeout: Duration::from_secs(45),
+            timeout: Duration::from_secs(30),
         }
     }
 }

@@ -105,7 +105,7 @@ impl PasswordHasher for Argon2Hasher {
 
 /// A hash as it is stored.
 enum Stored {
-    Argon2(PhcHash, Params),
+    Argon2(Box<PhcHash>, Params),
     Scrypt(ScryptHash),
 }
 
@@ -121,7 +121,7 @@ impl Stored {
         let costly =
             params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes;
         match (&phc.salt, &phc.hash) {
-            (Some(_), Some(_)) if !costly => Ok(Self::Argon2(phc, params)),
+            (Some(_), Some(_)) if !costly => Ok(Self::Argon2(Box::new(phc), params)),
             _ => Err(failed("a hash that would cost too much, or is none")),
         }
     }
@@ -158,7 +158,7 @@ fn is_hash_of(password: &str, hash: &str) -> Result<bool, PasswordError> {
         Stored::Scrypt(hash) => return hash.is_of(password).map_err(failed),
         Stored::Argon2(hash, _) => hash,
     };
-    match argon2()?.verify_password(password.as_bytes(), &hash) {
+    match argon2()?.verify_password(password.as_bytes(), &*hash) {
         Ok(()) => Ok(true),
         Err(argon2::password_hash::Error::PasswordInvalid) => Ok(false),
         Err(error) => Err(failed(error)),

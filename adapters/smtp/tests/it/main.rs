@@ -1,6 +1,10 @@
 //! Mails by a real SMTP server on loopback.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a helper of a test fails with the test"
+)]
 
 mod encryption;
 mod replies;

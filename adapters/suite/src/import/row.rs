@@ -42,12 +42,7 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
         "is not a line of up to 255 characters",
     );
     let email = row.text("email");
-    if email.is_none()
-        && !row
-            .fields
-            .get("email")
-            .is_some_and(|email| !email.is_null())
-    {
+    if row.fields.get("email").is_none_or(Value::is_null) {
         row.problem("email", "is missing");
     }
     let email = email.and_then(|email| {
