@@ -7,7 +7,9 @@ mod crash;
 #[cfg(unix)]
 mod data_folder;
 mod deploys;
+mod imports;
 mod jobs;
+mod mails;
 mod nodes;
 mod registry_jobs;
 mod slice;

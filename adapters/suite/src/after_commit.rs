@@ -9,21 +9,23 @@ use tokio::sync::Notify;
 
 use crate::worker::WorkerWake;
 
-/// Wakes the worker when a job is ready and the relay when a message waits, and voids what the gateway remembers about
+/// Wakes the worker when a job is ready and the relays when a message or mail waits, and voids what the gateway remembers about
 /// the sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     worker: WorkerWake,
     relay: Arc<Notify>,
+    mail_relay: Arc<Notify>,
     /// Set once the gateway is there; it is made of services that hold this value.
     gateway: OnceLock<Invalidate>,
 }
 
 impl AfterCommit {
-    pub(crate) fn new(worker: WorkerWake, relay: Arc<Notify>) -> Self {
+    pub(crate) fn new(worker: WorkerWake, relay: Arc<Notify>, mail_relay: Arc<Notify>) -> Self {
         Self {
             worker,
             relay,
+            mail_relay,
             gateway: OnceLock::new(),
         }
     }
@@ -45,6 +47,7 @@ impl CommitListener for AfterCommit {
             match effect {
                 Effect::JobReady => self.worker.wake(),
                 Effect::MessageQueued => self.relay.notify_one(),
+                Effect::MailQueued => self.mail_relay.notify_one(),
                 Effect::SessionChanged(id) => self.invalidate(|gateway| gateway.session(id)),
                 Effect::ApiKeyChanged(id) => self.invalidate(|gateway| gateway.api_key(id)),
                 Effect::PlatformAccessChanged(id) => {
@@ -173,6 +176,7 @@ mod tests {
             (vec![], false, false, nobody),
             (vec![Effect::JobReady], true, false, nobody),
             (vec![Effect::MessageQueued], false, true, nobody),
+            (vec![Effect::MailQueued], false, false, nobody),
             (vec![ada.clone()], false, false, &["ada"]),
             (vec![key], false, false, &["program"]),
             (vec![platform], false, false, &["ada", "bob"]),
@@ -185,7 +189,8 @@ mod tests {
         ];
         for (effects, wakes_worker, wakes_relay, voided) in table {
             let (worker, relay) = (WorkerWake::default(), Arc::new(Notify::new()));
-            let listener = AfterCommit::new(worker.clone(), Arc::clone(&relay));
+            let mails = Arc::new(Notify::new());
+            let listener = AfterCommit::new(worker.clone(), Arc::clone(&relay), Arc::clone(&mails));
             let iam = Arc::new(Iam::default());
             let gateway = gateway(&iam);
             listener.tell_gateway(gateway.invalidate());
@@ -206,6 +211,8 @@ mod tests {
                 relay.notified().now_or_never().is_some(),
             );
             assert_eq!(woken, (wakes_worker, wakes_relay), "{effects:?}");
+            let woken = mails.notified().now_or_never().is_some();
+            assert_eq!(woken, effects.contains(&Effect::MailQueued), "{effects:?}");
             assert_eq!(asked_about(&gateway, &iam).await, voided, "{effects:?}");
         }
     }

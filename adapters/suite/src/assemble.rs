@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
 use core_domain::kernel::Cipher;
-use core_domain::port::{AnnouncingStore, CommitListener, SiteArchives, Store};
+use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
@@ -18,6 +18,8 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
+use crate::mail_relay::MailRelay;
+use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
@@ -51,16 +53,17 @@ impl SuiteBuilder {
 async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     builder.check()?;
     let folder = Folder::of(&builder)?;
-    let secret = match builder.secret.clone() {
-        Some(secret) => secret,
-        None => InstallationSecret::keep_in(&folder.path, builder.entropy.as_ref())?,
-    };
+    let secret = secret(&builder, &folder)?;
     let sole_user = builder.store.is_ours_alone();
     let provider = Provider::of(&builder, &folder.path).await?;
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
-    let relay_wake = Arc::new(Notify::new());
-    let after_commit = Arc::new(AfterCommit::new(wake.clone(), Arc::clone(&relay_wake)));
+    let (relay_wake, mail_wake) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let after_commit = Arc::new(AfterCommit::new(
+        wake.clone(),
+        Arc::clone(&relay_wake),
+        Arc::clone(&mail_wake),
+    ));
     let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
     let kinds = cli::register_kinds(register_kinds(Kinds::new())?, Arc::clone(&archives))?;
@@ -75,6 +78,14 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     };
     let worker = start_worker(worker(&app, &provider), &wake, worker_options);
     let sweeper = Sweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
+    let mail_relay = MailRelay {
+        store: Arc::clone(&store),
+        mailer: mailer(&builder, &folder.path)?,
+        cipher: app.cipher.clone(),
+        entropy: Arc::clone(&app.entropy),
+        wake: mail_wake,
+        options: builder.settings.mail.clone(),
+    };
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -89,12 +100,31 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         local: provider.local,
         worker,
         relay: relay.start(),
+        mail_relay: mail_relay.start(),
         sweeper,
         _temporary: folder.temporary,
     })
 }
 
-fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) -> OpenOptions {
+/// The secret that was given, or the one in the folder.
+pub(crate) fn secret(
+    builder: &SuiteBuilder,
+    folder: &Folder,
+) -> Result<InstallationSecret, SuiteError> {
+    match builder.secret.clone() {
+        Some(secret) => Ok(secret),
+        None => InstallationSecret::keep_in(&folder.path, builder.entropy.as_ref()),
+    }
+}
+
+/// The hasher that was given, or Argon2id.
+pub(crate) fn hasher(builder: &SuiteBuilder) -> Arc<dyn PasswordHasher> {
+    let hasher = builder.hasher.clone();
+    hasher.unwrap_or_else(|| Arc::new(Argon2Hasher::new(Arc::clone(&builder.entropy))))
+}
+
+/// How to open the store.
+pub(crate) fn open_options(builder: &SuiteBuilder, secret: &InstallationSecret) -> OpenOptions {
     OpenOptions {
         clock: builder.clock.clone(),
         cursor_key: secret.key("cursors").into(),
@@ -115,13 +145,13 @@ async fn open_store(
 }
 
 /// Where the suite keeps files.
-struct Folder {
-    path: PathBuf,
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
     temporary: Option<tempfile::TempDir>,
 }
 
 impl Folder {
-    fn of(builder: &SuiteBuilder) -> Result<Self, SuiteError> {
+    pub(crate) fn of(builder: &SuiteBuilder) -> Result<Self, SuiteError> {
         if let Some(path) = &builder.data_folder {
             create_private(path)?;
             return Ok(Self {
@@ -165,13 +195,12 @@ fn app(
     kinds: Kinds,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
-    let hasher = builder.hasher.clone();
     Ok(Arc::new(App {
         store: Arc::clone(store),
         clock: builder.clock_or_system(),
         entropy: Arc::clone(entropy),
         kinds: Arc::new(kinds),
-        hasher: hasher.unwrap_or_else(|| Arc::new(Argon2Hasher::new(Arc::clone(entropy)))),
+        hasher: hasher(builder),
         blobs: Arc::clone(&provider.blobs),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: service_key(builder)?,
@@ -216,6 +245,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
 /// Tells whether what is read from text is valid.
 fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     service_key(builder)?;
+    check_mailer(builder)?;
     service_options(builder).map(drop)
 }
 

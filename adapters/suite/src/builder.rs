@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
-use core_domain::port::{Blobs, Infrastructure, Outlet, PasswordHasher, SiteArchives, Store};
+use core_domain::port::{
+    Blobs, Infrastructure, Mailer, Outlet, PasswordHasher, SiteArchives, Store,
+};
 
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
@@ -26,6 +28,9 @@ pub struct SuiteBuilder {
     pub(crate) blobs: Option<Arc<dyn Blobs>>,
     pub(crate) archives: Option<Arc<dyn SiteArchives>>,
     pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) mailer: Option<Arc<dyn Mailer>>,
+    #[cfg(feature = "smtp")]
+    pub(crate) smtp: Option<String>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) service_key: Option<Secret>,
     pub(crate) iam_url: String,
@@ -48,6 +53,9 @@ impl Default for SuiteBuilder {
             blobs: None,
             archives: None,
             outlet: Arc::new(LogOutlet),
+            mailer: None,
+            #[cfg(feature = "smtp")]
+            smtp: None,
             secret: None,
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
@@ -152,6 +160,30 @@ impl SuiteBuilder {
     #[must_use]
     pub fn outlet(mut self, outlet: Arc<dyn Outlet>) -> Self {
         self.outlet = outlet;
+        self
+    }
+
+    /// Sends mail in another way than into the folder `outbox` of the data folder. No mail is lost: one that is not taken is
+    /// kept and comes again for two days, after a crash as well.
+    #[must_use]
+    pub fn mailer(mut self, mailer: Arc<dyn Mailer>) -> Self {
+        self.mailer = Some(mailer);
+        self
+    }
+
+    /// Sends mail by a server (feature `smtp`): `smtp://user:password@host:587` or `smtps://host:465`, see
+    /// [`core_smtp::SmtpUrl`]. It needs a sender, [`SuiteBuilder::mail_from`]. A mailer that is given goes before it.
+    #[cfg(feature = "smtp")]
+    #[must_use]
+    pub fn smtp(mut self, url: impl Into<String>) -> Self {
+        self.smtp = Some(url.into());
+        self
+    }
+
+    /// Who mails come from: `Name <address@example.org>`. Also `settings.mail.sender`.
+    #[must_use]
+    pub fn mail_from(mut self, sender: impl Into<String>) -> Self {
+        self.settings.mail.sender = sender.into();
         self
     }
 

@@ -15,7 +15,8 @@
 //!
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
-//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`], [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`], [`SuiteBuilder::mailer`],
+//! [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
 //!
 //! # Features
@@ -26,6 +27,7 @@
 //! | `postgres` | the store in a Postgres database |
 //! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
+//! | `smtp` | sending mail by a server, with TLS; without it mails are files |
 //!
 //! Without `local` give the builder a provider ([`SuiteBuilder::infrastructure`]) and a place for uploads
 //! ([`SuiteBuilder::blobs`]), without `archives` a reader of archives ([`SuiteBuilder::archives`]); what is missing
@@ -42,11 +44,17 @@ mod builder;
 mod clock;
 mod entropy;
 mod error;
+mod import;
 mod latency;
+mod mail_options;
+mod mail_relay;
+mod mailer;
 mod open;
+mod outbox_folder;
 mod password;
 mod provider;
 mod relay;
+mod scrypt_hash;
 mod secret;
 mod settings;
 mod suite;
@@ -62,6 +70,7 @@ pub use core_domain::gateway::{
     Origins, RateClass, RateKind, RatePlan, RatePolicy, Secret, ServiceName, TrustedProxies,
 };
 pub use core_domain::kernel::Clock;
+pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
 pub use core_http::gateway::{ConfigError, GatewayConfig};
 pub use core_http::kernel::{
@@ -71,10 +80,15 @@ pub use core_http::kernel::{
 pub use core_http::{IncomingBody, ServeOptions, serve};
 #[cfg(feature = "local")]
 pub use core_local::Retention;
+#[cfg(feature = "smtp")]
+pub use core_smtp::{SmtpMailer, SmtpUrl};
 pub use entropy::SystemEntropy;
 pub use error::SuiteError;
+pub use import::{ImportError, ImportProblem, ImportSummary};
 pub use latency::SlowInfrastructure;
+pub use mail_options::MailOptions;
 pub use open::{PoolOptions, PostgresOptions};
+pub use outbox_folder::OutboxFolder;
 pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
 pub use settings::Settings;

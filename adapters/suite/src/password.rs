@@ -1,17 +1,18 @@
-//! Argon2id on threads of its own.
+//! Argon2id on threads of its own, and what other installations hashed with.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::phc::PasswordHash as PhcHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use async_trait::async_trait;
 use core_domain::kernel::Entropy;
-use core_domain::port::{PasswordError, PasswordHasher};
+use core_domain::port::{HashForm, PasswordError, PasswordHasher};
 use tokio::sync::Semaphore;
 
 use crate::background_threads::BackgroundThreads;
+use crate::scrypt_hash::ScryptHash;
 
 /// KiB of memory a hash takes: 19 MiB.
 const MEMORY: u32 = 19 * 1024;
@@ -19,10 +20,14 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const SALT_LENGTH: usize = 16;
 
+/// The most memory, passes and lanes of an Argon2 hash made elsewhere: more would be a way to occupy the machine.
+const MOST: (u32, u32, u32) = (256 * 1024, 16, 16);
+
 /// How long a password waits for a permit: who waits longer has most likely left.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Argon2id with 19 MiB, two passes and one lane. Hashes run on threads of their own, half as many as there are cores,
+/// Argon2id with 19 MiB, two passes and one lane. It checks Argon2 hashes of other parameters as well, and those of scrypt as
+/// better-auth stores them; a sign-in makes them anew. Hashes run on threads of their own, half as many as there are cores,
 /// which on Linux give way to all others: many sign-ins at once do not slow down who is signed in. Who comes later waits,
 /// at most ten seconds.
 #[derive(Clone, Debug)]
@@ -78,6 +83,10 @@ impl PasswordHasher for Argon2Hasher {
         self.slowly(move || hashed(&password, &salt)).await
     }
 
+    fn form(&self, hash: &str) -> HashForm {
+        Stored::read(hash).map_or(HashForm::Unreadable, |stored| stored.form())
+    }
+
     async fn verify<'a>(
         &self,
         password: &str,
@@ -94,6 +103,44 @@ impl PasswordHasher for Argon2Hasher {
     }
 }
 
+/// A hash as it is stored.
+enum Stored {
+    Argon2(Box<PhcHash>, Params),
+    Scrypt(ScryptHash),
+}
+
+impl Stored {
+    fn read(hash: &str) -> Result<Self, PasswordError> {
+        if let Some(scrypt) = ScryptHash::parse(hash) {
+            return Ok(Self::Scrypt(scrypt));
+        }
+        let phc = PhcHash::new(hash).map_err(failed)?;
+        Algorithm::try_from(phc.algorithm.as_str()).map_err(failed)?;
+        let params = Params::try_from(&phc.params).map_err(failed)?;
+        let (memory, passes, lanes) = MOST;
+        let costly =
+            params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes;
+        match (&phc.salt, &phc.hash) {
+            (Some(_), Some(_)) if !costly => Ok(Self::Argon2(Box::new(phc), params)),
+            _ => Err(failed("a hash that would cost too much, or is none")),
+        }
+    }
+
+    fn form(&self) -> HashForm {
+        let Self::Argon2(phc, params) = self else {
+            return HashForm::Outdated;
+        };
+        let costs = (params.m_cost(), params.t_cost(), params.p_cost());
+        let version = phc.version.is_some_and(|v| v == u32::from(Version::V0x13));
+        let is_ours = phc.algorithm.as_str() == Algorithm::Argon2id.as_str();
+        if costs == (MEMORY, PASSES, LANES) && version && is_ours {
+            HashForm::Current
+        } else {
+            HashForm::Outdated
+        }
+    }
+}
+
 fn argon2() -> Result<Argon2<'static>, PasswordError> {
     let params = Params::new(MEMORY, PASSES, LANES, None).map_err(failed)?;
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
@@ -107,8 +154,11 @@ fn hashed(password: &str, salt: &[u8]) -> Result<String, PasswordError> {
 }
 
 fn is_hash_of(password: &str, hash: &str) -> Result<bool, PasswordError> {
-    let hash = PasswordHash::new(hash).map_err(failed)?;
-    match argon2()?.verify_password(password.as_bytes(), &hash) {
+    let hash = match Stored::read(hash)? {
+        Stored::Scrypt(hash) => return hash.is_of(password).map_err(failed),
+        Stored::Argon2(hash, _) => hash,
+    };
+    match argon2()?.verify_password(password.as_bytes(), &*hash) {
         Ok(()) => Ok(true),
         Err(argon2::password_hash::Error::PasswordInvalid) => Ok(false),
         Err(error) => Err(failed(error)),
@@ -142,6 +192,76 @@ mod tests {
                 .await
                 .is_err()
         );
+    }
+
+    /// Made by better-auth's algorithm: the hexadecimal text of the salt is what is hashed with.
+    const OF_BETTER_AUTH: &str = "000102030405060708090a0b0c0d0e0f:70cc7d605f9fd0bfd324b3978bd79ee81076d98810046ed91604c3cb8aa6957761a2b0b97abf1e7c417ec4a9baa7bd1ce53449880d90dc1117c88d69b4f0b72e";
+
+    const WITHOUT_A_HASH: &str = "$argon2i$v=19$m=8192,t=3,p=4$c29tZXNhbHQxMjM0NTY";
+
+    #[tokio::test]
+    async fn a_hash_of_better_auth_fits_its_password_alone_and_is_outdated() {
+        let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
+        for (password, fits) in [
+            ("correct horse battery", true),
+            ("correct horse batterx", false),
+            ("", false),
+        ] {
+            let verified = hasher.verify(password, Some(OF_BETTER_AUTH)).await;
+            assert_eq!(verified.unwrap(), fits, "{password}");
+        }
+        let upper = OF_BETTER_AUTH.replace("70cc7d", "70CC7D");
+        let verified = hasher.verify("correct horse battery", Some(&upper)).await;
+        assert!(verified.unwrap());
+        assert_eq!(hasher.form(OF_BETTER_AUTH), HashForm::Outdated);
+    }
+
+    #[tokio::test]
+    async fn only_a_hash_like_ours_is_current_and_one_that_costs_too_much_is_none() {
+        let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
+        let ours = hasher.hash("correct horse").await.unwrap();
+        assert_eq!(hasher.form(&ours), HashForm::Current);
+        let other = |from: &str, to: &str| hasher.form(&ours.replacen(from, to, 1));
+        assert_eq!(other("m=19456", "m=19457"), HashForm::Outdated);
+        assert_eq!(other("t=2", "t=3"), HashForm::Outdated);
+        assert_eq!(other("argon2id", "argon2i"), HashForm::Outdated);
+        assert_eq!(other("v=19", "v=16"), HashForm::Outdated);
+        for (from, to) in [
+            ("m=19456", "m=4000000"),
+            ("t=2", "t=1000"),
+            ("p=1", "p=64"),
+            ("argon2id", "bcrypt"),
+        ] {
+            assert_eq!(other(from, to), HashForm::Unreadable, "{to}");
+        }
+        let too_much = ours.replacen("m=19456", "m=4000000", 1);
+        let refused = hasher.verify("correct horse", Some(&too_much)).await;
+        assert!(refused.is_err());
+        for none in [
+            "",
+            "garbage",
+            "$2b$12$abcdefghijklmnopqrstuv",
+            WITHOUT_A_HASH,
+            &OF_BETTER_AUTH[1..],
+            &format!("{OF_BETTER_AUTH}00"),
+            &OF_BETTER_AUTH.replace("70cc", "zzzz"),
+        ] {
+            assert_eq!(hasher.form(none), HashForm::Unreadable, "{none}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hash_with_other_parameters_of_argon2_fits_its_password() {
+        let params = Params::new(64, 1, 2, None).unwrap();
+        let other = Argon2::new(Algorithm::Argon2d, Version::V0x10, params);
+        let hash = other
+            .hash_password_with_salt(b"correct horse", b"0123456789abcdef")
+            .unwrap()
+            .to_string();
+        let hasher = Argon2Hasher::new(Arc::new(SystemEntropy));
+        assert!(hasher.verify("correct horse", Some(&hash)).await.unwrap());
+        assert!(!hasher.verify("correct horsf", Some(&hash)).await.unwrap());
+        assert_eq!(hasher.form(&hash), HashForm::Outdated);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use core_http::kernel::ServiceOptions;
 use core_local::Retention;
 use serde::{Deserialize, Serialize};
 
+use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
 use crate::worker::WorkerOptions;
 
@@ -31,6 +32,8 @@ pub struct Settings {
     pub pool: PoolOptions,
     /// Where in a Postgres database the records are, and whose server that may be.
     pub postgres: PostgresOptions,
+    /// Who mails come from, and how they are handed over.
+    pub mail: MailOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -43,6 +46,7 @@ impl Settings {
     /// [`ConfigError`] names the first setting that is not valid.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gateway.check()?;
+        self.mail.check()?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -151,6 +155,11 @@ mod tests {
             refused(|s| s.cli.uploads.spool_bytes = 1),
             "cli.uploads.spool_bytes"
         );
+        assert_eq!(refused(|s| s.mail.concurrency = 0), "mail.concurrency");
+        let slow = |s: &mut Settings| s.mail.timeout = std::time::Duration::from_secs(61);
+        assert_eq!(refused(slow), "mail.timeout");
+        let nobody = |s: &mut Settings| s.mail.sender = "Core".to_owned();
+        assert_eq!(refused(nobody), "mail.sender");
         let cache = |s: &mut Settings| s.gateway.session_cache = std::time::Duration::from_secs(6);
         assert_eq!(refused(cache), "session_cache");
     }

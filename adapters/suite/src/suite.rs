@@ -5,6 +5,7 @@ use core_http::kernel::Service;
 #[cfg(feature = "local")]
 use core_local::{LocalInfrastructure, SiteHost};
 
+use crate::mail_relay::MailRelayHandle;
 use crate::relay::RelayHandle;
 use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
@@ -29,6 +30,7 @@ pub struct Suite {
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: RelayHandle,
+    pub(crate) mail_relay: MailRelayHandle,
     pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
@@ -84,10 +86,10 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker and the relay: running steps are handed back, so that the next start goes on at once.
+    /// Ends the worker and the relays: running steps and mails are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
-        self.relay.stop().await;
+        tokio::join!(self.relay.stop(), self.mail_relay.stop());
         self.sweeper.stop().await;
     }
 }

@@ -67,6 +67,8 @@ pub struct Ban {
 pub enum UserQuery {
     /// The one with this address.
     WithEmail(Email),
+    /// Those with these addresses.
+    WithEmails(Vec<Email>),
 }
 
 /// A way a user proves who they are.

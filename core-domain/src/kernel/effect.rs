@@ -12,6 +12,8 @@ pub enum Effect {
     JobReady,
     /// A message waits in the outbox.
     MessageQueued,
+    /// A mail waits in the outbox.
+    MailQueued,
     /// What was known of a session is no longer true: it ended, or acts for another organization.
     SessionChanged(SessionId),
     /// What was known of an API key is no longer true.

@@ -6,7 +6,9 @@ mod blobs;
 mod cause;
 mod infrastructure;
 mod job_hints;
+mod mailbox;
 mod mailer;
+mod mime;
 mod outlet;
 mod password;
 mod rate_limiter;
@@ -35,9 +37,11 @@ pub use infrastructure::{
     SiteState, SiteUpload,
 };
 pub use job_hints::JobHints;
+pub use mailbox::{Mailbox, MailboxError};
 pub use mailer::{Mail, MailError, Mailer};
+pub use mime::mime_message;
 pub use outlet::{Outlet, OutletError};
-pub use password::{PasswordError, PasswordHasher};
+pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use session_context::{SessionContext, SessionContexts, SessionKey};
 pub use store::{

@@ -14,6 +14,17 @@ pub enum PasswordError {
     Failed(String),
 }
 
+/// What a hasher makes of a stored hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashForm {
+    /// As it makes them itself.
+    Current,
+    /// It checks them and makes better ones: to be made anew when the password is known.
+    Outdated,
+    /// It cannot check them.
+    Unreadable,
+}
+
 /// Makes and checks password hashes. Slow on purpose: never call it inside a unit of work.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
@@ -23,6 +34,9 @@ pub trait PasswordHasher: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`PasswordError`] when hashing is not possible.
     async fn hash(&self, password: &str) -> Result<String, PasswordError>;
+
+    /// What this hash is, without a password; quick.
+    fn form(&self, hash: &str) -> HashForm;
 
     /// Tells whether the password has this hash; with `None` it works as long and answers `false`, so that an unknown
     /// address takes the time of a known one.

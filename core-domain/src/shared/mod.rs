@@ -6,4 +6,4 @@ mod outbox;
 
 pub use audit::{AuditEntry, AuditFilter, AuditQuery, AuditStream, PlatformAuditFilter};
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
-pub use outbox::{OutboxMessage, OutboxQuery};
+pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};

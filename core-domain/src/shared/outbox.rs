@@ -6,6 +6,9 @@ use serde_json::Value;
 use crate::kernel::strategy::{count, json};
 use crate::kernel::{OutboxId, Timestamp, record};
 
+/// The topic of mails. They go to the installation's [`Mailer`](crate::port::Mailer), all others to its outlet.
+pub const MAIL_TOPIC: &str = "mail";
+
 /// A message waiting to leave the process.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
@@ -33,8 +36,10 @@ record! {
 /// Questions about outbox messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutboxQuery {
-    /// Those that may be sent at this instant, oldest first.
+    /// Those for the outlet that may be sent at this instant, oldest first.
     DueAt(Timestamp),
+    /// The mails that may be sent at this instant, oldest first.
+    MailDueAt(Timestamp),
     /// Those with these ids.
     WithIds(Vec<OutboxId>),
 }

@@ -6,7 +6,8 @@ use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
 use core_domain::iam::{PasswordHash, User, check_password, normal_password};
 use core_domain::kernel::{Code, Email, Error, Line, Result};
-use core_domain::port::{Mode, PasswordError, transact};
+use core_domain::port::{HashForm, Mode, PasswordError, transact};
+use core_domain::use_case::iam::session::SignedIn as Begun;
 use core_domain::use_case::iam::user::{self, PasswordCredential, SignIn, SignUp};
 use http::header;
 use schemars::JsonSchema;
@@ -154,14 +155,22 @@ async fn sign_in(
         .await?;
     let checked = check(cx, &scope, &email, &body.password).await?;
     iam.failed_sign_ins.succeeded(&attempt).await;
-    let command = &SignIn {
+    let mut command = SignIn {
         checked,
         remembered: body.remember_me.unwrap_or(true),
     };
-    let signed_in = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(user::sign_in(cx, &scope, uow, command))
-    })
-    .await?;
+    let begun = begin(cx, &scope, &command).await;
+    let changed = |error: &Error| error.code() == Code::InvalidEmailOrPassword;
+    let signed_in = if begun.as_ref().is_err_and(changed) {
+        // The password was changed while it was checked, or hashed anew by another sign-in with it.
+        command.checked = check(cx, &scope, &email, &body.password).await?;
+        begin(cx, &scope, &command).await?
+    } else {
+        begun?
+    };
+    if let Err(error) = renew_hash(cx, &scope, &command.checked, &body.password).await {
+        tracing::warn!(?error, "a password could not be hashed anew");
+    }
     let mut answer = Output::new(SignedIn {
         redirect: body.callback_url.is_some(),
         token: signed_in.token.clone(),
@@ -177,6 +186,32 @@ async fn sign_in(
         &signed_in.session,
         &signed_in.token,
     ))
+}
+
+async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<Begun> {
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::sign_in(cx, scope, uow, command))
+    })
+    .await
+}
+
+/// Hashes a password that was found right anew, when its hash is not as hashes are made today.
+async fn renew_hash(
+    cx: &Cx,
+    scope: &PublicScope,
+    checked: &PasswordCredential,
+    password: &str,
+) -> Result<()> {
+    if cx.app.hasher.form(checked.hash.expose()) != HashForm::Outdated {
+        return Ok(());
+    }
+    let password = normal_password(password)?;
+    let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::rehash_password(cx, scope, uow, checked, hash))
+    })
+    .await?;
+    Ok(())
 }
 
 /// What is on file for the address, when the password is right. Takes as long when the address is unknown.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use core_domain::kernel::{
     Caller, Cipher, Clock, Membership, OrganizationId, PlatformId, Role, SessionId, UserId,
 };
-use core_domain::port::{PasswordHasher, Store};
+use core_domain::port::{HashForm, PasswordHasher, Store};
 use core_domain::testing::{MemoryBlobs, MockPasswordHasher, SeededEntropy};
 use core_domain::use_case::provisioning::Kinds;
 use core_domain::use_case::registry::register_kinds;
@@ -59,6 +59,7 @@ pub fn worthless_hasher() -> Arc<dyn PasswordHasher> {
         let known = hash.and_then(|hash| hash.strip_prefix("$worthless$"));
         Ok(known == Some(password))
     });
+    hasher.expect_form().return_const(HashForm::Current);
     Arc::new(hasher)
 }
 

@@ -1,3 +1,5 @@
+CREATE INDEX "outbox_messages_by_run_at_if_topic" ON "outbox_messages" ("run_at", "id") WHERE "topic" = 'mail';
+
 ALTER TABLE "users" ADD COLUMN "banned_at" INTEGER;
 ALTER TABLE "users" ADD COLUMN "ban_reason" TEXT;
 

@@ -30,6 +30,9 @@ table! {
 fn users(query: &UserQuery) -> Select {
     match query {
         UserQuery::WithEmail(email) => Select::of(User::TABLE).filter(Filter::eq("email", email)),
+        UserQuery::WithEmails(emails) => {
+            Select::of(User::TABLE).filter(Filter::one_of("email", emails))
+        }
     }
 }
 

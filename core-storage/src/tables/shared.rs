@@ -1,13 +1,17 @@
 //! Tables of the records that belong to no single service.
 
+use core_domain::kernel::Timestamp;
 use core_domain::shared::{
-    AuditEntry, AuditQuery, IdempotencyKey, IdempotencyQuery, OutboxMessage, OutboxQuery,
+    AuditEntry, AuditQuery, IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, OutboxMessage,
+    OutboxQuery,
 };
 
 use crate::codec::{Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::{Tabular, table};
+use crate::{IndexPredicate, Tabular, table};
+
+const IS_MAIL: IndexPredicate = IndexPredicate::Is("topic", MAIL_TOPIC);
 
 table! {
     AuditEntry in "audit_entries" {
@@ -60,15 +64,19 @@ table! {
         run_at: Time,
         created_at: Time,
     }
-    index { [run_at] }
+    index { [run_at], [run_at] where [IS_MAIL] }
     select outbox_messages
 }
 
 fn outbox_messages(query: &OutboxQuery) -> Select {
-    match query {
-        OutboxQuery::DueAt(now) => Select::of(OutboxMessage::TABLE)
+    let due = |now: &Timestamp| {
+        Select::of(OutboxMessage::TABLE)
             .filter(Filter::le("run_at", *now))
-            .order_by("run_at"),
+            .order_by("run_at")
+    };
+    match query {
+        OutboxQuery::DueAt(now) => due(now).filter(Filter::ne("topic", MAIL_TOPIC)),
+        OutboxQuery::MailDueAt(now) => due(now).filter(Filter::of_index(IS_MAIL)),
         OutboxQuery::WithIds(ids) => {
             Select::of(OutboxMessage::TABLE).filter(Filter::one_of("id", ids))
         }

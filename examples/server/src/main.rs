@@ -4,6 +4,7 @@
 //! drain and end with status 0; a second signal ends at once.
 
 mod config;
+mod import;
 mod listeners;
 mod log;
 mod run;
@@ -11,6 +12,7 @@ mod service;
 mod welcome;
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -44,6 +46,9 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(Command::ImportUsers { file, dry_run }) = &cli.command {
+        return import_users(&config, file, *dry_run);
+    }
     match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -65,6 +70,18 @@ fn check(config: &Config) -> ExitCode {
     println!("{}", config.effective);
     eprintln!("core-server: the configuration is good");
     ExitCode::SUCCESS
+}
+
+/// Ends with 0 when every row made sense.
+fn import_users(config: &Config, file: &Path, dry_run: bool) -> ExitCode {
+    match import::run(config, file, dry_run) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("core-server: {}", chain(&error));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// An error with everything that led to it.

@@ -112,7 +112,8 @@ pub(crate) fn check(config: &Config) -> Result<(), SuiteError> {
     builder(config).check()
 }
 
-fn builder(config: &Config) -> SuiteBuilder {
+/// A suite as the configuration describes it.
+pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     let mut builder = Suite::builder()
         .settings(|settings| settings.clone_from(&config.settings))
         .data_folder(&config.data)
@@ -125,6 +126,12 @@ fn builder(config: &Config) -> SuiteBuilder {
         Database::Sqlite(path) => builder.sqlite(path),
         Database::Postgres(url) => builder.postgres(url),
     };
+    if let Some(url) = &config.smtp_url {
+        builder = builder.smtp(url);
+    }
+    if let Some(sender) = &config.mail_from {
+        builder = builder.mail_from(sender);
+    }
     if let Some(secret) = config.secret {
         builder = builder.secret(secret);
     }

@@ -12,7 +12,12 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         Database::Postgres(_) => "in PostgreSQL".to_owned(),
     };
     let mut text =
-        format!("\nThe Platform Control API Suite is running; records are kept {kept}.\n\n");
+        format!("\nThe Platform Control API Suite is running; records are kept {kept}.\n");
+    if config.smtp_url.is_none() {
+        let outbox = config.data.join("outbox");
+        text.push_str(&format!("Mails are written into {}.\n", outbox.display()));
+    }
+    text.push('\n');
     for (name, url) in addresses {
         text.push_str(&format!("  {name:13} {url}\n"));
     }

@@ -32,6 +32,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "sha2",
         "hmac",
         "base64",
+        "chacha20poly1305",
         "schemars",
         "unicode-normalization",
         // With a feature only, for those who test.
@@ -56,9 +57,16 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("core-storage", &["core-domain"]),
         ("core-http", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
+        ("adapters/smtp", &["core-domain"]),
         (
             "adapters/suite",
-            &["core-domain", "core-storage", "core-http", "core-local"],
+            &[
+                "core-domain",
+                "core-storage",
+                "core-http",
+                "core-local",
+                "core-smtp",
+            ],
         ),
         ("examples/server", &["core-suite"]),
         ("examples/tour", &[]),

@@ -1,7 +1,7 @@
 //! A real `core-server` process, and HTTP to it over a real socket.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::call::answer;
@@ -44,6 +44,24 @@ fn binary() -> &'static Path {
             .unwrap()
             .join(format!("core-server{}", std::env::consts::EXE_SUFFIX))
     })
+}
+
+/// Runs a command of the server's binary to its end, with this text on its standard input.
+pub(crate) async fn run(data: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(binary())
+        .arg("--data")
+        .arg(data)
+        .args(arguments)
+        .env("RUST_LOG", "error")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).await.unwrap();
+    drop(stdin);
+    child.wait_with_output().await.unwrap()
 }
 
 /// A running server.

@@ -5,6 +5,7 @@
 mod archives;
 mod effects;
 mod folder;
+mod imports;
 mod settings;
 mod store;
 mod worker;

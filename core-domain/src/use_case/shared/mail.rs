@@ -3,12 +3,9 @@
 use serde_json::{Value, json};
 
 use super::outbox::append;
-use crate::kernel::{Cipher, Context, Error, OutboxId, Result};
+use crate::kernel::{Cipher, Context, Effect, Error, OutboxId, Result};
 use crate::port::{Mail, UnitOfWork};
-use crate::shared::OutboxMessage;
-
-/// The topic of mails in the outbox. They go to the installation's [`Mailer`](crate::port::Mailer), not to its outlet.
-pub const MAIL_TOPIC: &str = "mail";
+use crate::shared::{MAIL_TOPIC, OutboxMessage};
 
 /// Queues a mail; it is sent after the commit.
 ///
@@ -24,7 +21,9 @@ pub(in crate::use_case) async fn queue_mail(
     let text = serde_json::to_string(mail);
     let text = text.map_err(|error| Error::Internal(format!("a mail is no JSON: {error}")))?;
     let payload = json!({ "sealed": cipher.seal(id.as_str(), &text)? });
-    append(uow, id, MAIL_TOPIC, payload).await
+    append(uow, id, MAIL_TOPIC, payload).await?;
+    uow.effects().add(Effect::MailQueued);
+    Ok(())
 }
 
 /// The mail of a message.

@@ -2,10 +2,14 @@
 
 mod idempotency;
 mod mail;
+mod mail_delivery;
 mod outbox;
 
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub(in crate::use_case) use mail::queue_mail;
-pub use mail::{MAIL_TOPIC, queued_mail};
+pub use mail::queued_mail;
+pub use mail_delivery::{ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail};
 pub(in crate::use_case) use outbox::send;
 pub use outbox::{LoneRelay, Relayed, relay};
+
+pub use crate::shared::MAIL_TOPIC;

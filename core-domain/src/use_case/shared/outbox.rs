@@ -1,4 +1,5 @@
-//! The outbox: writing messages, and sending what waits: every message at least once, whatever dies in between.
+//! The outbox: writing messages, and sending what waits: every message at least once, whatever dies in between. Mails are
+//! handed over apart from the others, see [`claim_mails`](super::claim_mails).
 
 use std::time::Duration;
 
@@ -206,7 +207,7 @@ async fn nack(uow: &mut dyn UnitOfWork, kept: &[Claimed], entropy: &dyn Entropy)
 }
 
 /// A delivery that took too long: somebody else has the message now.
-fn unless_claimed_by_others(outcome: Result<()>) -> Result<()> {
+pub(super) fn unless_claimed_by_others(outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(Error::Store(StoreError::Stale { .. })) => Ok(()),
         outcome => outcome,
@@ -221,10 +222,12 @@ pub(in crate::use_case) async fn send(
     payload: Value,
 ) -> Result<()> {
     let id = OutboxId::generate(uow.now().await?, cx.entropy.as_ref());
-    append(uow, id, topic, payload).await
+    append(uow, id, topic, payload).await?;
+    uow.effects().add(Effect::MessageQueued);
+    Ok(())
 }
 
-/// As [`send`], for a message whose id was needed to write it.
+/// Writes a message whose id was needed to write it.
 pub(super) async fn append(
     uow: &mut dyn UnitOfWork,
     id: OutboxId,
@@ -240,7 +243,5 @@ pub(super) async fn append(
         run_at: now,
         created_at: now,
     };
-    unaudited::append(uow, message).await?;
-    uow.effects().add(Effect::MessageQueued);
-    Ok(())
+    unaudited::append(uow, message).await
 }

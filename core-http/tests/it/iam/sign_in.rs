@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use core_domain::access::PublicScope;
 use core_domain::iam::PasswordHash;
 use core_domain::kernel::{Code, Context, Email};
-use core_domain::port::Mode;
+use core_domain::port::{HashForm, Mode};
 use core_domain::testing::MockPasswordHasher;
 use core_domain::use_case::iam::user::{PasswordCredential, SignIn, password_credential, sign_in};
 use serde_json::{Value, json};
@@ -108,6 +108,7 @@ async fn a_text_that_no_password_can_be_is_wrong_unseen_and_as_slowly_as_any_oth
         seen.lock().unwrap().push((password.len(), known));
         Ok(true)
     });
+    hasher.expect_form().return_const(HashForm::Current);
     let world = World::with(|app| app.hasher = Arc::new(hasher));
     world.sign_up(ADA).await;
     for (email, length, status) in [(ADA, 512, 200), (ADA, 513, 401), (EVE, 100_000, 401)] {

@@ -15,7 +15,7 @@ impl World {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let now = uow.now().await.unwrap();
         let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
-        let due = OutboxQuery::DueAt(now);
+        let due = OutboxQuery::MailDueAt(now);
         let messages = messages.list(Within::Installation, &due, 100).await;
         let messages = messages.unwrap().into_iter();
         let mails = messages.filter(|message| message.topic == MAIL_TOPIC);

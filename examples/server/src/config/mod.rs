@@ -12,14 +12,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use core_suite::{ServiceKey, Settings};
+use core_suite::{MailOptions, ServiceKey, Settings};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
 use self::error::wrong;
 pub(crate) use self::options::{Cli, Command, LogForm, Options};
 pub(crate) use self::values::Database;
-use self::values::{database, public_url, secret, thirty_two_bytes};
+use self::values::{database, mail_server, public_url, secret, sender, thirty_two_bytes};
 use crate::service::ServiceName;
 
 /// The whole configuration, checked.
@@ -47,6 +47,10 @@ pub(crate) struct Config {
     pub(crate) trusted_proxies: Vec<String>,
     /// Where people reach IAM, when that is not where it listens.
     pub(crate) iam_public_url: Option<String>,
+    /// The server that sends mail; `None` for the folder.
+    pub(crate) smtp_url: Option<String>,
+    /// Who mails come from, unless the settings say it.
+    pub(crate) mail_from: Option<String>,
     /// How long the local provider waits around each change.
     pub(crate) local_latency: Duration,
     /// What is logged.
@@ -61,7 +65,7 @@ pub(crate) struct Config {
     pub(crate) effective: String,
 }
 
-// Keys, the secret and the database's address stay out of logs.
+// Keys, the secret, the database's address and the mail server's stay out of logs.
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
@@ -126,6 +130,19 @@ impl Config {
         EnvFilter::try_new(&log_level)
             .map_err(|problem| wrong("log_level", problem.to_string()))?;
         options.settings.check().map_err(ConfigError::Setting)?;
+        let smtp_url = secret(
+            "smtp_url",
+            options.smtp_url,
+            options.smtp_url_file.as_deref(),
+        )?;
+        let mail_from = options.mail_from.map(sender).transpose()?;
+        if let Some(url) = &smtp_url {
+            mail_server(url)?;
+            if mail_from.is_none() && options.settings.mail.sender == MailOptions::default().sender
+            {
+                return Err(wrong("mail_from", "is needed with a mail server"));
+            }
+        }
         Ok(Self {
             database: database(url.as_deref(), &data)?,
             data,
@@ -138,6 +155,8 @@ impl Config {
             allowed_origins: options.allowed_origins.unwrap_or_default(),
             trusted_proxies: options.trusted_proxies.unwrap_or_default(),
             iam_public_url: options.iam_public_url.map(public_url).transpose()?,
+            smtp_url,
+            mail_from,
             local_latency: Duration::from_millis(options.local_latency_ms.unwrap_or_default()),
             log_level,
             log_form: said("log_form", options.log_form)?,

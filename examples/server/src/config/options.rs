@@ -33,10 +33,20 @@ pub(crate) struct Cli {
 }
 
 /// What the binary can do besides running.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     /// Reads the configuration, shows what holds (secrets only as set) or says what is wrong with it, and ends.
     CheckConfig,
+    /// Takes people over from another installation, and ends: JSON, an object a line or all in one array, with `email` and
+    /// any of `id`, `name`, `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2, or scrypt of better-auth). Who is
+    /// there already stays as they are. With SQLite, stop the server first.
+    ImportUsers {
+        /// The file; `-` for standard input.
+        file: PathBuf,
+        /// Tell what would be done, and store nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// Every option, unset where nothing was said.
@@ -110,6 +120,20 @@ pub(crate) struct Options {
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) iam_public_url: Option<String>,
+    /// The server that sends mail, `smtp://user:password@host:587` (STARTTLS; `?tls=none` for one on this machine) or
+    /// `smtps://user:password@host:465`; `?ca=FILE` names whom to trust instead of whom the system trusts [default: none,
+    /// mails are files in the folder outbox of the data folder].
+    #[arg(long, env = "SMTP_URL", global = true, hide_env_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) smtp_url: Option<String>,
+    /// A file that holds the URL of the mail server.
+    #[arg(long, env = "SMTP_URL_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) smtp_url_file: Option<PathBuf>,
+    /// Who mails come from, `Name <address@example.org>`; needed with a mail server.
+    #[arg(long, env = "MAIL_FROM", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mail_from: Option<String>,
     /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
     #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -201,3 +201,52 @@ fn what_holds_is_shown_without_any_secret() {
     assert_eq!(listener["header_timeout"].as_str(), Some("10s"));
     assert!(!load(&[]).unwrap().effective.contains("not shown"));
 }
+
+#[test]
+fn a_mail_server_needs_a_sender_and_what_is_wrong_with_either_is_named_and_not_shown() {
+    let server = "smtp://core:open-sesame@mail.example.org";
+    let from = "Core <no-reply@example.org>";
+    let config = load(&["--smtp-url", server, "--mail-from", from]).unwrap();
+    let expected = (Some(server.to_owned()), Some(from.to_owned()));
+    assert!(!config.effective.contains("sesame"), "{}", config.effective);
+    assert!(!format!("{config:?}").contains("sesame"));
+    assert_eq!((config.smtp_url, config.mail_from), expected);
+    let by_setting = format!("settings.mail.sender={from}");
+    assert!(load(&["--smtp-url", server, "--set", &by_setting]).is_ok());
+    let unsaid = load(&[]).unwrap();
+    assert_eq!((unsaid.smtp_url, unsaid.mail_from), (None, None));
+    for (arguments, named) in [
+        (&["--smtp-url", server][..], "mail_from: "),
+        (&["--mail-from", "Core"], "mail_from: "),
+        (
+            &["--smtp-url", "http://open-sesame", "--mail-from", from],
+            "smtp_url: ",
+        ),
+        (
+            &[
+                "--smtp-url",
+                "smtp://core:open-sesame@mail.example.org?tls=none",
+                "--mail-from",
+                from,
+            ],
+            "smtp_url: ",
+        ),
+        (&["--smtp-url", "", "--mail-from", from], "smtp_url: "),
+        (&["--set", "settings.mail.timeout=2m"], "settings: "),
+    ] {
+        let error = load(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(named), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}
+
+#[test]
+fn the_url_of_a_mail_server_may_come_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("smtp");
+    std::fs::write(&file, "smtps://a:b@mail.example.org\n").unwrap();
+    let path = file.to_str().unwrap();
+    let config = load(&["--smtp-url-file", path, "--mail-from", "a@example.org"]).unwrap();
+    let expected = "smtps://a:b@mail.example.org";
+    assert_eq!(config.smtp_url.as_deref(), Some(expected));
+}

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use core_suite::{Mailbox, SmtpUrl};
+
 use super::error::{ConfigError, wrong};
 
 /// Where records are kept.
@@ -51,6 +53,20 @@ pub(super) fn public_url(url: String) -> Result<String, ConfigError> {
             "is not of the form https://iam.example.org",
         ))
     }
+}
+
+/// A text that is a mailbox.
+pub(super) fn sender(text: String) -> Result<String, ConfigError> {
+    let mailbox = text.parse::<Mailbox>();
+    mailbox.map_err(|problem| wrong("mail_from", problem.to_string()))?;
+    Ok(text)
+}
+
+/// Checks the URL of a mail server.
+pub(super) fn mail_server(url: &str) -> Result<(), ConfigError> {
+    let url = url.parse::<SmtpUrl>();
+    url.map_err(|problem| wrong("smtp_url", problem.to_string()))?;
+    Ok(())
 }
 
 /// Where a database URL points to; the file in the data folder without one.

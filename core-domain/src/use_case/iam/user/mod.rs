@@ -1,21 +1,26 @@
-//! People: signing up and in, with a password or a link sent by mail; what they say of themselves; keeping them out.
+//! People: signing up and in, with a password or a link sent by mail; what they say of themselves; taking them
+//! over from elsewhere; keeping them out.
 
 mod ban;
 mod email_verification;
+mod import;
 mod magic_link;
 mod password;
 mod profile;
+mod rehash;
 mod sign_in;
 mod sign_up;
 
 pub use ban::{ban, unban};
 pub use email_verification::{send_verification_email, verify_email};
+pub use import::{ImportOutcome, ImportedUser, import, preview_import};
 pub use magic_link::{LinkSignIn, send_magic_link, verify_magic_link};
 pub use password::{
     PasswordChanged, change_password, check_reset_token, list_accounts, own_credential,
     request_password_reset, reset_password, wrong_password,
 };
 pub use profile::{profile, update};
+pub use rehash::rehash_password;
 pub use sign_in::{PasswordCredential, SignIn, password_credential, sign_in, sign_in_failed};
 pub use sign_up::{SignUp, sign_up, sign_up_refused};
 

@@ -1,0 +1,156 @@
+//! Connections to the server: opened with TLS and a login, kept for a while, used again.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lettre::transport::smtp::Error;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{
+    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters,
+};
+use lettre::transport::smtp::extension::ClientId;
+
+use crate::failure::Failure;
+use crate::url::{Security, SmtpUrl};
+
+/// How long a connection is kept that nobody uses; servers end them after minutes.
+const KEPT_FOR: Duration = Duration::from_secs(20);
+
+/// Mechanisms of authentication, the better one first.
+const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
+
+/// Connections that nobody uses at the moment, with the number by which each is known.
+#[derive(Default)]
+struct Idle {
+    connections: Vec<(u64, AsyncSmtpConnection)>,
+    next: u64,
+}
+
+/// Opens connections and keeps them.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    url: SmtpUrl,
+    /// How we call ourselves.
+    hello: ClientId,
+    tls: TlsParameters,
+    idle: Arc<Mutex<Idle>>,
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connections {
+    /// Connections to this server; `pem` are the certificates to trust in place of the system's.
+    pub(crate) fn new(url: SmtpUrl, hello: &str, pem: Option<&[u8]>) -> Result<Self, Error> {
+        let mut tls = TlsParameters::builder(url.host().to_owned());
+        if let Some(pem) = pem {
+            let trusted = Certificate::from_pem(pem)?;
+            tls = tls
+                .certificate_store(CertificateStore::None)
+                .add_root_certificate(trusted);
+        }
+        Ok(Self {
+            tls: tls.build()?,
+            hello: ClientId::Domain(hello.to_owned()),
+            url,
+            idle: Arc::default(),
+        })
+    }
+
+    /// A connection that is ready for a mail.
+    pub(crate) async fn take(&self) -> Result<AsyncSmtpConnection, Failure> {
+        while let Some(mut kept) = self.take_kept() {
+            if kept.test_connected().await {
+                return Ok(kept);
+            }
+        }
+        self.open().await
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_kept(&self) -> Option<AsyncSmtpConnection> {
+        let kept = self.idle().connections.pop();
+        kept.map(|(_, connection)| connection)
+    }
+
+    /// Keeps a connection for the next mail, for a while.
+    pub(crate) fn keep(&self, connection: AsyncSmtpConnection) {
+        if connection.has_broken() {
+            return;
+        }
+        let number = {
+            let mut idle = self.idle();
+            idle.next += 1;
+            let number = idle.next;
+            idle.connections.push((number, connection));
+            number
+        };
+        let connections = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT_FOR).await;
+            if let Some(mut unused) = connections.take_numbered(number) {
+                // The server may have ended it before.
+                let _ = tokio::time::timeout(KEPT_FOR, unused.quit()).await;
+            }
+        });
+    }
+
+    /// Takes the connection unless somebody has used it since.
+    fn take_numbered(&self, number: u64) -> Option<AsyncSmtpConnection> {
+        let mut idle = self.idle();
+        let at = idle.connections.iter().position(|(of, _)| *of == number)?;
+        Some(idle.connections.swap_remove(at).1)
+    }
+
+    async fn open(&self) -> Result<AsyncSmtpConnection, Failure> {
+        let at_once = self.url.security() == Security::Implicit;
+        let server = (self.url.host(), self.url.port());
+        let mut connection = AsyncSmtpConnection::connect_tokio1(
+            server,
+            None,
+            &self.hello,
+            at_once.then(|| self.tls.clone()),
+            None,
+        )
+        .await
+        .map_err(|error| Failure::of_connection(&error))?;
+        self.start_tls(&mut connection).await?;
+        self.log_in(&mut connection).await?;
+        Ok(connection)
+    }
+
+    async fn start_tls(&self, connection: &mut AsyncSmtpConnection) -> Result<(), Failure> {
+        let wanted = match self.url.security() {
+            Security::Implicit | Security::None => false,
+            Security::Required => true,
+            Security::Opportunistic => connection.can_starttls(),
+        };
+        if !wanted {
+            return Ok(());
+        }
+        if !connection.can_starttls() {
+            return Err(Failure::Tls("it offers no STARTTLS".to_owned()));
+        }
+        let started = connection.starttls(self.tls.clone(), &self.hello).await;
+        started.map_err(|error| Failure::of_connection(&error))
+    }
+
+    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), Failure> {
+        let Some(login) = self.url.login() else {
+            return Ok(());
+        };
+        let credentials = Credentials::new(login.user.clone(), login.password.clone());
+        let done = connection.auth(&MECHANISMS, &credentials).await;
+        done.map_err(|error| Failure::of_login(&error, &login.password))?;
+        Ok(())
+    }
+}

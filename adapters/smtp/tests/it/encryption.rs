@@ -1,0 +1,110 @@
+//! TLS and logins.
+
+use serde_json::json;
+
+use crate::server::{Certificates, PASSWORD, Server, mailer, send, transient};
+
+/// The user and this password, as a URL has them.
+fn login(password: &str) -> String {
+    let encode = |byte: u8| format!("%{byte:02X}");
+    let password: String = password.bytes().map(encode).collect();
+    format!("core%40example.org:{password}")
+}
+
+#[tokio::test]
+async fn a_login_and_a_mail_go_over_tls_whether_it_begins_at_once_or_with_starttls() {
+    let certificates = Certificates::of("127.0.0.1");
+    for (kind, scheme) in [("starttls", "smtp"), ("implicit", "smtps")] {
+        let mut server = Server::with_tls(kind, &certificates, true);
+        let (port, ca) = (server.port, certificates.ca());
+        let url = format!("{scheme}://{}@127.0.0.1:{port}?{ca}", login(PASSWORD));
+        send(&mailer(&url)).await.unwrap();
+        server.expect("connection");
+        if kind == "starttls" {
+            server.expect("starttls");
+        }
+        let arrived = server.expect("mail");
+        let how = (&arrived["encrypted"], &arrived["user"]);
+        assert_eq!(how, (&json!(true), &json!("core@example.org")));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_we_do_not_trust_gets_no_mail_and_no_password() {
+    let (ours, theirs) = (Certificates::of("127.0.0.1"), Certificates::of("127.0.0.1"));
+    let elsewhere = Certificates::of("mail.example.org");
+    for (kind, scheme) in [("starttls", "smtp"), ("implicit", "smtps")] {
+        for (shown, trusted) in [(&theirs, &ours), (&elsewhere, &elsewhere)] {
+            let mut server = Server::with_tls(kind, shown, true);
+            let (port, ca) = (server.port, trusted.ca());
+            let url = format!("{scheme}://{}@127.0.0.1:{port}?{ca}", login(PASSWORD));
+            let why = transient(send(&mailer(&url)).await);
+            assert!(why.contains("certificate"), "{why}");
+            if kind == "starttls" {
+                server.expect("connection");
+            }
+            let url = format!("{scheme}://{}@127.0.0.1:{port}", login(PASSWORD));
+            transient(send(&mailer(&url)).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_starttls_there_is_no_mail_unless_that_was_said() {
+    let mut server = Server::start(json!({}));
+    let port = server.port;
+    let why = transient(send(&mailer(&format!("smtp://127.0.0.1:{port}"))).await);
+    assert!(why.contains("no STARTTLS"), "{why}");
+    server.expect("connection");
+    let url = format!("smtp://127.0.0.1:{port}?tls=opportunistic");
+    send(&mailer(&url)).await.unwrap();
+    server.expect("connection");
+    assert_eq!(server.expect("mail")["encrypted"], false);
+    let certificates = Certificates::of("127.0.0.1");
+    let mut offering = Server::with_tls("starttls", &certificates, false);
+    let (port, ca) = (offering.port, certificates.ca());
+    let url = format!("smtp://127.0.0.1:{port}?tls=opportunistic&{ca}");
+    send(&mailer(&url)).await.unwrap();
+    offering.expect("connection");
+    offering.expect("starttls");
+    assert_eq!(offering.expect("mail")["encrypted"], true);
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_is_tried_again_later_and_its_password_is_not_told() {
+    let mut server = Server::start(json!({ "login": ["core@example.org", PASSWORD] }));
+    let port = server.port;
+    let url = format!("smtp://{}@127.0.0.1:{port}?tls=none", login("wrong-sesame"));
+    let why = transient(send(&mailer(&url)).await);
+    assert!(why.contains("login") && why.contains("535"), "{why}");
+    server.expect("connection");
+    server.expect("unknown login");
+    // Nor is a mail dropped because we did not log in at all.
+    let why = transient(send(&mailer(&format!("smtp://127.0.0.1:{port}?tls=none"))).await);
+    assert!(why.contains("530"), "{why}");
+    server.expect("connection");
+    let url = format!("smtp://{}@127.0.0.1:{port}?tls=none", login(PASSWORD));
+    send(&mailer(&url)).await.unwrap();
+    server.expect("connection");
+    assert_eq!(server.expect("mail")["user"], "core@example.org");
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_refused_before_any_mail() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    let made = || {
+        let url = format!("smtps://mail.example.org?ca={}", file.display());
+        let from = "no-reply@core.test".parse().unwrap();
+        core_smtp::SmtpMailer::new(url.parse().unwrap(), from)
+    };
+    assert!(made().is_err(), "there is none");
+    for text in [
+        "",
+        "no certificate",
+        "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n",
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert!(made().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Taking people over from another installation.
+
+mod reader;
+mod row;
+
+use std::collections::BTreeSet;
+use std::io::{BufReader, Read};
+use std::sync::Arc;
+
+use core_domain::access::{OperatorScope, authorize_operator};
+use core_domain::kernel::{Context, Email, Error, StoreError, UserId};
+use core_domain::port::{Mode, PasswordHasher, Store, transact};
+use core_domain::use_case::iam::user::{ImportOutcome, ImportedUser, import, preview_import};
+use tokio::sync::mpsc;
+
+use crate::assemble::{Folder, hasher, open_options, secret};
+use crate::{SuiteBuilder, SuiteError};
+
+/// People of one unit of work.
+const BATCH: usize = 200;
+
+/// Batches that are read ahead.
+const AHEAD: usize = 2;
+
+/// How often a batch is tried that somebody's sign-up got in the way of.
+const TRIES: u32 = 5;
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportSummary {
+    /// People taken over; of a dry run: who would be.
+    pub imported: u64,
+    /// People whose address or id is somebody's already; nothing of them was changed.
+    pub existing: u64,
+    /// Rows that make no sense.
+    pub refused: u64,
+}
+
+/// Why a row was not taken over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportProblem {
+    /// It makes no sense.
+    #[error("line {line}: {}", problems.join("; "))]
+    Refused {
+        /// Where it begins.
+        line: u64,
+        /// All that is wrong with it.
+        problems: Vec<String>,
+    },
+    /// The address has a user.
+    #[error("line {line}: {email} is taken")]
+    EmailTaken {
+        /// Where the row begins.
+        line: u64,
+        /// The address.
+        email: Email,
+    },
+    /// The id is another user's.
+    #[error("line {line}: the id {id} is taken")]
+    IdTaken {
+        /// Where the row begins.
+        line: u64,
+        /// The id.
+        id: UserId,
+    },
+}
+
+/// Why people could not be taken over. Who was before that stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The store could not be opened.
+    #[error(transparent)]
+    Suite(#[from] SuiteError),
+    /// The file cannot be read.
+    #[error("the file cannot be read")]
+    Read(#[from] std::io::Error),
+    /// The store failed.
+    #[error("the users cannot be stored: {0:?}")]
+    Store(#[from] Error),
+}
+
+/// A row with the line it begins at.
+type Row = (u64, Result<ImportedUser, Vec<String>>);
+
+impl SuiteBuilder {
+    /// Takes people over: JSON, an object a line or all in one array, each with `email` and any of `id`, `name`,
+    /// `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2 as a PHC string, or scrypt as better-auth stores it).
+    /// Rows are read as they come and stored 200 at a time. An address or id that is taken stays as it is, so that a file
+    /// can be imported again. `dry_run` stores nothing. Opens the store alone: with SQLite no server may run meanwhile.
+    ///
+    /// # Errors
+    /// [`ImportError`] when the store or the file cannot be used; what is wrong with rows goes to `report`.
+    pub async fn import_users(
+        self,
+        source: impl Read + Send + 'static,
+        dry_run: bool,
+        mut report: impl FnMut(ImportProblem) + Send,
+    ) -> Result<ImportSummary, ImportError> {
+        self.check()?;
+        let folder = Folder::of(&self)?;
+        let secret = secret(&self, &folder)?;
+        let options = open_options(&self, &secret);
+        let store = self.store.clone().open(options).await?;
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let scope = authorize_operator(&cx)?;
+        let mut import = Import {
+            store,
+            cx,
+            scope,
+            previewed: dry_run.then(Previewed::default),
+            summary: ImportSummary::default(),
+        };
+        let (batches, mut read) = mpsc::channel(AHEAD);
+        let hasher = hasher(&self);
+        let reading = tokio::task::spawn_blocking(move || send_batches(source, &*hasher, &batches));
+        while let Some(batch) = read.recv().await {
+            import.take_over(batch, &mut report).await?;
+        }
+        reading.await.map_err(std::io::Error::other)??;
+        Ok(import.summary)
+    }
+}
+
+fn send_batches(
+    source: impl Read,
+    hasher: &dyn PasswordHasher,
+    batches: &mpsc::Sender<Vec<Row>>,
+) -> std::io::Result<()> {
+    let mut batch: Vec<Row> = Vec::with_capacity(BATCH);
+    reader::read(BufReader::new(source), &mut |line, row| {
+        let row = row.map_err(|problem| vec![problem]);
+        batch.push((line, row.and_then(|text| row::parse(text, hasher))));
+        if batch.len() < BATCH {
+            return true;
+        }
+        // Nobody listens any more: the import has failed.
+        batches.blocking_send(std::mem::take(&mut batch)).is_ok()
+    })?;
+    if !batch.is_empty() {
+        let _ = batches.blocking_send(batch);
+    }
+    Ok(())
+}
+
+/// Whom a dry run has seen: the store does not know them.
+#[derive(Default)]
+struct Previewed {
+    emails: BTreeSet<Email>,
+    ids: BTreeSet<UserId>,
+}
+
+impl Previewed {
+    fn has_seen(&mut self, person: &ImportedUser) -> Option<ImportOutcome> {
+        if self.emails.contains(&person.email) {
+            return Some(ImportOutcome::EmailTaken);
+        }
+        if person.id.as_ref().is_some_and(|id| self.ids.contains(id)) {
+            return Some(ImportOutcome::IdTaken);
+        }
+        self.emails.insert(person.email.clone());
+        self.ids.extend(person.id.clone());
+        None
+    }
+}
+
+struct Import {
+    store: Arc<dyn Store>,
+    cx: Context,
+    scope: OperatorScope,
+    /// In a dry run alone.
+    previewed: Option<Previewed>,
+    summary: ImportSummary,
+}
+
+impl Import {
+    async fn take_over(
+        &mut self,
+        batch: Vec<Row>,
+        report: &mut (impl FnMut(ImportProblem) + Send),
+    ) -> Result<(), Error> {
+        let people = batch.iter().filter_map(|(_, row)| row.as_ref().ok());
+        let people: Vec<ImportedUser> = people.cloned().collect();
+        let mut outcomes = self.outcomes(&people).await?.into_iter();
+        for (line, row) in batch {
+            match row {
+                Ok(person) => {
+                    let outcome = outcomes.next();
+                    self.count(line, person, outcome, report);
+                }
+                Err(problems) => {
+                    self.summary.refused += 1;
+                    report(ImportProblem::Refused { line, problems });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(
+        &mut self,
+        line: u64,
+        person: ImportedUser,
+        outcome: Option<ImportOutcome>,
+        report: &mut impl FnMut(ImportProblem),
+    ) {
+        let seen = self.previewed.as_mut();
+        let seen = seen.and_then(|previewed| previewed.has_seen(&person));
+        match (seen.or(outcome), person.id) {
+            (Some(ImportOutcome::EmailTaken), _) => {
+                self.summary.existing += 1;
+                let email = person.email;
+                report(ImportProblem::EmailTaken { line, email });
+            }
+            (Some(ImportOutcome::IdTaken), Some(id)) => {
+                self.summary.existing += 1;
+                report(ImportProblem::IdTaken { line, id });
+            }
+            _ => self.summary.imported += 1,
+        }
+    }
+
+    async fn outcomes(&self, people: &[ImportedUser]) -> Result<Vec<ImportOutcome>, Error> {
+        if people.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.previewed.is_some() {
+            let mut uow = self.store.begin(Mode::Read).await?;
+            let outcomes = preview_import(&self.scope, uow.as_mut(), people).await;
+            uow.rollback().await;
+            return outcomes;
+        }
+        let mut tries = 1;
+        loop {
+            let imported = transact(self.store.as_ref(), |uow, _| {
+                Box::pin(import(&self.cx, &self.scope, uow, people))
+            });
+            match imported.await {
+                Err(Error::Store(StoreError::Conflict { .. })) if tries < TRIES => tries += 1,
+                outcomes => return outcomes,
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! One person of a file, as text.
+
+use core_domain::iam::PasswordHash;
+use core_domain::kernel::{Email, Line, Timestamp, UserId};
+use core_domain::port::{HashForm, PasswordHasher};
+use core_domain::use_case::iam::user::ImportedUser;
+use serde_json::{Map, Value};
+
+/// What a row may say; all but `email` may be missing. `updatedAt` is read over.
+const FIELDS: [&str; 8] = [
+    "id",
+    "name",
+    "email",
+    "emailVerified",
+    "image",
+    "createdAt",
+    "passwordHash",
+    "updatedAt",
+];
+
+/// Reads a row.
+///
+/// # Errors
+/// Everything that is wrong with it; never the hash.
+pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedUser, Vec<String>> {
+    let fields = match serde_json::from_str(text) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) => return Err(vec!["is no JSON object".to_owned()]),
+        Err(error) => return Err(vec![format!("is no JSON: {}", without_line(&error))]),
+    };
+    let mut row = Row {
+        fields,
+        problems: Vec::new(),
+    };
+    row.refuse_unknown();
+    let id = row.text("id");
+    let id = id.and_then(|id| row.checked("id", UserId::parse(&id), "is no id"));
+    let name = row.text("name").unwrap_or_default();
+    let name = row.checked(
+        "name",
+        Line::parse(&name).ok(),
+        "is not a line of up to 255 characters",
+    );
+    let email = row.text("email");
+    if row.fields.get("email").is_none_or(Value::is_null) {
+        row.problem("email", "is missing");
+    }
+    let email = email.and_then(|email| {
+        let parsed = Email::parse(&email).ok();
+        row.checked("email", parsed, "is no e-mail address")
+    });
+    let image = row.text("image");
+    let image = image.and_then(|image| {
+        let parsed = Line::parse(&image).ok();
+        row.checked("image", parsed, "is not a line of up to 2048 characters")
+    });
+    let email_verified = row.verified();
+    let created_at = row.instant("createdAt");
+    let password_hash = row.text("passwordHash");
+    let password_hash = password_hash.and_then(|hash| {
+        let known = hasher.form(&hash) != HashForm::Unreadable;
+        let hash = known.then(|| PasswordHash::new(hash));
+        row.checked(
+            "passwordHash",
+            hash,
+            "is neither Argon2 (PHC string) nor scrypt of better-auth",
+        )
+    });
+    match (name, email) {
+        (Some(name), Some(email)) if row.problems.is_empty() => Ok(ImportedUser {
+            id,
+            name,
+            email,
+            email_verified,
+            image,
+            created_at,
+            password_hash,
+        }),
+        _ => Err(row.problems),
+    }
+}
+
+/// The position in the row's own text says little of the file.
+fn without_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" at line ").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+struct Row {
+    fields: Map<String, Value>,
+    problems: Vec<String>,
+}
+
+impl Row {
+    fn problem(&mut self, field: &str, problem: &str) {
+        self.problems.push(format!("{field} {problem}"));
+    }
+
+    fn checked<T>(&mut self, field: &str, value: Option<T>, problem: &str) -> Option<T> {
+        if value.is_none() {
+            self.problem(field, problem);
+        }
+        value
+    }
+
+    fn refuse_unknown(&mut self) {
+        let unknown = self.fields.keys();
+        let unknown = unknown.filter(|field| !FIELDS.contains(&field.as_str()));
+        let unknown: Vec<String> = unknown.cloned().collect();
+        for field in unknown {
+            // What is written there instead of a name may be anything.
+            let shown: String = field.escape_debug().take(60).collect();
+            self.problem(&shown, "is not known");
+        }
+    }
+
+    /// A text; nothing when it is missing or `null`.
+    fn text(&mut self, field: &'static str) -> Option<String> {
+        match self.fields.get(field)? {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            _ => {
+                self.problem(field, "is no text");
+                None
+            }
+        }
+    }
+
+    /// Databases without booleans write 0 and 1.
+    fn verified(&mut self) -> bool {
+        match self.fields.get("emailVerified") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(verified)) => *verified,
+            Some(Value::Number(number)) if number.as_u64() == Some(0) => false,
+            Some(Value::Number(number)) if number.as_u64() == Some(1) => true,
+            Some(_) => {
+                self.problem("emailVerified", "is neither true nor false");
+                false
+            }
+        }
+    }
+
+    /// RFC 3339, or milliseconds since 1970.
+    fn instant(&mut self, field: &'static str) -> Option<Timestamp> {
+        let instant = match self.fields.get(field)? {
+            Value::Null => return None,
+            Value::String(text) => Timestamp::parse_rfc3339(text),
+            Value::Number(number) => {
+                let millis = number.as_i64().filter(|millis| *millis >= 0);
+                // Kept within the years that can be written.
+                millis
+                    .map(Timestamp::from_millis)
+                    .filter(|instant| Some(instant.millis()) == millis)
+            }
+            _ => None,
+        };
+        self.checked(
+            field,
+            instant,
+            "is no instant (RFC 3339, or milliseconds since 1970)",
+        )
+    }
+}

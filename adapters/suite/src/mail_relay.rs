@@ -1,0 +1,519 @@
+//! Hands queued mails over, some at a time, on tokio.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Cipher, Context, Entropy};
+use core_domain::port::{Mail, MailError, Mailer, Store};
+use core_domain::use_case::shared::{ClaimedMail, MailFate, claim_mails, settle_mail};
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::mail_options::MailOptions;
+
+/// How often the outbox is looked at when nobody calls.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long mails under way may go on when the relay is asked to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Hands over until it is stopped. Dropped, it is cut off; what was under way comes again.
+#[derive(Debug)]
+pub(crate) struct MailRelayHandle {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl MailRelayHandle {
+    /// Lets what is under way end, for five seconds at the most.
+    pub(crate) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        // One that panicked has stopped as well.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for MailRelayHandle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the relay works with.
+#[derive(Clone)]
+pub(crate) struct MailRelay {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) mailer: Arc<dyn Mailer>,
+    pub(crate) cipher: Cipher,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) wake: Arc<Notify>,
+    pub(crate) options: MailOptions,
+}
+
+impl MailRelay {
+    /// Starts on the current tokio runtime.
+    pub(crate) fn start(self) -> MailRelayHandle {
+        let (stop, stopped) = watch::channel(false);
+        MailRelayHandle {
+            stop,
+            task: tokio::spawn(self.run(stopped)),
+        }
+    }
+
+    async fn run(self, mut stopped: watch::Receiver<bool>) {
+        let mut under_way = JoinSet::new();
+        while !*stopped.borrow() {
+            for claimed in self.claim(under_way.len()).await {
+                under_way.spawn(self.clone().hand_over(claimed, stopped.clone()));
+            }
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(POLL) => {}
+                Some(_) = under_way.join_next() => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+            // Those that have ended meanwhile give their places to others.
+            while under_way.try_join_next().is_some() {}
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    /// As many as there are places for beside those under way.
+    async fn claim(&self, under_way: usize) -> Vec<ClaimedMail> {
+        let under_way = u32::try_from(under_way).unwrap_or(u32::MAX);
+        let free = self.options.concurrency.saturating_sub(under_way);
+        let claimed = claim_mails(self.store.as_ref(), free).await;
+        claimed.unwrap_or_else(|error| {
+            tracing::warn!(?error, "queued mails could not be read");
+            Vec::new()
+        })
+    }
+
+    async fn hand_over(self, claimed: ClaimedMail, stopped: watch::Receiver<bool>) {
+        let fate = tokio::select! {
+            fate = self.fate(&claimed) => fate,
+            () = long_after(stopped) => MailFate::Released,
+        };
+        let cx = Context::system(Arc::clone(&self.entropy));
+        let settled = settle_mail(&cx, self.store.as_ref(), &claimed, &fate).await;
+        if let Err(error) = settled {
+            tracing::warn!(id = %claimed.id(), ?error, "what became of a mail could not be written down");
+        }
+    }
+
+    async fn fate(&self, claimed: &ClaimedMail) -> MailFate {
+        let id = claimed.id();
+        let mail = claimed.mail(&self.cipher);
+        if claimed.has_expired() {
+            let to = mail.ok().map(|mail| mail.to);
+            tracing::warn!(%id, to = to.as_ref().map(AsRef::<str>::as_ref), "a mail was given up: nobody took it in time");
+            return MailFate::Expired(to);
+        }
+        match mail {
+            Ok(mail) => self.sent(claimed, mail).await,
+            Err(error) => {
+                // Another node may have the key.
+                tracing::warn!(%id, ?error, "a queued mail cannot be read");
+                MailFate::PutOff
+            }
+        }
+    }
+
+    async fn sent(&self, claimed: &ClaimedMail, mail: Mail) -> MailFate {
+        let (id, to, attempt) = (claimed.id(), &mail.to, claimed.attempt());
+        let sending = self.mailer.send(id, &mail);
+        match tokio::time::timeout(self.options.timeout, sending).await {
+            Ok(Ok(())) => MailFate::Sent,
+            Ok(Err(MailError::Permanent(cause))) => {
+                tracing::warn!(%id, %to, attempt, %cause, "a mail was refused, and is dropped");
+                MailFate::Refused(mail.to)
+            }
+            Ok(Err(MailError::Transient(cause))) => {
+                tracing::info!(%id, %to, attempt, %cause, "a mail was not taken, and comes again");
+                MailFate::PutOff
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%id, %to, attempt, ?error, "a mail was not taken, and comes again");
+                MailFate::PutOff
+            }
+            Err(_) => {
+                tracing::warn!(%id, %to, attempt, "a mail was not taken in time, and comes again");
+                MailFate::PutOff
+            }
+        }
+    }
+}
+
+/// Returns when the relay was asked to end some time ago.
+async fn long_after(mut stopped: watch::Receiver<bool>) {
+    // A channel that is closed: whoever would ask is gone.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+    tokio::time::sleep(GRACE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    //! What becomes of queued mails. The store's clock stands still unless it is moved; tokio's goes on when nobody is busy.
+
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use core_domain::kernel::{Clock, Email, OutboxId, Timestamp};
+    use core_domain::port::{Cause, Repositories, Within, transact};
+    use core_domain::shared::{AuditEntry, AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
+    use core_domain::testing::{ManualClock, MockOutlet, RecordKey, SeededEntropy};
+    use core_storage::memory::{MemoryConfig, open};
+    use serde_json::{Value, json};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const SECRET: &str = "https://core.test/verify?token=Abc123";
+
+    /// What a mailer answers whom.
+    #[derive(Clone, Copy, Debug)]
+    enum Answer {
+        Takes,
+        Later,
+        Never,
+        Silence,
+    }
+
+    /// Takes every mail, but for those it has other answers to.
+    #[derive(Debug, Default)]
+    struct Scripted {
+        answers: Mutex<BTreeMap<String, Answer>>,
+        heard: Mutex<Vec<(String, OutboxId)>>,
+    }
+
+    #[async_trait]
+    impl Mailer for Scripted {
+        async fn send(&self, id: &OutboxId, mail: &Mail) -> Result<(), MailError> {
+            assert_eq!(mail.text, SECRET);
+            let to = mail.to.to_string();
+            let answer = self.answers.lock().unwrap().get(&to).copied();
+            let heard = (to.trim_end_matches("@test.org").to_owned(), id.clone());
+            self.heard.lock().unwrap().push(heard);
+            let cause = || Cause::new("the server says no");
+            match answer.unwrap_or(Answer::Takes) {
+                Answer::Takes => Ok(()),
+                Answer::Later => Err(MailError::Transient(cause())),
+                Answer::Never => Err(MailError::Permanent(cause())),
+                Answer::Silence => std::future::pending().await,
+            }
+        }
+    }
+
+    struct World {
+        clock: Arc<ManualClock>,
+        store: Arc<dyn Store>,
+        entropy: Arc<SeededEntropy>,
+        mailer: Arc<Scripted>,
+        cipher: Cipher,
+        wake: Arc<Notify>,
+    }
+
+    fn repositories(uow: &mut dyn core_domain::port::UnitOfWork) -> &mut dyn Repositories {
+        uow.repositories(RecordKey::for_tests())
+    }
+
+    impl World {
+        fn new() -> Self {
+            let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
+            let entropy = Arc::new(SeededEntropy::new(1));
+            Self {
+                store: open(MemoryConfig {
+                    clock: clock.clone(),
+                    cursor_key: [1; 32].into(),
+                }),
+                clock,
+                cipher: Cipher::new([1; 32], entropy.clone()),
+                entropy,
+                mailer: Arc::default(),
+                wake: Arc::default(),
+            }
+        }
+
+        fn answers(&self, name: &str, answer: Answer) {
+            let mut answers = self.mailer.answers.lock().unwrap();
+            answers.insert(format!("{name}@test.org"), answer);
+        }
+
+        /// Starts a relay with so many places.
+        fn start(&self, concurrency: u32) -> MailRelayHandle {
+            let relay = MailRelay {
+                store: Arc::clone(&self.store),
+                mailer: self.mailer.clone(),
+                cipher: self.cipher.clone(),
+                entropy: self.entropy.clone(),
+                wake: Arc::clone(&self.wake),
+                options: MailOptions {
+                    concurrency,
+                    ..MailOptions::default()
+                },
+            };
+            relay.start()
+        }
+
+        /// Queues a mail to each of them.
+        async fn queue(&self, names: &[&str]) {
+            for name in names {
+                let mail = Mail {
+                    to: Email::parse(&format!("{name}@test.org")).unwrap(),
+                    subject: "Verify your address".to_owned(),
+                    text: SECRET.to_owned(),
+                    html: SECRET.to_owned(),
+                };
+                let now = self.clock.now();
+                let id = OutboxId::generate(now, self.entropy.as_ref());
+                let text = serde_json::to_string(&mail).unwrap();
+                let sealed = self.cipher.seal(id.as_str(), &text).unwrap();
+                let message = &OutboxMessage {
+                    id,
+                    topic: MAIL_TOPIC.to_owned(),
+                    payload: json!({ "sealed": sealed }),
+                    attempts: 0,
+                    run_at: now,
+                    created_at: now,
+                };
+                let queued = transact(self.store.as_ref(), |uow, _| {
+                    Box::pin(async move {
+                        let messages = repositories(uow).outbox_messages();
+                        messages.insert(message.clone()).await?;
+                        Ok(())
+                    })
+                });
+                queued.await.unwrap();
+                // In the order in which they are due.
+                self.clock.advance(Duration::from_millis(1));
+            }
+        }
+
+        /// Whom the mailer was given mails for, sorted: those under way at once have no order.
+        fn heard(&self) -> Vec<String> {
+            let heard = std::mem::take(&mut *self.mailer.heard.lock().unwrap());
+            let mut heard: Vec<String> = heard.into_iter().map(|(name, _)| name).collect();
+            heard.sort();
+            heard
+        }
+
+        /// The messages that are left.
+        async fn queued(&self) -> Vec<OutboxMessage> {
+            let mut uow = self
+                .store
+                .begin(core_domain::port::Mode::Read)
+                .await
+                .unwrap();
+            let all = OutboxQuery::MailDueAt(Timestamp::from_seconds(4_000_000_000));
+            let messages = repositories(uow.as_mut()).outbox_messages();
+            let messages = messages.list(Within::Installation, &all, 100).await;
+            messages
+                .unwrap()
+                .iter()
+                .map(|message| (**message).clone())
+                .collect()
+        }
+
+        /// Actions and details of the audit.
+        async fn audit(&self) -> Vec<(String, Value)> {
+            let mut uow = self
+                .store
+                .begin(core_domain::port::Mode::Read)
+                .await
+                .unwrap();
+            let entries = repositories(uow.as_mut()).audit_entries();
+            let query = AuditQuery::default();
+            let entries = entries
+                .list(Within::Installation, &query, 100)
+                .await
+                .unwrap();
+            let told = |entry: &AuditEntry| {
+                assert_eq!(
+                    (&*entry.actor_type, &*entry.entity_type),
+                    ("system", "mail")
+                );
+                let details = entry.after.as_ref().map(|details| json!(details));
+                (entry.action.clone(), details.unwrap_or_default())
+            };
+            entries.iter().map(|entry| told(entry)).collect()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_is_handed_over_once_and_forgotten_and_when_it_is_called_for_at_once() {
+        let world = World::new();
+        world.queue(&["ada", "bob"]).await;
+        let relay = world.start(8);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(world.heard(), ["ada", "bob"]);
+        let before = Instant::now();
+        world.queue(&["eve"]).await;
+        world.wake.notify_one();
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(
+            (world.heard(), before),
+            (vec!["eve".to_owned()], Instant::now())
+        );
+        sleep(Duration::from_secs(10)).await;
+        relay.stop().await;
+        assert!(world.heard().is_empty() && world.queued().await.is_empty());
+        assert!(world.audit().await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_that_is_not_taken_now_comes_again_after_a_pause_that_grows() {
+        let world = World::new();
+        world.answers("ada", Answer::Later);
+        world.queue(&["ada", "bob"]).await;
+        let relay = world.start(8);
+        for attempt in 1..=12 {
+            sleep(Duration::from_secs(2)).await;
+            let mut expected = vec!["ada"];
+            if attempt == 1 {
+                expected.push("bob");
+            }
+            assert_eq!(world.heard(), expected);
+            sleep(Duration::from_secs(2)).await;
+            assert!(world.heard().is_empty(), "not before the pause is over");
+            let left = &world.queued().await[0];
+            assert_eq!(left.attempts, attempt);
+            let pause = left.run_at.since(world.clock.now());
+            let longest = Duration::from_secs(2_u64.pow(attempt.min(9) as u32).min(300));
+            assert!(
+                pause >= longest / 2 && pause <= longest,
+                "{attempt}: {pause:?}"
+            );
+            world.clock.advance(pause);
+        }
+        world.answers("ada", Answer::Takes);
+        sleep(Duration::from_secs(2)).await;
+        relay.stop().await;
+        assert_eq!(world.heard(), ["ada"]);
+        assert!(world.queued().await.is_empty() && world.audit().await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_that_is_refused_is_dropped_with_an_entry_that_tells_nothing_of_its_text() {
+        let world = World::new();
+        world.answers("ada", Answer::Never);
+        world.queue(&["ada"]).await;
+        let relay = world.start(8);
+        sleep(Duration::from_secs(1)).await;
+        world.clock.advance(Duration::from_secs(600));
+        sleep(Duration::from_secs(3)).await;
+        relay.stop().await;
+        assert_eq!(world.heard(), ["ada"]);
+        assert!(world.queued().await.is_empty());
+        let details = json!({ "to": "ada@test.org", "attempts": 1 });
+        assert_eq!(world.audit().await, [("mail.refused".to_owned(), details)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_that_nobody_took_for_two_days_is_given_up_with_an_entry() {
+        let world = World::new();
+        world.answers("ada", Answer::Later);
+        world.queue(&["ada"]).await;
+        let relay = world.start(8);
+        sleep(Duration::from_secs(2)).await;
+        world.clock.advance(Duration::from_secs(48 * 3_600 - 60));
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(world.heard(), ["ada", "ada"]);
+        world.clock.advance(Duration::from_secs(120));
+        sleep(Duration::from_secs(2)).await;
+        relay.stop().await;
+        assert!(world.heard().is_empty() && world.queued().await.is_empty());
+        let details = json!({ "to": "ada@test.org", "attempts": 2 });
+        assert_eq!(world.audit().await, [("mail.expired".to_owned(), details)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_its_time_holds_up_only_as_many_as_there_are_places() {
+        let world = World::new();
+        for silent in ["s1", "s2"] {
+            world.answers(silent, Answer::Silence);
+        }
+        world.queue(&["s1", "a", "b", "c", "s2", "d", "e"]).await;
+        let relay = world.start(2);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.heard(), ["a", "b", "c", "s1", "s2"]);
+        sleep(Duration::from_secs(28)).await;
+        assert!(world.heard().is_empty(), "both places are taken");
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(world.heard(), ["d", "e"]);
+        let left = world.queued().await;
+        let attempts: Vec<i64> = left.iter().map(|message| message.attempts).collect();
+        assert_eq!(attempts, [1, 1], "they were given up for now");
+        drop(relay);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_under_way_is_handed_back_when_the_relay_ends_and_the_attempt_does_not_count() {
+        let world = World::new();
+        world.answers("ada", Answer::Silence);
+        world.queue(&["ada"]).await;
+        let relay = world.start(2);
+        sleep(Duration::from_secs(1)).await;
+        let asked = Instant::now();
+        relay.stop().await;
+        assert_eq!(asked.elapsed(), GRACE);
+        let left = world.queued().await;
+        assert_eq!((left[0].attempts, left[0].run_at), (0, world.clock.now()));
+        world.answers("ada", Answer::Takes);
+        let next = world.start(2);
+        sleep(Duration::from_millis(1)).await;
+        next.stop().await;
+        assert_eq!(world.heard(), ["ada", "ada"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_of_a_relay_that_died_comes_again_with_the_same_id() {
+        let world = World::new();
+        world.answers("ada", Answer::Silence);
+        world.queue(&["ada"]).await;
+        let dying = world.start(2);
+        sleep(Duration::from_secs(1)).await;
+        drop(dying);
+        world.answers("ada", Answer::Takes);
+        let next = world.start(2);
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(world.mailer.heard.lock().unwrap().len(), 1);
+        world.clock.advance(Duration::from_secs(121));
+        sleep(Duration::from_secs(3)).await;
+        next.stop().await;
+        let heard = world.mailer.heard.lock().unwrap().clone();
+        assert_eq!(heard.len(), 2);
+        assert_eq!(heard[0], heard[1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_that_was_queued_with_another_key_waits_for_whoever_has_it() {
+        let mut world = World::new();
+        world.queue(&["ada"]).await;
+        let key = world.cipher.clone();
+        world.cipher = Cipher::new([2; 32], world.entropy.clone());
+        let relay = world.start(2);
+        sleep(Duration::from_secs(2)).await;
+        relay.stop().await;
+        assert_eq!(world.queued().await[0].attempts, 1);
+        world.cipher = key;
+        world.clock.advance(Duration::from_secs(2));
+        let relay = world.start(2);
+        sleep(Duration::from_secs(2)).await;
+        relay.stop().await;
+        assert_eq!(world.heard(), ["ada"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn mails_are_no_messages_for_the_outlet() {
+        let world = World::new();
+        world.queue(&["ada"]).await;
+        let outlet = MockOutlet::new();
+        let relayed =
+            core_domain::use_case::shared::relay(&*world.store, &outlet, world.entropy.as_ref())
+                .await;
+        assert!(relayed.unwrap().is_idle());
+    }
+}

@@ -1,0 +1,119 @@
+//! Mails as files, for installations without a mail server.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use core_domain::kernel::OutboxId;
+use core_domain::port::{Cause, Mail, MailError, Mailbox, Mailer, mime_message};
+
+/// Writes every mail into a folder, one `.eml` file a mail, which mail programs open. The files are for their owner alone:
+/// links in mails are secrets. Nobody removes them.
+#[derive(Clone, Debug)]
+pub struct OutboxFolder {
+    folder: PathBuf,
+    from: Mailbox,
+}
+
+impl OutboxFolder {
+    /// Writes into this folder, which is created with the first mail.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>, from: Mailbox) -> Self {
+        Self {
+            folder: folder.into(),
+            from,
+        }
+    }
+}
+
+#[async_trait]
+impl Mailer for OutboxFolder {
+    async fn send(&self, id: &OutboxId, mail: &Mail) -> Result<(), MailError> {
+        let message = mime_message(id, mail, &self.from);
+        let folder = self.folder.clone();
+        let name = format!("{id}.eml");
+        let written = tokio::task::spawn_blocking(move || write(&folder, &name, &message)).await;
+        let written = written.map_err(std::io::Error::other).flatten();
+        let file = written.map_err(|error| MailError::Transient(Cause::new(error)))?;
+        tracing::info!(to = %mail.to, subject = mail.subject, file = %file.display(), "a mail was written");
+        Ok(())
+    }
+}
+
+/// Whole or not at all, and for the owner's eyes alone.
+fn write(folder: &Path, name: &str, message: &str) -> std::io::Result<PathBuf> {
+    create_private(folder)?;
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".mail-")
+        .tempfile_in(folder)?;
+    temporary.write_all(message.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    let file = folder.join(name);
+    temporary.persist(&file).map_err(|error| error.error)?;
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::kernel::Email;
+
+    use super::*;
+
+    fn mail() -> Mail {
+        Mail {
+            to: Email::parse("ada@example.org").unwrap(),
+            subject: "Verify your address".to_owned(),
+            text: "https://core.test/verify?token=secret".to_owned(),
+            html: "<a href=\"https://core.test/verify?token=secret\">Verify</a>".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mail_is_one_private_file_however_often_it_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let outbox = folder.path().join("outbox");
+        let from: Mailbox = "Core <no-reply@core.test>".parse().unwrap();
+        let mailer = OutboxFolder::new(&outbox, from.clone());
+        let id = OutboxId::parse("019a5b1e-7c20-7d3e-9b4a-5f6c7d8e9f01").unwrap();
+        for _ in 0..2 {
+            mailer.send(&id, &mail()).await.unwrap();
+        }
+        let entries: Vec<_> = std::fs::read_dir(&outbox).unwrap().collect();
+        assert_eq!(entries.len(), 1);
+        let entry = entries.into_iter().next().unwrap().unwrap();
+        let name = "019a5b1e-7c20-7d3e-9b4a-5f6c7d8e9f01.eml";
+        assert_eq!(entry.file_name(), name);
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        assert_eq!(text, mime_message(&id, &mail(), &from));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode(&entry.path()) & 0o777, 0o600);
+            assert_eq!(mode(&outbox) & 0o777, 0o700);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_cannot_be_written_is_tried_again_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("outbox");
+        std::fs::write(&file, "in the way").unwrap();
+        let mailer = OutboxFolder::new(&file, "no-reply@core.test".parse().unwrap());
+        let refused = mailer.send(&OutboxId::parse("id").unwrap(), &mail()).await;
+        assert!(matches!(refused, Err(MailError::Transient(_))));
+    }
+}

@@ -1,0 +1,59 @@
+//! Password hashes as better-auth stores them: scrypt, `<salt>:<key>` in hexadecimal.
+
+use scrypt::Params;
+use subtle::ConstantTimeEq;
+
+/// The parameters are not in the hash; these are better-auth's.
+const LOG_N: u8 = 14;
+const BLOCK_SIZE: u32 = 16;
+const LANES: u32 = 1;
+
+const SALT_DIGITS: usize = 32;
+const KEY_LENGTH: usize = 64;
+
+/// A hash made by better-auth.
+pub(crate) struct ScryptHash {
+    /// Its text, not the bytes it stands for, is what was hashed with.
+    salt: String,
+    key: [u8; KEY_LENGTH],
+}
+
+/// The hash could not be computed.
+#[derive(Debug, thiserror::Error)]
+#[error("scrypt failed: {0}")]
+pub(crate) struct ScryptError(String);
+
+impl ScryptHash {
+    /// Reads a stored hash; `None` when it is none of better-auth's.
+    pub(crate) fn parse(stored: &str) -> Option<Self> {
+        let (salt, digits) = stored.split_once(':')?;
+        let hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if salt.len() != SALT_DIGITS || digits.len() != 2 * KEY_LENGTH {
+            return None;
+        }
+        if !hexadecimal(salt) || !hexadecimal(digits) {
+            return None;
+        }
+        let mut key = [0; KEY_LENGTH];
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Self {
+            salt: salt.to_owned(),
+            key,
+        })
+    }
+
+    /// Tells whether the password has this hash, in a time that does not tell how much of it fits. Takes 32 MiB.
+    ///
+    /// # Errors
+    /// [`ScryptError`]: a mistake in the parameters.
+    pub(crate) fn is_of(&self, password: &str) -> Result<bool, ScryptError> {
+        let failed = |error: &dyn std::fmt::Display| ScryptError(error.to_string());
+        let params = Params::new(LOG_N, BLOCK_SIZE, LANES).map_err(|error| failed(&error))?;
+        let mut key = [0; KEY_LENGTH];
+        scrypt::scrypt(password.as_bytes(), self.salt.as_bytes(), &params, &mut key)
+            .map_err(|error| failed(&error))?;
+        Ok(key.ct_eq(&self.key).into())
+    }
+}

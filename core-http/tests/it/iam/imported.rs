@@ -1,0 +1,232 @@
+//! People taken over from another installation, and hashes that are not as hashes are made today.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use core_domain::access::{PublicScope, authorize_operator};
+use core_domain::iam::PasswordHash;
+use core_domain::kernel::{Context, Email, Line, Timestamp, UserId};
+use core_domain::port::{HashForm, Mode, PasswordError, PasswordHasher, Store, transact};
+use core_domain::use_case::iam::user::{
+    ImportOutcome, ImportedUser, PasswordCredential, import, password_credential, preview_import,
+    rehash_password,
+};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, GET_SESSION, WRONG};
+use crate::world::{PASSWORD, World, on_every_store};
+
+/// Marks passwords, formerly with another mark.
+#[derive(Debug, Default)]
+struct Marks {
+    /// What somebody else does while a password is checked, once.
+    meanwhile: Mutex<Option<Meanwhile>>,
+    fails: AtomicBool,
+}
+
+#[derive(Clone, Debug)]
+struct Meanwhile {
+    store: Arc<dyn Store>,
+    cx: Context,
+    /// The hash that is put into the place of the one that is checked.
+    hash: String,
+}
+
+impl Meanwhile {
+    async fn happens(&self) {
+        let on_file = &on_file(self.store.as_ref()).await;
+        let (cx, hash) = (&self.cx, &PasswordHash::new(self.hash.clone()));
+        let scope = &PublicScope::open();
+        let done = transact(self.store.as_ref(), |uow, _| {
+            Box::pin(rehash_password(cx, scope, uow, on_file, hash))
+        });
+        assert!(done.await.unwrap());
+    }
+}
+
+#[async_trait]
+impl PasswordHasher for Marks {
+    async fn hash(&self, password: &str) -> Result<String, PasswordError> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(PasswordError::Busy);
+        }
+        Ok(format!("$new${password}"))
+    }
+
+    fn form(&self, hash: &str) -> HashForm {
+        match hash.split('$').nth(1) {
+            Some("new") => HashForm::Current,
+            Some("old") => HashForm::Outdated,
+            _ => HashForm::Unreadable,
+        }
+    }
+
+    async fn verify<'a>(
+        &self,
+        password: &str,
+        hash: Option<&'a str>,
+    ) -> Result<bool, PasswordError> {
+        let fits = hash.and_then(|hash| hash.rsplit('$').next()) == Some(password);
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.happens().await;
+        }
+        Ok(fits)
+    }
+}
+
+async fn on_file(store: &dyn Store) -> PasswordCredential {
+    let mut uow = store.begin(Mode::Read).await.unwrap();
+    let found = password_credential(uow.as_mut(), &Email::parse(ADA).unwrap()).await;
+    uow.rollback().await;
+    found.unwrap().unwrap()
+}
+
+async fn hash_on_file(world: &World) -> String {
+    let on_file = on_file(world.app.store.as_ref()).await;
+    on_file.hash.expose().to_owned()
+}
+
+fn person(email: &str, id: Option<&str>, hash: Option<&str>) -> ImportedUser {
+    ImportedUser {
+        id: id.map(|id| UserId::parse(id).unwrap()),
+        name: Line::parse("Somebody").unwrap(),
+        email: Email::parse(email).unwrap(),
+        email_verified: true,
+        image: Some(Line::parse("https://example.org/a.png").unwrap()),
+        created_at: Some(Timestamp::from_seconds(1_600_000_000)),
+        password_hash: hash.map(|hash| PasswordHash::new(hash.to_owned())),
+    }
+}
+
+async fn taken_over(world: &World, people: &[ImportedUser]) -> Vec<ImportOutcome> {
+    let cx = &Context::system(Arc::clone(&world.app.entropy));
+    let scope = &authorize_operator(cx).unwrap();
+    let outcomes = transact(world.app.store.as_ref(), |uow, _| {
+        Box::pin(import(cx, scope, uow, people))
+    });
+    outcomes.await.unwrap()
+}
+
+/// A world in which Ada was taken over with a hash of former times.
+async fn world() -> (World, Arc<Marks>) {
+    let marks = Arc::new(Marks::default());
+    let hasher = Arc::clone(&marks);
+    let world = World::with(|app| app.hasher = hasher);
+    let hash = format!("$old${PASSWORD}");
+    let outcomes = taken_over(&world, &[person(ADA, Some("user-1"), Some(&hash))]).await;
+    let expected = ImportOutcome::Imported(UserId::parse("user-1"));
+    assert_eq!(outcomes, [expected]);
+    (world, marks)
+}
+
+#[tokio::test]
+async fn a_hash_of_former_times_is_made_anew_by_the_first_sign_in_with_its_password() {
+    let (world, _) = world().await;
+    let _ = world.sign_in(ADA, WRONG).await.expect(401);
+    assert_eq!(hash_on_file(&world).await, format!("$old${PASSWORD}"));
+    for _ in 0..2 {
+        let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
+        assert_eq!(signed_in.json["user"]["id"], "user-1");
+        assert_eq!(hash_on_file(&world).await, format!("$new${PASSWORD}"));
+    }
+    let entries = world.audit("account.password_rehashed").await;
+    assert_eq!((entries.len(), &*entries[0].actor_id), (1, "user-1"));
+    assert!(!format!("{entries:?}").contains("horse"));
+}
+
+#[tokio::test]
+async fn a_sign_in_does_not_fail_because_its_hash_cannot_be_made_anew() {
+    let (world, marks) = world().await;
+    marks.fails.store(true, Ordering::SeqCst);
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert_eq!(hash_on_file(&world).await, format!("$old${PASSWORD}"));
+    marks.fails.store(false, Ordering::SeqCst);
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert_eq!(hash_on_file(&world).await, format!("$new${PASSWORD}"));
+}
+
+#[tokio::test]
+async fn a_hash_that_changes_while_it_is_checked_is_checked_again() {
+    for (hash, status) in [
+        (format!("$new${PASSWORD}"), 200),
+        ("$new$another horse".to_owned(), 401),
+    ] {
+        let (world, marks) = world().await;
+        *marks.meanwhile.lock().unwrap() = Some(Meanwhile {
+            store: Arc::clone(&world.app.store),
+            cx: Context::system(Arc::clone(&world.app.entropy)),
+            hash: hash.clone(),
+        });
+        let _ = world.sign_in(ADA, PASSWORD).await.expect(status);
+        assert_eq!(hash_on_file(&world).await, hash);
+    }
+}
+
+#[tokio::test]
+async fn sign_ins_at_the_same_time_all_succeed_and_make_the_hash_anew_once() {
+    let (world, _) = world().await;
+    let signed_in = join_all((0..8).map(|_| world.sign_in(ADA, PASSWORD))).await;
+    assert!(signed_in.iter().all(|answer| answer.status == 200));
+    assert_eq!(world.audit("account.password_rehashed").await.len(), 1);
+}
+
+async fn who_is_there_stays_as_they_are_and_the_others_are_taken_over(world: World) {
+    let eve = world.sign_up(EVE).await;
+    let batch = [
+        person(ADA, Some("user-1"), None),
+        person(EVE, None, None),
+        person("ADA@example.org", None, None),
+        person("bob@example.org", Some("user-1"), None),
+        person("eva@example.org", Some(&eve.user_id), None),
+        person(
+            "zoe@example.org",
+            None,
+            Some("$worthless$correct horse battery"),
+        ),
+    ];
+    let cx = Context::system(Arc::clone(&world.app.entropy));
+    let scope = authorize_operator(&cx).unwrap();
+    let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
+    let previewed = preview_import(&scope, uow.as_mut(), &batch).await.unwrap();
+    uow.rollback().await;
+    let outcomes = taken_over(&world, &batch).await;
+    let kind = |outcome: &ImportOutcome| match outcome {
+        ImportOutcome::Imported(_) => "imported",
+        ImportOutcome::EmailTaken => "email",
+        ImportOutcome::IdTaken => "id",
+    };
+    let expected = ["imported", "email", "email", "id", "id", "imported"];
+    for found in [&previewed, &outcomes] {
+        assert_eq!(found.iter().map(kind).collect::<Vec<_>>(), expected);
+    }
+    let entries = world.audit("user.imported").await;
+    assert_eq!((entries.len(), &*entries[0].actor_type), (2, "system"));
+    let again = taken_over(&world, &batch).await;
+    assert_eq!(world.audit("user.imported").await.len(), 2);
+    assert_eq!(kind(&again[0]), "email");
+    // Without a password nobody signs in.
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(401);
+    let zoe = world
+        .sign_in("zoe@example.org", "correct horse battery")
+        .await;
+    let zoe = zoe.expect(200);
+    let shown = world.held(zoe.text("token"), "GET", GET_SESSION).await;
+    let user = &shown.json["user"];
+    let expected = json!({
+        "id": user["id"], "name": "Somebody", "email": "zoe@example.org", "emailVerified": true,
+        "image": "https://example.org/a.png", "createdAt": "2020-09-13T12:26:40.000Z",
+        "updatedAt": user["updatedAt"],
+    });
+    let part = |field: &str| (field.to_owned(), user[field].clone());
+    let fields = expected
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|field| part(field));
+    assert_eq!(Value::Object(fields.collect()), expected);
+}
+
+on_every_store! { who_is_there_stays_as_they_are_and_the_others_are_taken_over }

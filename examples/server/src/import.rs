@@ -1,0 +1,61 @@
+//! Takes people over from a file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use core_suite::{ImportError, SuiteError};
+
+use crate::config::{Config, Database};
+use crate::run::builder;
+
+/// Why nobody, or not everybody, was taken over.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{0}: {1}")]
+    File(String, #[source] std::io::Error),
+    #[error("users that are kept in memory are gone when this ends; name a database")]
+    Memory,
+    /// SQLite's file is one process's alone.
+    #[error("the database cannot be opened; when a server uses it, stop that first")]
+    InUse(#[source] ImportError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Runtime(std::io::Error),
+}
+
+/// Takes them over; tells whether every row made sense.
+#[expect(clippy::print_stdout, reason = "the summary is what was asked for")]
+pub(crate) fn run(config: &Config, file: &Path, dry_run: bool) -> Result<bool, Error> {
+    if config.database == Database::Memory {
+        return Err(Error::Memory);
+    }
+    let source: Box<dyn Read + Send> = if file == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let opened = File::open(file);
+        Box::new(opened.map_err(|error| Error::File(file.display().to_string(), error))?)
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)?;
+    let report = |problem| eprintln!("{problem}");
+    let imported = runtime.block_on(builder(config).import_users(source, dry_run, report));
+    let summary = imported.map_err(|error| explained(config, error))?;
+    let verb = if dry_run { "would be" } else { "were" };
+    println!(
+        "{} users {verb} imported; {} are there already; {} rows make no sense",
+        summary.imported, summary.existing, summary.refused
+    );
+    Ok(summary.refused == 0)
+}
+
+fn explained(config: &Config, error: ImportError) -> Error {
+    let is_sqlite = matches!(config.database, Database::Sqlite(_));
+    match error {
+        ImportError::Suite(SuiteError::Store(_)) if is_sqlite => Error::InUse(error),
+        error => Error::Import(error),
+    }
+}

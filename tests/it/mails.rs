@@ -1,0 +1,185 @@
+//! Mails in the outbox, on every store: who claims which, and what becomes of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Cipher, Clock, Context, Email, OutboxId, Timestamp};
+use core_domain::port::{Mail, Mode, Store, Within, transact};
+use core_domain::shared::{AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
+use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+use core_domain::use_case::shared::{ClaimedMail, MailFate, claim_mails, relay, settle_mail};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::world::Backend;
+
+const BACKENDS: [Backend; 3] = [Backend::Memory, Backend::Sqlite, Backend::Postgres];
+
+struct Outbox {
+    clock: Arc<ManualClock>,
+    store: Arc<dyn Store>,
+    entropy: Arc<SeededEntropy>,
+    cipher: Cipher,
+    _keeps: Box<dyn std::any::Any + Send + Sync>,
+}
+
+impl Outbox {
+    async fn on(backend: Backend) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
+        let (store, keeps) = backend.open(clock.clone()).await;
+        let entropy = Arc::new(SeededEntropy::new(1));
+        Self {
+            clock,
+            store,
+            cipher: Cipher::new([1; 32], entropy.clone()),
+            entropy,
+            _keeps: keeps,
+        }
+    }
+
+    /// Queues messages of a topic, each a millisecond after the one before; mails are sealed.
+    async fn queue(&self, topic: &str, count: usize) -> Vec<OutboxId> {
+        let mut ids = Vec::new();
+        for n in 0..count {
+            let now = self.clock.now();
+            let id = OutboxId::generate(now, self.entropy.as_ref());
+            let mail = Mail {
+                to: Email::parse(&format!("p{n}@example.org")).unwrap(),
+                subject: "Hello".to_owned(),
+                text: "the secret".to_owned(),
+                html: String::new(),
+            };
+            let text = serde_json::to_string(&mail).unwrap();
+            let sealed = self.cipher.seal(id.as_str(), &text).unwrap();
+            let message = &OutboxMessage {
+                id: id.clone(),
+                topic: topic.to_owned(),
+                payload: json!({ "sealed": sealed }),
+                attempts: 0,
+                run_at: now,
+                created_at: now,
+            };
+            let queued = transact(self.store.as_ref(), |uow, _| {
+                Box::pin(async move {
+                    let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
+                    messages.insert(message.clone()).await?;
+                    Ok(())
+                })
+            });
+            queued.await.unwrap();
+            ids.push(id);
+            self.clock.advance(Duration::from_millis(1));
+        }
+        ids
+    }
+
+    async fn claim(&self, limit: u32) -> Vec<ClaimedMail> {
+        claim_mails(self.store.as_ref(), limit).await.unwrap()
+    }
+
+    async fn settle(&self, claimed: &ClaimedMail, fate: MailFate) {
+        let cx = Context::system(self.entropy.clone());
+        let settled = settle_mail(&cx, self.store.as_ref(), claimed, &fate).await;
+        settled.unwrap();
+    }
+
+    /// All mails that are left.
+    async fn left(&self) -> Vec<OutboxMessage> {
+        let mut uow = self.store.begin(Mode::Read).await.unwrap();
+        let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
+        let all = OutboxQuery::MailDueAt(Timestamp::from_seconds(4_000_000_000));
+        let left = messages.list(Within::Installation, &all, 1_000).await;
+        let left = left.unwrap().iter().map(|message| message.edit()).collect();
+        uow.rollback().await;
+        left
+    }
+
+    async fn audited(&self, action: &str) -> usize {
+        let mut uow = self.store.begin(Mode::Read).await.unwrap();
+        let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
+        let query = AuditQuery {
+            action: Some(action.to_owned()),
+            ..AuditQuery::default()
+        };
+        let count = entries.count(Within::Installation, &query).await.unwrap();
+        uow.rollback().await;
+        usize::try_from(count).unwrap()
+    }
+}
+
+fn ids(claimed: &[ClaimedMail]) -> Vec<OutboxId> {
+    claimed.iter().map(|mail| mail.id().clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mails_are_claimed_oldest_first_and_are_none_of_the_outlets() {
+    for backend in BACKENDS {
+        let outbox = Outbox::on(backend).await;
+        let mails = outbox.queue(MAIL_TOPIC, 3).await;
+        outbox.queue("platform.status", 2).await;
+        assert!(outbox.claim(0).await.is_empty());
+        let first = outbox.claim(2).await;
+        assert_eq!(ids(&first), mails[..2], "{backend:?}");
+        let told = first[0].mail(&outbox.cipher).unwrap();
+        assert_eq!(
+            (told.to.as_str(), &*told.text),
+            ("p0@example.org", "the secret")
+        );
+        let mut outlet = core_domain::testing::MockOutlet::new();
+        outlet.expect_deliver().times(2).returning(|message| {
+            assert_eq!(message.topic, "platform.status");
+            Ok(())
+        });
+        let entropy = outbox.entropy.as_ref();
+        let relayed = relay(outbox.store.as_ref(), &outlet, entropy).await;
+        assert_eq!(relayed.unwrap().delivered, 2);
+        assert_eq!(ids(&outbox.claim(8).await), mails[2..]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_claim_at_once_share_the_mails_and_no_two_have_the_same() {
+    for backend in BACKENDS {
+        let outbox = Outbox::on(backend).await;
+        let mails: BTreeSet<OutboxId> = outbox.queue(MAIL_TOPIC, 40).await.into_iter().collect();
+        let node = || async {
+            let mut sent = Vec::new();
+            // Others may have what is due; when nothing is left, nobody has.
+            while !outbox.left().await.is_empty() {
+                for claimed in outbox.claim(3).await {
+                    sent.push(claimed.id().clone());
+                    outbox.settle(&claimed, MailFate::Sent).await;
+                }
+            }
+            sent
+        };
+        let sent = join_all((0..4).map(|_| node())).await.concat();
+        assert_eq!(sent.len(), mails.len(), "{backend:?}");
+        assert_eq!(sent.into_iter().collect::<BTreeSet<_>>(), mails);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_that_somebody_else_has_by_now_stays_as_it_is_and_is_given_up_once() {
+    for backend in BACKENDS {
+        let outbox = Outbox::on(backend).await;
+        outbox.queue(MAIL_TOPIC, 1).await;
+        let slow = outbox.claim(1).await.remove(0);
+        assert!(outbox.claim(1).await.is_empty(), "{backend:?}");
+        outbox.clock.advance(Duration::from_secs(121));
+        let quick = outbox.claim(1).await.remove(0);
+        assert_eq!((slow.attempt(), quick.attempt()), (1, 2));
+        let claimed = outbox.left().await;
+        for fate in [MailFate::PutOff, MailFate::Released] {
+            outbox.settle(&slow, fate).await;
+        }
+        assert_eq!(outbox.left().await, claimed);
+        let to = Email::parse("p0@example.org").unwrap();
+        for mail in [&quick, &slow] {
+            outbox.settle(mail, MailFate::Refused(to.clone())).await;
+        }
+        assert!(outbox.left().await.is_empty());
+        assert_eq!(outbox.audited("mail.refused").await, 1);
+    }
+}
