@@ -5,6 +5,6 @@ mod lookup;
 mod own;
 
 pub use begin::SignedIn;
-pub(super) use begin::{as_user, begin};
+pub(super) use begin::{as_user, begin, begin_for_client};
 pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, extend, is_known};
 pub use own::{list, revoke, sign_out};

@@ -1,7 +1,8 @@
 //! A person's own sessions.
 
+use super::lookup::session_of_token;
 use crate::access::{PersonScope, PublicScope, audited, unowned};
-use crate::iam::{MAX_SESSIONS, Session, SessionQuery, TokenHash};
+use crate::iam::{MAX_SESSIONS, Session, SessionQuery};
 use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored};
 use crate::port::UnitOfWork;
 
@@ -45,8 +46,7 @@ pub async fn sign_out(
     uow: &mut dyn UnitOfWork,
     token: &str,
 ) -> Result<()> {
-    let with_token = SessionQuery::WithToken(TokenHash::of(token));
-    let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
+    let Some(session) = session_of_token(uow, token).await? else {
         return Ok(());
     };
     audited::remove(cx, scope, uow, &session, "session.signed_out").await?;
