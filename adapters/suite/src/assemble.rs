@@ -175,6 +175,7 @@ fn app(
         blobs: Arc::clone(&provider.blobs),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: service_key(builder)?,
+        issuer: builder.iam_url.clone(),
         cipher: Cipher::new(secret.key("answers"), Arc::clone(entropy)),
         options: service_options(builder)?,
         in_flight: InFlight::default(),

@@ -13,7 +13,7 @@ use super::IamConfig;
 use super::identify::session_of;
 use crate::gateway::{Authority, AuthorityError, Resolved};
 
-/// Answers for session tokens out of the store, and extends the sessions that are due. API keys are refused.
+/// Answers for session tokens and access tokens out of the store, and extends the sessions that are due. API keys are refused.
 #[derive(Debug)]
 pub struct SessionAuthority {
     store: Arc<dyn Store>,
@@ -34,7 +34,7 @@ impl SessionAuthority {
         let Some(found) = session_of(self.store.as_ref(), token).await? else {
             return Ok(None);
         };
-        let mut expires_at = found.session.expires_at;
+        let mut expires_at = found.expires_at();
         if found.extension_due {
             let extended =
                 transact(self.store.as_ref(), |uow, _| Box::pin(extend(uow, token))).await?;

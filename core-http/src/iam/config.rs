@@ -6,6 +6,7 @@ use core_domain::kernel::{Code, Error, Result};
 use http::{Uri, header};
 
 use super::failed_sign_ins::FailedSignIns;
+use super::oauth::WrongUserCodes;
 use crate::kernel::Cx;
 
 /// The settings of IAM.
@@ -38,6 +39,9 @@ pub(super) struct Iam {
     pub(super) signer: CookieSigner,
     pub(super) names: CookieNames,
     pub(super) failed_sign_ins: FailedSignIns,
+    pub(super) wrong_user_codes: WrongUserCodes,
+    /// The address people reach IAM at, without a slash at its end.
+    pub(super) base_url: String,
     origins: Vec<String>,
 }
 
@@ -47,6 +51,8 @@ impl Iam {
         let origins = base.chain(&config.trusted_origins);
         Self {
             failed_sign_ins: FailedSignIns::new(rates),
+            wrong_user_codes: WrongUserCodes::new(rates),
+            base_url: config.base_url.trim_end_matches('/').to_owned(),
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
             origins: origins.filter_map(|url| origin_of(url)).collect(),

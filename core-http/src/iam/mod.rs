@@ -7,10 +7,13 @@ mod core_session;
 mod failed_sign_ins;
 mod health;
 mod identify;
+mod oauth;
 mod organization;
 mod own_sessions;
+mod service_token;
 mod session;
 mod user;
+mod whoami;
 
 use std::sync::Arc;
 
@@ -45,6 +48,9 @@ fn endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
         tagged("Authentication", session::rows(iam)),
         tagged("Sessions", core_session::rows(iam)),
         tagged("Sessions", own_sessions::rows()),
+        tagged("OAuth", oauth::rows(iam)),
+        tagged("OAuth", vec![whoami::row(iam)]),
+        tagged("Service tokens", service_token::rows()),
         tagged("Organizations", organization::rows(iam)),
         tagged("Suspension", vec![suspension]),
         tagged("Health", health::rows()),
