@@ -36,7 +36,7 @@ struct IssueServiceToken {
 
 /// How a token is shown to a service.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-enum TokenType {
+enum ServiceTokenType {
     /// In `Authorization: Bearer`.
     Bearer,
 }
@@ -47,7 +47,7 @@ enum TokenType {
 struct ServiceToken {
     /// The token: a JWT, signed with EdDSA.
     token: String,
-    token_type: TokenType,
+    token_type: ServiceTokenType,
     /// How long it is valid, in seconds.
     expires_in: u64,
     /// From when on it is over.
@@ -69,7 +69,7 @@ async fn issue(
         service_token::issue(cx, &scope, uow, cipher, issuer, service_id, target_service).await?;
     Ok(no_store(Output::new(ServiceToken {
         token: issued.token,
-        token_type: TokenType::Bearer,
+        token_type: ServiceTokenType::Bearer,
         expires_in: core_domain::iam::SERVICE_TOKEN_LIFETIME.as_secs(),
         expires_at: issued.expires_at,
     })))

@@ -69,7 +69,7 @@ struct TokenRequest {
 #[derive(Clone, Serialize, JsonSchema)]
 struct TokenResponse {
     access_token: String,
-    token_type: TokenType,
+    token_type: AccessTokenType,
     /// How long the access token is valid, in seconds.
     expires_in: u64,
     /// What the next tokens are got with; good for one exchange.
@@ -79,7 +79,7 @@ struct TokenResponse {
 /// How an access token is shown.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum TokenType {
+enum AccessTokenType {
     /// In `Authorization: Bearer`.
     Bearer,
 }
@@ -88,7 +88,7 @@ impl TokenResponse {
     fn new(pair: TokenPair, expires_in: Duration) -> Self {
         Self {
             access_token: pair.access_token,
-            token_type: TokenType::Bearer,
+            token_type: AccessTokenType::Bearer,
             expires_in: expires_in.as_secs(),
             refresh_token: pair.refresh_token,
         }

@@ -286,6 +286,9 @@ impl Fixture {
         world.template("web").await;
         let deployment = world.deployment(&platform, &operator()).await;
         let person = world.sign_up("ada@example.org").await;
+        let pending = world.device_codes().await;
+        let approved = world.approved(&person).await;
+        let tokens = world.device_login(&person).await;
         let start = json!({ "platformName": "Looms", "slug": "looms" });
         let path = "/api/v1/onboarding/start";
         let started = world
@@ -308,6 +311,10 @@ impl Fixture {
             ("ownerId", person.user_id.clone()),
             ("id", person.session_id.clone()),
             ("token", person.token.clone()),
+            ("client_id", "core-cli".to_owned()),
+            ("user_code", pending.text("user_code").to_owned()),
+            ("device_code", approved),
+            ("refresh_token", tokens.text("refresh_token").to_owned()),
             ("name", "web".to_owned()),
             ("version", "1.0.0".to_owned()),
             ("slug", "brand-new".to_owned()),

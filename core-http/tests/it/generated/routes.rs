@@ -42,8 +42,8 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
 /// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
 const MISSING_IN_IAM: &[&str] = &[
     "iam-005", "iam-006", "iam-009", "iam-011", "iam-017", "iam-018", "iam-019", "iam-020",
-    "iam-021", "iam-022", "iam-023", "iam-024", "iam-026", "iam-027", "iam-028", "iam-029",
-    "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
+    "iam-021", "iam-022", "iam-023", "iam-024", "iam-026", "iam-033", "iam-034", "iam-035",
+    "iam-037", "iam-038",
 ];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
@@ -106,11 +106,35 @@ fn onboarding() -> impl Iterator<Item = Value> {
     })
 }
 
+/// Where standards want it: RFC 8414, and the keys of RFC 7517.
+const WELL_KNOWN: [&str; 2] = [
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/jwks.json",
+];
+
+fn well_known() -> impl Iterator<Item = Value> {
+    WELL_KNOWN.into_iter().map(|path| {
+        json!({
+            "id": path,
+            "service": "iam",
+            "method": "GET",
+            "path": path,
+            "aliases": [],
+            "gateway_path": {
+                "literal": format!("/api/v1/iam{path}"),
+                "natural": format!("/api/v1/iam{path}"),
+                "reaches_natural_as": path,
+            },
+        })
+    })
+}
+
 fn documented(service: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
     let of_service: Vec<Value> = all
         .into_iter()
         .chain(onboarding())
+        .chain(well_known())
         .filter(|e| e["service"] == service)
         .collect();
     assert!(!of_service.is_empty(), "{service} is documented");

@@ -3,6 +3,7 @@
 mod authority;
 mod cross_origin;
 mod effects;
+mod oauth;
 mod on_behalf;
 mod organizations;
 mod sessions;
