@@ -7,7 +7,7 @@ use super::error::{ConfigError, wrong};
 use super::options::{Cli, Options};
 
 /// What may not be shown.
-const SECRETS: [&str; 3] = ["database_url", "auth_api_key", "secret"];
+const SECRETS: [&str; 4] = ["database_url", "auth_api_key", "secret", "master_key"];
 
 /// Flags over environment over file over defaults.
 ///
