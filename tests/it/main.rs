@@ -7,6 +7,7 @@ mod crash;
 #[cfg(unix)]
 mod data_folder;
 mod deploys;
+mod device_login;
 mod jobs;
 mod nodes;
 mod registry_jobs;

@@ -72,10 +72,7 @@ async fn expired_tokens(store: &dyn Store) -> Result<u64> {
 /// Makes the next key in time, and removes those nobody needs.
 async fn rotated_keys(cx: &Context, store: &dyn Store, cipher: &Cipher) -> Result<u64> {
     transact(store, |uow, _| {
-        Box::pin(async move {
-            service_token::make_next_key(cx, uow, cipher).await?;
-            service_token::remove_retired(uow).await
-        })
+        Box::pin(service_token::look_after_keys(cx, uow, cipher))
     })
     .await
 }
@@ -169,6 +166,12 @@ mod tests {
             Context::system(entropy.clone()),
             Cipher::new([1; 32], entropy),
         );
+        assert_eq!(rotated_keys(&cx, store.as_ref(), &cipher).await.unwrap(), 0);
+        transact(store.as_ref(), |uow, _| {
+            Box::pin(service_token::make_next_key(&cx, uow, &cipher))
+        })
+        .await
+        .unwrap();
         let mut removed = 0;
         for _ in 0..100 {
             removed += rotated_keys(&cx, store.as_ref(), &cipher).await.unwrap();

@@ -6,7 +6,7 @@ use core_domain::kernel::{Code, Error, Result};
 use http::{Uri, header};
 
 use super::failed_sign_ins::FailedSignIns;
-use super::oauth::WrongUserCodes;
+use super::wrong_user_codes::WrongUserCodes;
 use crate::kernel::Cx;
 
 /// The settings of IAM.

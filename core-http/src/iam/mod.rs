@@ -14,6 +14,7 @@ mod service_token;
 mod session;
 mod user;
 mod whoami;
+mod wrong_user_codes;
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use core_domain::use_case::iam::oauth::{self, DeviceCodes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DEVICE_CODE, client};
+use super::client::{DEVICE_CODE, client};
 use crate::iam::config::Iam;
 use crate::iam::cookies::no_store;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};

@@ -8,7 +8,7 @@ use core_domain::kernel::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{DEVICE_CODE, TOKEN};
+use super::client::{DEVICE_CODE, TOKEN};
 use crate::iam::config::Iam;
 use crate::kernel::{Cx, Endpoint, Input, Output, get, with};
 

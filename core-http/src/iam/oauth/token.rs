@@ -10,7 +10,7 @@ use core_domain::use_case::iam::oauth::{self, TokenPair};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{TOKEN, client};
+use super::client::{TOKEN, client};
 use crate::iam::cookies::no_store;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Row, post};
 

@@ -106,7 +106,7 @@ fn the_secret_of_the_installation_is_of_64_hexadecimal_digits() {
 
 #[test]
 fn the_master_key_is_of_thirty_two_bytes_in_hexadecimal_or_base64_or_nothing_starts() {
-    let key = |text: &str| load(&["--master-key", text]).map(|config| config.master_key);
+    let key = |text: &str| load(&[&format!("--master-key={text}")]).map(|config| config.master_key);
     let expected = Some([0xfb; 32]);
     let url_safe = format!("{}-_s", "-_v7".repeat(10));
     for text in [

@@ -105,11 +105,20 @@ pub(super) async fn signing_key(
         .ok_or_else(|| Error::Internal("a signing key cannot be read".to_owned()))
 }
 
-/// Removes keys nobody needs any more; tells how many.
+/// Makes the next key in time and removes those nobody needs any more; tells how many. Where nobody has ever asked for a token
+/// there are no keys, and none is made.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn remove_retired(uow: &mut dyn UnitOfWork) -> Result<u64> {
+/// As [`make_next_key`].
+pub async fn look_after_keys(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+) -> Result<u64> {
+    if all(uow).await?.is_empty() {
+        return Ok(0);
+    }
+    make_next_key(cx, uow, cipher).await?;
     let (keys, now) = (all(uow).await?, uow.now().await?);
     let retired = retired_keys(&plain(&keys), now).len();
     for key in &keys[..retired] {

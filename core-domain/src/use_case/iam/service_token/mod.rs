@@ -5,5 +5,5 @@ mod keys;
 mod verify;
 
 pub use issue::{IssuedServiceToken, issue};
-pub use keys::{make_next_key, next_key_is_due, published, remove_retired};
+pub use keys::{look_after_keys, make_next_key, next_key_is_due, published};
 pub use verify::verify;

@@ -16,7 +16,7 @@ const ANYWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The codes that were none.
 #[derive(Debug)]
-pub(in crate::iam) struct WrongUserCodes {
+pub(super) struct WrongUserCodes {
     policy: RatePolicy,
     windows: Mutex<Windows>,
 }
@@ -26,7 +26,7 @@ pub(in crate::iam) struct WrongUserCodes {
 pub(super) struct Attempt(Vec<RateKey>);
 
 impl WrongUserCodes {
-    pub(in crate::iam) fn new(plan: &RatePlan) -> Self {
+    pub(super) fn new(plan: &RatePlan) -> Self {
         Self {
             policy: plan.policy(RateKind::WrongUserCodes).clone(),
             windows: Mutex::new(Windows::new(CAPACITY)),
