@@ -10,5 +10,5 @@ pub use claims::{
     sign_service_token,
 };
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
-pub use rotation::{current_key, next_key_begins, published_keys, retired_keys};
+pub use rotation::{keys_to_sign_with, next_key_begins, published_keys, retired_keys};
 pub use signing_key::{SigningKey, SigningKeyQuery};

@@ -17,15 +17,18 @@ const PUBLISHED_BEFORE: Duration = DAY;
 /// How long a key is published after the next one took its place; every token it signed is over by then.
 const PUBLISHED_AFTER: Duration = DAY;
 
-/// The key that tokens are signed with now; `None` when there is no key at all.
+/// The keys that tokens may be signed with now, best first: the newest that is in use, and those before it that are still
+/// published. Empty when there is no key at all.
 #[must_use]
-pub fn current_key<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Option<&K> {
-    let active = keys
-        .iter()
-        .rev()
-        .find(|key| (*key).borrow().active_from <= now);
-    // After a clock was set back all may begin in the future.
-    active.or_else(|| keys.first())
+pub fn keys_to_sign_with<K: Borrow<SigningKey>>(keys: &[K], now: Timestamp) -> Vec<&K> {
+    let published = published_keys(keys, now).iter().rev();
+    let in_use = |key: &&K| (*key).borrow().active_from <= now;
+    let mut candidates: Vec<&K> = published.filter(in_use).collect();
+    if candidates.is_empty() {
+        // After a clock was set back all may begin in the future.
+        candidates.extend(keys.first());
+    }
+    candidates
 }
 
 /// The keys that signatures are checked with now.
@@ -63,6 +66,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn current_key(keys: &[SigningKey], now: Timestamp) -> Option<&SigningKey> {
+        keys_to_sign_with(keys, now).first().copied()
+    }
 
     fn start() -> Timestamp {
         Timestamp::from_seconds(1_800_000_000)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::access::{SystemScope, audited, unaudited, unowned};
 use crate::iam::{
-    Ed25519Private, SigningKey, SigningKeyQuery, current_key, next_key_begins, published_keys,
-    retired_keys,
+    Ed25519Private, SigningKey, SigningKeyQuery, keys_to_sign_with, next_key_begins,
+    published_keys, retired_keys,
 };
 use crate::kernel::{Caller, Cipher, Context, Error, Result, StoreError, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -59,6 +59,18 @@ pub async fn make_next_key(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Ciph
     let Some(active_from) = next_key_begins(&plain(&keys), now) else {
         return Ok(());
     };
+    insert(cx, uow, cipher, &keys, active_from).await?;
+    Ok(())
+}
+
+/// Makes the key that follows these.
+async fn insert(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    keys: &[Stored<SigningKey>],
+    active_from: Timestamp,
+) -> Result<Ed25519Private> {
     let private = Ed25519Private::generate(cx.entropy.as_ref());
     let public = private.public();
     let kid = public.thumbprint();
@@ -68,12 +80,11 @@ pub async fn make_next_key(cx: &Context, uow: &mut dyn UnitOfWork, cipher: &Ciph
         sealed_private_key: cipher.seal(&kid, &private.expose())?,
         kid,
         active_from,
-        created_at: now,
+        created_at: uow.now().await?,
     };
     let (cx, scope) = (&by_the_suite(cx), &SystemScope::new());
-    let made = audited::insert(cx, scope, uow, key, "signing_key.created").await;
-    match made {
-        Ok(_) => Ok(()),
+    match audited::insert(cx, scope, uow, key, "signing_key.created").await {
+        Ok(_) => Ok(private),
         Err(Error::Store(StoreError::Conflict { .. })) => Err(Error::Store(StoreError::Retry(
             "another node made the signing key".into(),
         ))),
@@ -89,7 +100,8 @@ fn by_the_suite(cx: &Context) -> Context {
     }
 }
 
-/// The private key that tokens are signed with now; made when there is none.
+/// The private key that tokens are signed with now; made when there is none, and when none can be decrypted because the
+/// installation was given another key to encrypt with: what was signed before is still believed.
 pub(super) async fn signing_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -97,12 +109,17 @@ pub(super) async fn signing_key(
 ) -> Result<Ed25519Private> {
     make_next_key(cx, uow, cipher).await?;
     let (keys, now) = (all(uow).await?, uow.now().await?);
-    let keys = plain(&keys);
-    let missing = || Error::Internal("there is no signing key".to_owned());
-    let key = current_key(&keys, now).ok_or_else(missing)?;
-    let text = cipher.open(&key.kid, &key.sealed_private_key)?;
-    Ed25519Private::read(&text)
-        .ok_or_else(|| Error::Internal("a signing key cannot be read".to_owned()))
+    let readable = |key: &SigningKey| {
+        let text = cipher.open(&key.kid, &key.sealed_private_key).ok()?;
+        Ed25519Private::read(&text)
+    };
+    let readable = keys_to_sign_with(&plain(&keys), now)
+        .into_iter()
+        .find_map(|key| readable(key));
+    match readable {
+        Some(key) => Ok(key),
+        None => insert(cx, uow, cipher, &keys, now).await,
+    }
 }
 
 /// Makes the next key in time and removes those nobody needs any more; tells how many. Where nobody has ever asked for a token

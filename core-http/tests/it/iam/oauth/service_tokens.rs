@@ -1,15 +1,19 @@
 //! Service tokens: issued, published, believed, and signed with keys that change by themselves.
 
+use std::sync::Arc;
+
 use core_domain::access::RecordKey;
 use core_domain::iam::SigningKeyQuery;
+use core_domain::kernel::Cipher;
 use core_domain::port::{Mode, Within};
+use core_http::iam::service;
 use core_http::kernel::empty_body;
 use futures_util::future::join_all;
 use http::Request;
 use serde_json::{Value, json};
 
 use crate::iam::ADA;
-use crate::world::{Answer, Api, World, on_every_store, plain_member};
+use crate::world::{Answer, Api, World, iam_config, on_every_store, plain_member};
 
 const ISSUE: &str = "/api/core/service-token";
 const JWKS: &str = "/.well-known/jwks.json";
@@ -182,6 +186,31 @@ async fn the_next_key_is_published_a_day_before_and_the_last_one_a_day_after() {
     world.tick(DAY);
     assert_eq!(world.key_names().await, both[1..]);
     assert_eq!(world.audit("signing_key.created").await.len(), 2);
+}
+
+#[tokio::test]
+async fn with_another_key_to_encrypt_with_tokens_are_signed_with_a_new_key_and_old_ones_believed() {
+    let world = World::new();
+    let old = world.service_token("gateway", "registry").await.expect(200);
+    let mut app = world.app.as_ref().clone();
+    app.cipher = Cipher::new([3; 32], app.entropy.clone());
+    let world = World {
+        iam: Api(service(Arc::new(app), &iam_config()).unwrap()),
+        ..world
+    };
+    for _ in 0..3 {
+        let new = world.service_token("gateway", "registry").await.expect(200);
+        for token in [&old, &new] {
+            let shown = asked(
+                &world.registry,
+                "/api/v1/platforms",
+                token.text("token"),
+                &[],
+            );
+            let _ = shown.await.expect(200);
+        }
+    }
+    assert_eq!(world.key_names().await.len(), 2);
 }
 
 async fn nodes_that_make_a_key_at_once_make_one(world: World) {
