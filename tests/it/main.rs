@@ -7,6 +7,7 @@ mod crash;
 #[cfg(unix)]
 mod data_folder;
 mod deploys;
+mod device_login;
 mod imports;
 mod jobs;
 mod mails;

@@ -23,7 +23,7 @@ use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
-use crate::secret::InstallationSecret;
+use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
 use crate::worker::{WorkerOptions, start_worker};
@@ -77,7 +77,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         ..builder.settings.worker
     };
     let worker = start_worker(worker(&app, &provider), &wake, worker_options);
-    let sweeper = Sweeper::start(Arc::clone(&store), Arc::clone(&app.blobs));
+    let sweeper = Sweeper::start(Arc::clone(&app));
     let mail_relay = MailRelay {
         store: Arc::clone(&store),
         mailer: mailer(&builder, &folder.path)?,
@@ -204,10 +204,17 @@ fn app(
         blobs: Arc::clone(&provider.blobs),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: service_key(builder)?,
-        cipher: Cipher::new(secret.key("answers"), Arc::clone(entropy)),
+        issuer: builder.iam_url.clone(),
+        cipher: Cipher::new(at_rest_key(builder, secret), Arc::clone(entropy)),
         options: service_options(builder)?,
         in_flight: InFlight::default(),
     }))
+}
+
+/// What is stored encrypted is encrypted with.
+fn at_rest_key(builder: &SuiteBuilder, secret: &InstallationSecret) -> [u8; 32] {
+    let given = builder.master_key.as_ref().map(MasterKey::bytes);
+    given.unwrap_or_else(|| secret.key("answers"))
 }
 
 fn refused(setting: &'static str, problem: impl ToString) -> ConfigError {

@@ -11,7 +11,7 @@ use core_domain::port::{
 
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
-use crate::secret::InstallationSecret;
+use crate::secret::{InstallationSecret, MasterKey};
 use crate::settings::Settings;
 use crate::{Suite, SystemClock, SystemEntropy};
 
@@ -32,6 +32,7 @@ pub struct SuiteBuilder {
     #[cfg(feature = "smtp")]
     pub(crate) smtp: Option<String>,
     pub(crate) secret: Option<InstallationSecret>,
+    pub(crate) master_key: Option<MasterKey>,
     pub(crate) service_key: Option<Secret>,
     pub(crate) iam_url: String,
     #[cfg(feature = "local")]
@@ -57,6 +58,7 @@ impl Default for SuiteBuilder {
             #[cfg(feature = "smtp")]
             smtp: None,
             secret: None,
+            master_key: None,
             service_key: None,
             iam_url: "http://127.0.0.1:8081".to_owned(),
             #[cfg(feature = "local")]
@@ -191,6 +193,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn secret(mut self, bytes: [u8; 32]) -> Self {
         self.secret = Some(InstallationSecret::new(bytes));
+        self
+    }
+
+    /// The key that is encrypted with what is stored and must be read again: signing keys, mails, answers that hold secrets.
+    /// Without it, one derived from the installation's secret. All nodes of an installation need the same.
+    #[must_use]
+    pub fn master_key(mut self, bytes: [u8; 32]) -> Self {
+        self.master_key = Some(MasterKey::new(bytes));
         self
     }
 

@@ -69,6 +69,27 @@ impl std::fmt::Debug for InstallationSecret {
     }
 }
 
+/// A key for what is stored encrypted, given by the embedder.
+#[derive(Clone)]
+pub(crate) struct MasterKey([u8; LENGTH]);
+
+impl MasterKey {
+    #[must_use]
+    pub(crate) const fn new(bytes: [u8; LENGTH]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) const fn bytes(&self) -> [u8; LENGTH] {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MasterKey(..)")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core_domain::testing::SeededEntropy;

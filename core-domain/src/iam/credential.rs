@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
+use super::oauth::is_access_token;
 use crate::kernel::{TextValue, arbitrary, hex};
 
 /// The SHA-256 of a session token in hexadecimal: all that is stored of it.
@@ -27,6 +28,12 @@ impl TextValue for TokenHash {
     fn from_text(text: &str) -> Option<Self> {
         let good = text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
         good.then(|| Self(text.to_owned()))
+    }
+}
+
+impl AsRef<str> for TokenHash {
+    fn as_ref(&self) -> &str {
+        &self.0
     }
 }
 
@@ -140,8 +147,8 @@ impl CookieSigner {
             .find_map(|(_, value)| self.verified(&percent_decoded(value)?))
     }
 
-    /// The session token in the value of an `Authorization` header: the signed form, percent-encoded or not, or the bare
-    /// token.
+    /// The token in the value of an `Authorization` header: a session token in the signed form, percent-encoded or not, or
+    /// bare, or an access token.
     #[must_use]
     pub fn token_in_bearer(&self, header: &str) -> Option<String> {
         let (scheme, presented) = header.split_once(' ')?;
@@ -153,7 +160,7 @@ impl CookieSigner {
             return self.verified(&presented);
         }
         let bare = !presented.is_empty() && presented.bytes().all(|b| b.is_ascii_alphanumeric());
-        bare.then_some(presented)
+        (bare || is_access_token(&presented)).then_some(presented)
     }
 
     fn mac(&self, value: &str) -> Option<Hmac<Sha256>> {

@@ -4,10 +4,12 @@ mod common_passwords;
 mod credential;
 mod decision;
 mod invitation;
+mod oauth;
 mod organization;
 mod password;
 mod permission_grant;
 mod role_mapping;
+mod service_token;
 mod session;
 mod sign_in_delay;
 mod suspension;
@@ -20,6 +22,7 @@ pub use invitation::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus, Invite,
     InvitedRole, MAX_MEMBERS, MAX_PENDING_INVITATIONS,
 };
+pub use oauth::*;
 pub use organization::{
     Bootstrap, CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery,
     OrganizationType, SetUpOrganization, UpdateOrganization,
@@ -27,6 +30,7 @@ pub use organization::{
 pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
 pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
+pub use service_token::*;
 pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
 pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};

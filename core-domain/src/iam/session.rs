@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TokenHash;
+use super::oauth::{FAMILY_LIFETIME, OAuthClient, REFRESH_TOKEN_LIFETIME};
 use crate::kernel::{OrganizationId, SessionId, Timestamp, UserId, record};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,6 +38,8 @@ pub struct Session {
     /// What the token is recognised by.
     #[serde(skip)]
     pub token_hash: TokenHash,
+    /// The program that signed in for the user; none for a browser. It has no token of its own: it acts with access tokens.
+    pub client_id: Option<OAuthClient>,
     /// The organization the user acts for.
     pub active_organization_id: Option<OrganizationId>,
     /// Whether the browser shall keep it beyond its own end.
@@ -93,10 +96,26 @@ impl Session {
         now.plus(if remembered { LIFETIME } else { SHORT_LIFETIME })
     }
 
+    /// When a session of a program ends whose tokens are exchanged now: with its refresh token.
+    #[must_use]
+    pub fn end_of_family(created_at: Timestamp, now: Timestamp) -> Timestamp {
+        let last = created_at.plus(FAMILY_LIFETIME);
+        now.plus(REFRESH_TOKEN_LIFETIME).min(last)
+    }
+
+    /// From when on it is over, however much it is used.
+    fn last_end(&self) -> Timestamp {
+        let longest = match self.client_id {
+            Some(_) => FAMILY_LIFETIME,
+            None => ABSOLUTE_LIFETIME,
+        };
+        self.created_at.plus(longest)
+    }
+
     /// Whether the session is valid at the instant.
     #[must_use]
     pub fn validity(&self, now: Timestamp) -> SessionValidity {
-        let last = self.created_at.plus(ABSOLUTE_LIFETIME);
+        let last = self.last_end();
         if now >= self.expires_at || now >= last {
             return SessionValidity::Expired;
         }
@@ -134,6 +153,7 @@ mod tests {
             id: SessionId::generate(now, &entropy),
             user_id: UserId::generate(now, &entropy),
             token_hash: TokenHash::of("token"),
+            client_id: None,
             active_organization_id: None,
             remembered,
             ip_address: None,
@@ -183,6 +203,22 @@ mod tests {
             let back = now.minus(Duration::from_secs(3_600));
             prop_assert_eq!(session.validity(back), SessionValidity::Valid);
             prop_assert_eq!(session.validity(start.minus(Duration::from_secs(3_600))), SessionValidity::Valid);
+        }
+    }
+
+    #[test]
+    fn a_programs_session_lasts_as_long_as_its_refresh_token_and_ninety_days_at_most() {
+        let start = Timestamp::from_seconds(1_800_000_000);
+        let day = |days| start.plus(DAY * days);
+        let used_on = |days| Session {
+            client_id: Some(OAuthClient::CoreCli),
+            expires_at: Session::end_of_family(start, day(days)),
+            ..begun(start, false)
+        };
+        for (used, valid, over) in [(0, 29, 30), (45, 74, 75), (80, 89, 90)] {
+            let session = used_on(used);
+            assert_eq!(session.validity(day(valid)), SessionValidity::Valid);
+            assert_eq!(session.validity(day(over)), SessionValidity::Expired);
         }
     }
 

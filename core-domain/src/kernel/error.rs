@@ -78,6 +78,20 @@ text_enum! {
         MissingOrNullOrigin = "MISSING_OR_NULL_ORIGIN",
         /// A request with cookies from a page that is not trusted.
         InvalidOrigin = "INVALID_ORIGIN",
+        /// OAuth: a client that is not known.
+        InvalidClient = "invalid_client",
+        /// OAuth: a code or token that is unknown, used or over.
+        InvalidGrant = "invalid_grant",
+        /// OAuth: a grant type that is not known here.
+        UnsupportedGrantType = "unsupported_grant_type",
+        /// OAuth: nobody has decided yet about the device.
+        AuthorizationPending = "authorization_pending",
+        /// OAuth: the device asks too often.
+        SlowDown = "slow_down",
+        /// OAuth: the codes of the device are over.
+        ExpiredToken = "expired_token",
+        /// OAuth: a person refused the device.
+        AccessDenied = "access_denied",
         /// A redirect target that is not trusted.
         InvalidCallbackUrl = "INVALID_CALLBACK_URL",
         /// A token that is unknown, used or too old.

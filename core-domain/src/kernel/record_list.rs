@@ -18,6 +18,10 @@ macro_rules! for_each_record {
             organizations: $crate::iam::Organization, OrganizationId "An organization.";
             members: $crate::iam::Member, MemberId "A user's membership in an organization.";
             invitations: $crate::iam::Invitation, InvitationId "An invitation to an organization.";
+            device_authorizations: $crate::iam::DeviceAuthorization, DeviceAuthorizationId "A device that wants to sign in.";
+            access_tokens: $crate::iam::AccessToken;
+            refresh_tokens: $crate::iam::RefreshToken;
+            signing_keys: $crate::iam::SigningKey;
             platform_suspensions: $crate::iam::PlatformSuspension;
             // provisioning
             jobs: $crate::provisioning::Job, JobId "A provisioning job.";

@@ -13,7 +13,7 @@ use super::IamConfig;
 use super::identify::session_of;
 use crate::gateway::{Authority, AuthorityError, Resolved};
 
-/// Answers for session tokens out of the store, and extends the sessions that are due. API keys are refused.
+/// Answers for session tokens and access tokens out of the store, and extends the sessions that are due. API keys are refused.
 #[derive(Debug)]
 pub struct SessionAuthority {
     store: Arc<dyn Store>,

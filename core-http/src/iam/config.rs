@@ -7,6 +7,7 @@ use http::{Uri, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::failed_sign_ins::FailedSignIns;
+use super::wrong_user_codes::WrongUserCodes;
 use crate::kernel::Cx;
 
 /// The settings of IAM.
@@ -39,7 +40,9 @@ pub(super) struct Iam {
     pub(super) signer: CookieSigner,
     pub(super) names: CookieNames,
     pub(super) failed_sign_ins: FailedSignIns,
-    base_url: String,
+    pub(super) wrong_user_codes: WrongUserCodes,
+    /// The address people reach IAM at, without a slash at its end.
+    pub(super) base_url: String,
     origins: Vec<String>,
 }
 
@@ -49,6 +52,7 @@ impl Iam {
         let origins = base.chain(&config.trusted_origins);
         Self {
             failed_sign_ins: FailedSignIns::new(rates),
+            wrong_user_codes: WrongUserCodes::new(rates),
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
             base_url: config.base_url.trim_end_matches('/').to_owned(),

@@ -95,6 +95,11 @@ fn bearer(headers: &HeaderMap) -> Option<&HeaderValue> {
     scheme.eq_ignore_ascii_case(b"bearer").then_some(value)
 }
 
+/// Whether the request has a bearer, so that its cookies say nothing.
+pub(super) fn has_bearer(headers: &HeaderMap) -> bool {
+    bearer(headers).is_some()
+}
+
 /// Whether a browser says that a page of another site, or of another origin of this one, sent the request.
 fn is_from_another_site(headers: &HeaderMap) -> bool {
     let said = headers.get("sec-fetch-site").map(|value| value.as_bytes());
@@ -128,7 +133,7 @@ impl Iam {
         }
     }
 
-    /// The session token of a request: of its bearer, or else of its cookies.
+    /// The token of a request: of its bearer, or else of its cookies.
     pub(super) fn presented_token(&self, headers: &HeaderMap) -> Option<String> {
         match bearer(headers) {
             Some(value) => self.signer.token_in_bearer(value.to_str().ok()?),

@@ -14,13 +14,17 @@ mod health;
 mod identify;
 mod invitations;
 mod magic_link;
+mod oauth;
 mod organization;
 mod own_sessions;
 mod password;
 mod roles;
+mod service_token;
 mod session;
 mod user;
 mod users;
+mod whoami;
+mod wrong_user_codes;
 
 use std::sync::Arc;
 
@@ -61,6 +65,9 @@ fn endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
         tagged("Sessions", auth_sessions::rows(iam)),
         tagged("Sessions", core_session::rows(iam)),
         tagged("Sessions", own_sessions::rows()),
+        tagged("OAuth", oauth::rows(iam)),
+        tagged("OAuth", vec![whoami::row(iam)]),
+        tagged("Service tokens", service_token::rows()),
         tagged("Organizations", organization::rows(iam)),
         tagged("Organizations", auth_organization::rows(iam)),
         tagged("Organizations", invitations::rows(iam)),

@@ -28,7 +28,7 @@ pub(super) async fn answer(service: &Inner, request: Request<Body>) -> Response<
         counted.write(response.headers_mut());
         return response;
     }
-    check_service_key(&service.app, &mut parts);
+    check_service_key(&service.app, service.name, &mut parts).await;
     if is_via_gateway(&service.app, &parts) {
         let body = timed(service, &parts, body);
         return pipeline::answer(service, Request::from_parts(parts, body), None).await;

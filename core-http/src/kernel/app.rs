@@ -30,6 +30,8 @@ pub struct App {
     pub limiter: Arc<dyn RateLimiter>,
     /// The key of trusted callers. `None`: every call is let in as `Caller::Service` (local development).
     pub service_key: Option<ServiceKey>,
+    /// Who issues service tokens: the address people reach IAM at.
+    pub issuer: String,
     /// Encrypts what is stored and must be read again: answers that hold secrets, mails with links.
     pub cipher: Cipher,
     /// The settings of every service.

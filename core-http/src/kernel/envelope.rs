@@ -1,11 +1,13 @@
 //! The error envelope, the one place that writes it.
 
 use core_domain::kernel::{Code, Error};
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
 use super::better_auth;
 use super::body::{Body, bytes_body};
+use super::oauth_error;
+use super::parse::is_form;
 use super::status::status_of;
 
 /// What better-auth's clients read instead of `Retry-After`.
@@ -19,6 +21,25 @@ pub enum ErrorStyle {
     Envelope,
     /// The envelope, and `code` and `message` beside it, as better-auth's clients want.
     TopLevelCode,
+    /// The envelope without `details`.
+    WithoutDetails,
+    /// The envelope, never cached; to whom sent a form, as OAuth's clients do, [`ErrorStyle::OAuthForm`].
+    OAuth,
+    /// `{"error","error_description"}` of RFC 6749, never cached.
+    OAuthForm,
+}
+
+impl ErrorStyle {
+    /// The style of an answer to a request with these headers.
+    pub(super) fn for_request(self, headers: &HeaderMap) -> Self {
+        let content_type = headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        if self == Self::OAuth && is_form(content_type) {
+            Self::OAuthForm
+        } else {
+            self
+        }
+    }
 }
 
 /// The answer to a request that failed; in the status of its code, unless another one is given. What broke on our side goes
@@ -38,18 +59,24 @@ pub fn error_response(
     let message = message_of(error);
     let (code, message) = match style {
         ErrorStyle::TopLevelCode => better_auth::to_better_auth(error, code, message),
-        ErrorStyle::Envelope => (code, message),
+        _ => (code, message),
     };
     let details = error.details();
-    let mut response = Response::new(bytes_body(
-        body(code, &message, request_id, &details, style).to_string(),
-    ));
+    let body = match style {
+        ErrorStyle::OAuthForm => oauth_error::body(error, &message),
+        style => body(code, &message, request_id, &details, style),
+    };
+    let mut response = Response::new(bytes_body(body.to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
+    if matches!(style, ErrorStyle::OAuth | ErrorStyle::OAuthForm) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+    }
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
@@ -74,7 +101,9 @@ fn body(code: Code, message: &str, request_id: &str, details: &Value, style: Err
     error.insert("code".into(), code.as_str().into());
     error.insert("message".into(), message.into());
     error.insert("requestId".into(), request_id.into());
-    error.insert("details".into(), details.clone());
+    if style != ErrorStyle::WithoutDetails {
+        error.insert("details".into(), details.clone());
+    }
     let mut body = json!({ "error": error });
     if style == ErrorStyle::TopLevelCode {
         body["code"] = code.as_str().into();

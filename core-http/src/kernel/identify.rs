@@ -9,7 +9,7 @@ use core_domain::kernel::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::{App, header_names};
+use super::{App, header_names, service_token};
 
 /// The name of a caller who was not asked for a credential because no service key is configured.
 pub(crate) const UNAUTHENTICATED: &str = "unauthenticated";
@@ -33,7 +33,8 @@ pub trait Identify: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// Accepts the caller set by a gateway in the same process, or the service key; all others are anonymous.
+/// Accepts the caller set by a gateway in the same process, the service key, or a service token for this service; all others
+/// are anonymous.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceKeyOnly;
 
@@ -44,59 +45,79 @@ impl Identify for ServiceKeyOnly {
     }
 }
 
-/// The caller, when a gateway in this process has identified them or the request bears the service key.
+/// The caller, when a gateway in this process has identified them or the request bears the service key or a service token.
 #[must_use]
 pub fn known_caller(app: &App, request: &Parts) -> Option<Arc<Caller>> {
     if let Some(caller) = request.extensions.get::<Arc<Caller>>() {
         return Some(Arc::clone(caller));
     }
-    bears_service_key(app, request).then(|| Arc::new(on_behalf_of(&request.headers)))
+    let service = KeyCheck::of(app, request).in_bearer?;
+    Some(Arc::new(on_behalf_of(&request.headers, service)))
 }
 
-/// Where a request has the service key. Hashing a credential costs more than anything else that is asked of it, so this is
-/// found out once and kept in the extensions of the request.
+/// Where a request has the service key or a service token, and which service it is then from. Hashing a credential costs more
+/// than anything else that is asked of it, so this is found out once and kept in the extensions of the request.
 #[derive(Clone, Copy, Debug, Default)]
 struct KeyCheck {
     /// As its credential.
-    in_bearer: bool,
+    in_bearer: Option<&'static str>,
     /// In `X-Core-Service-Key`.
-    in_hop_header: bool,
+    in_hop_header: Option<&'static str>,
 }
 
 impl KeyCheck {
     /// What was found out, or is now.
     fn of(app: &App, request: &Parts) -> Self {
         let known = request.extensions.get::<Self>().copied();
-        known.unwrap_or_else(|| Self::compute(app, request))
+        known.unwrap_or_else(|| Self::of_key(app, request))
     }
 
-    fn compute(app: &App, request: &Parts) -> Self {
+    fn of_key(app: &App, request: &Parts) -> Self {
         let Some(key) = &app.service_key else {
             return Self::default();
         };
+        let holder = |presented: Option<&str>| {
+            let held = presented.is_some_and(|presented| key.is(presented));
+            held.then_some(SERVICE_KEY_HOLDER)
+        };
         Self {
-            in_bearer: bearer(&request.headers).is_some_and(|presented| key.is(presented)),
-            in_hop_header: hop_key(&request.headers).is_some_and(|presented| key.is(presented)),
+            in_bearer: holder(bearer(&request.headers)),
+            in_hop_header: holder(hop_key(&request.headers)),
         }
+    }
+
+    /// As [`Self::of_key`], and with service tokens for the service of this name.
+    async fn of_any(app: &App, audience: &str, request: &Parts) -> Self {
+        let mut found = Self::of_key(app, request);
+        let headers = &request.headers;
+        for (holder, presented) in [
+            (&mut found.in_bearer, bearer(headers)),
+            (&mut found.in_hop_header, hop_key(headers)),
+        ] {
+            if let (None, Some(presented)) = (&holder, presented)
+                && service_token::could_be(presented)
+            {
+                // Boxed, so that the future of every other request is not larger for it.
+                *holder = Box::pin(service_token::holder(app, audience, presented)).await;
+            }
+        }
+        found
     }
 }
 
-/// Finds out once whether the request has the service key. What another service found out of it is replaced.
-pub(super) fn check_service_key(app: &App, request: &mut Parts) {
-    let found = KeyCheck::compute(app, request);
+/// Finds out once whether the request has the service key, or a service token for the service of this name. What another
+/// service found out of it is replaced.
+pub(super) async fn check_service_key(app: &App, service: &str, request: &mut Parts) {
+    let found = KeyCheck::of_any(app, service, request).await;
     request.extensions.insert(found);
 }
 
-/// Whether the service key is the credential of the request: it is made by a service, or on behalf of the user it names.
-fn bears_service_key(app: &App, request: &Parts) -> bool {
-    KeyCheck::of(app, request).in_bearer
-}
-
-/// Whether a holder of the service key sent the request, so that its forwarding headers are trusted. The key is the credential
-/// of the request, or is in `X-Core-Service-Key`, where a gateway sends it with requests that have the client's credential.
+/// Whether a holder of the service key or of a service token sent the request, so that its forwarding headers are trusted. It is
+/// the credential of the request, or is in `X-Core-Service-Key`, where a gateway sends it with requests that have the client's
+/// credential.
 pub(super) fn is_trusted_hop(app: &App, request: &Parts) -> bool {
     let found = KeyCheck::of(app, request);
-    found.in_hop_header || found.in_bearer
+    found.in_hop_header.or(found.in_bearer).is_some()
 }
 
 /// The key with which a gateway vouches for the request.
@@ -133,15 +154,15 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// A holder of the service key may act for a user. An ambiguous identity is anonymous: taken for the service itself, the
+/// A service may act for a user. An ambiguous identity is anonymous: taken for the service itself, the
 /// request would be allowed everything.
-fn on_behalf_of(headers: &HeaderMap) -> Caller {
+fn on_behalf_of(headers: &HeaderMap, service: &str) -> Caller {
     let text = |name: &HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
     let mut users = headers.get_all(&header_names::USER_ID).iter();
     let (user, second) = (users.next(), users.next());
     let Some(user) = user else {
         return Caller::Service {
-            name: SERVICE_KEY_HOLDER.to_owned(),
+            name: service.to_owned(),
         };
     };
     let user = user.to_str().ok().and_then(UserId::parse);
@@ -167,7 +188,7 @@ fn on_behalf_of(headers: &HeaderMap) -> Caller {
     Caller::User {
         user_id,
         session_id: None,
-        service: Some(SERVICE_KEY_HOLDER.to_owned()),
+        service: Some(service.to_owned()),
         membership,
     }
 }

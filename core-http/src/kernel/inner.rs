@@ -46,7 +46,7 @@ impl Inner {
     ) -> Vec<HeaderValue> {
         match style {
             ErrorStyle::TopLevelCode => headers.get_all(COOKIE).iter().cloned().collect(),
-            ErrorStyle::Envelope => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

@@ -30,6 +30,7 @@ mod json;
 mod lists;
 mod long_poll;
 mod memory_limiter;
+mod oauth_error;
 mod openapi;
 mod options;
 mod parse;
@@ -43,6 +44,7 @@ mod scope;
 mod service;
 mod service_error;
 mod service_key;
+mod service_token;
 mod shapes;
 mod status;
 #[cfg(feature = "testing")]

@@ -44,7 +44,10 @@ pub(super) async fn answer(
     let style = default_style(service, request.uri().path());
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
-        (None, Some(error)) => error_response(&error, text(&id), style, None),
+        (None, Some(error)) => {
+            let style = refusal_style(service, request, style);
+            error_response(&error, text(&id), style, None)
+        }
         (None, None) => handled(service, request, text(&id), style).await,
     };
     let headers = response.headers_mut();
@@ -93,6 +96,22 @@ fn default_style(service: &Inner, path: &str) -> ErrorStyle {
     }
 }
 
+/// The style of a refusal that comes before the row is looked for.
+fn refusal_style(service: &Inner, request: Request<Body>, default: ErrorStyle) -> ErrorStyle {
+    let (parts, _) = request.into_parts();
+    let route = service.route(&parts);
+    let endpoint = route.and_then(|route| service.endpoint(&route, &parts.method));
+    endpoint.map_or(default, |endpoint| style_of(endpoint, &parts, default))
+}
+
+/// The style of a row's errors for a request.
+fn style_of(endpoint: &Endpoint, parts: &Parts, default: ErrorStyle) -> ErrorStyle {
+    match endpoint.row.style {
+        ErrorStyle::Envelope => default,
+        style => style.for_request(&parts.headers),
+    }
+}
+
 fn without_body(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     if let Some(length) = http_body::Body::size_hint(&body).exact() {
@@ -118,9 +137,7 @@ async fn handle<'s>(
         return Ok(wrong_method(&route.allow(), id, *style));
     };
     *row = Some(endpoint);
-    if endpoint.row.style != ErrorStyle::Envelope {
-        *style = endpoint.row.style;
-    }
+    *style = style_of(endpoint, &parts, *style);
     let params = route.into_params();
     let caller = identify(service, &mut parts).await?;
     endpoint.requirement().check(&caller)?;

@@ -28,7 +28,14 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::InvitationNotFound
         | Code::PasswordTooShort
         | Code::PasswordTooLong
-        | Code::PasswordTooCommon => StatusCode::BAD_REQUEST,
+        | Code::PasswordTooCommon
+        | Code::InvalidClient
+        | Code::InvalidGrant
+        | Code::UnsupportedGrantType
+        | Code::AuthorizationPending
+        | Code::SlowDown
+        | Code::ExpiredToken
+        | Code::AccessDenied => StatusCode::BAD_REQUEST,
         Code::Unauthorized | Code::InvalidEmailOrPassword | Code::NotAllowedToDeleteMember => {
             StatusCode::UNAUTHORIZED
         }

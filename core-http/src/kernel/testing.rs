@@ -29,6 +29,9 @@ pub const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2,
 /// The service key of [`app`].
 pub const SERVICE_KEY: &str = "a-service-key-for-tests";
 
+/// The issuer of service tokens of [`app`].
+pub const ISSUER: &str = "http://iam.test";
+
 /// An app over the store: seeded entropy, blobs in memory, hashing that is fast and worthless, [`SERVICE_KEY`].
 #[must_use]
 pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
@@ -43,6 +46,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         kinds: Arc::new(register_kinds(Kinds::new()).unwrap_or_default()),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: ServiceKey::new(SERVICE_KEY).ok(),
+        issuer: ISSUER.to_owned(),
         options: ServiceOptions::default(),
         in_flight: InFlight::default(),
     }

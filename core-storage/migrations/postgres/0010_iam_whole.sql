@@ -3,6 +3,8 @@ CREATE INDEX "outbox_messages_by_run_at_if_topic" ON "outbox_messages" ("run_at"
 ALTER TABLE "users" ADD COLUMN "banned_at" BIGINT;
 ALTER TABLE "users" ADD COLUMN "ban_reason" TEXT COLLATE "C";
 
+ALTER TABLE "sessions" ADD COLUMN "client_id" TEXT COLLATE "C";
+
 ALTER TABLE "organizations" ADD COLUMN "logo" TEXT COLLATE "C";
 ALTER TABLE "organizations" ADD COLUMN "metadata" TEXT COLLATE "C";
 ALTER TABLE "organizations" ADD COLUMN "roles" TEXT COLLATE "C";
@@ -38,3 +40,59 @@ CREATE TABLE "invitations" (
 CREATE UNIQUE INDEX "invitations_pending" ON "invitations" ("organization_id", "email") WHERE "status" = 'pending';
 CREATE INDEX "invitations_by_organization_id_created_at" ON "invitations" ("organization_id", "created_at", "id");
 CREATE INDEX "invitations_by_email_created_at" ON "invitations" ("email", "created_at", "id");
+
+CREATE TABLE "device_authorizations" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "device_code_hash" TEXT COLLATE "C" NOT NULL,
+    "user_code" TEXT COLLATE "C" NOT NULL,
+    "client_id" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "user_id" TEXT COLLATE "C",
+    "organization_id" TEXT COLLATE "C",
+    "interval" BIGINT NOT NULL,
+    "polled_at" BIGINT,
+    "ip_address" TEXT COLLATE "C",
+    "user_agent" TEXT COLLATE "C",
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "expires_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "device_authorizations_device_code" ON "device_authorizations" ("device_code_hash");
+CREATE UNIQUE INDEX "device_authorizations_user_code" ON "device_authorizations" ("user_code");
+CREATE INDEX "device_authorizations_by_expires_at" ON "device_authorizations" ("expires_at", "id");
+
+CREATE TABLE "access_tokens" (
+    "token_hash" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "session_id" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "expires_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "access_tokens_by_session_id_created_at" ON "access_tokens" ("session_id", "created_at", "token_hash");
+CREATE INDEX "access_tokens_by_expires_at" ON "access_tokens" ("expires_at", "token_hash");
+
+CREATE TABLE "refresh_tokens" (
+    "token_hash" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "session_id" TEXT COLLATE "C" NOT NULL,
+    "predecessor_hash" TEXT COLLATE "C",
+    "rotated_at" BIGINT,
+    "successor_hash" TEXT COLLATE "C",
+    "sealed_successor" TEXT COLLATE "C",
+    "created_at" BIGINT NOT NULL,
+    "expires_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "refresh_tokens_by_session_id_created_at" ON "refresh_tokens" ("session_id", "created_at", "token_hash");
+CREATE INDEX "refresh_tokens_by_expires_at" ON "refresh_tokens" ("expires_at", "token_hash");
+
+CREATE TABLE "signing_keys" (
+    "kid" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "generation" BIGINT NOT NULL,
+    "public_key" TEXT COLLATE "C" NOT NULL,
+    "sealed_private_key" TEXT COLLATE "C" NOT NULL,
+    "active_from" BIGINT NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "signing_keys_generation" ON "signing_keys" ("generation");

@@ -62,6 +62,7 @@ table! {
         id: Text,
         user_id: Text,
         token_hash: Text,
+        client_id: Opt<Text>,
         active_organization_id: Opt<Text>,
         remembered: Bool,
         ip_address: Opt<Text>,

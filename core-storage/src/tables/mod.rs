@@ -1,6 +1,7 @@
 //! The tables of all records, a file a service.
 
 mod iam;
+mod oauth;
 mod provisioning;
 mod registry;
 mod shared;

@@ -135,6 +135,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(secret) = config.secret {
         builder = builder.secret(secret);
     }
+    if let Some(key) = config.master_key {
+        builder = builder.master_key(key);
+    }
     if let Some(key) = &config.auth_api_key {
         builder = builder.service_key(key);
     }

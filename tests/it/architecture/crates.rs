@@ -33,6 +33,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "hmac",
         "base64",
         "chacha20poly1305",
+        "ed25519-dalek",
         "schemars",
         "unicode-normalization",
         // With a feature only, for those who test.

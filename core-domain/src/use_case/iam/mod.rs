@@ -1,8 +1,10 @@
 //! Identity and access. Passwords are hashed and checked before the unit of work is opened, so these take the outcome.
 
 pub mod grant;
+pub mod oauth;
 pub mod organization;
 pub mod role;
+pub mod service_token;
 pub mod session;
 pub mod suspension;
 pub mod user;

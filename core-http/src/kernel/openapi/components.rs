@@ -13,6 +13,12 @@ pub(super) const ERROR: &str = "Error";
 /// The name of the schema of an error with `code` and `message` beside the envelope.
 pub(super) const ERROR_WITH_CODE: &str = "ErrorWithCode";
 
+/// The name of the schema of an error without details.
+pub(super) const ERROR_WITHOUT_DETAILS: &str = "ErrorWithoutDetails";
+
+/// The name of the schema of an error for OAuth clients, which send forms.
+pub(super) const ERROR_OF_OAUTH: &str = "ErrorOfOAuth";
+
 /// The components of a description while it is being written.
 pub(super) struct Components {
     inputs: SchemaGenerator,
@@ -79,6 +85,8 @@ impl Components {
         }
         schemas.insert(ERROR.into(), error());
         schemas.insert(ERROR_WITH_CODE.into(), error_with_code());
+        schemas.insert(ERROR_WITHOUT_DETAILS.into(), error_without_details());
+        schemas.insert(ERROR_OF_OAUTH.into(), error_of_oauth());
         Ok(schemas)
     }
 }
@@ -106,4 +114,26 @@ fn error_with_code() -> Value {
     schema["properties"]["code"] = json!({ "type": "string" });
     schema["properties"]["message"] = json!({ "type": "string" });
     schema
+}
+
+fn error_without_details() -> Value {
+    let mut schema = error();
+    let envelope = &mut schema["properties"]["error"];
+    envelope["required"] = json!(["code", "message", "requestId"]);
+    if let Some(properties) = envelope["properties"].as_object_mut() {
+        properties.remove("details");
+    }
+    schema
+}
+
+fn error_of_oauth() -> Value {
+    json!({
+        "type": "object",
+        "description": "Of a request that was a form (RFC 6749, section 5.2).",
+        "required": ["error"],
+        "properties": {
+            "error": { "type": "string", "description": "What went wrong, for programs." },
+            "error_description": { "type": "string", "description": "What went wrong, for people." },
+        },
+    })
 }

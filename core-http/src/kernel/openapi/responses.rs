@@ -7,7 +7,9 @@ use core_domain::kernel::Code;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::components::{Components, ERROR, ERROR_WITH_CODE};
+use super::components::{
+    Components, ERROR, ERROR_OF_OAUTH, ERROR_WITH_CODE, ERROR_WITHOUT_DETAILS,
+};
 use crate::kernel::endpoint::Endpoint;
 use crate::kernel::envelope::ErrorStyle;
 use crate::kernel::reply::JSON;
@@ -67,12 +69,18 @@ fn described_header(description: &str) -> Value {
 }
 
 fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
-    let schema = match endpoint.row.style {
-        ErrorStyle::Envelope => ERROR,
-        ErrorStyle::TopLevelCode => ERROR_WITH_CODE,
+    let schemas: &[&str] = match endpoint.row.style {
+        ErrorStyle::Envelope => &[ERROR],
+        ErrorStyle::TopLevelCode => &[ERROR_WITH_CODE],
+        ErrorStyle::WithoutDetails => &[ERROR_WITHOUT_DETAILS],
+        ErrorStyle::OAuth | ErrorStyle::OAuthForm => &[ERROR, ERROR_OF_OAUTH],
     };
     let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
-    let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
+    let reference = |schema: &&str| json!({ "$ref": format!("#/components/schemas/{schema}") });
+    let schema = match schemas {
+        [one] => reference(one),
+        any => json!({ "anyOf": any.iter().map(reference).collect::<Vec<_>>() }),
+    };
     let mut response = json!({
         "description": codes.join(", "),
         "content": { JSON: { "schema": schema } },

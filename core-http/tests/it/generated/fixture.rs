@@ -363,6 +363,9 @@ impl Fixture {
         let organizations = world.organizations_of(person, &eve).await;
         world.confirm(person).await;
         let [magic, reset, verify] = world.link_tokens(&eve.email).await;
+        let pending = world.device_codes().await;
+        let approved = world.approved(person).await;
+        let tokens = world.device_login(person).await;
         self.ids.extend([
             ("organizationId", organizations.own),
             ("memberId", organizations.member.clone()),
@@ -372,6 +375,10 @@ impl Fixture {
             ("joinedId", organizations.joined),
             ("coreInvitationId", invitation),
             ("magicToken", magic),
+            ("client_id", "core-cli".to_owned()),
+            ("user_code", pending.text("user_code").to_owned()),
+            ("device_code", approved),
+            ("refresh_token", tokens.text("refresh_token").to_owned()),
             ("resetToken", reset),
             ("verifyToken", verify),
             ("orgId", organization),

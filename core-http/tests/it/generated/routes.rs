@@ -40,9 +40,7 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
 ];
 
 /// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
-const MISSING_IN_IAM: &[&str] = &[
-    "iam-011", "iam-026", "iam-027", "iam-028", "iam-029", "iam-030", "iam-031", "iam-032",
-];
+const MISSING_IN_IAM: &[&str] = &["iam-011", "iam-026"];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
 const MISSING_IN_REGISTRY: &[&str] = &[
@@ -150,11 +148,35 @@ fn unnamed(path: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
+/// Where standards want it: RFC 8414, and the keys of RFC 7517.
+const WELL_KNOWN: [&str; 2] = [
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/jwks.json",
+];
+
+fn well_known() -> impl Iterator<Item = Value> {
+    WELL_KNOWN.into_iter().map(|path| {
+        json!({
+            "id": path,
+            "service": "iam",
+            "method": "GET",
+            "path": path,
+            "aliases": [],
+            "gateway_path": {
+                "literal": format!("/api/v1/iam{path}"),
+                "natural": format!("/api/v1/iam{path}"),
+                "reaches_natural_as": path,
+            },
+        })
+    })
+}
+
 fn documented(service: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(ENDPOINTS).unwrap();
     let of_service: Vec<Value> = all
         .into_iter()
         .chain(onboarding())
+        .chain(well_known())
         .filter(|e| e["service"] == service)
         .collect();
     assert!(!of_service.is_empty(), "{service} is documented");

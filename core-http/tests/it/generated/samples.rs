@@ -208,6 +208,16 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("removeGrant", Admin),
         sample("createOrganization", Service),
         sample("getOrganization", Member).using(&[("slug", "orgSlug")]),
+        sample("whoami", Person).headers(BEARER),
+        sample("requestDeviceCode", Public),
+        sample("decideAboutDevice", Person),
+        sample("exchangeDeviceCode", Public)
+            .body(r#"{"grant_type": "urn:ietf:params:oauth:grant-type:device_code"}"#),
+        sample("exchangeToken", Public).body(r#"{"grant_type": "refresh_token"}"#),
+        sample("getAuthorizationServer", Public),
+        sample("issueServiceToken", Service)
+            .body(r#"{"serviceId": "gateway", "targetService": "registry"}"#),
+        sample("getSigningKeys", Public),
         sample("setPlatformStatus", Service).body(r#"{"status": "suspended"}"#),
         sample("health", Public),
     ]

@@ -4,6 +4,7 @@ mod authority;
 mod cross_origin;
 mod effects;
 mod imported;
+mod oauth;
 mod on_behalf;
 mod organizations;
 mod sessions;

@@ -3,6 +3,7 @@
 mod api;
 mod archives;
 mod callers;
+mod devices;
 mod looks;
 mod mails;
 mod organizations;
@@ -50,8 +51,8 @@ pub(crate) struct World {
     pub(crate) cli: Api,
     pub(crate) stacks: Api,
     pub(crate) provider: MemoryInfrastructure,
-    store: Arc<ExchangeableStore>,
-    _keeps: Box<dyn Any + Send + Sync>,
+    pub(crate) store: Arc<ExchangeableStore>,
+    pub(crate) _keeps: Box<dyn Any + Send + Sync>,
 }
 
 /// What operators do to jobs.

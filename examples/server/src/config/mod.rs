@@ -19,7 +19,9 @@ pub(crate) use self::error::ConfigError;
 use self::error::wrong;
 pub(crate) use self::options::{Cli, Command, LogForm, Options};
 pub(crate) use self::values::Database;
-use self::values::{database, mail_server, public_url, secret, sender, thirty_two_bytes};
+use self::values::{
+    database, mail_server, master_key, public_url, secret, sender, thirty_two_bytes,
+};
 use crate::service::ServiceName;
 
 /// The whole configuration, checked.
@@ -33,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) auth_api_key: Option<String>,
     /// The installation's secret; `None` for the one in the data folder.
     pub(crate) secret: Option<[u8; 32]>,
+    /// What is stored encrypted is encrypted with; `None` for a key derived from the secret.
+    pub(crate) master_key: Option<[u8; 32]>,
     /// The address to listen on.
     pub(crate) bind: IpAddr,
     /// The gateway's port, 0 for any free ports.
@@ -99,6 +103,11 @@ impl Config {
             options.database_url_file.as_deref(),
         )?;
         let installation = secret("secret", options.secret, options.secret_file.as_deref())?;
+        let at_rest = secret(
+            "master_key",
+            options.master_key,
+            options.master_key_file.as_deref(),
+        )?;
         let auth_api_key = secret(
             "auth_api_key",
             options.auth_api_key,
@@ -148,6 +157,7 @@ impl Config {
             data,
             auth_api_key,
             secret: installation.as_deref().map(thirty_two_bytes).transpose()?,
+            master_key: at_rest.as_deref().map(master_key).transpose()?,
             bind,
             base_port,
             services,

@@ -82,6 +82,15 @@ pub(crate) struct Options {
     #[arg(long, env = "CORE_SECRET_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret_file: Option<PathBuf>,
+    /// What is stored encrypted is encrypted with, signing keys for one: 32 bytes as 64 hexadecimal digits or as base64, the
+    /// same on every node [default: derived from the secret].
+    #[arg(long, env = "CORE_MASTER_KEY", global = true, hide_env_values = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) master_key: Option<String>,
+    /// A file that holds that key.
+    #[arg(long, env = "CORE_MASTER_KEY_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) master_key_file: Option<PathBuf>,
     /// The address to listen on [default: 127.0.0.1].
     #[arg(long, env = "CORE_BIND", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]

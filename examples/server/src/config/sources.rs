@@ -7,7 +7,13 @@ use super::error::{ConfigError, wrong};
 use super::options::{Cli, Options};
 
 /// What may not be shown.
-const SECRETS: [&str; 4] = ["database_url", "auth_api_key", "secret", "smtp_url"];
+const SECRETS: [&str; 5] = [
+    "database_url",
+    "auth_api_key",
+    "secret",
+    "master_key",
+    "smtp_url",
+];
 
 /// Flags over environment over file over defaults.
 ///

@@ -105,6 +105,41 @@ fn the_secret_of_the_installation_is_of_64_hexadecimal_digits() {
 }
 
 #[test]
+fn the_master_key_is_of_thirty_two_bytes_in_hexadecimal_or_base64_or_nothing_starts() {
+    let key = |text: &str| load(&[&format!("--master-key={text}")]).map(|config| config.master_key);
+    let expected = Some([0xfb; 32]);
+    let url_safe = format!("{}-_s", "-_v7".repeat(10));
+    for text in [
+        "FB".repeat(32),
+        url_safe.replace('-', "+").replace('_', "/") + "=",
+        url_safe,
+    ] {
+        assert_eq!(key(&text).unwrap(), expected, "{text}");
+    }
+    for wrong in [
+        "",
+        "abc",
+        &"0".repeat(62),
+        &"A".repeat(42),
+        &"A".repeat(44),
+        "é",
+    ] {
+        let error = key(wrong).unwrap_err().to_string();
+        assert!(error.starts_with("master_key: "), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "fb".repeat(32) + "\n").unwrap();
+    let config = load(&["--master-key-file", file.to_str().unwrap()]).unwrap();
+    assert_eq!(config.master_key, expected);
+    let shown = load(&["--master-key", &"fb".repeat(32)]).unwrap().effective;
+    assert!(
+        shown.contains("master_key") && !shown.contains("fbfb"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_database_url_of_another_kind_is_refused() {
     assert!(load(&["--database-url", "mysql://x"]).is_err());
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use core_suite::{Mailbox, SmtpUrl};
 
 use super::error::{ConfigError, wrong};
@@ -34,6 +36,24 @@ pub(super) fn thirty_two_bytes(digits: &str) -> Result<[u8; 32], ConfigError> {
         *byte = u8::from_str_radix(pair, 16).map_err(|_| refused())?;
     }
     Ok(bytes)
+}
+
+/// A key of 32 bytes: 64 hexadecimal digits, or base64 of either alphabet, padded or not.
+pub(super) fn master_key(text: &str) -> Result<[u8; 32], ConfigError> {
+    if let Ok(bytes) = thirty_two_bytes(text) {
+        return Ok(bytes);
+    }
+    let standard = text
+        .trim_end_matches('=')
+        .replace('-', "+")
+        .replace('_', "/");
+    let bytes = STANDARD_NO_PAD.decode(standard).unwrap_or_default();
+    bytes.try_into().map_err(|_| {
+        wrong(
+            "master_key",
+            "is not of 32 bytes, as 64 hexadecimal digits or base64 (openssl rand -base64 32)",
+        )
+    })
 }
 
 /// An address such as `https://iam.example.org`, without a path.

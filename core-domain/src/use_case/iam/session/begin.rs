@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::access::{PublicScope, audited, unaudited, unowned};
-use crate::iam::{MAX_SESSIONS, Member, MemberQuery, Session, SessionQuery, TokenHash, User};
+use crate::iam::{
+    MAX_SESSIONS, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
+};
 use crate::kernel::{
-    Caller, Code, Context, Effect, Error, Result, SessionId, Stored, secret_token,
+    Caller, Code, Context, Effect, Error, OrganizationId, Result, SessionId, Stored, secret_token,
 };
 use crate::port::UnitOfWork;
 
@@ -40,10 +42,7 @@ pub(in crate::use_case::iam) async fn begin(
     user: Stored<User>,
     remembered: bool,
 ) -> Result<SignedIn> {
-    if user.banned_at.is_some() {
-        let message = "You have been banned from this application.";
-        return Err(Error::refused(Code::BannedUser, message));
-    }
+    ensure_not_banned(&user)?;
     evict_sessions(cx, uow, &user).await?;
     let now = uow.now().await?;
     let first = MemberQuery::OfUser(user.id.clone());
@@ -53,6 +52,7 @@ pub(in crate::use_case::iam) async fn begin(
         id: SessionId::generate(now, cx.entropy.as_ref()),
         user_id: user.id.clone(),
         token_hash: TokenHash::of(&token),
+        client_id: None,
         active_organization_id: member.map(|member| member.organization_id.clone()),
         remembered,
         ip_address: cx.request.ip.clone(),
@@ -69,6 +69,43 @@ pub(in crate::use_case::iam) async fn begin(
         session,
         token,
     })
+}
+
+/// Begins the session of a program, which acts for this organization. Nobody ever has its token: the program gets others.
+pub(in crate::use_case::iam) async fn begin_for_client(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &Stored<User>,
+    client: OAuthClient,
+    organization: Option<OrganizationId>,
+) -> Result<Stored<Session>> {
+    ensure_not_banned(user)?;
+    evict_sessions(cx, uow, user).await?;
+    let now = uow.now().await?;
+    let session = Session {
+        id: SessionId::generate(now, cx.entropy.as_ref()),
+        user_id: user.id.clone(),
+        token_hash: TokenHash::of(&secret_token(cx.entropy.as_ref(), TOKEN_LENGTH)),
+        client_id: Some(client),
+        active_organization_id: organization,
+        remembered: false,
+        ip_address: cx.request.ip.clone(),
+        user_agent: cx.request.user_agent.clone(),
+        created_at: now,
+        updated_at: now,
+        extended_at: now,
+        expires_at: Session::end_of_family(now, now),
+    };
+    // Its entry is that of its tokens.
+    unaudited::insert(uow, session).await
+}
+
+fn ensure_not_banned(user: &User) -> Result<()> {
+    if user.banned_at.is_some() {
+        let message = "You have been banned from this application.";
+        return Err(Error::refused(Code::BannedUser, message));
+    }
+    Ok(())
 }
 
 /// Keeps the sessions of a user bounded: the expired go, and the oldest when there are too many.

@@ -2,7 +2,8 @@
 
 use crate::access::{SessionScope, session_context, unaudited, unowned};
 use crate::iam::{
-    Member, Organization, Session, SessionQuery, SessionValidity, TokenHash, User, membership,
+    AccessToken, Member, Organization, Session, SessionQuery, SessionValidity, TokenHash, User,
+    is_access_token, membership,
 };
 use crate::kernel::{Caller, Membership, Result, Stored, Timestamp};
 use crate::port::{SessionContext, SessionKey, UnitOfWork};
@@ -33,9 +34,19 @@ pub struct SessionDetails {
     pub valid_until: Timestamp,
     /// Whether the session should be extended now, with [`extend`] in a write unit.
     pub extension_due: bool,
+    /// When the access token is over that the session was found by, if it was by one.
+    pub access_token_expires_at: Option<Timestamp>,
 }
 
 impl SessionDetails {
+    /// When what the session was found by is over.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        let session = self.session.expires_at;
+        self.access_token_expires_at
+            .map_or(session, |token| token.min(session))
+    }
+
     /// The caller the session stands for.
     #[must_use]
     pub fn caller(&self) -> Caller {
@@ -49,7 +60,8 @@ impl SessionDetails {
     }
 }
 
-/// Finds the session of a token; `None` for an unknown token and for a session that has expired. Reads only.
+/// Finds the session of a session token or access token; `None` for a token that is unknown or has expired, and for a
+/// session that has expired. Reads only.
 ///
 /// # Errors
 /// When the store failed.
@@ -58,7 +70,34 @@ pub async fn details_by_token(
     token: &str,
 ) -> Result<Option<SessionDetails>> {
     let hash = TokenHash::of(token);
+    if is_access_token(token) {
+        return details_by_access_token(uow, &hash).await;
+    }
     load_session_details(uow, SessionKey::Token(&hash)).await
+}
+
+async fn details_by_access_token(
+    uow: &mut dyn UnitOfWork,
+    hash: &TokenHash,
+) -> Result<Option<SessionDetails>> {
+    let Some(token) = valid_access_token(uow, hash).await? else {
+        return Ok(None);
+    };
+    let found = load_session_details(uow, SessionKey::Id(&token.session_id)).await?;
+    Ok(found.map(|found| SessionDetails {
+        valid_until: found.valid_until.min(token.expires_at),
+        access_token_expires_at: Some(token.expires_at),
+        ..found
+    }))
+}
+
+async fn valid_access_token(
+    uow: &mut dyn UnitOfWork,
+    hash: &TokenHash,
+) -> Result<Option<Stored<AccessToken>>> {
+    let token = unowned::<AccessToken>(uow).find(hash).await?;
+    let now = uow.now().await?;
+    Ok(token.filter(|token| now < token.expires_at))
 }
 
 /// As [`details_by_token`], of the session the caller is known by.
@@ -90,6 +129,7 @@ async fn load_session_details(
         user,
         active,
         extension_due: matches!(validity, SessionValidity::ExtendTo(_)),
+        access_token_expires_at: None,
     }))
 }
 
@@ -129,9 +169,23 @@ fn active_membership(context: &SessionContext, now: Timestamp) -> Option<ActiveM
 /// # Errors
 /// When the store failed.
 pub async fn is_known(uow: &mut dyn UnitOfWork, token: &str) -> Result<bool> {
-    let with_token = SessionQuery::WithToken(TokenHash::of(token));
-    let found = unowned::<Session>(uow).first(&with_token).await?;
-    Ok(found.is_some())
+    Ok(session_of_token(uow, token).await?.is_some())
+}
+
+/// The session of a session token, valid or not, or of a valid access token.
+pub(super) async fn session_of_token(
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<Option<Stored<Session>>> {
+    let hash = TokenHash::of(token);
+    if !is_access_token(token) {
+        let with_token = SessionQuery::WithToken(hash);
+        return unowned::<Session>(uow).first(&with_token).await;
+    }
+    match valid_access_token(uow, &hash).await? {
+        Some(token) => unowned::<Session>(uow).find(&token.session_id).await,
+        None => Ok(None),
+    }
 }
 
 /// Extends the session of a token if that is due, and removes it if it has expired. Answers the session when it was

@@ -1,5 +1,6 @@
 //! A person's own sessions: listed, and ended.
 
+use super::lookup::session_of_token;
 use crate::access::{Covers, PersonScope, PublicScope, SessionScope, audited, unowned};
 use crate::iam::{MAX_SESSIONS, Session, SessionQuery, TokenHash};
 use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored, Unowned, UserId};
@@ -121,8 +122,7 @@ pub async fn sign_out(
     uow: &mut dyn UnitOfWork,
     token: &str,
 ) -> Result<()> {
-    let with_token = SessionQuery::WithToken(TokenHash::of(token));
-    let Some(session) = unowned::<Session>(uow).first(&with_token).await? else {
+    let Some(session) = session_of_token(uow, token).await? else {
         return Ok(());
     };
     audited::remove(cx, scope, uow, &session, "session.signed_out").await?;

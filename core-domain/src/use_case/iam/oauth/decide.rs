@@ -1,0 +1,47 @@
+//! The person's side: they enter the code of a device and decide about it.
+
+use crate::access::{SessionScope, audited, unowned};
+use crate::iam::{
+    DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, Session, UserCode,
+};
+use crate::kernel::{Code, Context, Error, Machine, Record, Result};
+use crate::port::UnitOfWork;
+
+/// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown code, `expired_token` for one that is over; `INVALID_STATE` when something else was decided;
+/// `FORBIDDEN` for the session of a program: a copied access token shall not let its thief sign in for good.
+pub async fn decide(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    code: &UserCode,
+    decision: DeviceDecision,
+) -> Result<()> {
+    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = session.ok_or(Error::Unauthorized)?;
+    if session.client_id.is_some() {
+        return Err(Error::Forbidden);
+    }
+    let with_code = DeviceAuthorizationQuery::WithUserCode(code.clone());
+    let device = unowned::<DeviceAuthorization>(uow)
+        .first(&with_code)
+        .await?;
+    let device = device.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
+    if device.is_expired(uow.now().await?) {
+        return Err(Error::refused(Code::ExpiredToken, "The code is over."));
+    }
+    let event = DeviceEvent::from(decision);
+    let moves = event.of_event();
+    if device.status == moves.to && device.user_id.as_ref() == Some(&session.user_id) {
+        return Ok(());
+    }
+    let mut next = device.edit();
+    next.status = event.next(device.status)?;
+    next.user_id = Some(session.user_id.clone());
+    next.organization_id = session.active_organization_id.clone();
+    let cx = &cx.consequence();
+    audited::replace(cx, scope, uow, &device, next, moves.action).await?;
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! Signing in from a program (RFC 8628), and the tokens of such a session.
+//!
+//! A refused grant changes records as well (when a device asked last, that a family of tokens ended), so the use cases answer
+//! it as a value, and the unit of work is committed.
+
+mod decide;
+mod device;
+mod exchange;
+mod grant;
+mod sweep;
+mod tokens;
+
+pub use decide::decide;
+pub use device::{DeviceCodes, redeem, request};
+pub use exchange::refresh;
+pub use grant::{GrantOutcome, GrantRefusal};
+pub use sweep::remove_expired;
+pub use tokens::TokenPair;

@@ -1,0 +1,138 @@
+//! Device login: a device gets its codes, and a person decides about it.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, SessionScope};
+use core_domain::gateway::RateClass;
+use core_domain::iam::{DeviceAuthorization, DeviceDecision, UserCode};
+use core_domain::kernel::{Code, Error, Record, Result, TextValue};
+use core_domain::port::{UnitOfWork, transact};
+use core_domain::use_case::iam::oauth::{self, DeviceCodes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::client::{DEVICE_CODE, client};
+use crate::iam::config::Iam;
+use crate::iam::cookies::no_store;
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        post(DEVICE_CODE, "requestDeviceCode")
+            .summary("Gives a device the codes to sign in with.")
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::OAuth)
+            .takes_forms()
+            .refuses(&[Code::InvalidClient])
+            .writes(with(iam, request)),
+        post("/oauth/device/authorize", "decideAboutDevice")
+            .summary(
+                "Lets the device with a code sign in for the person of the session, or refuses it.",
+            )
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::OAuth)
+            .takes_forms()
+            .refuses(&[
+                Code::NotFound,
+                Code::ExpiredToken,
+                Code::InvalidState,
+                Code::Forbidden,
+            ])
+            .plain(with(iam, decide)),
+    ]
+}
+
+/// The body of a device that wants to sign in.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct DeviceCodeRequest {
+    #[schemars(length(max = 255))]
+    client_id: String,
+}
+
+/// The codes of a device.
+#[derive(Clone, Serialize, JsonSchema)]
+struct DeviceCodeResponse {
+    /// What the device polls with.
+    device_code: String,
+    /// What the person enters.
+    user_code: String,
+    /// Where.
+    verification_uri: String,
+    /// The same, with the code filled in.
+    verification_uri_complete: String,
+    /// How long the codes are valid, in seconds.
+    expires_in: u64,
+    /// How long to wait between polls, in seconds.
+    interval: i64,
+}
+
+impl DeviceCodeResponse {
+    fn new(base_url: &str, codes: DeviceCodes) -> Self {
+        let device = &codes.authorization;
+        let page = format!("{base_url}/device");
+        let code = device.user_code.as_text();
+        Self {
+            user_code: code.to_owned(),
+            verification_uri_complete: format!("{page}?user_code={code}"),
+            verification_uri: page,
+            expires_in: device.expires_at.since(device.created_at).as_secs(),
+            interval: device.interval,
+            device_code: codes.device_code,
+        }
+    }
+}
+
+async fn request(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), DeviceCodeRequest>,
+) -> Result<Output<DeviceCodeResponse>> {
+    let client = client(&input.body.client_id)?;
+    let codes = oauth::request(cx, &scope, uow, client).await?;
+    let answer = DeviceCodeResponse::new(&iam.base_url, codes);
+    Ok(no_store(Output::new(answer)))
+}
+
+/// The body of a decision.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct DecideAboutDevice {
+    /// The code the device shows; case, spaces and dashes do not matter.
+    #[schemars(length(min = 1, max = 64), example = "BCDF-GHJK")]
+    user_code: String,
+    /// `approve`, when not said.
+    action: Option<DeviceDecision>,
+}
+
+/// A decision was taken.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct Decided {
+    ok: bool,
+}
+
+async fn decide(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: SessionScope,
+    input: Input<(), (), DecideAboutDevice>,
+) -> Result<Output<Decided>> {
+    let (ip, now) = (cx.request.ip.as_deref(), cx.app.clock.now());
+    let attempt = iam.wrong_user_codes.begin(scope.session_id(), ip, now)?;
+    let outcome = decided(cx, &scope, &input.body).await;
+    if !matches!(outcome, Err(Error::NotFound(_))) {
+        iam.wrong_user_codes.was_right(&attempt);
+    }
+    outcome?;
+    Ok(no_store(Output::new(Decided { ok: true })))
+}
+
+async fn decided(cx: &Cx, scope: &SessionScope, body: &DecideAboutDevice) -> Result<()> {
+    let code = UserCode::read(&body.user_code);
+    let code = &code.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
+    let decision = body.action.unwrap_or(DeviceDecision::Approve);
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(oauth::decide(cx, scope, uow, code, decision))
+    })
+    .await
+}

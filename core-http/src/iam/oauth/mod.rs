@@ -1,0 +1,16 @@
+//! Signing in from a program: device login (RFC 8628), refresh tokens (RFC 6749), and what clients discover (RFC 8414).
+
+mod client;
+mod device;
+mod metadata;
+mod token;
+
+use std::sync::Arc;
+
+use super::config::Iam;
+use crate::kernel::Endpoint;
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    let parts = [device::rows(iam), token::rows(), metadata::rows(iam)];
+    parts.into_iter().flatten().collect()
+}

@@ -1,0 +1,177 @@
+//! Device login: codes, decisions, polls.
+
+use core_domain::kernel::Caller;
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::iam::{ADA, EVE};
+use crate::world::{World, api_key, on_every_store, operator};
+
+on_every_store! { a_device_signs_in_once_with_the_code_a_person_approves }
+
+async fn a_device_signs_in_once_with_the_code_a_person_approves(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let codes = world.device_codes().await;
+    assert_eq!(codes.header("cache-control"), "no-store");
+    let user_code = codes.text("user_code");
+    assert_eq!((user_code.len(), &user_code[4..5]), (9, "-"));
+    assert_eq!(codes.text("device_code").len(), 43);
+    assert_eq!(codes.text("verification_uri"), "http://iam.test/device");
+    let complete = format!("http://iam.test/device?user_code={user_code}");
+    assert_eq!(codes.text("verification_uri_complete"), complete);
+    assert_eq!(
+        (&codes.json["expires_in"], &codes.json["interval"]),
+        (&json!(600), &json!(5))
+    );
+
+    let device_code = codes.text("device_code");
+    world
+        .poll(device_code)
+        .await
+        .refused(400, "authorization_pending");
+    let written = user_code.to_lowercase().replace('-', " ");
+    for _ in 0..2 {
+        let decided = world.decide(&ada, &written, "approve").await.expect(200);
+        assert_eq!(decided.json, json!({ "ok": true }));
+    }
+    // Whoever polls does not wait longer than for the decision.
+    let polls = join_all((0..4).map(|_| world.poll(device_code))).await;
+    let (granted, refused): (Vec<_>, Vec<_>) =
+        polls.into_iter().partition(|poll| poll.status == 200);
+    assert_eq!((granted.len(), refused.len()), (1, 3));
+    for poll in refused {
+        poll.refused(400, "invalid_grant");
+    }
+    let tokens = &granted[0];
+    assert_eq!(
+        (tokens.text("token_type"), &tokens.json["expires_in"]),
+        ("bearer", &json!(900))
+    );
+    assert_eq!(tokens.header("cache-control"), "no-store");
+    let known = world.whoami(tokens.text("access_token")).await.expect(200);
+    assert_eq!(known.json["email"], ADA);
+    assert_eq!(world.ends_of_sessions(&ada.token).await.len(), 2);
+    for action in [
+        "device_authorization.approved",
+        "device_authorization.redeemed",
+        "token.issued",
+    ] {
+        assert_eq!(world.audit(action).await.len(), 1, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_that_asks_too_often_waits_five_seconds_longer_for_good() {
+    let world = World::new();
+    let codes = world.device_codes().await;
+    let device_code = codes.text("device_code");
+    for (pause, code) in [
+        (0, "authorization_pending"),
+        (4, "slow_down"),
+        (9, "slow_down"),
+        (15, "authorization_pending"),
+        (14, "slow_down"),
+        (20, "authorization_pending"),
+    ] {
+        world.tick(pause);
+        world.poll(device_code).await.refused(400, code);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_device_and_one_that_is_too_late_get_no_tokens() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let codes = world.device_codes().await;
+    let (user_code, device_code) = (codes.text("user_code"), codes.text("device_code"));
+    let _ = world.decide(&ada, user_code, "deny").await.expect(200);
+    world
+        .decide(&ada, user_code, "approve")
+        .await
+        .refused(409, "INVALID_STATE");
+    world.poll(device_code).await.refused(400, "access_denied");
+    assert_eq!(world.audit("device_authorization.denied").await.len(), 1);
+
+    let late = world.device_codes().await;
+    let approved = world.approved(&ada).await;
+    world.tick(600);
+    for code in [late.text("device_code"), &approved] {
+        world.poll(code).await.refused(400, "expired_token");
+    }
+    let decided = world.decide(&ada, late.text("user_code"), "approve").await;
+    decided.refused(400, "expired_token");
+    world.poll("unknown").await.refused(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn a_device_acts_for_the_organization_the_person_acted_for_when_they_approved() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let before = world.approved(&ada).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let after = world.approved(&ada).await;
+    for (device_code, platform, role) in [
+        (before, json!(null), json!(null)),
+        (after, made.json["platformId"].clone(), json!("owner")),
+    ] {
+        let tokens = world.poll(&device_code).await.expect(200);
+        let known = world.whoami(tokens.text("access_token")).await.expect(200);
+        assert_eq!(
+            (&known.json["platformId"], &known.json["role"]),
+            (&platform, &role)
+        );
+    }
+}
+
+#[tokio::test]
+async fn after_five_wrong_codes_a_session_and_its_address_wait_and_right_codes_count_for_nothing() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    for _ in 0..8 {
+        world.approved(&ada).await;
+    }
+    let good = world.device_codes().await;
+    for wrong in ["BCDF-GHJK", "nonsense", "BCDFGHJK", "0", "ZZZZ-ZZZZ"] {
+        world
+            .decide(&ada, wrong, "approve")
+            .await
+            .refused(404, "NOT_FOUND");
+    }
+    for person in [&ada, &eve] {
+        let refused = world
+            .decide(person, good.text("user_code"), "approve")
+            .await;
+        assert_eq!(refused.header("retry-after"), "600");
+        refused.refused(429, "RATE_LIMITED");
+    }
+    world.tick(600);
+    let again = world.device_codes().await;
+    let _ = world
+        .decide(&ada, again.text("user_code"), "approve")
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn nobody_approves_but_a_person_with_a_session_of_a_browser() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let codes = world.device_codes().await;
+    let path = "/oauth/device/authorize";
+    let body = json!({ "user_code": codes.text("user_code") });
+    for nobody in [Caller::Anonymous, operator(), api_key("engines")] {
+        let refused = world.iam.post(&nobody, path, body.clone()).await;
+        refused.refused(401, "UNAUTHORIZED");
+    }
+    let tokens = world.device_login(&ada).await;
+    let bearer = format!("Bearer {}", tokens.text("access_token"));
+    let by_device = [("authorization", bearer.as_str())];
+    let refused = world.ask("POST", path, &by_device, body.clone()).await;
+    refused.refused(403, "FORBIDDEN");
+    let by_cookie = [
+        ("cookie", ada.cookie.as_str()),
+        ("origin", "http://iam.test"),
+    ];
+    let _ = world.ask("POST", path, &by_cookie, body).await.expect(200);
+    let _ = world.poll(codes.text("device_code")).await.expect(200);
+}

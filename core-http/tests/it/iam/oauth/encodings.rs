@@ -1,0 +1,134 @@
+//! JSON callers get our envelope, form callers what RFC 6749 says; nothing is cached.
+
+use serde_json::{Value, json};
+
+use crate::iam::ADA;
+use crate::world::World;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+const GRANT: &str = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code";
+
+#[tokio::test]
+async fn form_callers_are_refused_in_the_words_of_the_rfc_and_json_callers_with_the_envelope() {
+    let world = World::new();
+    let codes = world.device_codes().await;
+    let pending = codes.text("device_code");
+    let poll = format!("grant_type={GRANT}&client_id=core-cli&device_code={pending}");
+    for (path, form, json, word) in [
+        (
+            "/oauth/device/token",
+            poll.as_str(),
+            json!({}),
+            "authorization_pending",
+        ),
+        (
+            "/oauth/device/code",
+            "client_id=other",
+            json!({ "client_id": "other" }),
+            "invalid_client",
+        ),
+        (
+            "/oauth/token",
+            "grant_type=refresh_token&client_id=other&refresh_token=x",
+            json!({ "grant_type": "refresh_token", "client_id": "other", "refresh_token": "x" }),
+            "invalid_client",
+        ),
+        (
+            "/oauth/token",
+            "grant_type=password&client_id=core-cli",
+            json!({ "grant_type": "password", "client_id": "core-cli" }),
+            "unsupported_grant_type",
+        ),
+        (
+            "/oauth/device/token",
+            "grant_type=refresh_token&client_id=core-cli&device_code=x",
+            json!({ "grant_type": "refresh_token", "client_id": "core-cli", "device_code": "x" }),
+            "unsupported_grant_type",
+        ),
+        (
+            "/oauth/token",
+            "grant_type=refresh_token&client_id=core-cli&refresh_token=x",
+            json!({ "grant_type": "refresh_token", "client_id": "core-cli", "refresh_token": "x" }),
+            "invalid_grant",
+        ),
+    ] {
+        let refused = world.post_text(path, FORM, form).await.expect(400);
+        let fields: Vec<&String> = refused.json.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["error", "error_description"], "{path} {form}");
+        assert_eq!(refused.json["error"], word, "{path} {form}");
+        assert_eq!(refused.header("cache-control"), "no-store");
+        if json != json!({}) {
+            let refused = world.post(path, json).await;
+            assert_eq!(refused.header("cache-control"), "no-store");
+            assert_eq!(refused.json["error"]["details"], json!({}));
+            refused.refused(400, word);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_form_is_an_invalid_request_and_is_named() {
+    let world = World::new();
+    for (path, form, field) in [
+        ("/oauth/device/code", "", "client_id"),
+        ("/oauth/token", "client_id=core-cli", "grant_type"),
+        (
+            "/oauth/token",
+            "grant_type=refresh_token&client_id=core-cli",
+            "refresh_token",
+        ),
+    ] {
+        let refused = world.post_text(path, FORM, form).await.expect(400);
+        assert_eq!(refused.json["error"], "invalid_request");
+        assert!(
+            refused.text("error_description").contains(field),
+            "{}",
+            refused.json
+        );
+    }
+    let refused = world
+        .post("/oauth/token", json!({ "client_id": "core-cli" }))
+        .await;
+    assert_eq!(refused.issues(), ["grant_type: required"]);
+    refused.refused(400, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn the_token_endpoint_takes_both_grants_as_forms() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let approved = world.approved(&ada).await;
+    let form = format!("grant_type={GRANT}&client_id=core-cli&device_code={approved}&scope=x");
+    let first = world
+        .post_text("/oauth/token", FORM, &form)
+        .await
+        .expect(200);
+    let refresh = first.text("refresh_token");
+    let form = format!("grant_type=refresh_token&client_id=core-cli&refresh_token={refresh}");
+    let second = world
+        .post_text("/oauth/token", FORM, &form)
+        .await
+        .expect(200);
+    assert_ne!(second.text("refresh_token"), refresh);
+    assert_eq!(second.text("token_type"), "bearer");
+}
+
+#[tokio::test]
+async fn clients_discover_where_everything_is() {
+    let world = World::new();
+    let path = "/.well-known/oauth-authorization-server";
+    let told = world.ask("GET", path, &[], Value::Null).await.expect(200);
+    let expected = json!({
+        "issuer": "http://iam.test",
+        "device_authorization_endpoint": "http://iam.test/oauth/device/code",
+        "token_endpoint": "http://iam.test/oauth/token",
+        "jwks_uri": "http://iam.test/.well-known/jwks.json",
+        "grant_types_supported": [
+            "urn:ietf:params:oauth:grant-type:device_code", "refresh_token",
+        ],
+        "response_types_supported": [],
+        "token_endpoint_auth_methods_supported": ["none"],
+    });
+    assert_eq!(told.json, expected);
+}

@@ -1,0 +1,28 @@
+//! Signing in from a program, and service tokens.
+
+mod access_tokens;
+mod device;
+mod encodings;
+mod refresh;
+mod service_tokens;
+mod whoami;
+
+use crate::world::{Answer, World};
+use serde_json::Value;
+
+const WHOAMI: &str = "/api/v1/cli/whoami";
+
+impl World {
+    async fn whoami(&self, token: &str) -> Answer {
+        self.held(token, "POST", WHOAMI).await
+    }
+
+    async fn ends_of_sessions(&self, token: &str) -> Vec<Value> {
+        let list = self.held(token, "GET", super::SESSIONS).await.expect(200);
+        let sessions = list.json["data"].as_array().unwrap().clone();
+        sessions
+            .into_iter()
+            .map(|s| s["expiresAt"].clone())
+            .collect()
+    }
+}
