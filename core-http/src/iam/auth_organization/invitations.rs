@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::config::Iam;
+use super::common::{both, named, own};
 use super::members::OneOrMore;
 use super::views::{InvitationView, MemberView};
-use super::{both, named, own};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 /// How many invitations a list has at most.

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::common::{both, named, own};
 use super::views::{MemberView, MemberWithUser};
-use super::{both, named, own};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post};
 
 const OF_LIST: [Code; 2] = [Code::NoActiveOrganization, Code::NotMemberOfThis];

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 use super::super::config::Iam;
 use super::super::cookies::set_session_cookie;
 use super::super::magic_link::Status;
+use super::common::{both, find, named, own};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
-use super::{both, find, named, own};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 const NOT_A_MEMBER: [Code; 2] = [Code::OrganizationNotFound, Code::UserIsNotMember];

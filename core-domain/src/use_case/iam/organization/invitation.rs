@@ -1,8 +1,9 @@
 //! Invitations: made, answered by their recipient, taken back.
 
-use super::member::{MemberOfOrganization, OwnMembership, member_with_user};
-use super::refusal::{holds_all_of, is_member_of, refused, role_is_known};
-use super::set_active;
+use super::active::set_active;
+use super::member::{MemberOfOrganization, member_with_user};
+use super::own_membership::{OwnMembership, is_member_of, own_membership};
+use super::refusal::{refused, role_is_known};
 use crate::access::{Covers, MembershipScope, PersonScope, SessionScope, audited, unowned};
 use crate::iam::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus,
@@ -55,7 +56,7 @@ pub async fn invite(
     if !own.may(Permission::InvitationCreate) {
         return Err(refused(Code::NotAllowedToInvite));
     }
-    if !holds_all_of(own, &new.role) || (new.role.contains(&Role::OWNER) && !own.is_owner()) {
+    if !own.holds_all_of(&new.role) || (new.role.contains(&Role::OWNER) && !own.is_owner()) {
         return Err(refused(Code::NotAllowedToInviteRole));
     }
     store(cx, scope, uow, &own.organization, scope.user_id(), new).await
@@ -214,7 +215,7 @@ pub async fn cancel_invitation(
 ) -> Result<Stored<Invitation>> {
     let seen = unowned::<Invitation>(uow).find(id).await?;
     let seen = seen.ok_or_else(|| refused(Code::InvitationNotFound))?;
-    let own = super::member::own_membership(scope, uow, &seen.organization_id).await?;
+    let own = own_membership(scope, uow, &seen.organization_id).await?;
     if !own.is_some_and(|own| own.may(Permission::InvitationCancel)) {
         return Err(refused(Code::NotAllowedToCancelInvitation));
     }

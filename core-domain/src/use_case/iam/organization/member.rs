@@ -1,11 +1,12 @@
 //! Members: listed, given other roles, removed; one owner always stays.
 
-use super::refusal::{is_member_of, refused, role_is_known};
+use super::own_membership::{OwnMembership, is_member_of};
+use super::refusal::{refused, role_is_known};
 use crate::access::{PersonScope, audited, unowned};
-use crate::iam::{Member, MemberQuery, Organization, Session, SessionQuery, User, membership};
+use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
 use crate::kernel::{
-    Code, Context, Effect, Email, Error, MemberId, Membership, OrganizationId, Page, PageRequest,
-    Permission, Result, Role, Roles, Stored, UserId,
+    Code, Context, Effect, Email, Error, MemberId, OrganizationId, Page, PageRequest, Permission,
+    Result, Role, Roles, Stored, UserId,
 };
 use crate::port::UnitOfWork;
 
@@ -16,50 +17,6 @@ pub struct MemberOfOrganization {
     pub member: Stored<Member>,
     /// The person; `None` when they are gone.
     pub user: Option<Stored<User>>,
-}
-
-/// A person in an organization of theirs, and what they may do in it.
-#[derive(Clone, Debug)]
-pub struct OwnMembership {
-    /// The organization.
-    pub organization: Stored<Organization>,
-    /// The membership.
-    pub member: Stored<Member>,
-    /// What it lets the person do.
-    pub may: Membership,
-}
-
-impl OwnMembership {
-    pub(super) fn may(&self, permission: Permission) -> bool {
-        self.may.permissions.allows(permission)
-    }
-
-    pub(super) fn is_owner(&self) -> bool {
-        self.member.role.contains(&Role::OWNER)
-    }
-}
-
-/// The person's membership in an organization, if they are a member.
-///
-/// # Errors
-/// When the store failed.
-pub async fn own_membership(
-    scope: &PersonScope,
-    uow: &mut dyn UnitOfWork,
-    organization: &OrganizationId,
-) -> Result<Option<OwnMembership>> {
-    let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
-        return Ok(None);
-    };
-    let Some(member) = is_member_of(uow, &organization.id, scope.user_id()).await? else {
-        return Ok(None);
-    };
-    let now = uow.now().await?;
-    Ok(Some(OwnMembership {
-        may: membership(&organization, &member, now),
-        organization,
-        member,
-    }))
 }
 
 /// A page of the members, oldest first.
@@ -155,7 +112,7 @@ pub async fn update_member_role(
     let concerns_owner = seen.role.contains(&Role::OWNER) || roles.contains(&Role::OWNER);
     let allowed = own.may(Permission::MemberUpdate)
         && (own.is_owner() || !concerns_owner)
-        && super::refusal::holds_all_of(own, &roles);
+        && own.holds_all_of(&roles);
     if !allowed {
         return Err(refused(Code::NotAllowedToUpdateMember));
     }

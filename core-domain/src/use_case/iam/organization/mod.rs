@@ -6,6 +6,7 @@ mod create;
 mod invitation;
 mod member;
 mod own;
+mod own_membership;
 mod read;
 mod refusal;
 mod release;
@@ -18,13 +19,14 @@ pub use invitation::{
     get_invitation, invite, invite_to, list_invitations, list_of, list_own, reject_invitation,
 };
 pub use member::{
-    MemberName, MemberOfOrganization, OwnMembership, leave, list_members, member_with_user,
-    no_such_member, own_membership, remove_member, update_member_role,
+    MemberName, MemberOfOrganization, leave, list_members, member_with_user, no_such_member,
+    remove_member, update_member_role,
 };
 pub(in crate::use_case) use own::delete_own;
 pub use own::{
     FoundOrganization, NewOwnOrganization, OrganizationName, activate, check_slug, create_own,
     deactivate, find_own, list_own_organizations, update_own,
 };
+pub use own_membership::{OwnMembership, own_membership};
 pub use read::{by_slug, create_for_owner};
 pub(in crate::use_case) use release::release_platform;

@@ -1,9 +1,10 @@
 //! A person's own organizations: created, listed, chosen, changed, deleted.
 
+use super::active::set_active;
 use super::create::{NewOrganization, create, slug_is_taken};
-use super::member::{OwnMembership, act_for_nothing, own_membership};
+use super::member::act_for_nothing;
+use super::own_membership::{OwnMembership, own_membership};
 use super::refusal::refused;
-use super::set_active;
 use crate::access::{PersonScope, SessionScope, audited, unowned};
 use crate::iam::{
     Invitation, InvitationQuery, MAX_MEMBERS, Member, MemberQuery, Organization, OrganizationQuery,
