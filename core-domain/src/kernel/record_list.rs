@@ -17,6 +17,7 @@ macro_rules! for_each_record {
             organizations: $crate::iam::Organization, OrganizationId "An organization.";
             members: $crate::iam::Member, MemberId "A user's membership in an organization.";
             platform_suspensions: $crate::iam::PlatformSuspension;
+            api_keys: $crate::iam::ApiKey, ApiKeyId "An API key (never its secret).";
             // provisioning
             jobs: $crate::provisioning::Job, JobId "A provisioning job.";
             job_events: $crate::provisioning::JobEvent, JobEventId "An entry of the job history.";
