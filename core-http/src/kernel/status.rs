@@ -14,13 +14,21 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::InvalidEmail
         | Code::PasswordTooShort
         | Code::PasswordTooLong
-        | Code::PasswordTooCommon => StatusCode::BAD_REQUEST,
-        Code::Unauthorized | Code::InvalidEmailOrPassword => StatusCode::UNAUTHORIZED,
+        | Code::PasswordTooCommon
+        | Code::InvalidNameLength
+        | Code::ExpiresInTooSmall
+        | Code::ExpiresInTooLarge
+        | Code::ServerOnlyProperty
+        | Code::MetadataDisabled
+        | Code::NoValuesToUpdate => StatusCode::BAD_REQUEST,
+        Code::Unauthorized | Code::InvalidEmailOrPassword | Code::UnauthorizedSession => {
+            StatusCode::UNAUTHORIZED
+        }
         Code::Forbidden
         | Code::MissingOrNullOrigin
         | Code::InvalidOrigin
         | Code::InvalidCallbackUrl => StatusCode::FORBIDDEN,
-        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::KeyNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Code::Conflict

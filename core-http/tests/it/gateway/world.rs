@@ -150,6 +150,7 @@ pub(super) fn owner() -> Resolved {
         caller: Arc::new(crate::world::owner("p-1")),
         suspended: false,
         expires_at: None,
+        requests_per_minute: None,
     }
 }
 

@@ -33,18 +33,14 @@ impl ApiKeyDetails {
     }
 }
 
-/// Finds the key of a text that is presented as one, or why it is not accepted. Reads only, and nothing for a text that can
-/// be no key.
+/// Finds the key of a secret, or why it is not accepted. Reads only.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn details_by_secret(
     uow: &mut dyn UnitOfWork,
-    presented: &str,
+    secret: &ApiKeySecret,
 ) -> Result<Result<ApiKeyDetails, ApiKeyRefusal>> {
-    let Some(secret) = ApiKeySecret::parse(presented) else {
-        return Ok(Err(ApiKeyRefusal::NotFound));
-    };
     let hash = secret.hash();
     let mut found = api_key_context(uow, ApiKeySecretKey::Current(&hash)).await?;
     if found.is_none() {
