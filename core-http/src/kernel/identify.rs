@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{
-    ApiKeyId, Caller, Error, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles, TextValue, UserId,
+    ApiKeyId, Caller, Error, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles,
+    TextValue, UserId,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, header};

@@ -249,12 +249,7 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
 }
 
 /// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
-async fn write(
-    endpoint: &Endpoint,
-    cx: &Cx,
-    parsed: &Parsed,
-    handler: &UnitRun,
-) -> Result<Reply> {
+async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     let outcome = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
             let Some(claim) = &cx.claim else {
@@ -317,12 +312,7 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// A refusal is an answer as well.
-async fn store_refusal(
-    endpoint: &Endpoint,
-    cx: &Cx,
-    claim: &Claim,
-    error: &Error,
-) -> Result<()> {
+async fn store_refusal(endpoint: &Endpoint, cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
     let body = stored_body(error, &cx.request.request_id, endpoint.row.style);
     let refusal = reply(status_of(error.code()), Content::Json(body));
     let refusal = &claim.record(&refusal)?;

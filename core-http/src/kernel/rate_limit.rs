@@ -145,7 +145,12 @@ impl RateLimits {
         let options = &app.options;
         let limiter = Arc::clone(&app.limiter);
         let clock = Arc::clone(&app.clock);
-        Self::new(options.rates.clone(), limiter, options.limiter_timeout, clock)
+        Self::new(
+            options.rates.clone(),
+            limiter,
+            options.limiter_timeout,
+            clock,
+        )
     }
 
     /// Counts a request against the client's overall limit, and then against the policy of its subject. A client beyond its

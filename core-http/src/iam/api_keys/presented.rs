@@ -69,6 +69,10 @@ async fn note_use(store: &dyn Store, id: &ApiKeyId) {
         Box::pin(api_key::note_use(uow, id))
     });
     if let Err(error) = noted.await {
-        tracing::warn!(key = id.as_str(), ?error, "the use of an API key was not noted");
+        tracing::warn!(
+            key = id.as_str(),
+            ?error,
+            "the use of an API key was not noted"
+        );
     }
 }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use core_domain::access::ServiceScope;
 use core_domain::iam::ApiKeyRefusal;
-use core_domain::kernel::{
-    ApiKeyId, OrganizationId, PlatformId, Result, Roles, Timestamp, UserId,
-};
+use core_domain::kernel::{ApiKeyId, OrganizationId, PlatformId, Result, Roles, Timestamp, UserId};
 use core_domain::use_case::iam::api_key::ApiKeyDetails;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -154,6 +154,15 @@ pub(super) fn owner() -> Resolved {
     }
 }
 
+/// A program with the key `k-1` of the platform `p-1`, which may call so often in a minute.
+pub(super) fn program(requests_per_minute: u32) -> Resolved {
+    Resolved {
+        caller: Arc::new(crate::world::api_key_named("k-1", "p-1")),
+        requests_per_minute: Some(requests_per_minute),
+        ..owner()
+    }
+}
+
 pub(super) fn resolves_to(resolved: Resolved) -> FakeReply {
     FakeReply::Resolved(Box::new(resolved))
 }

@@ -296,7 +296,13 @@ impl Fixture {
             .expect(202);
         let organization = world.organization_of(&platform).await;
         let (role, grant) = world.role_and_grant_in(&organization).await;
+        let own = world.set_up(&person, "own-engines").await.expect(201);
+        let key = json!({ "organizationId": own.text("orgId") });
+        let key = world.make_key(&person.caller(), key).await.expect(200);
         let ids = BTreeMap::from([
+            ("keyOrgId", own.text("orgId").to_owned()),
+            ("keyId", key.id()),
+            ("key", key.text("key").to_owned()),
             ("orgId", organization.clone()),
             ("orgSlug", "engineers".to_owned()),
             ("role", role),

@@ -41,8 +41,8 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
 
 /// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
 const MISSING_IN_IAM: &[&str] = &[
-    "iam-005", "iam-006", "iam-009", "iam-011", "iam-026", "iam-027", "iam-028", "iam-029",
-    "iam-030", "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
+    "iam-005", "iam-006", "iam-009", "iam-011", "iam-027", "iam-028", "iam-029", "iam-030",
+    "iam-031", "iam-032", "iam-033", "iam-034", "iam-035", "iam-037", "iam-038",
 ];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
@@ -80,7 +80,14 @@ const MISSING_IN_REGISTRY: &[&str] = &[
 ];
 
 /// Routes that users of such a service expect beyond the interface.
-const EXTENSIONS: &[(&str, &str)] = &[];
+const EXTENSIONS: &[(&str, &str)] = &[
+    ("POST", "/api/auth/api-key/create"),
+    ("GET", "/api/auth/api-key/list"),
+    ("GET", "/api/auth/api-key/get"),
+    ("POST", "/api/auth/api-key/update"),
+    ("POST", "/api/auth/api-key/delete"),
+    ("POST", "/api/auth/api-key/rotate"),
+];
 
 /// The interface names the prefix alone; the paths are ours.
 const ONBOARDING: [(&str, &str); 3] = [
