@@ -120,7 +120,7 @@ async fn list(
     sort(&mut keys, query.sort_by, query.sort_direction);
     let total = keys.len();
     let shown = keys.iter().skip(query.offset.map_or(0, |offset| offset.0));
-    let shown = shown.take(query.limit.map_or(total, |limit| limit.0 as usize));
+    let shown = shown.take(query.limit.map_or(total, |limit| limit.0));
     Ok(Output::new(ApiKeyList {
         api_keys: shown.map(|key| ApiKeyView::from(&**key)).collect(),
         total,

@@ -1,9 +1,7 @@
 //! What the routes of API keys take.
 
 use core_domain::iam::{KeyPrefix, LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE};
-use core_domain::kernel::{
-    ApiKeyId, Code, Error, Limit, Line, OrganizationId, PermissionPattern, Result,
-};
+use core_domain::kernel::{ApiKeyId, Code, Error, Line, OrganizationId, PermissionPattern, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -71,6 +69,8 @@ integers! {
     Overlap(u64) {
         "type": "integer", "minimum": 0, "maximum": LONGEST_OVERLAP.as_secs(), "examples": [86_400]
     };
+    /// How many keys are shown.
+    Count(usize) { "type": "integer", "minimum": 1, "examples": [10] };
     /// How many keys are skipped.
     Offset(usize) { "type": "integer", "minimum": 0, "examples": [0] };
 }
@@ -163,7 +163,7 @@ pub(super) enum SortDirection {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListApiKeys {
     /// How many keys; all when not said.
-    pub(super) limit: Option<Limit>,
+    pub(super) limit: Option<Count>,
     /// How many keys are skipped.
     pub(super) offset: Option<Offset>,
     pub(super) sort_by: Option<SortBy>,

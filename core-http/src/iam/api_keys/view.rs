@@ -137,7 +137,7 @@ pub(super) struct ApiKeyList {
     pub(super) total: usize,
     /// As it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) limit: Option<u32>,
+    pub(super) limit: Option<usize>,
     /// As it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) offset: Option<usize>,

@@ -104,3 +104,30 @@ async fn of_bearer_key_and_cookie_the_first_decides_and_a_bad_one_is_nobody() {
         assert_eq!(answer.status, status, "{headers:?}: {}", answer.json);
     }
 }
+
+#[tokio::test]
+async fn wrong_keys_of_a_client_that_comes_without_a_gateway_count_as_failed_authentications() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (_, secret) = ada.key(&world, json!({})).await;
+    let path = format!("{ROLES}?orgId={}", ada.org);
+    let call = async |key: &str| {
+        let request = http::Request::get(&path)
+            .header("x-api-key", key)
+            .extension(core_http::kernel::PeerAddr(
+                "198.51.100.7:1".parse().unwrap(),
+            ));
+        let request = request.body(core_http::kernel::empty_body()).unwrap();
+        world.iam.raw(request).await
+    };
+    let _ = call(&secret).await.expect(200);
+    for n in 0..10 {
+        let wrong = call(&format!("core_wrong-{n}")).await;
+        wrong.refused(401, "UNAUTHORIZED");
+    }
+    let locked_out = call(&secret).await.refused(429, "RATE_LIMITED");
+    let policy = locked_out.header("ratelimit-policy");
+    assert_eq!(policy, "\"authentication\";q=10;w=60");
+    world.tick(60);
+    let _ = call(&secret).await.expect(200);
+}
