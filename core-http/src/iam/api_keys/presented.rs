@@ -10,10 +10,10 @@ use crate::kernel::rate_limit::{ApiKeyUsage, RateLimits};
 
 /// Counts the uses of keys that reach IAM without a gateway.
 #[derive(Debug)]
-pub(in crate::iam) struct KeyLimits(RateLimits);
+pub(crate) struct KeyLimits(RateLimits);
 
 impl KeyLimits {
-    pub(in crate::iam) fn of(app: &App) -> Self {
+    pub(crate) fn of(app: &App) -> Self {
         Self(RateLimits::of(app))
     }
 
@@ -27,7 +27,7 @@ impl KeyLimits {
     ///
     /// # Errors
     /// `RATE_LIMITED`.
-    pub(in crate::iam) async fn caller_of(
+    pub(crate) async fn caller_of(
         &self,
         store: &dyn Store,
         presented: &str,
@@ -44,7 +44,7 @@ impl KeyLimits {
 
 /// The key of a text that is presented as one, or why it is not accepted. A text that can be no key is not looked for. That
 /// the key is used is noted once a minute.
-pub(in crate::iam) async fn key_of(
+pub(crate) async fn key_of(
     store: &dyn Store,
     presented: &str,
 ) -> Result<Result<ApiKeyDetails, ApiKeyRefusal>> {
