@@ -65,6 +65,7 @@
 //!   each time.
 //! - In a `Read` or `Write` unit a record is read by its key once; units of the other modes read it each time.
 
+mod api_key_join;
 mod back_off;
 mod canonical;
 mod checked_tx;

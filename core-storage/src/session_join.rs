@@ -59,7 +59,10 @@ fn context(rows: &[Option<&dyn ReadRow>]) -> Result<Option<SessionContext>, Stor
     }))
 }
 
-fn optional<R: Tabular>(row: Option<&dyn ReadRow>) -> Result<Option<Stored<R>>, StoreError> {
+/// The record of a row, if there is one.
+pub(crate) fn optional<R: Tabular>(
+    row: Option<&dyn ReadRow>,
+) -> Result<Option<Stored<R>>, StoreError> {
     row.map(|row| decode(row)).transpose()
 }
 

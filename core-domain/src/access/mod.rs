@@ -9,11 +9,13 @@
 //! | [`PlatformScope`] | [`authorize`] | what belongs to one platform |
 //! | [`OrganizationScope`] | [`authorize_organization`] | lists of platforms, new platforms |
 //! | [`MembershipScope`] | [`authorize_membership`] | one organization: members, roles, grants, invitations, keys |
+//! | [`NewApiKeyScope`], [`ApiKeyScope`] | [`authorize_new_api_key`], [`authorize_api_key`] | API keys, by who makes or owns them |
 //! | [`JobScope`] | [`authorize_job`] | one job |
 //! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for those who operate it |
 //! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | what asks who calls and nothing else |
 //! | [`SystemScope`] | this crate | what the suite does by itself |
 
+mod api_key;
 pub mod audited;
 pub(crate) mod covers;
 mod installation;
@@ -29,6 +31,7 @@ mod sessions;
 mod signed_in;
 pub(crate) mod unaudited;
 
+pub use api_key::{ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key};
 pub use audited::AuditEvent;
 pub use covers::Covers;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
@@ -42,7 +45,7 @@ pub(crate) use purge::remove_records;
 pub use records::Records;
 pub(crate) use records::unowned;
 pub use requirement::Requirement;
-pub(crate) use sessions::session_context;
+pub(crate) use sessions::{api_key_context, session_context};
 pub use signed_in::{
     PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
     authorize_service, authorize_session, authorize_signed_in,

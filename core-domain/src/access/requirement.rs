@@ -11,7 +11,7 @@ pub enum Requirement {
     Public,
     /// To be known.
     SignedIn,
-    /// To be a person.
+    /// To be a person; a key of theirs is none.
     Person,
     /// To be a person known by a session.
     Session,
@@ -32,7 +32,7 @@ impl Requirement {
         let refuse = |met: bool, refusal| if met { Ok(()) } else { Err(refusal) };
         match self {
             Self::Public => return Ok(()),
-            Self::Person => return refuse(caller.user_id().is_some(), Error::Unauthorized),
+            Self::Person => return refuse(caller.person_id().is_some(), Error::Unauthorized),
             Self::Session => return refuse(caller.session_id().is_some(), Error::Unauthorized),
             _ => refuse(!caller.is_anonymous(), Error::Unauthorized)?,
         }

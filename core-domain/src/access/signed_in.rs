@@ -74,12 +74,13 @@ pub async fn authorize_signed_in(cx: &Context, uow: &mut dyn UnitOfWork) -> Resu
     Ok(SignedInScope(()))
 }
 
-/// Lets persons in. Their own affairs are theirs, whatever became of the platform they act for.
+/// Lets persons in. Their own affairs are theirs, whatever became of the platform they act for, and not those of programs
+/// that have a key of theirs.
 ///
 /// # Errors
 /// `UNAUTHORIZED`.
 pub fn authorize_person(cx: &Context) -> Result<PersonScope> {
-    let user_id = cx.caller.user_id().cloned().ok_or(Error::Unauthorized)?;
+    let user_id = cx.caller.person_id().cloned().ok_or(Error::Unauthorized)?;
     Ok(PersonScope { user_id })
 }
 

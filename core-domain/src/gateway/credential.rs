@@ -1,10 +1,9 @@
 //! The credentials of requests.
 
+use crate::iam::API_KEY_PREFIX;
+
 /// The longest credential that is looked up, in bytes; a longer one is malformed.
 const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
-
-/// What every programmatic API key begins with.
-const API_KEY_PREFIX: &str = "core_";
 
 /// A text that must not be shown: its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Session tokens on the wire: the signed cookie, the bearer forms, and what is stored of a token.
+//! Session tokens on the wire: the signed cookie, the bearer forms, and what is stored of a token or an API key.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::oauth::is_access_token;
 use crate::kernel::{TextValue, arbitrary, hex};
 
-/// The SHA-256 of a session token in hexadecimal: all that is stored of it.
+/// The SHA-256 of a session token or an API key in hexadecimal: all that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenHash(String);
 

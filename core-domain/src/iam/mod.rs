@@ -1,5 +1,6 @@
 //! Identity and access: people, sessions, organizations, and the pure rules about them.
 
+mod api_key;
 mod common_passwords;
 mod credential;
 mod decision;
@@ -16,6 +17,12 @@ mod suspension;
 mod user;
 mod verification;
 
+pub use api_key::{
+    API_KEY_PREFIX, ApiKey, ApiKeyEvent, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret, ApiKeyStatus,
+    DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME, LONGEST_OVERLAP,
+    MAX_API_KEYS, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership,
+    organization_key_patterns,
+};
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};
 pub use invitation::{

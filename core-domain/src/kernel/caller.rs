@@ -73,6 +73,15 @@ impl Caller {
         }
     }
 
+    /// The person who calls, if it is one: not the owner of a key with which a program calls.
+    #[must_use]
+    pub const fn person_id(&self) -> Option<&UserId> {
+        match self {
+            Self::User { user_id, .. } => Some(user_id),
+            _ => None,
+        }
+    }
+
     /// The session the caller is known by, if by one.
     #[must_use]
     pub fn session_id(&self) -> Option<&SessionId> {

@@ -7,7 +7,8 @@ pub trait Entropy: Send + Sync + std::fmt::Debug {
 }
 
 /// The letters of secrets we hand out.
-const BASE62: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+pub(crate) const BASE62: &[u8; 62] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// A secret of `length` characters `[A-Za-z0-9]`, each uniformly random (5.95 bits a character; 43 hold 256 bits).
 #[must_use]

@@ -152,6 +152,22 @@ text_enum! {
         NotAllowedToCancelInvitation = "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION",
         /// The caller has not proved that the address is theirs.
         EmailVerificationRequired = "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION",
+        /// No session where an API key is to be made.
+        UnauthorizedSession = "UNAUTHORIZED_SESSION",
+        /// There is no such API key for this caller.
+        KeyNotFound = "KEY_NOT_FOUND",
+        /// A name that is too short or too long for an API key.
+        InvalidNameLength = "INVALID_NAME_LENGTH",
+        /// An API key shall live for less than it may.
+        ExpiresInTooSmall = "EXPIRES_IN_IS_TOO_SMALL",
+        /// An API key shall live for longer than it may.
+        ExpiresInTooLarge = "EXPIRES_IN_IS_TOO_LARGE",
+        /// A property of an API key that no client sets.
+        ServerOnlyProperty = "SERVER_ONLY_PROPERTY",
+        /// API keys have no metadata here.
+        MetadataDisabled = "METADATA_DISABLED",
+        /// A change that changes nothing.
+        NoValuesToUpdate = "NO_VALUES_TO_UPDATE",
     }
 }
 

@@ -124,8 +124,6 @@ for_each_record!(ids_of_records);
 
 // Ids of what is named already and kept by a later version.
 ids! {
-    /// An API key.
-    ApiKeyId,
     /// A grant or denial of a permission to a member.
     GrantId,
     /// A workspace stack.

@@ -23,6 +23,7 @@ macro_rules! for_each_record {
             refresh_tokens: $crate::iam::RefreshToken;
             signing_keys: $crate::iam::SigningKey;
             platform_suspensions: $crate::iam::PlatformSuspension;
+            api_keys: $crate::iam::ApiKey, ApiKeyId "An API key (never its secret).";
             // provisioning
             jobs: $crate::provisioning::Job, JobId "A provisioning job.";
             job_events: $crate::provisioning::JobEvent, JobEventId "An entry of the job history.";

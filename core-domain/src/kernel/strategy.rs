@@ -131,6 +131,11 @@ pub(crate) fn few<T: Arbitrary + 'static>() -> BoxedStrategy<Vec<T>> {
     vec(any::<T>(), 0..ENTRIES).boxed()
 }
 
+/// A short list, if any.
+pub(crate) fn opt_few<T: Arbitrary + 'static>() -> impl Strategy<Value = Option<Vec<T>>> {
+    proptest::option::of(few())
+}
+
 /// A short map.
 pub(crate) fn few_entries<K: Arbitrary + Ord + 'static, V: Arbitrary + 'static>()
 -> BoxedStrategy<std::collections::BTreeMap<K, Vec<V>>> {

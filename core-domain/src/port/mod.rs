@@ -1,6 +1,7 @@
 //! The ports: what the domain asks of the world outside. Adapters implement them; use cases know nothing else.
 
 mod announce;
+mod api_key_context;
 mod archives;
 mod blobs;
 mod cause;
@@ -29,6 +30,7 @@ pub(crate) mod mocks {
 }
 
 pub use announce::{AnnouncingStore, CommitListener};
+pub use api_key_context::{ApiKeyContext, ApiKeyContexts, ApiKeySecretKey};
 pub use archives::{ArchiveError, FileVisitor, Site, SiteArchives};
 pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 pub use cause::Cause;

@@ -10,6 +10,7 @@ use std::pin::Pin;
 
 use async_trait::async_trait;
 
+use super::api_key_context::ApiKeyContexts;
 use super::session_context::SessionContexts;
 use crate::access::RecordKey;
 use crate::kernel::{
@@ -237,7 +238,7 @@ pub trait Persisted: Record {
 macro_rules! repositories {
     ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
         /// The repositories of a unit of work, one for each record, and what is read of several at once.
-        pub trait Repositories: SessionContexts + Send {
+        pub trait Repositories: SessionContexts + ApiKeyContexts + Send {
             $(
                 #[doc = concat!("The repository of [`", stringify!($record), "`].")]
                 fn $accessor(&mut self) -> &mut dyn Repository<$record>;

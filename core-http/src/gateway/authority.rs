@@ -15,6 +15,9 @@ pub struct Resolved {
     pub suspended: bool,
     /// When the credential expires, if it does. No answer is cached longer.
     pub expires_at: Option<Timestamp>,
+    /// How many requests a minute the credential may be used for, if it has a limit of its own. The gateway counts them,
+    /// whether it had to ask or not.
+    pub requests_per_minute: Option<u32>,
 }
 
 /// Why a credential was not resolved.

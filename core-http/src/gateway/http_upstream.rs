@@ -152,6 +152,10 @@ impl HttpUpstream {
                 &header_names::USER_ID,
                 caller.user_id().map(|id| id.as_str()),
             ),
+            (
+                &header_names::API_KEY_ID,
+                caller.api_key_id().map(|id| id.as_str()),
+            ),
             (&header_names::ROLE, membership.map(|m| m.role.as_str())),
             (
                 &header_names::PLATFORM_ID,

@@ -193,6 +193,7 @@ mod tests {
             caller: Arc::new(caller),
             suspended: false,
             expires_at: None,
+            requests_per_minute: None,
         }
     }
 

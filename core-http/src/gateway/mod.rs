@@ -10,7 +10,7 @@
 //!
 //! How an upstream learns of the caller: in process, from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>` and
 //! [`ForwardedPrefix`](crate::kernel::ForwardedPrefix); over HTTP, from `X-Core-User-Id`, `X-Core-Role` and
-//! `X-Core-Platform-Id` beside the service key. Such headers of a client are removed.
+//! `X-Core-Platform-Id` (for a program `X-Core-Api-Key-Id` as well) beside the service key. Such headers of a client are removed.
 
 mod authority;
 mod config;

@@ -10,10 +10,12 @@ use core_domain::port::{Store, transact};
 use core_domain::use_case::iam::session::extend;
 
 use super::IamConfig;
+use super::api_keys::key_of;
 use super::identify::session_of;
 use crate::gateway::{Authority, AuthorityError, Resolved};
 
-/// Answers for session tokens and access tokens out of the store, and extends the sessions that are due. API keys are refused.
+/// Answers for session tokens, access tokens and API keys out of the store, extends the sessions that are due, and notes the
+/// use of keys.
 #[derive(Debug)]
 pub struct SessionAuthority {
     store: Arc<dyn Store>,
@@ -30,7 +32,7 @@ impl SessionAuthority {
         }
     }
 
-    async fn look_up(&self, token: &str) -> Result<Option<Resolved>, Error> {
+    async fn session(&self, token: &str) -> Result<Option<Resolved>, Error> {
         let Some(found) = session_of(self.store.as_ref(), token).await? else {
             return Ok(None);
         };
@@ -47,21 +49,38 @@ impl SessionAuthority {
             caller: Arc::new(found.caller()),
             suspended: found.suspended,
             expires_at: Some(valid_until),
+            requests_per_minute: None,
         }))
+    }
+
+    async fn api_key(&self, presented: &str) -> Result<Option<Resolved>, Error> {
+        let found = key_of(self.store.as_ref(), presented).await?;
+        Ok(found.ok().map(|found| Resolved {
+            caller: Arc::new(found.caller()),
+            suspended: found.suspended,
+            expires_at: found.valid_until,
+            requests_per_minute: Some(found.key.requests_per_minute),
+        }))
+    }
+
+    async fn look_up(&self, credential: &Credential) -> Result<Option<Resolved>, Error> {
+        match credential {
+            Credential::Bearer(presented) => {
+                let header = format!("Bearer {}", presented.expose());
+                match self.signer.token_in_bearer(&header) {
+                    Some(token) => self.session(&token).await,
+                    None => Ok(None),
+                }
+            }
+            Credential::ApiKey(presented) => self.api_key(presented.expose()).await,
+        }
     }
 }
 
 #[async_trait]
 impl Authority for SessionAuthority {
     async fn resolve(&self, credential: &Credential) -> Result<Resolved, AuthorityError> {
-        let Credential::Bearer(presented) = credential else {
-            return Err(AuthorityError::Refused);
-        };
-        let header = format!("Bearer {}", presented.expose());
-        let Some(token) = self.signer.token_in_bearer(&header) else {
-            return Err(AuthorityError::Refused);
-        };
-        match self.look_up(&token).await {
+        match self.look_up(credential).await {
             Ok(found) => found.ok_or(AuthorityError::Refused),
             Err(Error::Store(StoreError::Corrupt { table, .. })) => Err(
                 AuthorityError::Unavailable(format!("a row of {table} cannot be decoded")),

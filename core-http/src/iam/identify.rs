@@ -9,26 +9,39 @@ use core_domain::use_case::iam::session::{SessionDetails, details_by_token};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
 
+use super::api_keys::KeyLimits;
 use super::config::{Iam, invalid_origin};
-use crate::kernel::{App, Cx, Identify, default_caller, is_unauthenticated, known_caller};
+use crate::kernel::{
+    App, Cx, Identify, default_caller, is_unauthenticated, known_caller, presented_api_key,
+};
 
 /// What the paths of the authentication library begin with.
 pub(super) const AUTH_ROUTES: &str = "/api/auth/";
 
-/// Identifies callers by their session, after the ways every service knows.
+/// Identifies callers by their session or API key, after the ways every service knows. Of bearer, key and cookies the first
+/// that is there decides.
 #[derive(Debug)]
-pub(super) struct IdentifySessions(pub(super) Arc<Iam>);
+pub(super) struct IdentifySessions {
+    pub(super) iam: Arc<Iam>,
+    pub(super) limits: Arc<KeyLimits>,
+}
 
 #[async_trait]
 impl Identify for IdentifySessions {
     async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>> {
-        self.0.refuse_forgery(request)?;
+        self.iam.refuse_forgery(request)?;
         let known = known_caller(app, request);
         if let Some(caller) = known.as_ref().filter(|caller| !is_unauthenticated(caller)) {
             return Ok(Arc::clone(caller));
         }
         let nobody = known.unwrap_or_else(|| default_caller(app));
-        let Some(token) = self.0.presented_token(&request.headers) else {
+        if bearer(&request.headers).is_none()
+            && let Some(key) = presented_api_key(&request.headers)
+        {
+            let caller = self.limits.caller_of(app.store.as_ref(), key).await?;
+            return Ok(caller.map_or(nobody, Arc::new));
+        }
+        let Some(token) = self.iam.presented_token(&request.headers) else {
             return Ok(nobody);
         };
         let session = PresentedSession::look_up(app.store.as_ref(), token).await?;
@@ -39,8 +52,8 @@ impl Identify for IdentifySessions {
 
     fn clear_cookies(&self, cookies: &[HeaderValue], answer: &mut HeaderMap) {
         let mut cookies = cookies.iter().filter_map(|value| value.to_str().ok());
-        let names = self.0.names;
-        if !cookies.any(|line| self.0.signer.token_in_cookies(names, line).is_some()) {
+        let names = self.iam.names;
+        if !cookies.any(|line| self.iam.signer.token_in_cookies(names, line).is_some()) {
             return;
         }
         for cookie in names.clearing() {

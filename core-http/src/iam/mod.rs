@@ -1,6 +1,7 @@
 //! IAM over HTTP: better-auth's routes for people and browsers, and the suite's own.
 
 mod account;
+mod api_keys;
 mod auth_organization;
 mod auth_sessions;
 mod authority;
@@ -33,6 +34,7 @@ pub use config::IamConfig;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 use crate::platform_status;
+use api_keys::KeyLimits;
 use config::Iam;
 use identify::{AUTH_ROUTES, IdentifySessions};
 
@@ -42,8 +44,12 @@ use identify::{AUTH_ROUTES, IdentifySessions};
 /// [`ServiceError`] says which row of the table is wrong.
 pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceError> {
     let iam = Arc::new(Iam::new(config, &app.options.rates));
-    let identify = IdentifySessions(Arc::clone(&iam));
-    Service::builder("iam", app, endpoints(&iam))
+    let limits = Arc::new(KeyLimits::of(&app));
+    let identify = IdentifySessions {
+        iam: Arc::clone(&iam),
+        limits: Arc::clone(&limits),
+    };
+    Service::builder("iam", app, endpoints(&iam, &limits))
         .identify(Arc::new(identify))
         .behind(config.trusted_proxies.clone())
         .allowed_origins(iam.trusted_origins().to_vec())
@@ -52,7 +58,7 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
         .build()
 }
 
-fn endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
+fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
     let suspension = platform_status::row("setPlatformStatus");
     let parts = [
         tagged("Authentication", user::rows(iam)),
@@ -73,6 +79,7 @@ fn endpoints(iam: &Arc<Iam>) -> Vec<Endpoint> {
         tagged("Organizations", invitations::rows(iam)),
         tagged("Roles and grants", roles::rows()),
         tagged("Roles and grants", grants::rows()),
+        tagged("API keys", api_keys::rows(limits)),
         tagged("Suspension", vec![suspension]),
         tagged("Health", health::rows()),
     ];

@@ -56,11 +56,7 @@ pub fn error_response(
     if status.is_server_error() {
         tracing::error!(request_id, code = code.as_str(), cause = ?error, "request failed");
     }
-    let message = message_of(error);
-    let (code, message) = match style {
-        ErrorStyle::TopLevelCode => better_auth::to_better_auth(error, code, message),
-        _ => (code, message),
-    };
+    let (code, message) = worded(error, style);
     let details = error.details();
     let body = match style {
         ErrorStyle::OAuthForm => oauth_error::body(error, &message),
@@ -90,10 +86,18 @@ pub fn error_response(
 }
 
 /// The body of a refusal that is stored under its idempotency key.
-pub(super) fn stored_body(error: &Error, request_id: &str) -> String {
-    let (message, details) = (message_of(error), error.details());
-    let style = ErrorStyle::Envelope;
-    body(error.code(), &message, request_id, &details, style).to_string()
+pub(super) fn stored_body(error: &Error, request_id: &str, style: ErrorStyle) -> String {
+    let (code, message) = worded(error, style);
+    body(code, &message, request_id, &error.details(), style).to_string()
+}
+
+/// The code and message of the style.
+fn worded(error: &Error, style: ErrorStyle) -> (Code, String) {
+    let (code, message) = (error.code(), message_of(error));
+    match style {
+        ErrorStyle::TopLevelCode => better_auth::to_better_auth(error, code, message),
+        _ => (code, message),
+    }
 }
 
 fn body(code: Code, message: &str, request_id: &str, details: &Value, style: ErrorStyle) -> Value {

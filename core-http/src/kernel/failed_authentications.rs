@@ -7,14 +7,16 @@ use http::request::Parts;
 
 use super::App;
 use super::client::{ViaGateway, peer_client};
-use super::identify::{bearer, hop_key, is_trusted_hop};
+use super::identify::{bearer, hop_key, is_trusted_hop, presented_api_key};
 use super::inner::Inner;
 use super::rate_limit::Counted;
 
 /// The refusal of a request with a credential, when too many credentials of its client were rejected. To be asked before
 /// the credential is checked in any way, so that the answer does not tell whether the next guess is right.
 pub(super) fn locked_out<'s>(service: &'s Inner, parts: &Parts) -> Option<Counted<'s>> {
-    let credential = bearer(&parts.headers).or_else(|| hop_key(&parts.headers));
+    let credential = bearer(&parts.headers)
+        .or_else(|| presented_api_key(&parts.headers))
+        .or_else(|| hop_key(&parts.headers));
     if credential.is_none() || !is_limited(&service.app, parts) {
         return None;
     }
@@ -37,7 +39,8 @@ pub(super) async fn identify(service: &Inner, parts: &mut Parts) -> Result<Arc<C
         Ok(caller) => caller.is_anonymous(),
         Err(error) => matches!(error, Error::Unauthorized),
     };
-    let rejected = hop_key(&parts.headers).or_else(|| bearer(&parts.headers).filter(|_| anonymous));
+    let presented = bearer(&parts.headers).or_else(|| presented_api_key(&parts.headers));
+    let rejected = hop_key(&parts.headers).or_else(|| presented.filter(|_| anonymous));
     if let Some(credential) = rejected
         && let Some(client) = peer_client(parts, &service.proxies)
     {

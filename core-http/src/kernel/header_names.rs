@@ -21,6 +21,9 @@ pub(crate) static ORGANIZATION_ID: HeaderName = HeaderName::from_static("x-core-
 /// `true` when that organization operates the installation.
 pub(crate) static OPERATOR: HeaderName = HeaderName::from_static("x-core-operator");
 
+/// The API key with which a program calls; the user is its owner then, if it is not the organization's own.
+pub(crate) static API_KEY_ID: HeaderName = HeaderName::from_static("x-core-api-key-id");
+
 /// The client's address as the gateway knows it.
 pub(crate) static CLIENT_IP: HeaderName = HeaderName::from_static("x-core-client-ip");
 

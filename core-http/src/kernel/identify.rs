@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::kernel::{
-    Caller, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles, TextValue, UserId,
+    ApiKeyId, Caller, Error, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles,
+    TextValue, UserId,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -147,6 +148,15 @@ pub(crate) fn is_unauthenticated(caller: &Caller) -> bool {
     }
 }
 
+/// The API key of a request; none when it is there twice, which is ambiguous.
+pub(crate) fn presented_api_key(headers: &HeaderMap) -> Option<&str> {
+    let mut lines = headers.get_all(&header_names::API_KEY).iter();
+    match (lines.next(), lines.next()) {
+        (Some(line), None) => line.to_str().ok(),
+        _ => None,
+    }
+}
+
 /// The token of the request's `Authorization: Bearer`.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
@@ -158,15 +168,10 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// request would be allowed everything.
 fn on_behalf_of(headers: &HeaderMap, service: &str) -> Caller {
     let text = |name: &HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
-    let mut users = headers.get_all(&header_names::USER_ID).iter();
-    let (user, second) = (users.next(), users.next());
-    let Some(user) = user else {
-        return Caller::Service {
-            name: service.to_owned(),
-        };
-    };
-    let user = user.to_str().ok().and_then(UserId::parse);
-    let Some(user_id) = user.filter(|_| second.is_none()) else {
+    let (Ok(user_id), Ok(key_id)) = (
+        sole::<UserId>(headers, &header_names::USER_ID),
+        sole::<ApiKeyId>(headers, &header_names::API_KEY_ID),
+    ) else {
         return Caller::Anonymous;
     };
     let role = text(&header_names::ROLE).and_then(Roles::from_text);
@@ -185,10 +190,38 @@ fn on_behalf_of(headers: &HeaderMap, service: &str) -> Caller {
             role,
             operates: text(&header_names::OPERATOR) == Some("true"),
         });
-    Caller::User {
-        user_id,
-        session_id: None,
-        service: Some(service.to_owned()),
-        membership,
+    match (user_id, key_id, membership) {
+        (None, None, _) => Caller::Service {
+            name: service.to_owned(),
+        },
+        (Some(user_id), None, membership) => Caller::User {
+            user_id,
+            session_id: None,
+            service: Some(service.to_owned()),
+            membership,
+        },
+        (user_id, Some(key_id), Some(membership)) => Caller::ApiKey {
+            key_id,
+            user_id,
+            membership: Membership {
+                operates: false,
+                ..membership
+            },
+        },
+        // A key always acts for an organization.
+        (_, Some(_), None) => Caller::Anonymous,
+    }
+}
+
+/// What a header says that is there once at most.
+fn sole<T: TextValue>(headers: &HeaderMap, name: &HeaderName) -> Result<Option<T>> {
+    let mut lines = headers.get_all(name).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(None),
+        (Some(line), None) => {
+            let read = line.to_str().ok().and_then(T::from_text);
+            read.map(Some).ok_or(Error::Unauthorized)
+        }
+        (Some(_), Some(_)) => Err(Error::Unauthorized),
     }
 }

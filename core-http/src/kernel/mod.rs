@@ -66,7 +66,7 @@ pub use handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use idempotency::InFlight;
 pub(crate) use idempotency::KEY_PATTERN;
 pub use identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
-pub(crate) use identify::{UNAUTHENTICATED, is_unauthenticated};
+pub(crate) use identify::{UNAUTHENTICATED, is_unauthenticated, presented_api_key};
 pub use input::{Input, PathParams, RawInput};
 pub use json::parse_strict;
 pub use lists::{Counted, Data, ListP1, ListP2, ListP4, Success};

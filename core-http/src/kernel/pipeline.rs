@@ -140,7 +140,8 @@ async fn handle<'s>(
     *style = style_of(endpoint, &parts, *style);
     let params = route.into_params();
     let caller = identify(service, &mut parts).await?;
-    endpoint.requirement().check(&caller)?;
+    let allowed = endpoint.requirement().check(&caller);
+    allowed.map_err(|refusal| endpoint.row.worded(refusal))?;
     let mut parsed = Parsed {
         path: params.ok_or(Error::NotFound("resource"))?,
         ..Parsed::default()
@@ -261,7 +262,9 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
 
 async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
     match &endpoint.handler {
-        Handler::Unit(Mode::Write, handler) => Box::pin(write(cx, parsed, handler.as_ref())).await,
+        Handler::Unit(Mode::Write, handler) => {
+            Box::pin(write(endpoint, cx, parsed, handler.as_ref())).await
+        }
         Handler::Unit(mode, handler) => {
             let seen = look(cx, parsed, *mode, handler.as_ref()).await;
             Ok(seen?.reply)
@@ -276,7 +279,7 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
 }
 
 /// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
-async fn write(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
+async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     let outcome = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
             let Some(claim) = &cx.claim else {
@@ -295,7 +298,7 @@ async fn write(cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
         && is_final(error)
     {
-        store_refusal(cx, claim, error).await?;
+        store_refusal(endpoint, cx, claim, error).await?;
     }
     outcome
 }
@@ -339,8 +342,8 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// A refusal is an answer as well.
-async fn store_refusal(cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
-    let body = stored_body(error, &cx.request.request_id);
+async fn store_refusal(endpoint: &Endpoint, cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
+    let body = stored_body(error, &cx.request.request_id, endpoint.row.style);
     let refusal = reply(status_of(error.code()), Content::Json(body));
     let refusal = &claim.record(&refusal)?;
     transact(cx.app.store.as_ref(), |uow, _| {

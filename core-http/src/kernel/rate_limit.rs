@@ -1,18 +1,18 @@
 //! Applying a rate plan: shared by the gateway and the services that are reached directly.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage};
-use core_domain::kernel::{Clock, Code, Error, Timestamp};
+use core_domain::kernel::{ApiKeyId, Clock, Code, Error, Timestamp};
 use core_domain::port::{RateLimiter, RateLimiterError};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::{MemoryRateLimiter, own_value};
+use super::{App, MemoryRateLimiter, own_value};
 
 /// How long a limiter that failed is not used.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -22,6 +22,15 @@ static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy
 
 /// The capacity of the tables of rejected credentials, in keys.
 const REJECTED_CAPACITY: usize = 10_000;
+
+/// The name of the policies of API keys. Each key has its own quota.
+const API_KEY: &str = "api-key";
+
+/// The window of those policies.
+pub(crate) const API_KEY_WINDOW: Duration = Duration::from_secs(60);
+
+/// The client in what is counted whoever the client is.
+const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The name of the policy that counts each rejected credential once a window.
 const CREDENTIAL: &str = "credential";
@@ -43,11 +52,7 @@ impl Counted<'_> {
 
     /// The error of a request that exceeds the policy.
     pub(crate) fn error(&self) -> Error {
-        Error::Refused {
-            code: Code::RateLimited,
-            message: "Too many requests; try again later.".to_owned(),
-            details: json!({ "retryAfter": self.usage.reset_after }),
-        }
+        too_many(&self.usage)
     }
 
     /// Adds the `RateLimit` headers, unless an inner policy that refused the request has added its own.
@@ -61,6 +66,37 @@ impl Counted<'_> {
         if !self.usage.allowed {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
         }
+    }
+}
+
+/// A use of an API key that was counted, and how the key's own limit stands.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiKeyUsage {
+    policy: RatePolicy,
+    pub(crate) usage: Usage,
+}
+
+impl ApiKeyUsage {
+    /// The refusal, when the key was used too often.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        (!self.usage.allowed).then(|| too_many(&self.usage))
+    }
+
+    /// Adds the `RateLimit` headers of a refusal.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let policy = own_value(self.policy.to_header());
+        headers.insert(RATE_LIMIT_POLICY.clone(), policy);
+        let usage = own_value(self.usage.to_header(&self.policy));
+        headers.insert(RATE_LIMIT.clone(), usage);
+        headers.insert(RETRY_AFTER, HeaderValue::from(self.usage.reset_after));
+    }
+}
+
+fn too_many(usage: &Usage) -> Error {
+    Error::Refused {
+        code: Code::RateLimited,
+        message: "Too many requests; try again later.".to_owned(),
+        details: json!({ "retryAfter": usage.reset_after }),
     }
 }
 
@@ -104,6 +140,19 @@ impl RateLimits {
         }
     }
 
+    /// As the services of an app count.
+    pub(crate) fn of(app: &App) -> Self {
+        let options = &app.options;
+        let limiter = Arc::clone(&app.limiter);
+        let clock = Arc::clone(&app.clock);
+        Self::new(
+            options.rates.clone(),
+            limiter,
+            options.limiter_timeout,
+            clock,
+        )
+    }
+
     /// Counts a request against the client's overall limit, and then against the policy of its subject. A client beyond its
     /// overall limit creates no more keys.
     pub(crate) async fn count(
@@ -132,6 +181,21 @@ impl RateLimits {
         let key = RateKey::new(policy, client, subject);
         let usage = self.usage(key, policy).await;
         self.counted(kind, usage)
+    }
+
+    /// Counts a use of an API key against the key's own limit, whatever client it comes from.
+    pub(crate) async fn use_api_key(&self, key: &ApiKeyId, per_minute: u32) -> ApiKeyUsage {
+        let policy = RatePolicy::new(API_KEY, per_minute, API_KEY_WINDOW);
+        // No key has a limit of zero; one that had would be as good as unusable.
+        let policy = policy.unwrap_or_else(|_| {
+            let any = self.plan.policy(RateKind::Default);
+            any.once_per_window(API_KEY)
+        });
+        let subject = RateSubject::Text(key.as_str());
+        let usage = self
+            .usage(RateKey::new(&policy, NO_ADDRESS, subject), &policy)
+            .await;
+        ApiKeyUsage { policy, usage }
     }
 
     /// The window that keeps the client from authenticating, after too many of its credentials were rejected. Counts nothing.

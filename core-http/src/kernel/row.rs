@@ -1,7 +1,7 @@
 //! The typed row of the endpoint table: everything there is to know about a route, in one place.
 
 use core_domain::gateway::RateClass;
-use core_domain::kernel::Code;
+use core_domain::kernel::{Code, Error};
 use http::{Method, StatusCode};
 use serde_json::Value;
 
@@ -29,6 +29,7 @@ pub struct Row {
     pub(super) style: ErrorStyle,
     pub(super) if_match: bool,
     pub(super) secret_answer: bool,
+    pub(super) unauthorized: Option<(Code, &'static str)>,
     pub(super) body_limit: Option<usize>,
     pub(super) takes_forms: bool,
     pub(super) takes: Vec<&'static str>,
@@ -63,6 +64,7 @@ impl Row {
             style: ErrorStyle::Envelope,
             if_match: false,
             secret_answer: false,
+            unauthorized: None,
             body_limit: None,
             takes_forms: false,
             takes: vec![ANY_BYTES],
@@ -139,6 +141,21 @@ impl Row {
     pub const fn secret_answer(mut self) -> Self {
         self.secret_answer = true;
         self
+    }
+
+    /// Says with another code and message that nobody is known to call, or nobody who can meet the requirement.
+    #[must_use]
+    pub const fn unauthorized(mut self, code: Code, message: &'static str) -> Self {
+        self.unauthorized = Some((code, message));
+        self
+    }
+
+    /// The refusal of a caller in the words of the row.
+    pub(super) fn worded(&self, refusal: Error) -> Error {
+        match (self.unauthorized, refusal) {
+            (Some((code, message)), Error::Unauthorized) => Error::refused(code, message),
+            (_, refusal) => refusal,
+        }
     }
 
     /// The largest body in bytes, where that is not the limit of the installation.

@@ -111,12 +111,7 @@ impl ServiceBuilder {
             session_cookie: self.session_cookie,
         };
         let openapi = openapi::document(&openapi, &self.endpoints)?.to_string();
-        let rates = RateLimits::new(
-            self.app.options.rates.clone(),
-            Arc::clone(&self.app.limiter),
-            self.app.options.limiter_timeout,
-            Arc::clone(&self.app.clock),
-        );
+        let rates = RateLimits::of(&self.app);
         Ok(Service(Arc::new(Inner {
             name: self.name,
             app: self.app,

@@ -35,10 +35,17 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::AuthorizationPending
         | Code::SlowDown
         | Code::ExpiredToken
-        | Code::AccessDenied => StatusCode::BAD_REQUEST,
-        Code::Unauthorized | Code::InvalidEmailOrPassword | Code::NotAllowedToDeleteMember => {
-            StatusCode::UNAUTHORIZED
-        }
+        | Code::AccessDenied
+        | Code::InvalidNameLength
+        | Code::ExpiresInTooSmall
+        | Code::ExpiresInTooLarge
+        | Code::ServerOnlyProperty
+        | Code::MetadataDisabled
+        | Code::NoValuesToUpdate => StatusCode::BAD_REQUEST,
+        Code::Unauthorized
+        | Code::InvalidEmailOrPassword
+        | Code::NotAllowedToDeleteMember
+        | Code::UnauthorizedSession => StatusCode::UNAUTHORIZED,
         Code::Forbidden
         | Code::MissingOrNullOrigin
         | Code::InvalidOrigin
@@ -57,7 +64,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NotAllowedToCancelInvitation
         | Code::EmailVerificationRequired
         | Code::EmailNotVerified => StatusCode::FORBIDDEN,
-        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::KeyNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Code::Conflict

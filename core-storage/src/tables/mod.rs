@@ -1,5 +1,6 @@
 //! The tables of all records, a file a service.
 
+mod api_keys;
 mod iam;
 mod oauth;
 mod provisioning;

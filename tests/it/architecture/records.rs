@@ -61,6 +61,7 @@ const UNAUDITED: &[(&str, &str)] = &[
         "a user with their account: the import of each has an entry",
     ),
     ("iam/session/lookup.rs", "the time a session was seen"),
+    ("iam/api_key/lookup.rs", "the time a key was used"),
     ("iam/session/begin.rs", "audited as what began it"),
     (
         "iam/oauth/device.rs",

@@ -1,5 +1,6 @@
 //! Identity and access. Passwords are hashed and checked before the unit of work is opened, so these take the outcome.
 
+pub mod api_key;
 pub mod grant;
 pub mod oauth;
 pub mod organization;

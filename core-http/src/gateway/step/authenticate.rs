@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Method, Uri};
 
 use super::Steps;
-use crate::gateway::authority::AuthorityError;
+use crate::gateway::authority::{AuthorityError, Resolved};
 use crate::gateway::identity::Identity;
 use crate::gateway::refusal::Refusal;
 use crate::kernel::{ServiceKey, TokenDigest, header_names};
@@ -67,11 +67,14 @@ impl Steps {
         client: Option<IpAddr>,
     ) -> Result<Identity, Refusal> {
         match self.sessions.resolve(credential, digest).await {
-            Ok(resolved) => Ok(Identity {
-                caller: resolved.caller,
-                suspended: resolved.suspended,
-                session: matches!(credential, Credential::Bearer(_)),
-            }),
+            Ok(resolved) => {
+                self.count_use(&resolved).await?;
+                Ok(Identity {
+                    caller: resolved.caller,
+                    suspended: resolved.suspended,
+                    session: matches!(credential, Credential::Bearer(_)),
+                })
+            }
             Err(AuthorityError::Refused) => {
                 let (Credential::Bearer(secret) | Credential::ApiKey(secret)) = credential;
                 if let Some(client) = client {
@@ -82,6 +85,24 @@ impl Steps {
             }
             Err(AuthorityError::Unavailable(cause)) => Err(Refusal::unavailable(cause)),
         }
+    }
+}
+
+impl Steps {
+    /// Counts the request against the limit of its credential, if that has one of its own.
+    async fn count_use(&self, resolved: &Resolved) -> Result<(), Refusal> {
+        let limit = resolved.requests_per_minute;
+        let (Some(per_minute), Some(key)) = (limit, resolved.caller.api_key_id()) else {
+            return Ok(());
+        };
+        // Boxed, so that sessions do not pay for it.
+        let usage = Box::pin(self.rates.use_api_key(key, per_minute)).await;
+        let Some(error) = usage.refusal() else {
+            return Ok(());
+        };
+        let mut refusal = Refusal::from(error);
+        usage.write(&mut refusal.headers);
+        Err(refusal)
     }
 }
 

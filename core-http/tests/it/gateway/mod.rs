@@ -1,5 +1,6 @@
 //! The gateway as its clients and its services see it; each test name is a claim.
 
+mod api_key_limits;
 mod authentication;
 mod bodies;
 mod caching;

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::captured;
-use super::world::{FakeIam, KEY, SESSION, config, owner, resolves_to};
+use super::world::{API_KEY, FakeIam, KEY, SESSION, config, owner, program, resolves_to};
 use crate::world::server::{Server, options, status};
 use crate::world::start;
 
@@ -101,6 +101,7 @@ fn gateway_to(address: SocketAddr) -> Gateway {
     captured::start();
     let iam = FakeIam::default();
     iam.reply_to(SESSION, resolves_to(owner()));
+    iam.reply_to(API_KEY, resolves_to(program(600)));
     let key = Secret::new(KEY);
     let upstream = || HttpUpstream::new(&format!("http://{address}"), Some(&key)).unwrap();
     let ports = Ports {
@@ -147,6 +148,26 @@ async fn a_service_behind_http_gets_identity_headers_from_the_gateway_alone() {
         ("host", &remote.service.to_string()),
         ("x_core_user_id", ""),
         ("cookie", ""),
+    ] {
+        assert_eq!(seen.header(name), value, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_behind_http_learns_that_a_program_calls_and_not_a_service() {
+    let remote = Remote::new().await;
+    let request = format!(
+        "GET /api/v1/platforms/p-1 HTTP/1.1\r\nHost: a\r\nX-Api-Key: {API_KEY}\r\n{CLOSE}\r\n"
+    );
+    let answer = remote.gateway.raw(&request).await;
+    assert_eq!(status(&answer), "200", "{answer}");
+    let seen = &remote.arrived()[0];
+    for (name, value) in [
+        ("x-core-api-key-id", "k-1"),
+        ("x-core-user-id", ""),
+        ("x-core-platform-id", "p-1"),
+        ("x-core-permissions", "*:*"),
+        ("x-api-key", ""),
     ] {
         assert_eq!(seen.header(name), value, "{name}");
     }

@@ -150,6 +150,16 @@ pub(super) fn owner() -> Resolved {
         caller: Arc::new(crate::world::owner("p-1")),
         suspended: false,
         expires_at: None,
+        requests_per_minute: None,
+    }
+}
+
+/// A program with the key `k-1` of the platform `p-1`, which may call so often in a minute.
+pub(super) fn program(requests_per_minute: u32) -> Resolved {
+    Resolved {
+        caller: Arc::new(crate::world::api_key_named("k-1", "p-1")),
+        requests_per_minute: Some(requests_per_minute),
+        ..owner()
     }
 }
 

@@ -363,6 +363,9 @@ impl Fixture {
         let organizations = world.organizations_of(person, &eve).await;
         world.confirm(person).await;
         let [magic, reset, verify] = world.link_tokens(&eve.email).await;
+        let with_platform = world.set_up(person, "own-engines").await.expect(201);
+        let key = json!({ "organizationId": with_platform.text("orgId") });
+        let key = world.make_key(&person.caller(), key).await.expect(200);
         let pending = world.device_codes().await;
         let approved = world.approved(person).await;
         let tokens = world.device_login(person).await;
@@ -374,6 +377,9 @@ impl Fixture {
             ("invitationId", organizations.received),
             ("joinedId", organizations.joined),
             ("coreInvitationId", invitation),
+            ("keyOrgId", with_platform.text("orgId").to_owned()),
+            ("keyId", key.id()),
+            ("key", key.text("key").to_owned()),
             ("magicToken", magic),
             ("client_id", "core-cli".to_owned()),
             ("user_code", pending.text("user_code").to_owned()),

@@ -40,7 +40,7 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
 ];
 
 /// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
-const MISSING_IN_IAM: &[&str] = &["iam-011", "iam-026"];
+const MISSING_IN_IAM: &[&str] = &["iam-011"];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
 const MISSING_IN_REGISTRY: &[&str] = &[
@@ -102,6 +102,12 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/api/auth/organization/get-invitation"),
     ("GET", "/api/auth/organization/list-invitations"),
     ("GET", "/api/auth/organization/list-user-invitations"),
+    ("POST", "/api/auth/api-key/create"),
+    ("GET", "/api/auth/api-key/list"),
+    ("GET", "/api/auth/api-key/get"),
+    ("POST", "/api/auth/api-key/update"),
+    ("POST", "/api/auth/api-key/delete"),
+    ("POST", "/api/auth/api-key/rotate"),
     // our own
     ("POST", "/api/core/users/{userId}/ban"),
     ("POST", "/api/core/users/{userId}/unban"),

@@ -1,5 +1,6 @@
 //! IAM: what is special to its rows, over the whole way.
 
+mod api_keys;
 mod authority;
 mod cross_origin;
 mod effects;

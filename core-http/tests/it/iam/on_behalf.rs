@@ -67,3 +67,40 @@ async fn the_persons_role_is_that_in_the_organization_of_the_platform_in_the_pat
     let listed = call_for(&world.iam, &ada.user_id, "GET", SESSIONS).await;
     assert_eq!(listed.expect(200).each("id"), [&*ada.session_id]);
 }
+
+#[tokio::test]
+async fn a_program_that_a_gateway_names_has_the_scopes_that_are_said_and_is_never_a_service() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let path = at(&platform, "");
+    let named = [
+        ("x-core-api-key-id", "k-1"),
+        ("x-core-role", "owner"),
+        ("x-core-operator", "true"),
+        ("x-core-platform-id", platform.as_str()),
+        ("x-core-organization-id", "o-1"),
+        ("x-core-permissions", "entity:read"),
+    ];
+    let twice = [named[0], ("x-core-api-key-id", "k-2"), named[3]];
+    for (method, path, headers, expected) in [
+        ("GET", at(&platform, "/entities"), &named[..], 200),
+        ("GET", path.clone(), &named, 403),
+        ("DELETE", path.clone(), &named, 403),
+        ("GET", path.clone(), &named[..1], 401),
+        ("GET", path.clone(), &[("x-core-api-key-id", "no id!")], 401),
+        ("GET", path.clone(), &twice, 401),
+    ] {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(&path)
+            .header("authorization", format!("Bearer {SERVICE_KEY}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = world
+            .registry
+            .raw(request.body(empty_body()).unwrap())
+            .await;
+        assert_eq!(answer.status, expected, "{headers:?} {}", answer.json);
+    }
+}

@@ -19,8 +19,13 @@ pub(crate) fn plain_member(platform: &str) -> Caller {
 
 /// A program with an API key of a platform's organization.
 pub(crate) fn api_key(platform: &str) -> Caller {
+    api_key_named("key-1", platform)
+}
+
+/// As [`api_key`], with the id of the key.
+pub(crate) fn api_key_named(id: &str, platform: &str) -> Caller {
     Caller::ApiKey {
-        key_id: ApiKeyId::parse("key-1").unwrap(),
+        key_id: ApiKeyId::parse(id).unwrap(),
         user_id: None,
         membership: owner(platform).membership().unwrap().clone(),
     }

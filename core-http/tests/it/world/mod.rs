@@ -33,7 +33,7 @@ use core_storage::fault::FaultStore;
 pub(crate) use api::Api;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
 pub(crate) use callers::{
-    admin, api_key, operator, owner, plain_member, user_without_organization,
+    admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};

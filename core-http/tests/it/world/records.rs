@@ -194,6 +194,12 @@ impl World {
         ("auditor".to_owned(), grant)
     }
 
+    /// Makes an API key.
+    pub(crate) async fn make_key(&self, caller: &Caller, body: Value) -> Answer {
+        let path = "/api/auth/api-key/create";
+        self.iam.post(caller, path, body).await
+    }
+
     /// Queues the job that gives a platform its infrastructure; answers the job's id.
     pub(crate) async fn provision(&self, platform: &str) -> String {
         let body = json!({

@@ -49,7 +49,7 @@ pub async fn by_slug(
     if active.is_some_and(|own| own.organization_id == organization.id) {
         return Ok(organization);
     }
-    let user = cx.caller.user_id().ok_or(MISSING)?;
+    let user = cx.caller.person_id().ok_or(MISSING)?;
     let of = MemberQuery::Of(organization.id.clone(), user.clone());
     let member = unowned::<Member>(uow).first(&of).await?;
     member.map(|_| organization).ok_or(MISSING)

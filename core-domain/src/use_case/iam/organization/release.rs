@@ -4,8 +4,9 @@ use crate::access::{SystemScope, audited, unowned};
 use crate::iam::{Member, MemberQuery, Organization, OrganizationQuery, OrganizationType};
 use crate::kernel::{Context, Effect, OrganizationId, PlatformId, Result, Stored};
 use crate::port::UnitOfWork;
+use crate::use_case::iam::api_key;
 
-/// Frees the organization of a platform that is gone, its own one or a further one. An organization goes with the last of
+/// Frees the organization of a platform that is gone, its own one or a further one, and removes the keys that acted for it. An organization goes with the last of
 /// its platforms: its slug is free again and its members' sessions act for nothing; one that has others goes on without it.
 ///
 /// # Errors
@@ -18,6 +19,7 @@ pub(in crate::use_case) async fn release_platform(
     organization: Option<&OrganizationId>,
     has_others: bool,
 ) -> Result<()> {
+    api_key::remove_of_platform(uow, platform).await?;
     let Some(seen) = organization_of(uow, platform, organization).await? else {
         return Ok(());
     };

@@ -147,12 +147,21 @@ async fn valid_session(
 }
 
 fn valid_until(context: &SessionContext, now: Timestamp) -> Timestamp {
-    let grants = context.member.iter().flat_map(|member| &member.grants);
+    let session = context.session.expires_at;
+    let grants = grants_end(context.member.as_deref(), now);
+    grants.map_or(session, |end| end.min(session))
+}
+
+/// When the first of a member's grants and denials that count ends.
+pub(in crate::use_case::iam) fn grants_end(
+    member: Option<&Member>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let grants = member.into_iter().flat_map(|member| &member.grants);
     let ends = grants
         .filter(|grant| grant.counts(now))
         .filter_map(|grant| grant.expires_at);
-    let session = context.session.expires_at;
-    ends.min().map_or(session, |end| end.min(session))
+    ends.min()
 }
 
 fn active_membership(context: &SessionContext, now: Timestamp) -> Option<ActiveMembership> {

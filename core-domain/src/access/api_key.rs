@@ -1,0 +1,195 @@
+//! Scopes on API keys.
+
+use std::marker::PhantomData;
+
+use super::covers::covers_unowned;
+use super::membership::{MembershipScope, authorize_membership};
+use super::records::unowned;
+use super::signed_in::{PersonScope, authorize_person};
+use crate::iam::{
+    ApiKey, ApiKeyStatus, Member, MemberQuery, Organization, membership, organization_key_patterns,
+};
+use crate::kernel::{
+    ApiKeyId, Code, Context, Error, Grant, Membership, OrganizationId, PermissionPattern, Record,
+    Result, Role, Stored, UserId, grant,
+};
+use crate::port::UnitOfWork;
+
+/// What a new key's owner is, and what its maker may give it. Only [`authorize_new_api_key`] makes one.
+#[derive(Clone, Debug)]
+pub struct NewApiKeyScope(Maker);
+
+/// Who makes a key, and for whom.
+#[derive(Clone, Debug)]
+enum Maker {
+    /// A member, for themselves.
+    Member {
+        user: PersonScope,
+        organization: Stored<Organization>,
+        own: Membership,
+        operates: bool,
+    },
+    /// Somebody who may, for the organization.
+    Organization(MembershipScope<grant::ApiKeyWrite>),
+}
+
+impl NewApiKeyScope {
+    /// The user who will own the key, unless the organization will.
+    #[must_use]
+    pub const fn user_id(&self) -> Option<&UserId> {
+        match &self.0 {
+            Maker::Member { user, .. } => Some(user.user_id()),
+            Maker::Organization(_) => None,
+        }
+    }
+
+    /// The organization it will act for.
+    #[must_use]
+    pub const fn organization(&self) -> &Stored<Organization> {
+        match &self.0 {
+            Maker::Member { organization, .. } => organization,
+            Maker::Organization(scope) => scope.organization(),
+        }
+    }
+
+    /// Tells whether the maker holds everything that a pattern stands for.
+    #[must_use]
+    pub fn holds(&self, pattern: &PermissionPattern) -> bool {
+        match &self.0 {
+            Maker::Member { own, .. } => own.permissions.covers(pattern.as_str()),
+            Maker::Organization(scope) => scope.holds(pattern),
+        }
+    }
+
+    /// Tells whether the maker owns the organization, or operates the installation.
+    #[must_use]
+    pub fn is_owner(&self) -> bool {
+        match &self.0 {
+            Maker::Member { own, operates, .. } => *operates || own.role.contains(&Role::OWNER),
+            Maker::Organization(scope) => scope.is_owner(),
+        }
+    }
+}
+
+/// A key that the caller was let in to do `G` with. Only [`authorize_api_key`] makes one.
+#[derive(Clone, Debug)]
+pub struct ApiKeyScope<G> {
+    key: Stored<ApiKey>,
+    holds_scopes: bool,
+    is_owner: bool,
+    grant: PhantomData<fn() -> G>,
+}
+
+impl<G> ApiKeyScope<G> {
+    /// The key, as it was when the scope was opened.
+    #[must_use]
+    pub const fn key(&self) -> &Stored<ApiKey> {
+        &self.key
+    }
+
+    /// Tells whether the caller may all that the key may, so that they may see a secret of it.
+    #[must_use]
+    pub const fn holds_scopes(&self) -> bool {
+        self.holds_scopes
+    }
+
+    /// Tells whether the caller owns the organization the key acts for, or operates the installation.
+    #[must_use]
+    pub const fn is_owner(&self) -> bool {
+        self.is_owner
+    }
+}
+
+covers_unowned! {
+    NewApiKeyScope;
+    ApiKeyScope<G>, for G;
+}
+
+/// Lets a person make a key: as a member of the organization, or for the organization itself, which takes `apikey:write`.
+///
+/// # Errors
+/// `UNAUTHORIZED` for who is no person; `NOT_FOUND` for an organization they do not belong to; `FORBIDDEN`,
+/// `PLATFORM_SUSPENDED` as [`authorize_membership`].
+pub async fn authorize_new_api_key(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    organization: &OrganizationId,
+    for_organization: bool,
+) -> Result<NewApiKeyScope> {
+    let user = authorize_person(cx)?;
+    if for_organization {
+        let scope = authorize_membership(cx, uow, organization).await?;
+        return Ok(NewApiKeyScope(Maker::Organization(scope)));
+    }
+    let organization = unowned::<Organization>(uow).get(organization).await?;
+    let own = own_membership(uow, &organization, user.user_id()).await?;
+    Ok(NewApiKeyScope(Maker::Member {
+        own: own.ok_or(Error::NotFound(Organization::KIND))?,
+        operates: cx.caller.is_operator(),
+        organization,
+        user,
+    }))
+}
+
+/// Lets a person in to a key: to their own, or with `G` to one of an organization. One that was deleted is gone, and one of
+/// somebody else is "not found", exactly as a missing one.
+///
+/// # Errors
+/// `UNAUTHORIZED` for who is no person; `KEY_NOT_FOUND`; `FORBIDDEN`, `PLATFORM_SUSPENDED` as [`authorize_membership`].
+pub async fn authorize_api_key<G: Grant>(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    id: &ApiKeyId,
+) -> Result<ApiKeyScope<G>> {
+    let person = authorize_person(cx)?;
+    let key = unowned::<ApiKey>(uow).find(id).await?;
+    let key = key.filter(|key| key.status != ApiKeyStatus::Revoked);
+    let key = key.ok_or_else(missing)?;
+    let (holds_scopes, is_owner) = match &key.user_id {
+        Some(user) if user == person.user_id() => (true, owns(cx, uow, &key, user).await?),
+        Some(_) => return Err(missing()),
+        None => {
+            let opened = authorize_membership::<G>(cx, uow, &key.organization_id).await;
+            let scope = opened.map_err(|error| match error {
+                Error::NotFound(_) => missing(),
+                error => error,
+            })?;
+            let patterns = organization_key_patterns(&key);
+            let holds = patterns.iter().all(|pattern| scope.holds(pattern));
+            (holds, scope.is_owner())
+        }
+    };
+    Ok(ApiKeyScope {
+        key,
+        holds_scopes,
+        is_owner,
+        grant: PhantomData,
+    })
+}
+
+async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserId) -> Result<bool> {
+    if cx.caller.is_operator() {
+        return Ok(true);
+    }
+    let organization = unowned::<Organization>(uow).find(&key.organization_id);
+    let Some(organization) = organization.await? else {
+        return Ok(false);
+    };
+    let own = own_membership(uow, &organization, user).await?;
+    Ok(own.is_some_and(|own| own.role.contains(&Role::OWNER)))
+}
+
+async fn own_membership(
+    uow: &mut dyn UnitOfWork,
+    organization: &Organization,
+    user: &UserId,
+) -> Result<Option<Membership>> {
+    let of = MemberQuery::Of(organization.id.clone(), user.clone());
+    let member = unowned::<Member>(uow).first(&of).await?;
+    let now = uow.now().await?;
+    Ok(member.map(|member| membership(organization, &member, now)))
+}
+
+fn missing() -> Error {
+    Error::refused(Code::KeyNotFound, "API Key not found")
+}

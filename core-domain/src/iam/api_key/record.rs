@@ -1,0 +1,324 @@
+//! What is kept of a key, and whether a secret of it works.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::TokenHash;
+use super::{ApiKeyRefusal, ApiKeySecret, ApiKeyStatus, KeyPrefix};
+use crate::kernel::{
+    ApiKeyId, Code, Error, IllegalMove, Line, OrganizationId, PermissionPattern, PlatformId,
+    Result, Timestamp, UserId, record,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The shortest life a key may be given.
+pub const SHORTEST_LIFETIME: Duration = DAY;
+
+/// The longest life a key may be given; one that is given none lives until it is deleted.
+pub const LONGEST_LIFETIME: Duration = DAY.saturating_mul(365);
+
+/// The longest time for which the former secret of a rotated key goes on working.
+pub const LONGEST_OVERLAP: Duration = DAY.saturating_mul(7);
+
+/// For how long it does when nothing is said.
+pub const DEFAULT_OVERLAP: Duration = DAY;
+
+/// How many keys an owner has at most.
+pub const MAX_API_KEYS: u32 = 100;
+
+/// How often a key may be used in a minute unless something else is set.
+pub const DEFAULT_REQUESTS_PER_MINUTE: u32 = 600;
+
+/// The most that may be set.
+pub const MAX_REQUESTS_PER_MINUTE: u32 = 10_000;
+
+/// For how long a key is kept that is over.
+const KEPT_FOR: Duration = DAY.saturating_mul(30);
+
+/// How exactly it is known when a key was used last.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
+
+/// A key with which a program acts for an organization: as a member of it, or by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct ApiKey {
+    /// The key's id; safe to show.
+    pub id: ApiKeyId,
+    /// Whose it is; the organization's own when nobody's.
+    pub user_id: Option<UserId>,
+    /// The organization it acts for.
+    pub organization_id: OrganizationId,
+    /// The platform of that organization.
+    pub platform_id: PlatformId,
+    /// What its owner calls it.
+    pub name: Option<Line<1, 32>>,
+    /// What its maker wanted it to begin with, after `core_`.
+    pub prefix: Option<KeyPrefix>,
+    /// The first characters of its secret.
+    pub start: String,
+    /// What it is narrowed to; everything its owner may when `None`.
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(strategy = "crate::kernel::strategy::opt_few()")
+    )]
+    pub scopes: Option<Vec<PermissionPattern>>,
+    /// How often it may be used in a minute.
+    pub requests_per_minute: u32,
+    /// Whether it is accepted, as far as its owner decides.
+    pub status: ApiKeyStatus,
+    /// What its secret is recognised by.
+    #[serde(skip)]
+    pub token_hash: TokenHash,
+    /// What its former secret is recognised by.
+    #[serde(skip)]
+    pub previous_hash: Option<TokenHash>,
+    /// From when on the former secret does not work any more.
+    pub previous_until: Option<Timestamp>,
+    /// From when on it is over.
+    pub expires_at: Option<Timestamp>,
+    /// When it was used last, to the minute.
+    #[serde(skip)]
+    pub last_used_at: Option<Timestamp>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+record! {
+    ApiKey as "API key" by id, asked ApiKeyQuery;
+    audited in |key| Some(&key.platform_id), touched updated_at;
+}
+
+/// Questions about keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ApiKeyQuery {
+    /// The user's keys that are not revoked, newest first.
+    OfUser(UserId),
+    /// The organization's own keys that are not revoked, newest first.
+    OfOrganization(OrganizationId),
+    /// The user's keys that were revoked, or have expired, before this instant.
+    ForgottenOfUser(UserId, Timestamp),
+    /// The same of the organization's own keys.
+    ForgottenOfOrganization(OrganizationId, Timestamp),
+    /// Those that act for this platform, whosever they are.
+    OfPlatform(PlatformId),
+}
+
+impl ApiKeyQuery {
+    /// The keys of an owner that are not revoked.
+    #[must_use]
+    pub fn of_owner(user: Option<&UserId>, organization: &OrganizationId) -> Self {
+        match user {
+            Some(user) => Self::OfUser(user.clone()),
+            None => Self::OfOrganization(organization.clone()),
+        }
+    }
+
+    /// The keys of an owner that have been over for so long that nobody presents them any more.
+    #[must_use]
+    pub fn forgotten(user: Option<&UserId>, organization: &OrganizationId, now: Timestamp) -> Self {
+        let before = now.minus(KEPT_FOR);
+        match user {
+            Some(user) => Self::ForgottenOfUser(user.clone(), before),
+            None => Self::ForgottenOfOrganization(organization.clone(), before),
+        }
+    }
+}
+
+impl ApiKey {
+    /// Tells whether its time is over.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// Tells whether its former secret still works, as far as time decides.
+    #[must_use]
+    pub fn overlaps(&self, now: Timestamp) -> bool {
+        self.previous_until.is_some_and(|end| now < end)
+    }
+
+    /// Until when a secret works if nobody changes anything; `None` when for good.
+    ///
+    /// # Errors
+    /// Why it does not work.
+    pub fn check(
+        &self,
+        secret: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, ApiKeyRefusal> {
+        let former = self.previous_hash.as_ref() == Some(secret);
+        if self.token_hash != *secret && !former {
+            return Err(ApiKeyRefusal::NotFound);
+        }
+        if self.status != ApiKeyStatus::Active {
+            return Err(ApiKeyRefusal::Revoked);
+        }
+        if self.has_expired(now) {
+            return Err(ApiKeyRefusal::Expired);
+        }
+        if !former {
+            return Ok(self.expires_at);
+        }
+        if !self.overlaps(now) {
+            return Err(ApiKeyRefusal::Revoked);
+        }
+        let ends = self.previous_until.into_iter().chain(self.expires_at);
+        Ok(ends.min())
+    }
+
+    /// The key with a new secret; the one it has goes on working for the overlap. Without an overlap every former secret
+    /// ends at once, as is wanted of one that is known to strangers.
+    ///
+    /// # Errors
+    /// `INVALID_STATE` for a key that is not in use; `CONFLICT` while its former secret still works, unless all are to end.
+    pub fn rotate(&self, secret: &ApiKeySecret, overlap: Duration, now: Timestamp) -> Result<Self> {
+        if self.status != ApiKeyStatus::Active {
+            return Err(IllegalMove::new(self.status, [ApiKeyStatus::Active]).into());
+        }
+        if self.has_expired(now) {
+            return Err(Error::refused(Code::InvalidState, "The key has expired."));
+        }
+        if self.overlaps(now) && !overlap.is_zero() {
+            let message =
+                "The former secret of the key still works; rotate with an overlap of 0 to end it.";
+            return Err(Error::refused(Code::Conflict, message));
+        }
+        Ok(Self {
+            token_hash: secret.hash(),
+            start: secret.start(),
+            previous_hash: Some(self.token_hash.clone()),
+            previous_until: Some(now.plus(overlap)),
+            ..self.clone()
+        })
+    }
+
+    /// Tells whether its use at this instant is to be noted: when the last one that was is a minute ago.
+    #[must_use]
+    pub fn use_is_due(&self, now: Timestamp) -> bool {
+        self.last_used_at
+            .is_none_or(|last| now.since(last) >= USE_NOTED_EVERY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::ApiKeyEvent;
+    use super::*;
+    use crate::kernel::Machine;
+    use crate::kernel::strategy::some;
+    use crate::testing::SeededEntropy;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Rotate { overlap: u64 },
+        Move(ApiKeyEvent),
+        Wait { seconds: u64 },
+    }
+
+    fn some_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            prop::sample::select(vec![0, 60, 3_600]).prop_map(|overlap| Step::Rotate { overlap }),
+            any::<ApiKeyEvent>().prop_map(Step::Move),
+            prop::sample::select(vec![1, 59, 60, 4_000, 90_000])
+                .prop_map(|seconds| Step::Wait { seconds }),
+        ]
+    }
+
+    /// A secret as one would keep a list of them: from when on it does not work any more.
+    struct Known {
+        hash: TokenHash,
+        until: Option<Timestamp>,
+    }
+
+    fn new_key(secret: &ApiKeySecret, now: Timestamp, lifetime: Option<u64>) -> ApiKey {
+        ApiKey {
+            status: ApiKeyStatus::Active,
+            token_hash: secret.hash(),
+            previous_hash: None,
+            previous_until: None,
+            expires_at: lifetime.map(|seconds| now.plus(Duration::from_secs(seconds))),
+            ..some::<ApiKey>(1).remove(0)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_the_last_secret_and_one_within_its_overlap_work_while_the_key_is_in_use(
+            lifetime in prop::option::of(prop::sample::select(vec![86_400_u64, 172_800])),
+            steps in prop::collection::vec(some_step(), 0..20),
+        ) {
+            let entropy = SeededEntropy::new(3);
+            let mut now = Timestamp::from_seconds(1_800_000_000);
+            let first = ApiKeySecret::generate(None, &entropy);
+            let mut key = new_key(&first, now, lifetime);
+            let mut known = vec![Known { hash: first.hash(), until: None }];
+            for step in steps {
+                match step {
+                    Step::Wait { seconds } => now = now.plus(Duration::from_secs(seconds)),
+                    Step::Move(event) => {
+                        if let Ok(status) = event.next(key.status) {
+                            key.status = status;
+                        }
+                    }
+                    Step::Rotate { overlap } => {
+                        let secret = ApiKeySecret::generate(None, &entropy);
+                        let overlapping = known.iter().any(|k| k.until.is_some_and(|end| now < end));
+                        let usable = key.status == ApiKeyStatus::Active && !key.has_expired(now);
+                        let rotated = key.rotate(&secret, Duration::from_secs(overlap), now);
+                        prop_assert_eq!(rotated.is_ok(), usable && (overlap == 0 || !overlapping));
+                        if let Ok(next) = rotated {
+                            key = next;
+                            let end = now.plus(Duration::from_secs(overlap));
+                            for former in &mut known {
+                                former.until = Some(former.until.map_or(end, |until| until.min(end)));
+                            }
+                            known.push(Known { hash: secret.hash(), until: None });
+                        }
+                    }
+                }
+                for secret in &known {
+                    let in_time = secret.until.is_none_or(|end| now < end);
+                    let usable = key.status == ApiKeyStatus::Active && !key.has_expired(now);
+                    let found = key.check(&secret.hash, now);
+                    prop_assert_eq!(found.is_ok(), usable && in_time, "{:?}", found);
+                    if let Ok(end) = found {
+                        let ends = secret.until.into_iter().chain(key.expires_at);
+                        prop_assert_eq!(end, ends.min());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_reason_has_its_word() {
+        let entropy = SeededEntropy::new(4);
+        let now = Timestamp::from_seconds(1_800_000_000);
+        let [first, second, other] = [(); 3].map(|()| ApiKeySecret::generate(None, &entropy));
+        let key = new_key(&first, now, Some(86_400));
+        let rotated = key.rotate(&second, Duration::from_secs(60), now).unwrap();
+        let at = |seconds| now.plus(Duration::from_secs(seconds));
+        let disabled = ApiKey {
+            status: ApiKeyStatus::Disabled,
+            ..rotated.clone()
+        };
+        for (key, secret, seconds, expected) in [
+            (&key, &first, 0, Ok(Some(at(86_400)))),
+            (&key, &first, 86_400, Err(ApiKeyRefusal::Expired)),
+            (&key, &other, 0, Err(ApiKeyRefusal::NotFound)),
+            (&rotated, &first, 59, Ok(Some(at(60)))),
+            (&rotated, &first, 60, Err(ApiKeyRefusal::Revoked)),
+            (&rotated, &second, 60, Ok(Some(at(86_400)))),
+            (&disabled, &second, 0, Err(ApiKeyRefusal::Revoked)),
+        ] {
+            assert_eq!(key.check(&secret.hash(), at(seconds)), expected);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Making keys.
+
+use std::time::Duration;
+
+use super::{key_name, requests_per_minute};
+use crate::access::{NewApiKeyScope, audited, unowned};
+use crate::iam::{
+    ApiKey, ApiKeyQuery, ApiKeySecret, ApiKeyStatus, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix,
+    LONGEST_LIFETIME, MAX_API_KEYS, SHORTEST_LIFETIME, organization_key_patterns,
+};
+use crate::kernel::{
+    ApiKeyId, Code, Context, Error, Line, PermissionPattern, Result, Stored, Timestamp,
+};
+use crate::port::UnitOfWork;
+
+/// What somebody wants of a new key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewApiKey {
+    /// What they call it.
+    pub name: Option<Line<0, 255>>,
+    /// What it shall begin with, after `core_`.
+    pub prefix: Option<KeyPrefix>,
+    /// For how many seconds it shall live; until it is deleted when not said.
+    pub expires_in: Option<i64>,
+    /// What it is narrowed to; everything its owner may when not said.
+    pub scopes: Option<Vec<PermissionPattern>>,
+    /// How often it may be used in a minute.
+    pub requests_per_minute: Option<u32>,
+}
+
+/// A key with a secret that nobody has seen yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IssuedApiKey {
+    /// The key.
+    pub key: Stored<ApiKey>,
+    /// Its secret. Shown now and never again.
+    pub secret: ApiKeySecret,
+}
+
+/// Makes a key.
+///
+/// # Errors
+/// `INVALID_NAME_LENGTH`, `EXPIRES_IN_IS_TOO_SMALL`, `EXPIRES_IN_IS_TOO_LARGE`; `FORBIDDEN` when the maker lacks some of
+/// what it shall be allowed, or may not set its limit; `CONFLICT` when the organization has no platform to act for, or the
+/// owner too many keys.
+pub async fn create(
+    cx: &Context,
+    scope: &NewApiKeyScope,
+    uow: &mut dyn UnitOfWork,
+    new: NewApiKey,
+) -> Result<IssuedApiKey> {
+    let now = uow.now().await?;
+    let organization = scope.organization();
+    let platform_id = organization.platform_id.clone().ok_or_else(|| {
+        let message = "The organization has no platform for a key to act for.";
+        Error::refused(Code::Conflict, message)
+    })?;
+    let limit = match new.requests_per_minute {
+        Some(wanted) => requests_per_minute(wanted, scope.is_owner())?,
+        None => DEFAULT_REQUESTS_PER_MINUTE,
+    };
+    let secret = ApiKeySecret::generate(new.prefix.as_ref(), cx.entropy.as_ref());
+    let key = ApiKey {
+        id: ApiKeyId::generate(now, cx.entropy.as_ref()),
+        user_id: scope.user_id().cloned(),
+        organization_id: organization.id.clone(),
+        platform_id,
+        name: new.name.as_ref().map(key_name).transpose()?,
+        prefix: new.prefix,
+        start: secret.start(),
+        scopes: new.scopes.map(sorted),
+        requests_per_minute: limit,
+        status: ApiKeyStatus::Active,
+        token_hash: secret.hash(),
+        previous_hash: None,
+        previous_until: None,
+        expires_at: new.expires_in.map(|life| end_of(life, now)).transpose()?,
+        last_used_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    ensure_held(scope, &key)?;
+    make_room(uow, &key, now).await?;
+    let key = audited::insert(cx, scope, uow, key, "api_key.created").await?;
+    Ok(IssuedApiKey { key, secret })
+}
+
+fn sorted(mut scopes: Vec<PermissionPattern>) -> Vec<PermissionPattern> {
+    scopes.sort();
+    scopes.dedup();
+    scopes
+}
+
+fn end_of(life: i64, now: Timestamp) -> Result<Timestamp> {
+    let life = Duration::from_secs(u64::try_from(life).unwrap_or(0));
+    if life < SHORTEST_LIFETIME {
+        let message = "The expiresIn is smaller than the predefined minimum value.";
+        return Err(Error::refused(Code::ExpiresInTooSmall, message));
+    }
+    if life > LONGEST_LIFETIME {
+        let message = "The expiresIn is larger than the predefined maximum value.";
+        return Err(Error::refused(Code::ExpiresInTooLarge, message));
+    }
+    Ok(now.plus(life))
+}
+
+/// Nobody gives what they lack. A key of one's own may never more than oneself, whatever it says.
+fn ensure_held(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
+    let given = match &key.user_id {
+        Some(_) => key.scopes.clone().unwrap_or_default(),
+        None => organization_key_patterns(key),
+    };
+    if given.iter().all(|pattern| scope.holds(pattern)) {
+        Ok(())
+    } else {
+        Err(Error::Forbidden)
+    }
+}
+
+/// Keeps the keys of an owner bounded: those that have long been over go, and no more than so many are made.
+async fn make_room(uow: &mut dyn UnitOfWork, key: &ApiKey, now: Timestamp) -> Result<()> {
+    let (user, organization) = (key.user_id.as_ref(), &key.organization_id);
+    let forgotten = ApiKeyQuery::forgotten(user, organization, now);
+    unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
+    let of_owner = ApiKeyQuery::of_owner(user, organization);
+    if unowned::<ApiKey>(uow).count(&of_owner).await? < u64::from(MAX_API_KEYS) {
+        return Ok(());
+    }
+    let message = format!("An owner has at most {MAX_API_KEYS} API keys; delete one first.");
+    Err(Error::refused(Code::Conflict, message))
+}

@@ -1,0 +1,46 @@
+//! API keys: made, changed, rotated and deleted by people, and looked up by their secret.
+
+mod change;
+mod create;
+mod list;
+mod lookup;
+
+pub use change::{UpdateApiKey, delete, rotate, update};
+pub use create::{IssuedApiKey, NewApiKey, create};
+pub use list::{of_organization, own};
+pub use lookup::{ApiKeyDetails, details_by_secret, note_use};
+
+use crate::access::unowned;
+use crate::iam::{ApiKey, ApiKeyQuery, MAX_REQUESTS_PER_MINUTE};
+use crate::kernel::{Code, Error, Line, PlatformId, Result};
+use crate::port::UnitOfWork;
+
+/// Removes every key that acts for a platform that is gone.
+pub(in crate::use_case::iam) async fn remove_of_platform(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<()> {
+    let of_platform = ApiKeyQuery::OfPlatform(platform.clone());
+    unowned::<ApiKey>(uow).remove_all(&of_platform).await?;
+    Ok(())
+}
+
+/// The name of a key, of 1 to 32 characters.
+fn key_name(name: &Line<0, 255>) -> Result<Line<1, 32>> {
+    Line::parse(name.as_str()).map_err(|_| {
+        let message = "The name length is either too large or too small.";
+        Error::refused(Code::InvalidNameLength, message)
+    })
+}
+
+/// The limit of a key, which is for the owners of its organization to set, and for operators.
+fn requests_per_minute(wanted: u32, is_owner: bool) -> Result<u32> {
+    if !is_owner {
+        return Err(Error::Forbidden);
+    }
+    if (1..=MAX_REQUESTS_PER_MINUTE).contains(&wanted) {
+        return Ok(wanted);
+    }
+    let message = format!("must be between 1 and {MAX_REQUESTS_PER_MINUTE}");
+    Err(Error::invalid("requestsPerMinute", "out_of_range", message))
+}

@@ -1,0 +1,202 @@
+//! The routes with which people manage their keys. A program with a key is no person.
+
+use std::time::Duration;
+
+use core_domain::access::{
+    PersonScope, authorize_api_key, authorize_membership, authorize_new_api_key,
+};
+use core_domain::iam::{ApiKey, DEFAULT_OVERLAP};
+use core_domain::kernel::{Code, Context, Error, OrganizationId, Result, Stored, grant};
+use core_domain::port::UnitOfWork;
+use core_domain::use_case::iam::api_key::{self, NewApiKey};
+
+use super::shapes::{
+    CreateApiKey, DeleteApiKey, GetApiKey, ListApiKeys, RotateApiKey, SortBy, SortDirection,
+    UpdateApiKey, refuse_foreign,
+};
+use super::view::{ApiKeyList, ApiKeyView, IssuedApiKeyView};
+use crate::iam::cookies::no_store;
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Row, Success, get, post};
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
+    let of_key = [Code::KeyNotFound, Code::Forbidden, Code::PlatformSuspended];
+    let with_key = |codes: &[Code]| [&of_key, codes].concat();
+    vec![
+        style(post("/api/auth/api-key/create", "createApiKey"))
+            .summary("Makes an API key for oneself or one's organization; its secret is shown this once.")
+            .unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")
+            .secret_answer()
+            .refuses(&[
+                Code::UnauthorizedSession,
+                Code::InvalidNameLength,
+                Code::ExpiresInTooSmall,
+                Code::ExpiresInTooLarge,
+                Code::ServerOnlyProperty,
+                Code::MetadataDisabled,
+                Code::Forbidden,
+                Code::PlatformSuspended,
+                Code::NotFound,
+                Code::Conflict,
+            ])
+            .writes(create),
+        style(get("/api/auth/api-key/list", "listApiKeys"))
+            .summary("The caller's API keys, or those of an organization.")
+            .refuses(&[Code::Forbidden, Code::PlatformSuspended, Code::NotFound])
+            .reads(list),
+        style(get("/api/auth/api-key/get", "getApiKey"))
+            .summary("An API key.")
+            .refuses(&of_key)
+            .reads(show),
+        style(post("/api/auth/api-key/update", "updateApiKey"))
+            .summary("Renames an API key, disables or enables it, or sets its limit.")
+            .refuses(&with_key(&[
+                Code::InvalidNameLength,
+                Code::ServerOnlyProperty,
+                Code::MetadataDisabled,
+                Code::NoValuesToUpdate,
+            ]))
+            .writes(update),
+        style(post("/api/auth/api-key/delete", "deleteApiKey"))
+            .summary("Deletes an API key: it is never accepted again.")
+            .refuses(&of_key)
+            .writes(delete),
+        style(post("/api/auth/api-key/rotate", "rotateApiKey"))
+            .summary("Gives an API key a new secret, which is shown this once; the former one goes on for a while.")
+            .secret_answer()
+            .refuses(&with_key(&[Code::InvalidState, Code::Conflict]))
+            .writes(rotate),
+    ]
+}
+
+/// The organization that is asked for, or else the one the caller acts for.
+fn organization(cx: &Context, asked: Option<OrganizationId>) -> Result<OrganizationId> {
+    let active = cx.caller.membership().map(|own| &own.organization_id);
+    asked.or_else(|| active.cloned()).ok_or_else(|| {
+        let message = "is required where no organization is active";
+        Error::invalid("organizationId", "required", message)
+    })
+}
+
+async fn create(
+    cx: &Cx,
+    _: PersonScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), CreateApiKey>,
+) -> Result<Output<IssuedApiKeyView>> {
+    let body = input.body;
+    refuse_foreign(&body.rest)?;
+    let organization = organization(cx, body.organization_id)?;
+    let scope = authorize_new_api_key(cx, uow, &organization, body.organization_owned).await?;
+    let new = NewApiKey {
+        name: body.name,
+        prefix: body.prefix,
+        expires_in: body.expires_in.map(|life| life.0),
+        scopes: body.scopes,
+        requests_per_minute: body.requests_per_minute.map(|limit| limit.0),
+    };
+    let issued = api_key::create(cx, &scope, uow, new).await?;
+    Ok(no_store(Output::new(issued.into())))
+}
+
+async fn list(
+    cx: &Cx,
+    scope: PersonScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), ListApiKeys>,
+) -> Result<Output<ApiKeyList>> {
+    let query = input.query;
+    let mut keys = if query.organization_owned {
+        let organization = organization(cx, query.organization_id.clone())?;
+        let scope = authorize_membership::<grant::ApiKeyRead>(cx, uow, &organization).await?;
+        api_key::of_organization(&scope, uow).await?
+    } else {
+        let mut own = api_key::own(&scope, uow).await?;
+        if let Some(wanted) = &query.organization_id {
+            own.retain(|key| key.organization_id == *wanted);
+        }
+        own
+    };
+    sort(&mut keys, query.sort_by, query.sort_direction);
+    let total = keys.len();
+    let shown = keys.iter().skip(query.offset.map_or(0, |offset| offset.0));
+    let shown = shown.take(query.limit.map_or(total, |limit| limit.0));
+    Ok(Output::new(ApiKeyList {
+        api_keys: shown.map(|key| ApiKeyView::from(&**key)).collect(),
+        total,
+        limit: query.limit.map(|limit| limit.0),
+        offset: query.offset.map(|offset| offset.0),
+    }))
+}
+
+/// They come newest first.
+fn sort(keys: &mut [Stored<ApiKey>], by: Option<SortBy>, direction: Option<SortDirection>) {
+    if by.is_none() && direction.is_none() {
+        return;
+    }
+    match by.unwrap_or_default() {
+        SortBy::CreatedAt => keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id))),
+        SortBy::UpdatedAt => keys.sort_by_key(|key| key.updated_at),
+        SortBy::Name => keys.sort_by(|a, b| a.name.cmp(&b.name)),
+        SortBy::ExpiresAt => keys.sort_by_key(|key| key.expires_at),
+        SortBy::LastRequest => keys.sort_by_key(|key| key.last_used_at),
+    }
+    if direction == Some(SortDirection::Desc) {
+        keys.reverse();
+    }
+}
+
+async fn show(
+    cx: &Cx,
+    _: PersonScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), GetApiKey>,
+) -> Result<Output<ApiKeyView>> {
+    let id = &input.query.id;
+    let scope = authorize_api_key::<grant::ApiKeyRead>(cx, uow, id).await?;
+    Ok(Output::new(ApiKeyView::from(&**scope.key())))
+}
+
+async fn update(
+    cx: &Cx,
+    _: PersonScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), UpdateApiKey>,
+) -> Result<Output<ApiKeyView>> {
+    let body = input.body;
+    refuse_foreign(&body.rest)?;
+    let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, &body.key_id).await?;
+    let change = api_key::UpdateApiKey {
+        name: body.name,
+        enabled: body.enabled,
+        requests_per_minute: body.requests_per_minute.map(|limit| limit.0),
+    };
+    let changed = api_key::update(cx, &scope, uow, change).await?;
+    Ok(Output::new(ApiKeyView::from(&*changed)))
+}
+
+async fn delete(
+    cx: &Cx,
+    _: PersonScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), DeleteApiKey>,
+) -> Result<Output<Success>> {
+    let id = &input.body.key_id;
+    let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
+    api_key::delete(cx, &scope, uow).await?;
+    Ok(Output::new(Success::YES))
+}
+
+async fn rotate(
+    cx: &Cx,
+    _: PersonScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), RotateApiKey>,
+) -> Result<Output<IssuedApiKeyView>> {
+    let id = &input.body.key_id;
+    let scope = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
+    let overlap = input.body.overlap;
+    let overlap = overlap.map_or(DEFAULT_OVERLAP, |seconds| Duration::from_secs(seconds.0));
+    let issued = api_key::rotate(cx, &scope, uow, overlap).await?;
+    Ok(no_store(Output::new(issued.into())))
+}

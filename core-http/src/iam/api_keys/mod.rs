@@ -1,0 +1,19 @@
+//! API keys: better-auth's routes for their owners, and what services ask about them.
+
+mod manage;
+mod presented;
+mod shapes;
+mod validate;
+mod view;
+
+use std::sync::Arc;
+
+pub(super) use presented::{KeyLimits, key_of};
+
+use crate::kernel::Endpoint;
+
+pub(super) fn rows(limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
+    let mut rows = manage::rows();
+    rows.push(validate::row(limits));
+    rows
+}

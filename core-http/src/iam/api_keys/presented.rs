@@ -1,0 +1,78 @@
+//! The key that a request presents.
+
+use core_domain::iam::{ApiKeyRefusal, ApiKeySecret};
+use core_domain::kernel::{ApiKeyId, Caller, Result};
+use core_domain::port::{Mode, Store, transact_in};
+use core_domain::use_case::iam::api_key::{self, ApiKeyDetails};
+
+use crate::kernel::App;
+use crate::kernel::rate_limit::{ApiKeyUsage, RateLimits};
+
+/// Counts the uses of keys that reach IAM without a gateway.
+#[derive(Debug)]
+pub(crate) struct KeyLimits(RateLimits);
+
+impl KeyLimits {
+    pub(crate) fn of(app: &App) -> Self {
+        Self(RateLimits::of(app))
+    }
+
+    /// Counts a use of a key.
+    pub(super) async fn count(&self, found: &ApiKeyDetails) -> ApiKeyUsage {
+        let limit = found.key.requests_per_minute;
+        self.0.use_api_key(&found.key.id, limit).await
+    }
+
+    /// Whom a key stands for; `None` when it is not accepted.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub(crate) async fn caller_of(
+        &self,
+        store: &dyn Store,
+        presented: &str,
+    ) -> Result<Option<Caller>> {
+        let Ok(found) = key_of(store, presented).await? else {
+            return Ok(None);
+        };
+        match self.count(&found).await.refusal() {
+            Some(refusal) => Err(refusal),
+            None => Ok(Some(found.caller())),
+        }
+    }
+}
+
+/// The key of a text that is presented as one, or why it is not accepted. A text that can be no key is not looked for. That
+/// the key is used is noted once a minute.
+pub(crate) async fn key_of(
+    store: &dyn Store,
+    presented: &str,
+) -> Result<Result<ApiKeyDetails, ApiKeyRefusal>> {
+    let Some(secret) = ApiKeySecret::parse(presented) else {
+        return Ok(Err(ApiKeyRefusal::NotFound));
+    };
+    let mut uow = store.begin(Mode::Auto).await?;
+    let found = api_key::details_by_secret(uow.as_mut(), &secret).await;
+    uow.rollback().await;
+    let found = found?;
+    if let Ok(found) = &found
+        && found.use_is_due
+    {
+        note_use(store, &found.key.id).await;
+    }
+    Ok(found)
+}
+
+/// Nobody is refused because it could not be noted that they called.
+async fn note_use(store: &dyn Store, id: &ApiKeyId) {
+    let noted = transact_in(Mode::ReadCommitted, store, |uow, _| {
+        Box::pin(api_key::note_use(uow, id))
+    });
+    if let Err(error) = noted.await {
+        tracing::warn!(
+            key = id.as_str(),
+            ?error,
+            "the use of an API key was not noted"
+        );
+    }
+}

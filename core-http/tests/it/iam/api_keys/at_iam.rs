@@ -1,0 +1,133 @@
+//! A key that is shown to IAM itself.
+
+use serde_json::{Value, json};
+
+use super::{Ada, CREATE, DELETE, GET, LIST, ROLES, ROTATE, UPDATE, VALIDATE};
+use crate::iam::{CORE_SESSION, GET_SESSION, ORG_SETUP, SESSIONS, SIGN_OUT};
+use crate::world::World;
+
+#[tokio::test]
+async fn a_key_is_no_session_and_manages_neither_keys_nor_sessions() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, secret) = ada.key(&world, json!({})).await;
+    let session = world
+        .with_key(&secret, "GET", GET_SESSION, Value::Null)
+        .await;
+    assert_eq!(session.expect(200).json, Value::Null);
+    let one_session = format!("{SESSIONS}/{}", ada.person.session_id);
+    let one_key = format!("{GET}?id={id}");
+    let of_key = json!({ "keyId": id });
+    for (method, path, body) in [
+        ("GET", CORE_SESSION, Value::Null),
+        ("GET", SESSIONS, Value::Null),
+        ("DELETE", &one_session, Value::Null),
+        ("POST", ORG_SETUP, json!({ "name": "A", "slug": "abc" })),
+        ("POST", CREATE, json!({})),
+        ("GET", LIST, Value::Null),
+        ("GET", &one_key, Value::Null),
+        ("POST", UPDATE, json!({ "keyId": id, "name": "mine" })),
+        ("POST", ROTATE, of_key.clone()),
+        ("POST", DELETE, of_key),
+    ] {
+        let refused = world.with_key(&secret, method, path, body).await;
+        assert_eq!(refused.status, 401, "{method} {path}: {}", refused.json);
+    }
+    let signed_out = world.with_key(&secret, "POST", SIGN_OUT, Value::Null).await;
+    let _ = signed_out.expect(200);
+    let validate = json!({ "key": secret });
+    let refused = world.with_key(&secret, "POST", VALIDATE, validate).await;
+    refused.refused(403, "FORBIDDEN");
+    // Ada's session goes on.
+    let _ = ada.sees(&world, CORE_SESSION).await.expect(200);
+    assert_eq!(world.verdict(&secret).await, "VALID");
+}
+
+#[tokio::test]
+async fn the_rows_a_key_may_use_know_it_and_its_entries_carry_its_id() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, secret) = ada
+        .key(&world, json!({ "scopes": ["role:*", "job:read"] }))
+        .await;
+    let (_, reader) = ada.key(&world, json!({ "scopes": ["role:read"] })).await;
+    let path = format!("{ROLES}?orgId={}", ada.org);
+    let listed = world.with_key(&reader, "GET", &path, Value::Null).await;
+    let _ = listed.expect(200);
+    let map = |permission: &str| json!({ "orgId": ada.org, "role": "auditor", "permissions": [permission] });
+    let refused = world
+        .with_key(&reader, "POST", ROLES, map("role:read"))
+        .await;
+    refused.refused(403, "FORBIDDEN");
+    // Nobody gives what they lack, though their owner has it.
+    let refused = world
+        .with_key(&secret, "POST", ROLES, map("entity:write"))
+        .await;
+    refused.refused(403, "FORBIDDEN");
+    let mapped = world
+        .with_key(&secret, "POST", ROLES, map("job:read"))
+        .await;
+    let _ = mapped.expect(200);
+    let entry = &world.audit("role.mapped").await[0];
+    assert_eq!(
+        (entry.actor_id.as_str(), entry.actor_type.as_str()),
+        (id.as_str(), "api_key")
+    );
+    let credential = &entry.metadata.value()["credential"];
+    assert_eq!(*credential, json!({ "type": "api_key", "id": id }));
+}
+
+#[tokio::test]
+async fn of_bearer_key_and_cookie_the_first_decides_and_a_bad_one_is_nobody() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (_, secret) = ada.key(&world, json!({ "scopes": ["job:read"] })).await;
+    let path = format!("{ROLES}?orgId={}", ada.org);
+    let bearer = format!("Bearer {}", ada.person.token);
+    let mistyped = secret.replace("core_", "core_a");
+    let of_session = ("authorization", bearer.as_str());
+    let (good, bad) = (
+        ("x-api-key", secret.as_str()),
+        ("x-api-key", mistyped.as_str()),
+    );
+    let cookie = ("cookie", ada.person.cookie.as_str());
+    for (headers, status) in [
+        (vec![of_session, bad], 200),
+        (vec![of_session, good], 200),
+        (vec![good, cookie], 403),
+        (vec![bad, cookie], 401),
+        (vec![bad], 401),
+        (vec![("authorization", "Bearer wrong"), good], 401),
+        (vec![cookie], 200),
+    ] {
+        let answer = world.ask("GET", &path, &headers, Value::Null).await;
+        assert_eq!(answer.status, status, "{headers:?}: {}", answer.json);
+    }
+}
+
+#[tokio::test]
+async fn wrong_keys_of_a_client_that_comes_without_a_gateway_count_as_failed_authentications() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (_, secret) = ada.key(&world, json!({})).await;
+    let path = format!("{ROLES}?orgId={}", ada.org);
+    let call = async |key: &str| {
+        let request = http::Request::get(&path)
+            .header("x-api-key", key)
+            .extension(core_http::kernel::PeerAddr(
+                "198.51.100.7:1".parse().unwrap(),
+            ));
+        let request = request.body(core_http::kernel::empty_body()).unwrap();
+        world.iam.raw(request).await
+    };
+    let _ = call(&secret).await.expect(200);
+    for n in 0..10 {
+        let wrong = call(&format!("core_wrong-{n}")).await;
+        wrong.refused(401, "UNAUTHORIZED");
+    }
+    let locked_out = call(&secret).await.refused(429, "RATE_LIMITED");
+    let policy = locked_out.header("ratelimit-policy");
+    assert_eq!(policy, "\"authentication\";q=10;w=60");
+    world.tick(60);
+    let _ = call(&secret).await.expect(200);
+}

@@ -1,0 +1,192 @@
+//! A key that is shown to a gateway in the same process: resolved, cached, and voided key by key.
+
+use std::sync::{Arc, OnceLock};
+
+use core_domain::gateway::{Credential, Secret, ServiceName};
+use core_domain::kernel::{Effect, Effects};
+use core_domain::port::{AnnouncingStore, CommitListener};
+use core_http::gateway::{
+    Authority, AuthorityError, Gateway, GatewayConfig, InProcess, Invalidate, Ports, Upstreams,
+};
+use core_http::iam::SessionAuthority;
+use core_http::kernel::testing::{PEER, SERVICE_KEY};
+use core_http::kernel::{PeerAddr, empty_body};
+use http::Request;
+use serde_json::json;
+use tower::ServiceExt;
+
+use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key, join, leave};
+use crate::iam::EVE;
+use crate::world::{Answer, World, at, iam_config};
+
+/// Voids what a gateway remembers, as the suite does.
+#[derive(Debug, Default)]
+struct Voiding(OnceLock<Invalidate>);
+
+impl CommitListener for Voiding {
+    fn committed(&self, effects: &Effects) {
+        let Some(gateway) = self.0.get() else { return };
+        for effect in effects.iter() {
+            match effect {
+                Effect::ApiKeyChanged(id) => gateway.api_key(id),
+                Effect::UserAccessChanged(id) => gateway.user(id),
+                Effect::PlatformAccessChanged(id) => gateway.platform(id),
+                _ => {}
+            }
+        }
+    }
+}
+
+struct Front {
+    world: World,
+    gateway: Gateway,
+}
+
+impl Front {
+    fn new() -> Self {
+        let voiding = Arc::new(Voiding::default());
+        let world = World::with(|app| {
+            let listener: Arc<dyn CommitListener> = voiding.clone();
+            app.store = Arc::new(AnnouncingStore::new(Arc::clone(&app.store), listener));
+        });
+        let app = &world.app;
+        let ports = Ports {
+            authority: Arc::new(SessionAuthority::new(Arc::clone(&app.store), &iam_config())),
+            upstreams: Upstreams::new()
+                .with(
+                    ServiceName::Registry,
+                    InProcess::service(world.registry.0.clone()),
+                )
+                .with(ServiceName::Iam, InProcess::service(world.iam.0.clone())),
+            limiter: Arc::clone(&app.limiter),
+            clock: Arc::clone(&app.clock),
+            entropy: Arc::clone(&app.entropy),
+        };
+        let config = GatewayConfig {
+            service_key: Some(Secret::new(SERVICE_KEY)),
+            // So that only what is voided is asked again.
+            session_cache: std::time::Duration::from_secs(5),
+            ..GatewayConfig::default()
+        };
+        let gateway = Gateway::new(config, ports).unwrap();
+        voiding.0.get_or_init(|| gateway.invalidate());
+        Self { world, gateway }
+    }
+
+    async fn get(&self, secret: &str, path: &str) -> Answer {
+        let request = Request::get(path)
+            .header("host", "api.test")
+            .header("x-api-key", secret)
+            .extension(PeerAddr(PEER));
+        let request = request.body(empty_body()).unwrap();
+        Answer::of(self.gateway.clone().oneshot(request).await.unwrap()).await
+    }
+
+    /// The status with which the key's platform is shown.
+    async fn shown(&self, secret: &str, platform: &str) -> u16 {
+        self.get(secret, &at(platform, "")).await.status.as_u16()
+    }
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_key_counts_from_the_next_request_on() {
+    let front = Front::new();
+    let world = &front.world;
+    let ada = Ada::in_(world).await;
+    let eve = world.sign_up(EVE).await;
+    join(world, &eve, &ada.org, "member").await;
+    let (id, secret) = ada.key(world, json!({})).await;
+    let (other, expiring) = ada.key(world, json!({ "expiresIn": DAY })).await;
+    let of = json!({ "organizationId": ada.org });
+    let eves = world.make_key(&eve.caller(), of).await.expect(200);
+    let eves = eves.text("key");
+    let shown = async |secret: &str| front.shown(secret, &ada.platform).await;
+    for secret in [&*secret, &expiring, eves] {
+        assert_eq!(shown(secret).await, 200);
+    }
+    for (enabled, status) in [(false, 401), (true, 200)] {
+        let body = json!({ "keyId": id, "enabled": enabled });
+        let _ = ada.asks(world, UPDATE, body).await.expect(200);
+        // A refusal has no key by which it could be voided; it is forgotten after a second at most.
+        if enabled {
+            front.gateway.invalidate().all();
+        }
+        assert_eq!(shown(&secret).await, status);
+    }
+    let rotate = json!({ "keyId": id, "overlap": 60 });
+    let rotated = ada.asks(world, ROTATE, rotate).await.expect(200);
+    let successor = rotated.text("key");
+    for (seconds, status) in [(59, 200), (1, 401)] {
+        world.tick(seconds);
+        assert_eq!(shown(&secret).await, status);
+        assert_eq!(shown(successor).await, 200);
+    }
+    leave(world, &eve, &ada.org).await;
+    assert_eq!(shown(eves).await, 401);
+    world.flag(&ada.platform, "suspended").await;
+    assert_eq!(shown(successor).await, 451);
+    world.flag(&ada.platform, "active").await;
+    assert_eq!(shown(successor).await, 200);
+    let _ = ada
+        .asks(world, DELETE, json!({ "keyId": id }))
+        .await
+        .expect(200);
+    assert_eq!(shown(successor).await, 401);
+    assert_eq!(shown(&expiring).await, 200);
+    world.tick(DAY);
+    assert_eq!(shown(&expiring).await, 401);
+    assert_ne!(id, other);
+}
+
+#[tokio::test]
+async fn a_key_reaches_its_own_platform_within_its_scopes_and_no_other() {
+    let front = Front::new();
+    let world = &front.world;
+    let ada = Ada::in_(world).await;
+    let foreign = world.platform("foreign").await;
+    let (_, secret) = ada.key(world, json!({ "scopes": ["platform:read"] })).await;
+    assert_eq!(front.shown(&secret, &ada.platform).await, 200);
+    assert_eq!(front.shown(&secret, &foreign).await, 404);
+    let entities = at(&ada.platform, "/entities");
+    let beyond = front.get(&secret, &entities).await;
+    beyond.refused(403, "FORBIDDEN");
+    let session = front.get(&secret, "/api/v1/iam/api/auth/get-session").await;
+    assert!(session.expect(200).json.is_null());
+    let sessions = front.get(&secret, "/api/v1/iam/api/sessions").await;
+    sessions.refused(401, "UNAUTHORIZED");
+    let wrong = front.get("core_x", &entities).await;
+    wrong.refused(401, "UNAUTHORIZED");
+}
+
+#[tokio::test]
+async fn the_authority_tells_key_owner_limit_suspension_and_the_earliest_end() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, secret) = ada
+        .key(&world, json!({ "expiresIn": DAY, "requestsPerMinute": 7 }))
+        .await;
+    let authority = SessionAuthority::new(Arc::clone(&world.app.store), &iam_config());
+    let resolve = |secret: &str| {
+        let credential = Credential::ApiKey(Secret::new(secret));
+        let authority = &authority;
+        async move { authority.resolve(&credential).await }
+    };
+    let known = resolve(&secret).await.unwrap();
+    assert_eq!(by_key(&known.caller), id);
+    assert_eq!(known.caller.user_id().unwrap().as_str(), ada.person.user_id);
+    assert_eq!(known.caller.person_id(), None);
+    assert_eq!(known.caller.platform_id().unwrap().as_str(), ada.platform);
+    assert_eq!(known.requests_per_minute, Some(7));
+    assert!(!known.suspended);
+    let ends = |at: &str| core_domain::kernel::Timestamp::parse_rfc3339(at);
+    assert_eq!(known.expires_at, ends("2027-01-16T08:00:00.000Z"));
+    world.flag(&ada.platform, "suspended").await;
+    assert!(resolve(&secret).await.unwrap().suspended);
+    let session = Credential::Bearer(Secret::new(&*ada.person.token));
+    let session = authority.resolve(&session).await.unwrap();
+    assert_eq!(session.requests_per_minute, None);
+    for wrong in [secret.replace("core_", "core_a"), "core_".to_owned()] {
+        let refused = resolve(&wrong).await.unwrap_err();
+        assert_eq!(refused, AuthorityError::Refused);
+    }
+}

@@ -1,0 +1,404 @@
+//! Making, listing, changing and deleting keys.
+
+use core_domain::kernel::Caller;
+use serde_json::{Value, json};
+
+use super::{Ada, CREATE, DAY, DELETE, GET, LIST, ROTATE, UPDATE, header, join};
+use crate::iam::EVE;
+use crate::world::{World, operator};
+
+#[tokio::test]
+async fn a_key_is_shown_once_as_better_auth_shows_it() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let body = json!({
+        "name": "deploys", "prefix": "ci_", "expiresIn": 30 * DAY, "scopes": ["job:read", "deployment:*"],
+    });
+    let made = ada.asks(&world, CREATE, body).await.expect(200);
+    let secret = made.text("key").to_owned();
+    assert!(secret.starts_with("core_ci_") && secret.len() == 5 + 3 + 43 + 6);
+    assert_eq!(header(&made.headers, "cache-control"), "no-store");
+    let mut shown = made.json.clone();
+    shown.as_object_mut().unwrap().remove("key");
+    let now = "2027-01-15T08:00:00.000Z";
+    let expected = json!({
+        "id": made.id(), "configId": "default", "name": "deploys", "start": secret[..6],
+        "prefix": "core_ci_", "referenceId": ada.person.user_id, "enabled": true,
+        "rateLimitEnabled": true, "rateLimitTimeWindow": 60_000, "rateLimitMax": 600,
+        "requestCount": 0, "remaining": null, "refillInterval": null, "refillAmount": null,
+        "lastRefillAt": null, "lastRequest": null, "expiresAt": "2027-02-14T08:00:00.000Z",
+        "permissions": { "deployment": ["*"], "job": ["read"] }, "metadata": null,
+        "createdAt": now, "updatedAt": now, "displayStart": secret[..12],
+        "userId": ada.person.user_id, "organizationId": ada.org, "platformId": ada.platform,
+        "organizationOwned": false, "scopes": ["deployment:*", "job:read"],
+        "requestsPerMinute": 600, "overlapEndsAt": null,
+    });
+    assert_eq!(shown, expected);
+    let path = format!("{GET}?id={}", made.id());
+    let found = ada.sees(&world, &path).await.expect(200);
+    assert_eq!(found.json, expected);
+    let listed = ada.sees(&world, LIST).await.expect(200);
+    assert_eq!(listed.json, json!({ "apiKeys": [expected], "total": 1 }));
+    let entries = world.audit("api_key.created").await;
+    assert_eq!(entries.len(), 1);
+    let entry = serde_json::to_string(&entries[0]).unwrap();
+    assert!(!entry.contains(&secret) && entry.contains(&ada.platform));
+}
+
+#[tokio::test]
+async fn what_better_auth_refuses_is_refused_in_its_words() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, _) = ada.key(&world, json!({})).await;
+    let with = |mut body: Value| {
+        body["keyId"] = json!(id);
+        body
+    };
+    for (path, body, code) in [
+        (
+            CREATE,
+            json!({ "expiresIn": DAY - 1 }),
+            "EXPIRES_IN_IS_TOO_SMALL",
+        ),
+        (
+            CREATE,
+            json!({ "expiresIn": -1 }),
+            "EXPIRES_IN_IS_TOO_SMALL",
+        ),
+        (
+            CREATE,
+            json!({ "expiresIn": 365 * DAY + 1 }),
+            "EXPIRES_IN_IS_TOO_LARGE",
+        ),
+        (CREATE, json!({ "name": "" }), "INVALID_NAME_LENGTH"),
+        (
+            CREATE,
+            json!({ "name": "x".repeat(33) }),
+            "INVALID_NAME_LENGTH",
+        ),
+        (CREATE, json!({ "remaining": 5 }), "SERVER_ONLY_PROPERTY"),
+        (CREATE, json!({ "permissions": {} }), "SERVER_ONLY_PROPERTY"),
+        (
+            CREATE,
+            json!({ "rateLimitEnabled": false }),
+            "SERVER_ONLY_PROPERTY",
+        ),
+        (CREATE, json!({ "metadata": {} }), "METADATA_DISABLED"),
+        (CREATE, json!({ "prefix": "no spaces" }), "VALIDATION_ERROR"),
+        (
+            CREATE,
+            json!({ "prefix": "x".repeat(33) }),
+            "VALIDATION_ERROR",
+        ),
+        (CREATE, json!({ "scopes": [] }), "VALIDATION_ERROR"),
+        (
+            CREATE,
+            json!({ "scopes": ["everything"] }),
+            "VALIDATION_ERROR",
+        ),
+        (
+            CREATE,
+            json!({ "requestsPerMinute": 0 }),
+            "VALIDATION_ERROR",
+        ),
+        (
+            CREATE,
+            json!({ "requestsPerMinute": 10_001 }),
+            "VALIDATION_ERROR",
+        ),
+        (UPDATE, with(json!({})), "NO_VALUES_TO_UPDATE"),
+        (UPDATE, with(json!({ "name": "" })), "INVALID_NAME_LENGTH"),
+        (
+            UPDATE,
+            with(json!({ "refillAmount": 1 })),
+            "SERVER_ONLY_PROPERTY",
+        ),
+        (
+            ROTATE,
+            with(json!({ "overlap": 7 * DAY + 1 })),
+            "VALIDATION_ERROR",
+        ),
+        (ROTATE, with(json!({ "overlap": -1 })), "VALIDATION_ERROR"),
+    ] {
+        let refused = ada.asks(&world, path, body.clone()).await;
+        let refused = refused.refused(400, code);
+        assert_eq!(refused.json["code"], code, "{body}");
+        assert_eq!(refused.json["message"], refused.json["error"]["message"]);
+    }
+    for body in [json!({ "remaining": null, "metadata": null, "expiresIn": null, "name": null })] {
+        let _ = ada.asks(&world, CREATE, body).await.expect(200);
+    }
+    let nobody = world.post(CREATE, json!({})).await;
+    let nobody = nobody.refused(401, "UNAUTHORIZED_SESSION");
+    assert_eq!(nobody.json["code"], "UNAUTHORIZED_SESSION");
+    let service = world.iam.post(&operator(), CREATE, json!({})).await;
+    service.refused(401, "UNAUTHORIZED_SESSION");
+}
+
+#[tokio::test]
+async fn a_key_needs_an_organization_of_its_maker_that_has_a_platform() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let eve = world.sign_up(EVE).await;
+    let of = |org: &str, owned: bool| json!({ "organizationId": org, "organizationOwned": owned });
+    for owned in [true, false] {
+        let foreign = world.as_person(&eve, "POST", CREATE, of(&ada.org, owned));
+        foreign.await.refused(404, "NOT_FOUND");
+    }
+    let none_active = world.as_person(&eve, "POST", CREATE, json!({})).await;
+    let none_active = none_active.refused(400, "VALIDATION_ERROR");
+    assert_eq!(none_active.issues(), ["organizationId: required"]);
+    let body = json!({ "name": "Bare", "slug": "bare", "ownerId": eve.user_id });
+    let path = "/api/core/organizations";
+    let bare = world.iam.post(&operator(), path, body).await.expect(201);
+    for owned in [true, false] {
+        let refused = world.as_person(&eve, "POST", CREATE, of(&bare.id(), owned));
+        refused.await.refused(409, "CONFLICT");
+    }
+}
+
+#[tokio::test]
+async fn somebody_elses_key_is_not_found_whatever_is_done_with_it() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let eve = world.sign_up(EVE).await;
+    join(&world, &eve, &ada.org, "admin").await;
+    let (own, secret) = ada.key(&world, json!({})).await;
+    let missing = "no-such-key".to_owned();
+    for id in [&own, &missing] {
+        for (method, path, body) in [
+            ("GET", format!("{GET}?id={id}"), Value::Null),
+            (
+                "POST",
+                UPDATE.to_owned(),
+                json!({ "keyId": id, "name": "mine" }),
+            ),
+            ("POST", ROTATE.to_owned(), json!({ "keyId": id })),
+            ("POST", DELETE.to_owned(), json!({ "keyId": id })),
+        ] {
+            let refused = world.as_person(&eve, method, &path, body).await;
+            let refused = refused.refused(404, "KEY_NOT_FOUND");
+            assert_eq!(refused.json["message"], "API Key not found");
+        }
+    }
+    let listed = world.as_person(&eve, "GET", LIST, Value::Null).await;
+    assert_eq!(listed.expect(200).json["total"], 0);
+    assert_eq!(world.verdict(&secret).await, "VALID");
+}
+
+#[tokio::test]
+async fn an_organizations_keys_are_seen_by_its_members_and_changed_by_those_who_may() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let [eve, bob] = [
+        world.sign_up(EVE).await,
+        world.sign_up("bob@example.org").await,
+    ];
+    join(&world, &eve, &ada.org, "admin").await;
+    join(&world, &bob, &ada.org, "member").await;
+    let body = |scopes: Value| json!({ "organizationId": ada.org, "organizationOwned": true, "scopes": scopes });
+    // Nobody gives what they lack.
+    for (person, scopes, status) in [
+        (&bob, json!(["job:read"]), 403),
+        (&eve, json!(["job:read"]), 200),
+        (&eve, json!(["platform:manage"]), 403),
+        (&eve, Value::Null, 403),
+        (&ada.person, Value::Null, 200),
+    ] {
+        let made = world.as_person(person, "POST", CREATE, body(scopes)).await;
+        let _ = made.expect(status);
+        world.tick(1);
+    }
+    let path = format!("{LIST}?organizationOwned=true&organizationId={}", ada.org);
+    let listed = world.as_person(&bob, "GET", &path, Value::Null).await;
+    let listed = listed.expect(200).json;
+    let keys = listed["apiKeys"].as_array().unwrap();
+    let [everything, narrow] = keys.as_slice() else {
+        panic!("{listed}");
+    };
+    assert_eq!(everything["referenceId"], ada.org.as_str());
+    assert_eq!(
+        (&everything["scopes"], &everything["userId"]),
+        (&Value::Null, &Value::Null)
+    );
+    let of = |key: &Value| json!({ "keyId": key["id"] });
+    let renamed = json!({ "keyId": everything["id"], "name": "all" });
+    for (person, path, body, status) in [
+        (&bob, UPDATE, renamed.clone(), 403),
+        (&bob, ROTATE, of(narrow), 403),
+        (&bob, DELETE, of(narrow), 403),
+        (&eve, UPDATE, renamed, 200),
+        // Whoever rotates a key has it then.
+        (&eve, ROTATE, of(everything), 403),
+        (&eve, ROTATE, of(narrow), 200),
+        (&eve, DELETE, of(everything), 200),
+    ] {
+        let answer = world.as_person(person, "POST", path, body).await;
+        let _ = answer.expect(status);
+    }
+    let mallory = world.sign_up("mallory@example.org").await;
+    let foreign = world.as_person(&mallory, "POST", DELETE, of(narrow)).await;
+    foreign.refused(404, "KEY_NOT_FOUND");
+    let foreign = world.as_person(&mallory, "GET", &path, Value::Null).await;
+    foreign.refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn only_owners_and_operators_set_the_limit_of_a_key() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let eve = world.sign_up(EVE).await;
+    join(&world, &eve, &ada.org, "admin").await;
+    let own = json!({ "organizationId": ada.org });
+    let made = world.as_person(&eve, "POST", CREATE, own.clone()).await;
+    let id = made.expect(200).id();
+    let mut limited = own;
+    limited["requestsPerMinute"] = json!(1_000);
+    let refused = world.as_person(&eve, "POST", CREATE, limited.clone());
+    refused.await.refused(403, "FORBIDDEN");
+    let change = json!({ "keyId": id, "requestsPerMinute": 1_000 });
+    let refused = world.as_person(&eve, "POST", UPDATE, change).await;
+    refused.refused(403, "FORBIDDEN");
+    let made = ada.asks(&world, CREATE, limited).await.expect(200);
+    assert_eq!(made.json["rateLimitMax"], 1_000);
+    let change = json!({ "keyId": made.id(), "requestsPerMinute": 10_000 });
+    let changed = ada.asks(&world, UPDATE, change).await.expect(200);
+    assert_eq!(changed.json["requestsPerMinute"], 10_000);
+}
+
+#[tokio::test]
+async fn keys_are_disabled_enabled_and_deleted_for_good_each_with_its_entry() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, secret) = ada.key(&world, json!({})).await;
+    for (enabled, verdict) in [(false, "REVOKED"), (false, "REVOKED"), (true, "VALID")] {
+        let body = json!({ "keyId": id, "enabled": enabled });
+        let changed = ada.asks(&world, UPDATE, body).await.expect(200);
+        assert_eq!(changed.json["enabled"], enabled);
+        assert_eq!(world.verdict(&secret).await, verdict);
+    }
+    let body = json!({ "keyId": id, "name": "later" });
+    let renamed = ada.asks(&world, UPDATE, body).await.expect(200);
+    assert_eq!(renamed.json["name"], "later");
+    let of = json!({ "keyId": id });
+    let deleted = ada.asks(&world, DELETE, of.clone()).await.expect(200);
+    assert_eq!(deleted.json, json!({ "success": true }));
+    assert_eq!(world.verdict(&secret).await, "REVOKED");
+    for path in [DELETE, UPDATE, ROTATE] {
+        let gone = ada.asks(&world, path, of.clone()).await;
+        gone.refused(404, "KEY_NOT_FOUND");
+    }
+    let listed = ada.sees(&world, LIST).await.expect(200);
+    assert_eq!(listed.json["total"], 0);
+    for (action, count) in [
+        ("api_key.created", 1),
+        ("api_key.disabled", 1),
+        ("api_key.enabled", 1),
+        ("api_key.updated", 1),
+        ("api_key.deleted", 1),
+    ] {
+        let entries = world.audit(action).await;
+        assert_eq!(entries.len(), count, "{action}");
+        assert_eq!(entries[0].entity_id, id);
+        assert_eq!(entries[0].actor_id, ada.person.user_id);
+    }
+}
+
+#[tokio::test]
+async fn an_owner_has_a_hundred_keys_at_most_and_those_long_over_make_room() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (first, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
+    for _ in 1..100 {
+        ada.key(&world, json!({})).await;
+    }
+    let full = ada.asks(&world, CREATE, json!({})).await;
+    full.refused(409, "CONFLICT");
+    let own = json!({ "organizationOwned": true });
+    let _ = ada.asks(&world, CREATE, own).await.expect(200);
+    let deleted = ada.asks(&world, DELETE, json!({ "keyId": first })).await;
+    let _ = deleted.expect(200);
+    ada.key(&world, json!({})).await;
+    assert_eq!(world.verdict(&secret).await, "REVOKED");
+    world.tick(31 * DAY);
+    let again = world.sign_in(crate::iam::ADA, crate::world::PASSWORD).await;
+    let token = again.expect(200).text("token").to_owned();
+    let listed = world.held(&token, "GET", LIST).await.expect(200);
+    let one = listed.json["apiKeys"][0]["id"].clone();
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str())];
+    for (path, body) in [(DELETE, json!({ "keyId": one })), (CREATE, json!({}))] {
+        let answer = world.ask("POST", path, &headers, body).await;
+        let _ = answer.expect(200);
+    }
+    assert_eq!(world.verdict(&secret).await, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_list_is_cut_and_sorted_as_it_is_asked_for() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    for name in ["b", "c", "a"] {
+        world.tick(1);
+        ada.key(&world, json!({ "name": name })).await;
+    }
+    for (query, names, cut) in [
+        ("", "a c b", [Value::Null, Value::Null]),
+        ("?limit=2", "a c", [json!(2), Value::Null]),
+        ("?limit=2&offset=1", "c b", [json!(2), json!(1)]),
+        ("?offset=3", "", [Value::Null, json!(3)]),
+        ("?sortBy=name", "a b c", [Value::Null, Value::Null]),
+        (
+            "?sortBy=name&sortDirection=desc",
+            "c b a",
+            [Value::Null, Value::Null],
+        ),
+        ("?sortDirection=asc", "b c a", [Value::Null, Value::Null]),
+        ("?organizationId=another", "", [Value::Null, Value::Null]),
+    ] {
+        let listed = ada
+            .sees(&world, &format!("{LIST}{query}"))
+            .await
+            .expect(200);
+        let keys = listed.json["apiKeys"].as_array().unwrap();
+        let found: Vec<&str> = keys
+            .iter()
+            .map(|key| key["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(found.join(" "), names, "{query}");
+        assert_eq!(
+            [&listed.json["limit"], &listed.json["offset"]],
+            [&cut[0], &cut[1]]
+        );
+    }
+    for bad in [
+        "?limit=0",
+        "?offset=-1",
+        "?sortBy=secret",
+        "?sortDirection=up",
+    ] {
+        let refused = ada.sees(&world, &format!("{LIST}{bad}")).await;
+        refused.refused(400, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_the_same_secret_which_is_stored_encrypted() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let bearer = format!("Bearer {}", ada.person.token);
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("idempotency-key", "once"),
+    ];
+    let mut secrets = Vec::new();
+    for _ in 0..2 {
+        let made = world.ask("POST", CREATE, &headers, json!({})).await;
+        secrets.push(made.expect(200).text("key").to_owned());
+    }
+    assert_eq!(secrets[0], secrets[1]);
+    let listed = ada.sees(&world, LIST).await.expect(200);
+    assert_eq!(listed.json["total"], 1);
+    let nobody = world.iam.get(&Caller::Anonymous, LIST).await;
+    nobody.refused(401, "UNAUTHORIZED");
+}

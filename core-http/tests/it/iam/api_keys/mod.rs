@@ -1,0 +1,150 @@
+//! API keys: made, used, rotated, refused.
+
+mod at_iam;
+mod at_the_gateway;
+mod limits;
+mod managing;
+mod rotation;
+mod scopes;
+mod stores;
+mod validation;
+
+use core_domain::kernel::Caller;
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::ADA;
+use crate::world::{Answer, Person, World, operator};
+
+const CREATE: &str = "/api/auth/api-key/create";
+const LIST: &str = "/api/auth/api-key/list";
+const GET: &str = "/api/auth/api-key/get";
+const UPDATE: &str = "/api/auth/api-key/update";
+const DELETE: &str = "/api/auth/api-key/delete";
+const ROTATE: &str = "/api/auth/api-key/rotate";
+const VALIDATE: &str = "/api/core/apikey/validate";
+const ROLES: &str = "/api/core/roles";
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// Ada, who owns an organization with a platform.
+struct Ada {
+    person: Person,
+    org: String,
+    platform: String,
+}
+
+impl Ada {
+    async fn in_(world: &World) -> Self {
+        let person = world.sign_up(ADA).await;
+        let made = world.set_up(&person, "engines").await.expect(201);
+        Self {
+            person,
+            org: made.text("orgId").to_owned(),
+            platform: made.text("platformId").to_owned(),
+        }
+    }
+
+    /// A key of hers; answers its id and secret.
+    async fn key(&self, world: &World, body: Value) -> (String, String) {
+        let made = world.as_person(&self.person, "POST", CREATE, body).await;
+        let made = made.expect(200);
+        (made.id(), made.text("key").to_owned())
+    }
+
+    async fn asks(&self, world: &World, path: &str, body: Value) -> Answer {
+        world.as_person(&self.person, "POST", path, body).await
+    }
+
+    async fn sees(&self, world: &World, path: &str) -> Answer {
+        let nothing = Value::Null;
+        world.as_person(&self.person, "GET", path, nothing).await
+    }
+}
+
+impl World {
+    /// The request of a person with their session.
+    async fn as_person(&self, person: &Person, method: &str, path: &str, body: Value) -> Answer {
+        let bearer = format!("Bearer {}", person.token);
+        let headers = [("authorization", bearer.as_str())];
+        self.ask(method, path, &headers, body).await
+    }
+
+    /// The request of a program that reaches IAM with its key.
+    async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
+        self.ask(method, path, &[("x-api-key", secret)], body).await
+    }
+
+    /// What services learn of a key.
+    async fn validated(&self, secret: &str) -> Value {
+        let body = json!({ "key": secret });
+        let answer = self.iam.post(&operator(), VALIDATE, body).await;
+        answer.expect(200).json
+    }
+
+    /// Whether a key is accepted, or else why not.
+    async fn verdict(&self, secret: &str) -> String {
+        let found = self.validated(secret).await;
+        match found["code"].as_str() {
+            None => {
+                assert_eq!(found["valid"], true, "{found}");
+                "VALID".to_owned()
+            }
+            Some(code) => {
+                assert_eq!(found, json!({ "valid": false, "code": code }));
+                code.to_owned()
+            }
+        }
+    }
+}
+
+/// Makes somebody a member of an organization.
+async fn join(world: &World, person: &Person, organization: &str, role: &'static str) {
+    use core_domain::access::RecordKey;
+    use core_domain::iam::Member;
+    use core_domain::kernel::{MemberId, OrganizationId, Roles, UserId};
+    use core_domain::port::Mode;
+
+    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
+    let now = uow.now().await.unwrap();
+    let member = Member {
+        id: MemberId::generate(now, world.app.entropy.as_ref()),
+        organization_id: OrganizationId::parse(organization).unwrap(),
+        user_id: UserId::parse(&person.user_id).unwrap(),
+        role: Roles::parse(role).unwrap(),
+        grants: Vec::new(),
+        created_at: now,
+    };
+    let members = uow.repositories(RecordKey::for_tests()).members();
+    members.insert(member).await.unwrap();
+    uow.commit().await.unwrap();
+}
+
+/// Ends somebody's membership in their organization.
+async fn leave(world: &World, person: &Person, organization: &str) {
+    use core_domain::access::RecordKey;
+    use core_domain::iam::MemberQuery;
+    use core_domain::kernel::{OrganizationId, UserId};
+    use core_domain::port::{Mode, Within};
+
+    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
+    let organization = OrganizationId::parse(organization).unwrap();
+    let user = UserId::parse(&person.user_id).unwrap();
+    let of = MemberQuery::Of(organization, user.clone());
+    let members = uow.repositories(RecordKey::for_tests()).members();
+    let removed = members.remove_all(Within::Installation, &of).await;
+    assert_eq!(removed.unwrap(), 1);
+    let changed = core_domain::kernel::Effect::UserAccessChanged(user);
+    uow.effects().add(changed);
+    uow.commit().await.unwrap();
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+    let value = headers.get(name);
+    value.map_or("", |value| value.to_str().unwrap())
+}
+
+/// A program that a gateway has identified.
+fn by_key(caller: &Caller) -> &str {
+    caller.api_key_id().unwrap().as_str()
+}

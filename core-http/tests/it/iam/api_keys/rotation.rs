@@ -1,0 +1,69 @@
+//! Rotation: a new secret, while the former one goes on for a while.
+
+use serde_json::json;
+
+use super::{Ada, DAY, ROTATE, UPDATE};
+use crate::world::World;
+
+#[tokio::test]
+async fn the_former_secret_goes_on_until_the_overlap_ends() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, first) = ada.key(&world, json!({ "prefix": "x-" })).await;
+    let body = json!({ "keyId": id, "overlap": 3_600 });
+    let rotated = ada.asks(&world, ROTATE, body).await.expect(200);
+    let second = rotated.text("key").to_owned();
+    assert!(second.starts_with("core_x-") && second != first);
+    assert_eq!(rotated.json["displayStart"], second[..12]);
+    assert_eq!(rotated.json["overlapEndsAt"], "2027-01-15T09:00:00.000Z");
+    let known = world.validated(&first).await;
+    assert_eq!(known["expiresAt"], "2027-01-15T09:00:00.000Z");
+    assert_eq!(world.validated(&second).await["expiresAt"], json!(null));
+    for (seconds, verdict) in [(3_599, "VALID"), (1, "REVOKED")] {
+        world.tick(seconds);
+        assert_eq!(world.verdict(&first).await, verdict);
+        assert_eq!(world.verdict(&second).await, "VALID");
+    }
+    // After another rotation nobody knows the first one any more.
+    let again = ada.asks(&world, ROTATE, json!({ "keyId": id })).await;
+    let again = again.expect(200);
+    assert_eq!(again.json["overlapEndsAt"], "2027-01-16T09:00:00.000Z");
+    assert_eq!(world.verdict(&first).await, "NOT_FOUND");
+    assert_eq!(world.verdict(&second).await, "VALID");
+    assert_eq!(world.audit("api_key.rotated").await.len(), 2);
+}
+
+#[tokio::test]
+async fn there_is_one_overlap_at_a_time_and_none_ends_every_former_secret_at_once() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, first) = ada.key(&world, json!({})).await;
+    let rotate = async |overlap: u64| {
+        let body = json!({ "keyId": id, "overlap": overlap });
+        ada.asks(&world, ROTATE, body).await
+    };
+    let second = rotate(DAY).await.expect(200).text("key").to_owned();
+    rotate(1).await.refused(409, "CONFLICT");
+    assert_eq!(world.verdict(&first).await, "VALID");
+    let third = rotate(0).await.expect(200).text("key").to_owned();
+    assert_eq!(world.verdict(&first).await, "NOT_FOUND");
+    assert_eq!(world.verdict(&second).await, "REVOKED");
+    assert_eq!(world.verdict(&third).await, "VALID");
+    let _ = rotate(7 * DAY).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_in_use_is_not_rotated() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (disabled, _) = ada.key(&world, json!({})).await;
+    let body = json!({ "keyId": disabled, "enabled": false });
+    let _ = ada.asks(&world, UPDATE, body).await.expect(200);
+    let (expired, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
+    world.tick(DAY);
+    for id in [disabled, expired] {
+        let refused = ada.asks(&world, ROTATE, json!({ "keyId": id })).await;
+        refused.refused(409, "INVALID_STATE");
+    }
+    assert_eq!(world.verdict(&secret).await, "EXPIRED");
+}

@@ -1,0 +1,120 @@
+//! What a key may: what its owner may at the moment, within its scopes.
+
+use serde_json::{Value, json};
+
+use super::{Ada, ROLES, join};
+use crate::iam::EVE;
+use crate::world::{World, operator};
+
+async fn permissions(world: &World, secret: &str) -> Value {
+    world.validated(secret).await["permissions"].clone()
+}
+
+#[tokio::test]
+async fn scopes_narrow_what_the_owner_may_and_never_widen_it() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let eve = world.sign_up(EVE).await;
+    join(&world, &eve, &ada.org, "member").await;
+    let make = async |scopes: Value| {
+        let body = json!({ "organizationId": ada.org, "scopes": scopes });
+        world.make_key(&eve.caller(), body).await
+    };
+    for scopes in [
+        json!(["entity:write"]),
+        json!(["job:read", "*:*"]),
+        json!(["*:read"]),
+    ] {
+        make(scopes).await.refused(403, "FORBIDDEN");
+    }
+    let narrow = make(json!(["job:read", "deployment:create"]))
+        .await
+        .expect(200);
+    let narrow = narrow.text("key");
+    let expected = json!(["deployment:create", "job:read"]);
+    assert_eq!(permissions(&world, narrow).await, expected);
+    let whole = make(Value::Null).await.expect(200);
+    let whole = whole.text("key");
+    let all = permissions(&world, whole).await;
+    assert!(
+        all.as_array().unwrap().contains(&json!("entity:read")),
+        "{all}"
+    );
+
+    // What becomes of the owner becomes of the key.
+    let denied = json!({
+        "orgId": ada.org, "userId": eve.user_id, "permission": "job:*",
+        "granted": false, "grantedBy": ada.person.user_id,
+    });
+    let _ = ada
+        .asks(&world, "/api/core/grants", denied)
+        .await
+        .expect(201);
+    assert_eq!(
+        permissions(&world, narrow).await,
+        json!(["deployment:create"])
+    );
+    let granted = json!({
+        "orgId": ada.org, "userId": eve.user_id, "permission": "entity:write",
+        "granted": true, "grantedBy": ada.person.user_id, "expiresAt": 1_800_000_060,
+    });
+    let _ = ada
+        .asks(&world, "/api/core/grants", granted)
+        .await
+        .expect(201);
+    assert_eq!(
+        permissions(&world, narrow).await,
+        json!(["deployment:create"])
+    );
+    let found = world.validated(whole).await;
+    assert_eq!(found["expiresAt"], "2027-01-15T08:01:00.000Z");
+    let now = found["permissions"].as_array().unwrap();
+    assert!(now.contains(&json!("entity:write")) && !now.contains(&json!("job:read")));
+    let mapped = json!({ "orgId": ada.org, "role": "member", "permissions": ["audit:read"] });
+    let _ = ada.asks(&world, ROLES, mapped).await.expect(200);
+    assert_eq!(permissions(&world, narrow).await, json!([]));
+    assert_eq!(world.verdict(narrow).await, "VALID");
+}
+
+#[tokio::test]
+async fn an_organizations_key_may_what_its_scopes_say_and_has_the_least_role() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    for (scopes, expected) in [
+        (json!(["role:read", "job:*"]), json!(["job:*", "role:read"])),
+        (Value::Null, json!(["*:*"])),
+    ] {
+        let body = json!({ "organizationOwned": true, "scopes": scopes });
+        let (_, secret) = ada.key(&world, body).await;
+        let found = world.validated(&secret).await;
+        assert_eq!(found["permissions"], expected);
+        assert_eq!(
+            (&found["role"], &found["userId"]),
+            (&json!("member"), &Value::Null)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_operates_nothing_and_reaches_no_other_organization_of_its_owner() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (_, secret) = ada.key(&world, json!({})).await;
+    let body = json!({ "name": "Other", "slug": "other", "ownerId": ada.person.user_id });
+    let path = "/api/core/organizations";
+    let other = world.iam.post(&operator(), path, body).await.expect(201);
+    let own = format!("{path}/engines");
+    let _ = world
+        .with_key(&secret, "GET", &own, Value::Null)
+        .await
+        .expect(200);
+    for path in [
+        format!("{path}/other"),
+        format!("{ROLES}?orgId={}", other.id()),
+    ] {
+        let foreign = world.with_key(&secret, "GET", &path, Value::Null).await;
+        foreign.refused(404, "NOT_FOUND");
+        let person = ada.sees(&world, &path).await;
+        let _ = person.expect(200);
+    }
+}

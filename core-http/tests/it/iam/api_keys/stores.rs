@@ -1,0 +1,92 @@
+//! Keys on every store.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{Ada, DAY, DELETE, GET, LIST, ROTATE, UPDATE};
+use crate::world::{World, on_every_store};
+
+on_every_store! {
+    a_key_lives_and_dies,
+    two_rotations_at_once_give_one_successor,
+    keys_used_while_they_change_are_found_or_refused,
+}
+
+async fn a_key_lives_and_dies(world: World) {
+    let ada = Ada::in_(&world).await;
+    let (id, first) = ada
+        .key(&world, json!({ "scopes": ["job:read"], "name": "one" }))
+        .await;
+    let owned = json!({ "organizationOwned": true, "expiresIn": DAY });
+    let (_, of_organization) = ada.key(&world, owned).await;
+    assert_eq!(world.verdict(&first).await, "VALID");
+    let body = json!({ "keyId": id, "overlap": 60 });
+    let rotated = ada.asks(&world, ROTATE, body).await.expect(200);
+    for secret in [&*first, rotated.text("key"), &of_organization] {
+        assert_eq!(world.verdict(secret).await, "VALID");
+    }
+    world.tick(60);
+    assert_eq!(world.verdict(&first).await, "REVOKED");
+    world.flag(&ada.platform, "suspended").await;
+    let found = world.validated(rotated.text("key")).await;
+    assert_eq!(
+        (&found["suspended"], &found["permissions"]),
+        (&json!(true), &json!(["job:read"]))
+    );
+    world.flag(&ada.platform, "active").await;
+    let listed = ada.sees(&world, LIST).await.expect(200);
+    assert_eq!(listed.json["total"], 1);
+    let path = format!("{LIST}?organizationOwned=true");
+    let listed = ada.sees(&world, &path).await.expect(200);
+    assert_eq!(listed.json["total"], 1);
+    let _ = ada
+        .asks(&world, DELETE, json!({ "keyId": id }))
+        .await
+        .expect(200);
+    assert_eq!(world.verdict(rotated.text("key")).await, "REVOKED");
+    world.tick(DAY);
+    assert_eq!(world.verdict(&of_organization).await, "EXPIRED");
+}
+
+async fn two_rotations_at_once_give_one_successor(world: World) {
+    let ada = Ada::in_(&world).await;
+    let (id, first) = ada.key(&world, json!({})).await;
+    let rotations = (0..4).map(|_| ada.asks(&world, ROTATE, json!({ "keyId": id })));
+    let answers = join_all(rotations).await;
+    let successors: Vec<&str> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .map(|answer| answer.text("key"))
+        .collect();
+    assert_eq!(successors.len(), 1);
+    for refused in answers.iter().filter(|answer| answer.status != 200) {
+        assert_eq!((refused.status.as_u16(), refused.code()), (409, "CONFLICT"));
+    }
+    for secret in [&*first, successors[0]] {
+        assert_eq!(world.verdict(secret).await, "VALID");
+    }
+    assert_eq!(world.audit("api_key.rotated").await.len(), 1);
+}
+
+async fn keys_used_while_they_change_are_found_or_refused(world: World) {
+    let ada = Ada::in_(&world).await;
+    let (id, secret) = ada.key(&world, json!({})).await;
+    // Each look-up notes the use, and each change must get through nevertheless.
+    for round in 0..5 {
+        world.tick(61);
+        let uses = join_all((0..4).map(|_| world.verdict(&secret)));
+        let body = json!({ "keyId": id, "name": format!("name {round}") });
+        let (verdicts, changed) = tokio::join!(uses, ada.asks(&world, UPDATE, body));
+        let _ = changed.expect(200);
+        assert!(
+            verdicts.iter().all(|verdict| verdict == "VALID"),
+            "{verdicts:?}"
+        );
+    }
+    let shown = ada
+        .sees(&world, &format!("{GET}?id={id}"))
+        .await
+        .expect(200);
+    assert_eq!(shown.json["name"], "name 4");
+    assert_ne!(shown.json["lastRequest"], Value::Null);
+}

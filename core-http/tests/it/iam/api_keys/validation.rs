@@ -1,0 +1,124 @@
+//! What services learn of a key.
+
+use serde_json::{Value, json};
+
+use super::{Ada, DAY, DELETE, LIST, VALIDATE, join, leave};
+use crate::iam::EVE;
+use crate::world::{World, owner};
+
+#[tokio::test]
+async fn services_learn_who_is_behind_a_key_and_nobody_else_may_ask() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
+    let expected = json!({
+        "valid": true, "keyId": id, "platformId": ada.platform, "organizationId": ada.org,
+        "userId": ada.person.user_id, "role": "owner", "permissions": ["*:*"],
+        "expiresAt": "2027-01-16T08:00:00.000Z", "suspended": false,
+        "rateLimit": { "limit": 600, "windowSeconds": 60, "remaining": 599, "resetAfter": 60 },
+    });
+    assert_eq!(world.validated(&secret).await, expected);
+    world.flag(&ada.platform, "suspended").await;
+    let suspended = world.validated(&secret).await;
+    assert_eq!(
+        (&suspended["valid"], &suspended["suspended"]),
+        (&json!(true), &json!(true))
+    );
+    let body = json!({ "key": secret });
+    let by = owner(&ada.platform);
+    let member = world.iam.post(&by, VALIDATE, body.clone()).await;
+    member.refused(403, "FORBIDDEN");
+    let nobody = world.post(VALIDATE, body).await;
+    nobody.refused(401, "UNAUTHORIZED");
+    for bad in [
+        json!({}),
+        json!({ "key": "" }),
+        json!({ "key": "x".repeat(513) }),
+    ] {
+        let refused = world
+            .iam
+            .post(&crate::world::operator(), VALIDATE, bad)
+            .await;
+        refused.refused(400, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn each_reason_has_its_code() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (id, deleted) = ada.key(&world, json!({})).await;
+    let body = json!({ "keyId": id });
+    let _ = ada.asks(&world, DELETE, body).await.expect(200);
+    let (_, expiring) = ada.key(&world, json!({ "expiresIn": DAY })).await;
+    let never = &World::new();
+    let other = Ada::in_(never).await;
+    let (_, unknown) = other.key(never, json!({ "prefix": "other" })).await;
+    let mistyped = expiring.replace("core_", "core_x");
+    world.tick(DAY - 1);
+    assert_eq!(world.verdict(&expiring).await, "VALID");
+    world.tick(1);
+    for (secret, code) in [
+        (expiring.as_str(), "EXPIRED"),
+        (&deleted, "REVOKED"),
+        (&unknown, "NOT_FOUND"),
+        (&mistyped, "NOT_FOUND"),
+        ("core_", "NOT_FOUND"),
+        ("anything", "NOT_FOUND"),
+        ("schl\u{fc}ssel", "NOT_FOUND"),
+    ] {
+        assert_eq!(world.verdict(secret).await, code, "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn a_members_key_is_worth_nothing_without_the_membership() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let eve = world.sign_up(EVE).await;
+    join(&world, &eve, &ada.org, "member").await;
+    let of = json!({ "organizationId": ada.org });
+    let made = world.make_key(&eve.caller(), of).await.expect(200);
+    let secret = made.text("key");
+    assert_eq!(world.verdict(secret).await, "VALID");
+    leave(&world, &eve, &ada.org).await;
+    assert_eq!(world.verdict(secret).await, "REVOKED");
+    // She still sees and deletes it, and who comes back has it back.
+    let listed = world.iam.get(&eve.caller(), LIST).await.expect(200);
+    assert_eq!(listed.json["total"], 1);
+    join(&world, &eve, &ada.org, "member").await;
+    assert_eq!(world.verdict(secret).await, "VALID");
+}
+
+#[tokio::test]
+async fn a_key_goes_with_its_platform() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (_, secret) = ada.key(&world, json!({})).await;
+    let owned = json!({ "organizationOwned": true });
+    let (_, of_organization) = ada.key(&world, owned).await;
+    world.run_jobs().await;
+    world.move_on(&ada.platform, "delete").await;
+    world.settle_jobs().await;
+    for secret in [secret, of_organization] {
+        assert_eq!(world.verdict(&secret).await, "NOT_FOUND");
+    }
+}
+
+#[tokio::test]
+async fn use_is_noted_to_the_minute() {
+    let world = World::new();
+    let ada = Ada::in_(&world).await;
+    let (_, secret) = ada.key(&world, json!({})).await;
+    let last_use = async || {
+        let listed = ada.sees(&world, LIST).await.expect(200);
+        listed.json["apiKeys"][0]["lastRequest"].clone()
+    };
+    assert_eq!(last_use().await, Value::Null);
+    for (seconds, expected) in [(5, "08:00:05"), (59, "08:00:05"), (1, "08:01:05")] {
+        world.tick(seconds);
+        assert_eq!(world.verdict(&secret).await, "VALID");
+        let expected = format!("2027-01-15T{expected}.000Z");
+        assert_eq!(last_use().await, expected);
+    }
+}

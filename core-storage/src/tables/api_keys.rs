@@ -1,0 +1,66 @@
+//! The table of API keys.
+
+use core_domain::iam::{ApiKey, ApiKeyQuery, ApiKeyStatus};
+
+use crate::codec::{Int, Json, Opt, Text, Time};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::{Tabular, table};
+
+table! {
+    ApiKey in "api_keys" {
+        id: Text,
+        user_id: Opt<Text>,
+        organization_id: Text,
+        platform_id: Text,
+        name: Opt<Text>,
+        prefix: Opt<Text>,
+        start: Text,
+        scopes: Opt<Json>,
+        requests_per_minute: Int,
+        status: Text,
+        token_hash: Text,
+        previous_hash: Opt<Text>,
+        previous_until: Opt<Time>,
+        expires_at: Opt<Time>,
+        last_used_at: Opt<Time>,
+        created_at: Time,
+        updated_at: Time,
+    }
+    unique { token: [token_hash], previous: [previous_hash] }
+    index { [user_id, created_at], [organization_id, created_at], [platform_id] }
+    select api_keys
+}
+
+fn api_keys(query: &ApiKeyQuery) -> Select {
+    let keys = Select::of(ApiKey::TABLE);
+    let own_keys_of = |organization| {
+        let of = Filter::eq("organization_id", organization);
+        Select::of(ApiKey::TABLE)
+            .filter(of)
+            .filter(Filter::IsNull("user_id"))
+    };
+    match query {
+        ApiKeyQuery::OfUser(user) => not_revoked(keys.filter(Filter::eq("user_id", user))),
+        ApiKeyQuery::OfOrganization(organization) => not_revoked(own_keys_of(organization)),
+        ApiKeyQuery::ForgottenOfUser(user, before) => keys
+            .filter(Filter::eq("user_id", user))
+            .filter(over_before(*before)),
+        ApiKeyQuery::ForgottenOfOrganization(organization, before) => {
+            own_keys_of(organization).filter(over_before(*before))
+        }
+        ApiKeyQuery::OfPlatform(platform) => keys.filter(Filter::eq("platform_id", platform)),
+    }
+}
+
+fn not_revoked(keys: Select) -> Select {
+    keys.filter(Filter::ne("status", &ApiKeyStatus::Revoked))
+        .order_by_desc("created_at")
+}
+
+/// Revoked keys do not change any more.
+fn over_before(instant: core_domain::kernel::Timestamp) -> Filter {
+    let revoked = Filter::eq("status", &ApiKeyStatus::Revoked);
+    let revoked = revoked.and(Filter::le("updated_at", instant));
+    Filter::Or(vec![revoked, Filter::le("expires_at", instant)])
+}
