@@ -4,7 +4,7 @@ use core_domain::gateway::{RatePlan, TrustedProxies};
 use core_domain::iam::{CookieNames, CookieSigner};
 use core_domain::kernel::{Code, Error, InvitationId, Result};
 use http::{Uri, header};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::failed_sign_ins::FailedSignIns;
 use super::wrong_user_codes::WrongUserCodes;
@@ -114,10 +114,17 @@ impl Iam {
     }
 }
 
+/// What a value of a query must not have as it is.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
 /// An address with more parameters.
 pub(super) fn with_parameters(mut address: String, parameters: &[(&str, &str)]) -> String {
     for (name, value) in parameters {
-        let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
+        let value = utf8_percent_encode(value, ESCAPED);
         address.push(if address.contains('?') { '&' } else { '?' });
         address.push_str(&format!("{name}={value}"));
     }

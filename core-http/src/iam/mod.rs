@@ -2,6 +2,7 @@
 
 mod account;
 mod api_keys;
+mod audit;
 mod auth_organization;
 mod auth_sessions;
 mod authority;
@@ -80,6 +81,7 @@ fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
         tagged("Roles and grants", roles::rows()),
         tagged("Roles and grants", grants::rows()),
         tagged("API keys", api_keys::rows(limits)),
+        tagged("Audit", audit::rows()),
         tagged("Suspension", vec![suspension]),
         tagged("Health", health::rows()),
     ];

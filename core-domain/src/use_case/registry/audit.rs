@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::access::{AuditEvent, PlatformScope, SignedInScope, audited, authorize, unowned};
-use crate::kernel::{Context, Error, ListQuery, Page, PlatformId, Record, Result, Stored, grant};
+use crate::kernel::{
+    AuditId, Context, Error, ListQuery, Page, PlatformId, Record, Result, Stored, grant,
+};
 use crate::port::UnitOfWork;
 use crate::registry::Platform;
 use crate::shared::{AuditEntry, AuditFilter, AuditQuery, PlatformAuditFilter};
@@ -52,6 +54,58 @@ pub async fn list(
         .await?;
     record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
     Ok(page)
+}
+
+/// The audit of authentication and authorization, newest first: all of it for operators, that of a platform for whoever may
+/// read it, and for everybody else what they did themselves.
+///
+/// # Errors
+/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`; `INVALID_CURSOR`.
+pub async fn list_events(
+    cx: &Context,
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery<AuditFilter>,
+) -> Result<Page<Stored<AuditEntry>>> {
+    let mut entries: AuditQuery = query.filter.clone().into();
+    if !cx.caller.is_operator() {
+        match &entries.platform_id {
+            Some(platform) => {
+                authorize::<grant::AuditRead>(cx, uow, platform).await?;
+            }
+            None => entries.actor_id = Some(cx.caller.actor_id().to_owned()),
+        }
+    }
+    let page = unowned::<AuditEntry>(uow)
+        .page(&entries, &query.page())
+        .await?;
+    record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
+    Ok(page)
+}
+
+/// One entry, for whoever finds it in a list.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown or foreign one.
+pub async fn get_event(
+    cx: &Context,
+    _: &SignedInScope,
+    uow: &mut dyn UnitOfWork,
+    id: &AuditId,
+) -> Result<Stored<AuditEntry>> {
+    let entry = unowned::<AuditEntry>(uow).get(id).await?;
+    let own = cx.caller.is_operator() || entry.actor_id == cx.caller.actor_id();
+    if !own {
+        let missing = || Error::NotFound(AuditEntry::KIND);
+        let platform = entry.platform_id.clone().ok_or_else(missing)?;
+        let reached = authorize::<grant::AuditRead>(cx, uow, &platform).await;
+        reached.map_err(|error| match error {
+            Error::Forbidden | Error::NotFound(_) => missing(),
+            error => error,
+        })?;
+    }
+    record_read(cx, uow, entry.platform_id.as_ref(), 1).await?;
+    Ok(entry)
 }
 
 async fn record_read(

@@ -366,6 +366,7 @@ impl Fixture {
         let with_platform = world.set_up(person, "own-engines").await.expect(201);
         let key = json!({ "organizationId": with_platform.text("orgId") });
         let key = world.make_key(&person.caller(), key).await.expect(200);
+        let event = world.audit("user.signed_up").await.pop().unwrap().id;
         let pending = world.device_codes().await;
         let approved = world.approved(person).await;
         let tokens = world.device_login(person).await;
@@ -380,6 +381,7 @@ impl Fixture {
             ("keyOrgId", with_platform.text("orgId").to_owned()),
             ("keyId", key.id()),
             ("key", key.text("key").to_owned()),
+            ("eventId", event.to_string()),
             ("magicToken", magic),
             ("client_id", "core-cli".to_owned()),
             ("user_code", pending.text("user_code").to_owned()),

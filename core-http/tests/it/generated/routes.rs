@@ -19,7 +19,7 @@ fn services(world: &World) -> [(&'static str, Service, &'static [&'static str]);
             MISSING_IN_PROVISIONING,
         ),
         ("registry", of(&world.registry), MISSING_IN_REGISTRY),
-        ("iam", of(&world.iam), MISSING_IN_IAM),
+        ("iam", of(&world.iam), &[]),
         ("cli", of(&world.cli), &["cli-113", "cli-114", "cli-117"]),
     ]
 }
@@ -38,9 +38,6 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-111",
     "provisioning-112",
 ];
-
-/// Magic links, organizations, audit, roles, grants, keys and tokens, devices, invitations, profiles.
-const MISSING_IN_IAM: &[&str] = &["iam-011"];
 
 /// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
 const MISSING_IN_REGISTRY: &[&str] = &[

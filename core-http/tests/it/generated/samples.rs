@@ -198,6 +198,8 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("listInvitations", Member),
         sample("createInvitation", Admin).body(r#"{"inviterId": null, "role": "member"}"#),
         sample("cancelInvitation", Admin).using(&[("invitationId", "coreInvitationId")]),
+        sample("listAuditEvents", SignedIn),
+        sample("getAuditEvent", Person),
         sample("listRoles", Member).query("orgId={orgId}"),
         sample("mapRole", Admin).body(r#"{"role": "auditor", "permissions": ["job:read"]}"#),
         sample("unmapRole", Admin),

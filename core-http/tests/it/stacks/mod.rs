@@ -3,7 +3,6 @@
 mod templates;
 mod versions;
 
-use core_domain::kernel::Clock;
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, operator};
@@ -31,10 +30,6 @@ impl World {
         });
         let path = format!("{STACKS}/{name}/versions");
         self.stacks.post(&operator(), &path, body).await
-    }
-
-    fn clock_seconds(&self) -> i64 {
-        self.clock.now().millis() / 1_000
     }
 
     async fn deprecate(&self, name: &str, version: &str) {

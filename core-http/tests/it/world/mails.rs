@@ -1,9 +1,12 @@
 //! The mails that wait to be sent.
 
+use std::time::Duration;
+
 use core_domain::access::RecordKey;
-use core_domain::kernel::Caller;
+use core_domain::iam::{VerificationPurpose, VerificationQuery};
+use core_domain::kernel::{Caller, Email};
 use core_domain::port::{Mail, Mode, Within};
-use core_domain::shared::OutboxQuery;
+use core_domain::shared::{AuditQuery, OutboxQuery};
 use core_domain::use_case::shared::{MAIL_TOPIC, queued_mail};
 use serde_json::json;
 
@@ -22,6 +25,45 @@ impl World {
         mails
             .map(|message| queued_mail(&self.app.cipher, &message).unwrap())
             .collect()
+    }
+
+    /// How many tokens of links an address has.
+    pub(crate) async fn verifications(&self, email: &str) -> u64 {
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let email = Email::parse(email).unwrap();
+        let mut found = 0;
+        for purpose in VerificationPurpose::ALL {
+            let of = VerificationQuery::Of(*purpose, email.clone());
+            let verifications = uow.repositories(RecordKey::for_tests()).verifications();
+            found += verifications
+                .count(Within::Installation, &of)
+                .await
+                .unwrap();
+        }
+        found
+    }
+
+    /// The audit, the outbox and the tokens of links, as they are stored.
+    pub(crate) async fn everything_stored(&self) -> String {
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let now = uow.now().await.unwrap();
+        let entries = uow.repositories(RecordKey::for_tests()).audit_entries();
+        let all = AuditQuery::default();
+        let entries = entries
+            .list(Within::Installation, &all, 1_000)
+            .await
+            .unwrap();
+        let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
+        let due = OutboxQuery::MailDueAt(now);
+        let messages = messages
+            .list(Within::Installation, &due, 1_000)
+            .await
+            .unwrap();
+        let verifications = uow.repositories(RecordKey::for_tests()).verifications();
+        let all = VerificationQuery::ExpiredAt(now.plus(Duration::from_secs(86_400)));
+        let verifications = verifications.list(Within::Installation, &all, 1_000).await;
+        assert!(!messages.is_empty());
+        format!("{entries:?}{messages:?}{:?}", verifications.unwrap())
     }
 
     /// The link in the last mail to an address.

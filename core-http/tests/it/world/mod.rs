@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use core_domain::access::authorize_operator;
 use core_domain::gateway::TrustedProxies;
-use core_domain::kernel::{Context, DlqEntryId, JobId, Result, Stored, Timestamp};
+use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Timestamp};
 use core_domain::port::{Infrastructure, transact};
 use core_domain::provisioning::Job;
 use core_domain::testing::{ManualClock, MemoryInfrastructure};
@@ -162,6 +162,11 @@ impl World {
             &self.cli,
             &self.stacks,
         ]
+    }
+
+    /// Now, in seconds since the epoch.
+    pub(crate) fn clock_seconds(&self) -> i64 {
+        self.clock.now().seconds()
     }
 
     pub(crate) fn tick(&self, seconds: u64) {

@@ -78,6 +78,7 @@ impl World {
         let token = self.mailed_token(&person.email).await;
         let path = format!("/api/auth/verify-email?token={token}");
         let _ = self.iam.get(&person.caller(), &path).await.expect(200);
+        self.tick(1);
     }
 
     /// Two people with organizations, as [`Organizations`] says of the first.

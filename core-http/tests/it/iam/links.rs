@@ -1,0 +1,265 @@
+//! Links that are sent by mail: to sign in, for a new password, to confirm an address.
+
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, GET_SESSION, cookies};
+use crate::world::{ORIGIN, PASSWORD, World, on_every_store};
+
+const SEND: &str = "/api/auth/sign-in/magic-link";
+const VERIFY: &str = "/api/auth/magic-link/verify";
+const RESET: &str = "/api/auth/reset-password";
+const REQUEST_RESET: &str = "/api/auth/request-password-reset";
+const NEW: &str = "staple battery horse";
+
+#[tokio::test]
+async fn a_link_signs_in_once_and_the_link_of_somebody_new_signs_up() {
+    let world = World::new();
+    let body = json!({ "email": ADA, "name": "Ada", "callbackURL": "/dash", "newUserCallbackURL": "/new" });
+    let sent = world.post(SEND, body).await.expect(200);
+    assert_eq!(sent.json, json!({ "status": true }));
+    let link = world.mailed_link(ADA).await;
+    let path = link.strip_prefix(ORIGIN).unwrap();
+    // A scanner that looks at links does not use them up.
+    let looked = world.ask("HEAD", path, &[], Value::Null).await;
+    assert_eq!(looked.status, 302);
+    let first = world.ask("GET", path, &[], Value::Null).await;
+    assert_eq!(
+        (first.status.as_u16(), first.header("location")),
+        (302, "http://iam.test/new")
+    );
+    assert!(cookies(&first)[0].starts_with("better-auth.session_token="));
+    let token = first.header("set-auth-token").to_owned();
+    let session = world.held(&token, "GET", GET_SESSION).await.expect(200);
+    let user = &session.json["user"];
+    assert_eq!(
+        (&user["email"], &user["name"]),
+        (&json!(ADA), &json!("Ada"))
+    );
+    assert_eq!(user["emailVerified"], true);
+    let second = world.ask("GET", path, &[], Value::Null).await;
+    let target = "http://iam.test/dash?error=INVALID_TOKEN";
+    assert_eq!(
+        (second.status.as_u16(), second.header("location")),
+        (302, target)
+    );
+    assert!(cookies(&second).is_empty());
+    assert_eq!(world.audit("user.signed_up").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_link_that_says_nowhere_to_go_answers_the_session_and_a_known_user_keeps_everything() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+    let token = world.mailed_token(ADA).await;
+    let signed_in = world
+        .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+        .await;
+    let signed_in = signed_in.expect(200);
+    assert_eq!(signed_in.json["user"]["id"], ada.user_id.as_str());
+    assert_eq!(signed_in.json["session"]["token"], signed_in.json["token"]);
+    let kept = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert!(kept.json.is_object());
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+}
+
+#[tokio::test]
+async fn who_reads_the_mail_takes_the_account_back_from_who_signed_up_with_the_address() {
+    let world = World::new();
+    let attacker = world.sign_up(ADA).await;
+    let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+    let token = world.mailed_token(ADA).await;
+    let signed_in = world
+        .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+        .await;
+    let _ = signed_in.expect(200);
+    let ended = world
+        .held(&attacker.token, "GET", GET_SESSION)
+        .await
+        .expect(200);
+    assert!(ended.json.is_null());
+    world
+        .sign_in(ADA, PASSWORD)
+        .await
+        .refused(401, "INVALID_EMAIL_OR_PASSWORD");
+}
+
+#[tokio::test]
+async fn a_link_is_good_for_five_minutes_and_only_what_is_ours_is_a_target() {
+    let world = World::new();
+    let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+    let token = world.mailed_token(ADA).await;
+    world.tick(300);
+    let late = world
+        .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+        .await;
+    assert_eq!(
+        (late.status.as_u16(), late.header("location")),
+        (302, "http://iam.test/?error=INVALID_TOKEN")
+    );
+    for field in ["callbackURL", "newUserCallbackURL", "errorCallbackURL"] {
+        let mut body = json!({ "email": ADA });
+        body[field] = "https://evil.net/".into();
+        let refused = world.post(SEND, body).await;
+        refused.refused(403, "INVALID_CALLBACK_URL");
+        let path = format!("{VERIFY}?token=x&{field}=https%3A%2F%2Fevil.net");
+        let refused = world.ask("GET", &path, &[], Value::Null).await;
+        refused.refused(403, "INVALID_CALLBACK_URL");
+    }
+    let missing = world.ask("GET", VERIFY, &[], Value::Null).await;
+    missing.refused(400, "VALIDATION_ERROR");
+}
+
+/// Two uses of one link at once give one session.
+async fn one_link_gives_one_session(world: World) {
+    let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+    let path = format!("{VERIFY}?token={}", world.mailed_token(ADA).await);
+    let uses = (0..8).map(|_| world.ask("GET", &path, &[], Value::Null));
+    let answers = futures_util::future::join_all(uses).await;
+    let done = answers.iter().filter(|answer| answer.status == 200).count();
+    let refused = answers.iter().filter(|answer| answer.status == 302).count();
+    assert_eq!((done, refused), (1, 7));
+    assert_eq!(world.audit("user.signed_up").await.len(), 1);
+}
+
+/// Many sign-ups of one address at once give one user.
+async fn one_address_gives_one_user(world: World) {
+    let ups = (0..100).map(|_| {
+        let body = json!({ "name": "Ada", "email": ADA, "password": PASSWORD });
+        world.post(super::SIGN_UP, body)
+    });
+    let answers = futures_util::future::join_all(ups).await;
+    let done = answers.iter().filter(|answer| answer.status == 200).count();
+    let code = "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL";
+    let refused = answers
+        .iter()
+        .filter(|answer| answer.code() == code)
+        .count();
+    assert_eq!((done, refused), (1, 99));
+}
+
+on_every_store! { one_link_gives_one_session, one_address_gives_one_user }
+
+#[tokio::test]
+async fn a_reset_link_sets_a_password_once_and_ends_every_session() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let body = json!({ "email": ADA, "redirectTo": "/new-password" });
+    let _ = world.post(REQUEST_RESET, body).await.expect(200);
+    let link = world.mailed_link(ADA).await;
+    let path = link.strip_prefix(ORIGIN).unwrap();
+    let followed = world.ask("GET", path, &[], Value::Null).await;
+    let target = followed.header("location").to_owned();
+    let token = target
+        .strip_prefix("http://iam.test/new-password?token=")
+        .unwrap();
+    let set = |password: &str| json!({ "token": token, "newPassword": password });
+    world
+        .post(RESET, set("short"))
+        .await
+        .refused(400, "PASSWORD_TOO_SHORT");
+    let _ = world.post(RESET, set(NEW)).await.expect(200);
+    world
+        .post(RESET, set(NEW))
+        .await
+        .refused(400, "INVALID_TOKEN");
+    let ended = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert!(ended.json.is_null());
+    world
+        .sign_in(ADA, PASSWORD)
+        .await
+        .refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    let _ = world.sign_in(ADA, NEW).await.expect(200);
+    let late = world.ask("GET", path, &[], Value::Null).await;
+    assert!(
+        late.header("location")
+            .ends_with("/new-password?error=INVALID_TOKEN")
+    );
+}
+
+#[tokio::test]
+async fn nobody_learns_from_an_answer_or_the_work_behind_it_which_addresses_have_users() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let mails = world.mails().await.len();
+    for path in [REQUEST_RESET, "/api/auth/send-verification-email", SEND] {
+        let known = world.post(path, json!({ "email": ADA })).await.expect(200);
+        let unknown = world.post(path, json!({ "email": EVE })).await.expect(200);
+        assert_eq!(known.json, unknown.json, "{path}");
+        let rows = [
+            world.verifications(ADA).await,
+            world.verifications(EVE).await,
+        ];
+        assert_eq!(rows[0], rows[1], "{path}");
+    }
+    let to_eve = world.mails().await.into_iter().skip(mails);
+    let to_eve = to_eve.filter(|mail| mail.to.as_str() == EVE);
+    assert_eq!(
+        to_eve.count(),
+        1,
+        "a sign-in link, and nothing about a user there is not"
+    );
+}
+
+#[tokio::test]
+async fn an_address_has_five_links_of_a_kind_at_most_and_the_newest_work() {
+    let world = World::new();
+    let mut tokens = Vec::new();
+    for _ in 0..6 {
+        let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+        tokens.push(world.mailed_token(ADA).await);
+        world.tick(1);
+    }
+    assert_eq!(world.verifications(ADA).await, 5);
+    for (token, status) in [(&tokens[0], 302), (&tokens[1], 200), (&tokens[5], 200)] {
+        let used = world
+            .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
+            .await;
+        assert_eq!(used.status, status);
+    }
+}
+
+#[tokio::test]
+async fn a_verification_link_confirms_an_address_once_and_says_where_it_cannot() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let body = json!({ "email": ADA, "callbackURL": "/done" });
+    let _ = world
+        .post("/api/auth/send-verification-email", body)
+        .await
+        .expect(200);
+    let link = world.mailed_link(ADA).await;
+    let path = link.strip_prefix(ORIGIN).unwrap();
+    for target in [
+        "http://iam.test/done",
+        "http://iam.test/done?error=INVALID_TOKEN",
+    ] {
+        let answer = world.ask("GET", path, &[], Value::Null).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("location")),
+            (302, target)
+        );
+    }
+    let bare = world
+        .ask(
+            "GET",
+            "/api/auth/verify-email?token=nonsense",
+            &[],
+            Value::Null,
+        )
+        .await;
+    bare.refused(401, "INVALID_TOKEN");
+    assert_eq!(world.audit("user.email_verified").await.len(), 1);
+}
+
+#[tokio::test]
+async fn no_token_of_a_link_is_in_the_audit_or_readable_in_the_outbox() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let tokens = world.link_tokens(ADA).await;
+    let stored = world.everything_stored().await;
+    for token in tokens {
+        assert!(!stored.contains(&token));
+    }
+}

@@ -1,0 +1,443 @@
+//! Organizations as better-auth's clients know them.
+
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, GET_SESSION};
+use crate::world::{Answer, Person, World, on_every_store, operator};
+
+const BOB: &str = "bob@example.org";
+
+async fn read(world: &World, person: &Person, call: &str) -> Answer {
+    let path = format!("/api/auth/organization/{call}");
+    world.iam.get(&person.caller(), &path).await
+}
+
+#[tokio::test]
+async fn an_organization_is_created_chosen_changed_shown_and_deleted() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let body = json!({ "name": "Acme", "slug": "acme", "metadata": { "a": 1 } });
+    let created = world.organization(&ada, "create", body).await.expect(200);
+    let id = created.id();
+    assert_eq!(created.json["metadata"], json!({ "a": 1 }));
+    assert_eq!(created.json["members"][0]["role"], "owner");
+    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(session.json["session"]["activeOrganizationId"], id);
+    let taken = world
+        .organization(&ada, "create", json!({ "name": "B", "slug": "acme" }))
+        .await;
+    taken.refused(400, "ORGANIZATION_ALREADY_EXISTS");
+    let taken = world
+        .organization(&ada, "check-slug", json!({ "slug": "acme" }))
+        .await;
+    taken.refused(400, "ORGANIZATION_SLUG_ALREADY_TAKEN");
+    let free = world
+        .organization(&ada, "check-slug", json!({ "slug": "free" }))
+        .await
+        .expect(200);
+    assert_eq!(free.json, json!({ "status": true }));
+    let list = read(&world, &ada, "list").await.expect(200);
+    assert_eq!(list.json[0]["metadata"], "{\"a\":1}");
+    let by_post = world
+        .organization(&ada, "list", Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(by_post.json, list.json);
+    let change =
+        json!({ "data": { "name": "Acme 2", "logo": "https://x.test/l.png", "metadata": null } });
+    let changed = world.organization(&ada, "update", change).await.expect(200);
+    assert_eq!(
+        (&changed.json["name"], &changed.json["metadata"]),
+        (&json!("Acme 2"), &Value::Null)
+    );
+    let none = world
+        .organization(&ada, "set-active", json!({ "organizationId": null }))
+        .await;
+    assert_eq!(none.expect(200).json, Value::Null);
+    let full = read(&world, &ada, "get-full-organization")
+        .await
+        .expect(200);
+    assert_eq!(full.json, Value::Null);
+    let by_slug = world
+        .organization(&ada, "set-active", json!({ "organizationSlug": "acme" }))
+        .await;
+    assert_eq!(by_slug.expect(200).id(), id);
+    let full = read(&world, &ada, "get-full-organization")
+        .await
+        .expect(200);
+    assert_eq!(full.json["members"][0]["user"]["email"], ADA);
+    let gone = world
+        .organization(&ada, "delete", json!({ "organizationId": id }))
+        .await
+        .expect(200);
+    assert_eq!(gone.id(), id);
+    let again = world
+        .organization(&ada, "delete", json!({ "organizationId": id }))
+        .await;
+    again.refused(400, "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION");
+    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(session.json["session"]["activeOrganizationId"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_organization_with_a_platform_is_not_deleted_and_a_foreign_one_is_as_good_as_none() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let id = made.text("orgId");
+    let refused = world
+        .organization(&ada, "delete", json!({ "organizationId": id }))
+        .await;
+    refused.refused(409, "CONFLICT");
+    for (call, body, status, code) in [
+        (
+            "set-active",
+            json!({ "organizationId": id }),
+            403,
+            "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
+        ),
+        (
+            "update",
+            json!({ "organizationId": id, "data": {} }),
+            400,
+            "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
+        ),
+        (
+            "invite-member",
+            json!({ "organizationId": id, "email": BOB, "role": "member" }),
+            400,
+            "MEMBER_NOT_FOUND",
+        ),
+        (
+            "leave",
+            json!({ "organizationId": id }),
+            400,
+            "MEMBER_NOT_FOUND",
+        ),
+    ] {
+        let foreign = world.organization(&eve, call, body.clone()).await;
+        let foreign = foreign.refused(status, code);
+        let missing = body.to_string().replace(id, "unknown");
+        let missing = world
+            .organization(&eve, call, serde_json::from_str(&missing).unwrap())
+            .await;
+        assert_eq!(
+            missing.refused(status, code).json["message"],
+            foreign.json["message"]
+        );
+    }
+    let none = world
+        .organization(
+            &eve,
+            "invite-member",
+            json!({ "email": BOB, "role": "member" }),
+        )
+        .await;
+    none.refused(400, "ORGANIZATION_NOT_FOUND");
+    let none = read(&world, &eve, "list-members").await;
+    none.refused(400, "NO_ACTIVE_ORGANIZATION");
+    let foreign = read(&world, &eve, &format!("list-members?organizationId={id}")).await;
+    foreign.refused(403, "YOU_ARE_NOT_A_MEMBER_OF_THIS_ORGANIZATION");
+}
+
+#[tokio::test]
+async fn an_invitation_is_for_its_recipient_alone_and_answered_once() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let bob = world.sign_up(BOB).await;
+    let organization = world.found(&ada, "acme").await;
+    let id = world
+        .invite(&ada, &organization, "EVE@example.org", "member")
+        .await;
+    let link = world.mailed_link(EVE).await;
+    assert_eq!(link, format!("http://iam.test/accept-invitation?id={id}"));
+    let twice = json!({ "email": EVE, "role": "member" });
+    let twice = world.organization(&ada, "invite-member", twice).await;
+    twice.refused(400, "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION");
+    let again = json!({ "email": EVE, "role": "member", "resend": true });
+    let again = world
+        .organization(&ada, "invite-member", again)
+        .await
+        .expect(200);
+    assert_eq!(again.id(), id);
+    let of = json!({ "invitationId": id });
+    let refused = world
+        .organization(&bob, "accept-invitation", of.clone())
+        .await;
+    refused.refused(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
+    let refused = read(&world, &bob, &format!("get-invitation?id={id}")).await;
+    refused.refused(403, "YOU_ARE_NOT_THE_RECIPIENT_OF_THE_INVITATION");
+    let shown = read(&world, &eve, &format!("get-invitation?id={id}"))
+        .await
+        .expect(200);
+    let told = (&shown.json["organizationSlug"], &shown.json["inviterEmail"]);
+    assert_eq!(told, (&json!("acme"), &json!(ADA)));
+    let refused = read(&world, &eve, "list-user-invitations").await;
+    refused.refused(403, "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION");
+    world.confirm(&eve).await;
+    let listed = read(&world, &eve, "list-user-invitations")
+        .await
+        .expect(200);
+    assert_eq!(listed.json[0]["organizationName"], "acme");
+    let accepted = world
+        .organization(&eve, "accept-invitation", of.clone())
+        .await
+        .expect(200);
+    assert_eq!(accepted.json["invitation"]["status"], "accepted");
+    assert_eq!(accepted.json["member"]["role"], "member");
+    let session = world.held(&eve.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(
+        session.json["session"]["activeOrganizationId"],
+        organization
+    );
+    for call in ["accept-invitation", "reject-invitation"] {
+        let refused = world.organization(&eve, call, of.clone()).await;
+        refused.refused(400, "INVITATION_NOT_FOUND");
+    }
+    let member = json!({ "email": EVE, "role": "admin", "organizationId": organization });
+    let member = world.organization(&ada, "invite-member", member).await;
+    member.refused(400, "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION");
+}
+
+#[tokio::test]
+async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_place() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let organization = world.found(&ada, "acme").await;
+    let id = world.invite(&ada, &organization, EVE, "member").await;
+    let rejected = world
+        .organization(&eve, "reject-invitation", json!({ "invitationId": id }))
+        .await;
+    let rejected = rejected.expect(200);
+    assert_eq!(
+        (
+            &rejected.json["invitation"]["status"],
+            &rejected.json["member"]
+        ),
+        (&json!("rejected"), &Value::Null)
+    );
+    let id = world.invite(&ada, &organization, EVE, "member").await;
+    let of = json!({ "invitationId": id });
+    let refused = world
+        .organization(&eve, "cancel-invitation", of.clone())
+        .await;
+    refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION");
+    for _ in 0..2 {
+        let canceled = world
+            .organization(&ada, "cancel-invitation", of.clone())
+            .await
+            .expect(200);
+        assert_eq!(canceled.json["status"], "canceled");
+    }
+    let id = world.invite(&ada, &organization, EVE, "member").await;
+    world.tick(48 * 3_600);
+    let late = world
+        .organization(&eve, "accept-invitation", json!({ "invitationId": id }))
+        .await;
+    late.refused(400, "INVITATION_NOT_FOUND");
+    world.invite(&ada, &organization, EVE, "member").await;
+    let listed = read(&world, &ada, "list-invitations").await.expect(200);
+    let statuses: Vec<&str> = listed
+        .json
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| i["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["pending", "expired", "canceled", "rejected"]);
+}
+
+#[tokio::test]
+async fn roles_are_given_within_what_the_giver_has_and_must_be_known() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let bob = world.sign_up(BOB).await;
+    let organization = world.found(&ada, "acme").await;
+    let eves = world.join([&ada, &eve], &organization, "admin").await;
+    let bobs = world.join([&ada, &bob], &organization, "member").await;
+    let unknown = json!({ "email": "x@example.org", "role": "boss" });
+    let unknown = world.organization(&ada, "invite-member", unknown).await;
+    assert_eq!(
+        unknown.refused(400, "ROLE_NOT_FOUND").json["message"],
+        "ROLE_NOT_FOUND: boss"
+    );
+    let owner = json!({ "email": "x@example.org", "role": "owner" });
+    let owner = world.organization(&eve, "invite-member", owner).await;
+    owner.refused(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
+    let member = json!({ "email": "x@example.org", "role": "member" });
+    let member = world.organization(&bob, "invite-member", member).await;
+    member.refused(
+        403,
+        "YOU_ARE_NOT_ALLOWED_TO_INVITE_USERS_TO_THIS_ORGANIZATION",
+    );
+    let update = |member: &str, role: Value| json!({ "memberId": member, "role": role });
+    for (who, member, role) in [(&eve, &eves, "owner"), (&bob, &bobs, "admin")] {
+        let refused = world
+            .organization(who, "update-member-role", update(member, json!(role)))
+            .await;
+        refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER");
+    }
+    let several = update(&bobs, json!(["admin", "member"]));
+    let several = world
+        .organization(&ada, "update-member-role", several)
+        .await
+        .expect(200);
+    assert_eq!(several.json["role"], "admin,member");
+    let may =
+        json!({ "permissions": { "member": ["create", "update"], "invitation": ["cancel"] } });
+    for (who, success) in [(&ada, true), (&bob, true)] {
+        let asked = world
+            .organization(who, "has-permission", may.clone())
+            .await
+            .expect(200);
+        assert_eq!(asked.json, json!({ "error": null, "success": success }));
+    }
+    let end = json!({ "permissions": { "organization": ["delete"] } });
+    let asked = world
+        .organization(&bob, "has-permission", end)
+        .await
+        .expect(200);
+    assert_eq!(asked.json["success"], false);
+    let role = read(&world, &bob, "get-active-member-role")
+        .await
+        .expect(200);
+    assert_eq!(role.json["role"], "admin,member");
+}
+
+#[tokio::test]
+async fn members_leave_and_are_removed_and_one_owner_always_stays() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let organization = world.found(&ada, "acme").await;
+    let eves = world.join([&ada, &eve], &organization, "member").await;
+    let of = json!({ "organizationId": organization });
+    let refused = world.organization(&ada, "leave", of.clone()).await;
+    refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
+    let members = read(&world, &ada, "list-members").await.expect(200);
+    assert_eq!(members.json["total"], 2);
+    let adas = members.json["members"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let demote = json!({ "memberId": adas, "role": "member" });
+    let refused = world.organization(&ada, "update-member-role", demote).await;
+    refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER");
+    let refused = world
+        .organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
+        .await;
+    refused.refused(400, "YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER");
+    let promote = json!({ "memberId": eves, "role": "owner" });
+    let _ = world
+        .organization(&ada, "update-member-role", promote)
+        .await
+        .expect(200);
+    let removed = world
+        .organization(&eve, "remove-member", json!({ "memberIdOrEmail": ADA }))
+        .await;
+    assert_eq!(removed.expect(200).json["member"]["user"]["email"], ADA);
+    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(session.json["session"]["activeOrganizationId"], Value::Null);
+    let gone = world
+        .organization(&eve, "remove-member", json!({ "memberIdOrEmail": adas }))
+        .await;
+    gone.refused(400, "MEMBER_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn the_suites_own_invitations_have_seconds_codes_of_their_own_and_need_permission() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let organization = world.found(&ada, "acme").await;
+    let path = format!("/api/core/organizations/{organization}/invitations");
+    let made = world
+        .iam
+        .post(&ada.caller(), &path, json!({ "email": EVE }))
+        .await
+        .expect(201);
+    assert_eq!(
+        (&made.json["role"], &made.json["status"]),
+        (&json!("member"), &json!("pending"))
+    );
+    let lifetime =
+        made.json["expiresAt"].as_i64().unwrap() - made.json["createdAt"].as_i64().unwrap();
+    assert_eq!(lifetime, 48 * 3_600);
+    let twice = world
+        .iam
+        .post(&ada.caller(), &path, json!({ "email": EVE }))
+        .await;
+    twice.refused(409, "CONFLICT");
+    let member = world
+        .iam
+        .post(&ada.caller(), &path, json!({ "email": ADA }))
+        .await;
+    member.refused(409, "CONFLICT");
+    world
+        .iam
+        .get(&eve.caller(), &path)
+        .await
+        .refused(404, "NOT_FOUND");
+    let one = format!("{path}/{}", made.id());
+    let gone = world.iam.delete(&ada.caller(), &one).await.expect(200);
+    assert_eq!(gone.json, json!({ "id": made.id() }));
+    world
+        .iam
+        .delete(&ada.caller(), &one)
+        .await
+        .refused(404, "NOT_FOUND");
+    let owners = world
+        .iam
+        .post(&operator(), &path, json!({ "email": BOB }))
+        .await
+        .expect(201);
+    assert_eq!(owners.json["inviterId"], ada.user_id.as_str());
+}
+
+/// Two accepts of one invitation at once give one member.
+async fn one_invitation_makes_one_member(world: World) {
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let organization = world.found(&ada, "acme").await;
+    let id = world.invite(&ada, &organization, EVE, "member").await;
+    let accepts = (0..8)
+        .map(|_| world.organization(&eve, "accept-invitation", json!({ "invitationId": id })));
+    let answers = futures_util::future::join_all(accepts).await;
+    let done = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!(
+        done,
+        1,
+        "{:?}",
+        answers
+            .iter()
+            .map(|a| a.json.to_string())
+            .collect::<Vec<_>>()
+    );
+    let members = read(&world, &ada, "list-members").await.expect(200);
+    assert_eq!(members.json["total"], 2);
+}
+
+/// Two owners who leave at once, or demote each other: one owner stays.
+async fn the_last_owner_stays_however_many_leave_at_once(world: World) {
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    for (round, call) in ["leave", "update-member-role"].into_iter().enumerate() {
+        let organization = world.found(&ada, &format!("acme-{round}")).await;
+        let eves = world.join([&ada, &eve], &organization, "owner").await;
+        let path = format!("list-members?organizationId={organization}");
+        let members = read(&world, &ada, &path).await.expect(200);
+        let adas = members.json["members"][0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let body = |member: &str| match call {
+            "leave" => json!({ "organizationId": organization }),
+            _ => json!({ "organizationId": organization, "memberId": member, "role": "member" }),
+        };
+        let both = [
+            world.organization(&ada, call, body(&adas)),
+            world.organization(&eve, call, body(&eves)),
+        ];
+        let answers = futures_util::future::join_all(both).await;
+        let done = answers.iter().filter(|answer| answer.status == 200).count();
+        assert_eq!(done, 1, "{call}");
+    }
+}
+
+on_every_store! { one_invitation_makes_one_member, the_last_owner_stays_however_many_leave_at_once }
