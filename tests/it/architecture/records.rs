@@ -174,12 +174,12 @@ fn a_use_case_reads_the_records_of_its_own_service_alone() {
 
 #[test]
 fn only_listed_use_cases_write_without_an_audit_entry() {
-    assert_eq!(use_cases_with("unaudited::"), listed(&UNAUDITED));
+    assert_eq!(use_cases_with("unaudited::"), listed(UNAUDITED));
 }
 
 #[test]
 fn only_listed_use_cases_act_for_the_installation_itself() {
-    assert_eq!(use_cases_with("SystemScope::new"), listed(&AS_SYSTEM));
+    assert_eq!(use_cases_with("SystemScope::new"), listed(AS_SYSTEM));
 }
 
 #[test]

@@ -225,7 +225,7 @@ async fn has_permission(
         OF_LIST,
     )
     .await?;
-    let wanted = body.permissions.iter().flat_map(|(resource, actions)| {
+    let mut wanted = body.permissions.iter().flat_map(|(resource, actions)| {
         actions
             .iter()
             .map(move |action| format!("{resource}:{action}"))
@@ -234,7 +234,7 @@ async fn has_permission(
         let pattern = PermissionPattern::parse(&wanted);
         pattern.is_ok_and(|pattern| own.membership.may.permissions.covers(pattern.as_str()))
     };
-    let success = wanted.map(holds).all(|held| held);
+    let success = wanted.all(holds);
     Ok(Output::new(Permitted {
         error: None,
         success,
