@@ -27,6 +27,7 @@ mod records;
 mod requirement;
 mod sessions;
 mod signed_in;
+mod step_up;
 pub(crate) mod unaudited;
 
 pub use audited::AuditEvent;
@@ -47,3 +48,4 @@ pub use signed_in::{
     PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
     authorize_service, authorize_session, authorize_signed_in,
 };
+pub(crate) use step_up::ensure_fresh;

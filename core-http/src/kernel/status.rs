@@ -26,6 +26,10 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::AlreadyInvited
         | Code::AlreadyMember
         | Code::InvitationNotFound
+        | Code::TwoFactorNotEnabled
+        | Code::TwoFactorAlreadyEnabled
+        | Code::TotpNotEnabled
+        | Code::BackupCodesNotEnabled
         | Code::PasswordTooShort
         | Code::PasswordTooLong
         | Code::PasswordTooCommon
@@ -36,10 +40,14 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::SlowDown
         | Code::ExpiredToken
         | Code::AccessDenied => StatusCode::BAD_REQUEST,
-        Code::Unauthorized | Code::InvalidEmailOrPassword | Code::NotAllowedToDeleteMember => {
-            StatusCode::UNAUTHORIZED
-        }
+        Code::Unauthorized
+        | Code::InvalidEmailOrPassword
+        | Code::InvalidCode
+        | Code::InvalidBackupCode
+        | Code::InvalidTwoFactorCookie
+        | Code::NotAllowedToDeleteMember => StatusCode::UNAUTHORIZED,
         Code::Forbidden
+        | Code::StepUpRequired
         | Code::MissingOrNullOrigin
         | Code::InvalidOrigin
         | Code::InvalidCallbackUrl
