@@ -144,6 +144,7 @@ async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_n
     let last = entered.each("id")[0];
     let last = at(&platform, &format!("/resources/{last}"));
     world.removed(&last).await;
+    world.begin_session_of(&owner(&platform)).await;
     let (path, why) = (at(&platform, "/delete"), json!({ "reason": "law" }));
     let deleted = world.registry.post(&owner(&platform), &path, why).await;
     let deleted = deleted.expect(200);
