@@ -142,7 +142,16 @@ async fn an_owner_is_made_and_unmade_by_whoever_proved_lately_who_they_are() {
     world.tick(600);
     let _ = change("admin").await.expect(200);
     change("owner").await.refused(403, "STEP_UP_REQUIRED");
+    let invite = json!({
+        "email": "bob@example.org", "role": "owner", "organizationId": organization,
+    });
+    let invited = world
+        .organization(&ada, "invite-member", invite.clone())
+        .await;
+    invited.refused(403, "STEP_UP_REQUIRED");
     world.show_password(&ada).await;
+    let invited = world.organization(&ada, "invite-member", invite).await;
+    let _ = invited.expect(200);
     let _ = change("owner").await.expect(200);
     world.tick(600);
     change("admin").await.refused(403, "STEP_UP_REQUIRED");

@@ -196,6 +196,7 @@ async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_n
 #[tokio::test]
 async fn a_removal_that_stopped_is_asked_for_again_by_operators_alone() {
     let world = World::new();
+    world.begin_session_of(&owner("any")).await;
     for (slug, how, jobs) in [
         ("failed", None, 1),
         ("declared-done", Some(How::ForceComplete), 2),
