@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{Cipher, Context, Result};
 use core_domain::port::{Blobs, Store, transact};
-use core_domain::use_case::iam::{oauth, service_token, verification};
+use core_domain::use_case::iam::{oauth, service_token, session, verification};
 use core_domain::use_case::shared::remove_expired_answers;
 use core_http::kernel::App;
 use tokio::task::JoinHandle;
@@ -68,7 +68,11 @@ async fn expired_keys(store: &dyn Store) -> Result<u64> {
 async fn expired_tokens(store: &dyn Store) -> Result<u64> {
     let removed = transact(store, |uow, _| Box::pin(oauth::remove_expired(uow))).await?;
     let links = transact(store, |uow, _| Box::pin(verification::remove_expired(uow)));
-    Ok(removed + links.await?)
+    let removed = removed + links.await?;
+    let waiting = transact(store, |uow, _| {
+        Box::pin(session::remove_expired_challenges(uow))
+    });
+    Ok(removed + waiting.await?)
 }
 
 /// Makes the next key in time, and removes those nobody needs.

@@ -29,6 +29,7 @@ mod records;
 mod requirement;
 mod sessions;
 mod signed_in;
+mod step_up;
 pub(crate) mod unaudited;
 
 pub use api_key::{ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key};
@@ -50,3 +51,4 @@ pub use signed_in::{
     PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
     authorize_service, authorize_session, authorize_signed_in,
 };
+pub(crate) use step_up::ensure_fresh;

@@ -81,6 +81,12 @@ impl CookieNames {
         )
     }
 
+    /// The cookie of a sign-in that waits for its second factor.
+    #[must_use]
+    pub fn two_factor(self) -> &'static str {
+        self.pick("better-auth.two_factor", "__Secure-better-auth.two_factor")
+    }
+
     /// A `Set-Cookie` value; without `max_age` (in seconds) it ends with the browser.
     #[must_use]
     pub fn set(self, name: &str, value: &str, max_age: Option<u64>) -> String {
@@ -140,10 +146,16 @@ impl CookieSigner {
     /// The session token in a `Cookie` header; `None` without a validly signed one.
     #[must_use]
     pub fn token_in_cookies(&self, names: CookieNames, header: &str) -> Option<String> {
+        self.value_in_cookies(names.session(), header)
+    }
+
+    /// The value of a cookie in a `Cookie` header; `None` without a validly signed one.
+    #[must_use]
+    pub fn value_in_cookies(&self, cookie: &str, header: &str) -> Option<String> {
         header
             .split(';')
             .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == names.session())
+            .filter(|(name, _)| *name == cookie)
             .find_map(|(_, value)| self.verified(&percent_decoded(value)?))
     }
 
@@ -169,8 +181,8 @@ impl CookieSigner {
     }
 }
 
-/// As `encodeURIComponent` would, for tokens and base64.
-fn percent_encoded(text: &str) -> String {
+/// As `encodeURIComponent` would.
+pub(super) fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() + 8);
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {

@@ -14,6 +14,8 @@ mod service_token;
 mod session;
 mod sign_in_delay;
 mod suspension;
+mod totp;
+mod two_factor;
 mod user;
 mod verification;
 
@@ -38,8 +40,14 @@ pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
 pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
 pub use service_token::*;
-pub use session::{LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
+pub use session::{FRESH_FOR, LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
 pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
+pub use totp::{TotpCode, TotpSecret};
+pub use two_factor::{
+    CHALLENGE_LIFETIME, FAILURES_COUNT_FOR, MAX_CHALLENGES, MAX_FAILURES, RECOVERY_CODES,
+    TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery, TwoFactorQuery, new_recovery_codes,
+    recovery_hashes,
+};
 pub use user::{Account, AccountQuery, Ban, CREDENTIAL, UpdateUser, User, UserQuery};
 pub use verification::{MAX_VERIFICATIONS, Verification, VerificationPurpose, VerificationQuery};

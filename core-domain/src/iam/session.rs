@@ -23,6 +23,9 @@ const EXTEND_AFTER: Duration = DAY;
 /// How long after sign-in a session ends, however much it is used.
 const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
 
+/// How long after a proof of who they are people may do what needs a fresh one.
+pub const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
+
 /// How many sessions a user has at most; a sign-in beyond that ends the oldest.
 pub const MAX_SESSIONS: u32 = 100;
 
@@ -56,6 +59,9 @@ pub struct Session {
     /// When its life was last extended; the sign-in at first.
     #[serde(skip)]
     pub extended_at: Timestamp,
+    /// When the user last proved who they are within it, the sign-in included; none for a program that was let in by them.
+    #[serde(skip)]
+    pub authenticated_at: Option<Timestamp>,
     /// From when on it is over.
     pub expires_at: Timestamp,
 }
@@ -128,6 +134,13 @@ impl Session {
         }
     }
 
+    /// Whether its user proved who they are just before the instant.
+    #[must_use]
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.authenticated_at
+            .is_some_and(|at| now.since(at) < FRESH_FOR)
+    }
+
     /// The session with its life extended.
     #[must_use]
     pub fn extended(&self, now: Timestamp, until: Timestamp) -> Self {
@@ -161,6 +174,7 @@ mod tests {
             created_at: now,
             updated_at: now,
             extended_at: now,
+            authenticated_at: Some(now),
             expires_at: Session::first_end(now, remembered),
         }
     }
@@ -220,6 +234,20 @@ mod tests {
             assert_eq!(session.validity(day(valid)), SessionValidity::Valid);
             assert_eq!(session.validity(day(over)), SessionValidity::Expired);
         }
+    }
+
+    #[test]
+    fn a_proof_is_fresh_for_ten_minutes_and_a_program_never_gave_one() {
+        let start = Timestamp::from_seconds(1_800_000_000);
+        let session = begun(start, true);
+        let end = start.plus(FRESH_FOR);
+        assert!(session.is_fresh(end.minus(Duration::from_millis(1))));
+        assert!(!session.is_fresh(end));
+        let of_program = Session {
+            authenticated_at: None,
+            ..session
+        };
+        assert!(!of_program.is_fresh(start));
     }
 
     #[test]

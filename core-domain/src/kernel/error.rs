@@ -168,6 +168,22 @@ text_enum! {
         MetadataDisabled = "METADATA_DISABLED",
         /// A change that changes nothing.
         NoValuesToUpdate = "NO_VALUES_TO_UPDATE",
+        /// The caller must prove once more who they are; `details.methods` says how.
+        StepUpRequired = "STEP_UP_REQUIRED",
+        /// A code of an authenticator that is wrong, used or too old.
+        InvalidCode = "INVALID_CODE",
+        /// A recovery code that is none, or was used.
+        InvalidBackupCode = "INVALID_BACKUP_CODE",
+        /// A sign-in that does not wait for a second factor any more, or never did.
+        InvalidTwoFactorCookie = "INVALID_TWO_FACTOR_COOKIE",
+        /// The user has no second factor.
+        TwoFactorNotEnabled = "TWO_FACTOR_NOT_ENABLED",
+        /// The user has a second factor already.
+        TwoFactorAlreadyEnabled = "TWO_FACTOR_ALREADY_ENABLED",
+        /// The user has no authenticator.
+        TotpNotEnabled = "TOTP_NOT_ENABLED",
+        /// The user has no recovery codes.
+        BackupCodesNotEnabled = "BACKUP_CODES_NOT_ENABLED",
     }
 }
 

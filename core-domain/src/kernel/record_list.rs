@@ -22,6 +22,8 @@ macro_rules! for_each_record {
             access_tokens: $crate::iam::AccessToken;
             refresh_tokens: $crate::iam::RefreshToken;
             signing_keys: $crate::iam::SigningKey;
+            two_factors: $crate::iam::TwoFactor;
+            two_factor_challenges: $crate::iam::TwoFactorChallenge;
             platform_suspensions: $crate::iam::PlatformSuspension;
             api_keys: $crate::iam::ApiKey, ApiKeyId "An API key (never its secret).";
             // provisioning

@@ -70,6 +70,15 @@ impl Iam {
         origin_of(origin).is_some_and(|origin| self.origins.contains(&origin))
     }
 
+    /// The host people reach IAM at.
+    pub(super) fn host(&self) -> &str {
+        let (_, rest) = self
+            .base_url
+            .split_once("://")
+            .unwrap_or(("", &self.base_url));
+        rest.split(['/', ':']).next().unwrap_or(rest)
+    }
+
     /// An address of ours, with these parameters.
     pub(super) fn link(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         with_parameters(format!("{}{path}", self.base_url), parameters)

@@ -156,10 +156,19 @@ impl Iam {
 
     /// The validly signed session token of the cookies.
     pub(super) fn cookie_token(&self, headers: &HeaderMap) -> Option<String> {
+        self.signed_cookie(self.names.session(), headers)
+    }
+
+    /// The validly signed token of a sign-in that waits for its second factor.
+    pub(super) fn challenge_token(&self, headers: &HeaderMap) -> Option<String> {
+        self.signed_cookie(self.names.two_factor(), headers)
+    }
+
+    fn signed_cookie(&self, name: &str, headers: &HeaderMap) -> Option<String> {
         headers
             .get_all(header::COOKIE)
             .iter()
             .filter_map(|value| value.to_str().ok())
-            .find_map(|cookies| self.signer.token_in_cookies(self.names, cookies))
+            .find_map(|cookies| self.signer.value_in_cookies(name, cookies))
     }
 }

@@ -26,7 +26,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         post(ALL, "createInvitation")
             .summary("Invites somebody by mail.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::NotFound, Code::InvitationLimitReached])
+            .refuses(&[
+                Code::Conflict,
+                Code::NotFound,
+                Code::InvitationLimitReached,
+                Code::StepUpRequired,
+            ])
             .writes(with(iam, create)),
         delete(
             "/api/core/organizations/{orgId}/invitations/{invitationId}",

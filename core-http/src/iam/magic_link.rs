@@ -7,7 +7,7 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::User;
 use core_domain::kernel::{Code, Email, Error, Line, Result};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::session::SignedIn;
+use core_domain::use_case::iam::session::{Challenged, SignInOutcome, SignedIn};
 use core_domain::use_case::iam::user;
 use core_domain::use_case::iam::verification::Links;
 use http::{Method, StatusCode};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
 use super::session::AuthSession;
+use super::two_factor::{TwoFactorRedirect, set_challenge_cookie};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/magic-link/verify";
@@ -143,7 +144,17 @@ struct VerifyMagicLink {
     targets: Targets,
 }
 
-/// A sign-in by a link that says nowhere to go.
+/// The answer to a link that says nowhere to go.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum LinkAnswer {
+    /// There is a session.
+    SignedIn(Box<SignedInByLink>),
+    /// The second factor is asked for.
+    Asked(TwoFactorRedirect),
+}
+
+/// The session that a link began.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SignedInByLink {
     token: String,
@@ -157,7 +168,7 @@ async fn verify(
     scope: PublicScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), VerifyMagicLink>,
-) -> Result<RedirectOr<SignedInByLink>> {
+) -> Result<RedirectOr<LinkAnswer>> {
     let VerifyMagicLink { token, targets } = input.query;
     targets.ensure_ours(&iam)?;
     // Those who only look at a link must not use it up.
@@ -179,21 +190,40 @@ async fn verify(
         user,
         session,
         token,
-    } = done.signed_in;
+    } = match done.outcome {
+        SignInOutcome::SignedIn(signed_in) => signed_in,
+        SignInOutcome::SecondFactorRequired(challenged) => {
+            return Ok(asked(&iam, target, &challenged));
+        }
+    };
     Ok(match target {
         Some(target) => {
             let to = Output::new(iam.absolute(target));
             RedirectOr::To(set_session_cookie(&iam, to, &session, &token))
         }
         None => {
-            let answer = Output::new(SignedInByLink {
+            let answer = Output::new(LinkAnswer::SignedIn(Box::new(SignedInByLink {
                 user: user.edit(),
                 session: AuthSession::new(&session, token.clone()),
                 token: token.clone(),
-            });
+            })));
             RedirectOr::Json(set_session_cookie(&iam, answer, &session, &token))
         }
     })
+}
+
+/// The page the link leads to asks for the second factor.
+fn asked(iam: &Iam, target: Option<&String>, challenged: &Challenged) -> RedirectOr<LinkAnswer> {
+    match target {
+        Some(target) => {
+            let to = with_parameters(iam.absolute(target), &[("twoFactorRedirect", "true")]);
+            RedirectOr::To(set_challenge_cookie(iam, Output::new(to), challenged))
+        }
+        None => {
+            let answer = Output::new(LinkAnswer::Asked(TwoFactorRedirect::ASKED));
+            RedirectOr::Json(set_challenge_cookie(iam, answer, challenged))
+        }
+    }
 }
 
 fn is_refusal(error: &Error) -> bool {

@@ -23,6 +23,7 @@ mod password;
 mod roles;
 mod service_token;
 mod session;
+mod two_factor;
 mod user;
 mod users;
 mod whoami;
@@ -67,6 +68,7 @@ fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
         tagged("Authentication", magic_link::rows(iam)),
         tagged("Authentication", password::rows(iam)),
         tagged("Authentication", email_verification::rows(iam)),
+        tagged("Second factor", two_factor::rows(iam)),
         tagged("Profile", account::rows(iam)),
         tagged("Users", users::rows()),
         tagged("Sessions", auth_sessions::rows(iam)),

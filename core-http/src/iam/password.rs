@@ -8,6 +8,7 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::{PasswordHash, User, check_password, normal_password};
 use core_domain::kernel::{Code, Email, Error, Result, Stored};
 use core_domain::port::{Mode, UnitOfWork, transact};
+use core_domain::use_case::iam::session;
 use core_domain::use_case::iam::user::{self, PasswordCredential, wrong_password};
 use core_domain::use_case::iam::verification::Links;
 use http::StatusCode;
@@ -34,7 +35,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, change)),
         post("/api/auth/verify-password", "verifyPassword")
-            .summary("Tells whether a password is the caller's.")
+            .summary("Tells whether a password is the caller's; a fresh proof of who they are, unless they have a second factor.")
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidPassword])
@@ -114,7 +115,7 @@ async fn change(
 
 /// The caller and what their password was checked against; whoever has taken a session over must not try passwords
 /// without end either.
-async fn check_own(
+pub(super) async fn check_own(
     cx: &Cx,
     iam: &Iam,
     scope: &SessionScope,
@@ -153,6 +154,10 @@ async fn verify(
     input: Input<(), (), VerifyPassword>,
 ) -> Result<Output<Status>> {
     check_own(cx, &iam, &scope, &input.body.password).await?;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(session::reauthenticate_by_password(cx, &scope, uow))
+    })
+    .await?;
     Ok(Output::new(Status::OK))
 }
 

@@ -7,7 +7,7 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::{PasswordHash, User, check_password, normal_password};
 use core_domain::kernel::{Code, Email, Error, Line, Result};
 use core_domain::port::{HashForm, Mode, PasswordError, transact};
-use core_domain::use_case::iam::session::SignedIn as Begun;
+use core_domain::use_case::iam::session::SignInOutcome;
 use core_domain::use_case::iam::user::{self, PasswordCredential, SignIn, SignUp};
 use http::header;
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use super::cookies::{set_session_cookie, with_header};
+use super::two_factor::{TwoFactorRedirect, set_challenge_cookie};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -33,7 +34,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, sign_up)),
         post("/api/auth/sign-in/email", "signInEmail")
-            .summary("Signs somebody in with an address and a password.")
+            .summary("Signs somebody in with an address and a password; with a second factor, once a code of it was shown.")
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .takes_forms()
@@ -129,6 +130,16 @@ struct SignInEmail {
 
 /// The answer to a sign-in.
 #[derive(Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum SignInAnswer {
+    /// There is a session.
+    SignedIn(Box<SignedIn>),
+    /// The second factor is asked for.
+    Asked(TwoFactorRedirect),
+}
+
+/// The session that a sign-in began.
+#[derive(Clone, Serialize, JsonSchema)]
 struct SignedIn {
     redirect: bool,
     token: String,
@@ -142,7 +153,7 @@ async fn sign_in(
     iam: Arc<Iam>,
     scope: PublicScope,
     input: Input<(), (), SignInEmail>,
-) -> Result<Output<SignedIn>> {
+) -> Result<Output<SignInAnswer>> {
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
@@ -161,7 +172,7 @@ async fn sign_in(
     };
     let begun = begin(cx, &scope, &command).await;
     let changed = |error: &Error| error.code() == Code::InvalidEmailOrPassword;
-    let signed_in = if begun.as_ref().is_err_and(changed) {
+    let outcome = if begun.as_ref().is_err_and(changed) {
         // The password was changed while it was checked, or hashed anew by another sign-in with it.
         command.checked = check(cx, &scope, &email, &body.password).await?;
         begin(cx, &scope, &command).await?
@@ -171,12 +182,19 @@ async fn sign_in(
     if let Err(error) = renew_hash(cx, &scope, &command.checked, &body.password).await {
         tracing::warn!(?error, "a password could not be hashed anew");
     }
-    let mut answer = Output::new(SignedIn {
+    let signed_in = match outcome {
+        SignInOutcome::SignedIn(signed_in) => signed_in,
+        SignInOutcome::SecondFactorRequired(challenged) => {
+            let asked = Output::new(SignInAnswer::Asked(TwoFactorRedirect::ASKED));
+            return Ok(set_challenge_cookie(&iam, asked, &challenged));
+        }
+    };
+    let mut answer = Output::new(SignInAnswer::SignedIn(Box::new(SignedIn {
         redirect: body.callback_url.is_some(),
         token: signed_in.token.clone(),
         url: body.callback_url.clone(),
         user: signed_in.user.edit(),
-    });
+    })));
     if let Some(url) = &body.callback_url {
         answer = with_header(answer, header::LOCATION, url);
     }
@@ -188,7 +206,7 @@ async fn sign_in(
     ))
 }
 
-async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<Begun> {
+async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<SignInOutcome> {
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(user::sign_in(cx, scope, uow, command))
     })

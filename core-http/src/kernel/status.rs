@@ -26,6 +26,10 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::AlreadyInvited
         | Code::AlreadyMember
         | Code::InvitationNotFound
+        | Code::TwoFactorNotEnabled
+        | Code::TwoFactorAlreadyEnabled
+        | Code::TotpNotEnabled
+        | Code::BackupCodesNotEnabled
         | Code::PasswordTooShort
         | Code::PasswordTooLong
         | Code::PasswordTooCommon
@@ -44,9 +48,13 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NoValuesToUpdate => StatusCode::BAD_REQUEST,
         Code::Unauthorized
         | Code::InvalidEmailOrPassword
+        | Code::InvalidCode
+        | Code::InvalidBackupCode
+        | Code::InvalidTwoFactorCookie
         | Code::NotAllowedToDeleteMember
         | Code::UnauthorizedSession => StatusCode::UNAUTHORIZED,
         Code::Forbidden
+        | Code::StepUpRequired
         | Code::MissingOrNullOrigin
         | Code::InvalidOrigin
         | Code::InvalidCallbackUrl

@@ -31,7 +31,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .writes(cancel),
         post("/api/v1/platforms/{platformId}/delete", "hardDeletePlatform")
             .summary("Removes a platform for good, with all it has; it is gone when its job is done. With dryRun only tells what would go.")
-            .refuses(&[Code::InvalidState])
+            .refuses(&[Code::InvalidState, Code::StepUpRequired])
             .writes(hard_delete),
         get("/api/v1/platforms/{platformId}/lifecycle", "listLifecycle")
             .summary("Lists what happened to a platform's status, newest first.")

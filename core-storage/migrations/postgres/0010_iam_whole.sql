@@ -4,6 +4,7 @@ ALTER TABLE "users" ADD COLUMN "banned_at" BIGINT;
 ALTER TABLE "users" ADD COLUMN "ban_reason" TEXT COLLATE "C";
 
 ALTER TABLE "sessions" ADD COLUMN "client_id" TEXT COLLATE "C";
+ALTER TABLE "sessions" ADD COLUMN "authenticated_at" BIGINT;
 
 ALTER TABLE "organizations" ADD COLUMN "logo" TEXT COLLATE "C";
 ALTER TABLE "organizations" ADD COLUMN "metadata" TEXT COLLATE "C";
@@ -96,6 +97,29 @@ CREATE TABLE "signing_keys" (
     "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "signing_keys_generation" ON "signing_keys" ("generation");
+
+CREATE TABLE "two_factors" (
+    "user_id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "sealed_secret" TEXT COLLATE "C" NOT NULL,
+    "confirmed_at" BIGINT,
+    "last_step" BIGINT,
+    "recovery_codes" TEXT COLLATE "C" NOT NULL,
+    "failures" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+
+CREATE TABLE "two_factor_challenges" (
+    "token_hash" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "user_id" TEXT COLLATE "C" NOT NULL,
+    "remembered" BOOLEAN NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "expires_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "two_factor_challenges_by_user_id_created_at" ON "two_factor_challenges" ("user_id", "created_at", "token_hash");
+CREATE INDEX "two_factor_challenges_by_expires_at" ON "two_factor_challenges" ("expires_at", "token_hash");
 
 CREATE TABLE "api_keys" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,

@@ -3,10 +3,11 @@
 use core_domain::iam::{
     Account, AccountQuery, CREDENTIAL, Invitation, InvitationQuery, InvitationStatus, Member,
     MemberQuery, Organization, OrganizationQuery, PlatformSuspension, PlatformSuspensionQuery,
-    Session, SessionQuery, User, UserQuery, Verification, VerificationQuery,
+    Session, SessionQuery, TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery, TwoFactorQuery,
+    User, UserQuery, Verification, VerificationQuery,
 };
 
-use crate::codec::{Bool, Json, Opt, OrDefault, Text, Time};
+use crate::codec::{Bool, Int, Json, Opt, OrDefault, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
@@ -71,6 +72,7 @@ table! {
         updated_at: Time,
         extended_at: Time,
         expires_at: Time,
+        authenticated_at: Opt<Time>,
     }
     unique { token: [token_hash] }
     index { [user_id, created_at] }
@@ -228,6 +230,50 @@ fn invitations(query: &InvitationQuery) -> Select {
             .filter(pending())
             .filter(Filter::gt("expires_at", *now))
             .order_by_desc("created_at"),
+    }
+}
+
+table! {
+    TwoFactor in "two_factors" {
+        user_id: Text,
+        sealed_secret: Text,
+        confirmed_at: Opt<Time>,
+        last_step: Opt<Int>,
+        recovery_codes: Json,
+        failures: Json,
+        created_at: Time,
+        updated_at: Time,
+    }
+    select two_factors
+}
+
+fn two_factors(query: &TwoFactorQuery) -> Select {
+    match query {
+        TwoFactorQuery::All => Select::of(TwoFactor::TABLE).order_by("created_at"),
+    }
+}
+
+table! {
+    TwoFactorChallenge in "two_factor_challenges" {
+        token_hash: Text,
+        user_id: Text,
+        remembered: Bool,
+        created_at: Time,
+        expires_at: Time,
+    }
+    index { [user_id, created_at], [expires_at] }
+    select two_factor_challenges
+}
+
+fn two_factor_challenges(query: &TwoFactorChallengeQuery) -> Select {
+    let challenges = Select::of(TwoFactorChallenge::TABLE);
+    match query {
+        TwoFactorChallengeQuery::OfUser(user) => challenges
+            .filter(Filter::eq("user_id", user))
+            .order_by("created_at"),
+        TwoFactorChallengeQuery::ExpiredAt(now) => challenges
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
     }
 }
 

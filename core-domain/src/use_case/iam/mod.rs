@@ -8,5 +8,6 @@ pub mod role;
 pub mod service_token;
 pub mod session;
 pub mod suspension;
+pub mod two_factor;
 pub mod user;
 pub mod verification;

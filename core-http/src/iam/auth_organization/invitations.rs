@@ -34,6 +34,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::AlreadyInvited,
                 Code::AlreadyMember,
                 Code::InvitationLimitReached,
+                Code::StepUpRequired,
                 Code::InvalidEmail,
             ])
             .writes(with(iam, invite)),

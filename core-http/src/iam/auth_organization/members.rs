@@ -41,13 +41,18 @@ pub(super) fn rows() -> Vec<Endpoint> {
             Code::NotAllowedToUpdateMember,
             Code::OrganizationWithoutOwner,
             Code::RoleNotFound,
+            Code::StepUpRequired,
         ])
         .writes(update_role),
         post("/api/auth/organization/remove-member", "removeMember")
             .summary("Removes a member, named by id or address; one owner always stays.")
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&OF_CHANGE)
-            .refuses(&[Code::NotAllowedToDeleteMember, Code::OnlyOwner])
+            .refuses(&[
+                Code::NotAllowedToDeleteMember,
+                Code::OnlyOwner,
+                Code::StepUpRequired,
+            ])
             .writes(remove),
         post("/api/auth/organization/leave", "leaveOrganization")
             .summary("Leaves an organization; its only owner cannot.")

@@ -159,7 +159,7 @@ impl Case {
             let value = match *value {
                 "{cookie}" => self.fixture.person.cookie.clone(),
                 "{bearer}" => format!("Bearer {}", self.fixture.person.token),
-                value => value.to_owned(),
+                value => self.fixture.filled(value),
             };
             ((*name).to_owned(), value)
         });
@@ -332,6 +332,7 @@ impl Fixture {
         let resource = world.resource(platform, &child, "engines-db").await;
         let job = world.provision(platform).await;
         world.template("web").await;
+        world.begin_session_of(&owner(platform)).await;
         let deployment = world.deployment(platform, &operator()).await;
         let start = json!({ "platformName": "Looms", "slug": "looms" });
         let path = "/api/v1/onboarding/start";
@@ -370,6 +371,10 @@ impl Fixture {
         let pending = world.device_codes().await;
         let approved = world.approved(person).await;
         let tokens = world.device_login(person).await;
+        let grace = world.sign_up("grace@example.com").await;
+        let factor = world.second_factor(&grace).await;
+        let waiting = world.half_sign_in(&grace.email).await;
+        let set_up = world.set_up_second_factor(person).await;
         self.ids.extend([
             ("organizationId", organizations.own),
             ("memberId", organizations.member.clone()),
@@ -389,6 +394,9 @@ impl Fixture {
             ("refresh_token", tokens.text("refresh_token").to_owned()),
             ("resetToken", reset),
             ("verifyToken", verify),
+            ("twoFactorCookie", waiting),
+            ("recoveryCode", factor.recovery_codes[0].clone()),
+            ("totpCode", set_up.code(world)),
             ("orgId", organization),
             ("orgSlug", "engineers".to_owned()),
             ("role", role),

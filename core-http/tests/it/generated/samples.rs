@@ -74,6 +74,12 @@ use Least::{Admin, Member, Operator, Owner, Person, Public, Service, SignedIn};
 const BEARER: &[(&str, &str)] = &[("authorization", "{bearer}")];
 const COOKIE: &[(&str, &str)] = &[("cookie", "{cookie}"), ("origin", "http://iam.test")];
 
+/// Of a sign-in that waits for its second factor.
+const HALF_SIGNED_IN: &[(&str, &str)] = &[
+    ("cookie", "{twoFactorCookie}"),
+    ("origin", "http://iam.test"),
+];
+
 const FROM_LINKS: &str =
     r#"{"callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#;
 
@@ -146,6 +152,14 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("resetPassword", Public).body(r#"{"token": "{resetToken}"}"#),
         sample("changePassword", Person),
         sample("verifyPassword", Person),
+        sample("enableTwoFactor", Person),
+        sample("disableTwoFactor", Person),
+        sample("getTotpUri", Person),
+        sample("generateBackupCodes", Person),
+        sample("verifyTotp", Person).body(r#"{"code": "{totpCode}"}"#),
+        sample("verifyBackupCode", Person)
+            .headers(HALF_SIGNED_IN)
+            .body(r#"{"code": "{recoveryCode}"}"#),
         sample("updateUser", Person).body(r#"{"email": null}"#),
         sample("listAccounts", Person),
         sample("getProfile", Person),

@@ -15,7 +15,9 @@ mod plugin;
 mod sessions;
 mod sign_in;
 mod sign_up;
+mod step_up;
 mod throttle;
+mod two_factor;
 
 use core_domain::kernel::Caller;
 use core_http::kernel::{ViaGateway, bytes_body};

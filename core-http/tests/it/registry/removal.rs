@@ -144,6 +144,7 @@ async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_n
     let last = entered.each("id")[0];
     let last = at(&platform, &format!("/resources/{last}"));
     world.removed(&last).await;
+    world.begin_session_of(&owner(&platform)).await;
     let (path, why) = (at(&platform, "/delete"), json!({ "reason": "law" }));
     let deleted = world.registry.post(&owner(&platform), &path, why).await;
     let deleted = deleted.expect(200);
@@ -195,6 +196,7 @@ async fn a_hard_deleted_platform_is_shown_until_everything_is_removed_and_then_n
 #[tokio::test]
 async fn a_removal_that_stopped_is_asked_for_again_by_operators_alone() {
     let world = World::new();
+    world.begin_session_of(&owner("any")).await;
     for (slug, how, jobs) in [
         ("failed", None, 1),
         ("declared-done", Some(How::ForceComplete), 2),

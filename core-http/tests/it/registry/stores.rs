@@ -62,6 +62,7 @@ async fn a_platform_from_its_onboarding_to_its_removal(world: World) {
         ]
     );
 
+    world.begin_session_of(&caller).await;
     let deleted = world.moved(platform, "delete", &caller).await;
     assert_eq!(deleted.expect(200).text("status"), "deleted");
     world.run_jobs().await;

@@ -8,6 +8,7 @@ mod looks;
 mod mails;
 mod organizations;
 mod records;
+mod second_factors;
 pub(crate) mod server;
 mod stores;
 
@@ -37,6 +38,7 @@ pub(crate) use callers::{
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
+pub(crate) use second_factors::waiting_cookie;
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
 
 /// The address people reach IAM at.

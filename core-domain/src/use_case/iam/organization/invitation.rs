@@ -4,7 +4,9 @@ use super::active::set_active;
 use super::member::{MemberOfOrganization, member_with_user};
 use super::own_membership::{OwnMembership, is_member_of, own_membership};
 use super::refusal::{refused, role_is_known};
-use crate::access::{Covers, MembershipScope, PersonScope, SessionScope, audited, unowned};
+use crate::access::{
+    Covers, MembershipScope, PersonScope, SessionScope, audited, ensure_fresh, unowned,
+};
 use crate::iam::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus,
     MAX_MEMBERS, MAX_PENDING_INVITATIONS, Member, MemberQuery, Organization, User, UserQuery,
@@ -44,7 +46,8 @@ impl std::fmt::Debug for NewInvitation<'_> {
 ///
 /// # Errors
 /// `YOU_ARE_NOT_ALLOWED_TO_INVITE_USERS_TO_THIS_ORGANIZATION`, `YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE`,
-/// `ROLE_NOT_FOUND`, and those of a person who is invited or a member already, and of an organization that is full.
+/// `ROLE_NOT_FOUND`, and those of a person who is invited or a member already, and of an organization that is full;
+/// `STEP_UP_REQUIRED` where an owner is invited.
 pub async fn invite(
     cx: &Context,
     scope: &PersonScope,
@@ -112,6 +115,9 @@ async fn store(
     inviter: &UserId,
     new: NewInvitation<'_>,
 ) -> Result<Stored<Invitation>> {
+    if new.role.contains(&Role::OWNER) {
+        ensure_fresh(cx, uow).await?;
+    }
     let with_email = UserQuery::WithEmail(new.email.clone());
     if let Some(user) = unowned::<User>(uow).first(&with_email).await?
         && is_member_of(uow, &organization.id, &user.id)

@@ -2,7 +2,7 @@
 
 use super::own_membership::{OwnMembership, is_member_of};
 use super::refusal::{refused, role_is_known};
-use crate::access::{PersonScope, audited, unowned};
+use crate::access::{PersonScope, audited, ensure_fresh, unowned};
 use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
 use crate::kernel::{
     Code, Context, Effect, Email, Error, MemberId, OrganizationId, Page, PageRequest, Permission,
@@ -98,7 +98,7 @@ async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<
 /// # Errors
 /// `MEMBER_NOT_FOUND`, `ROLE_NOT_FOUND`; `YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER` for who may not, and for who would make
 /// or unmake an owner without being one, or give roles that allow more than theirs;
-/// `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`.
+/// `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`; `STEP_UP_REQUIRED` where an owner is made or unmade.
 pub async fn update_member_role(
     cx: &Context,
     scope: &PersonScope,
@@ -120,6 +120,10 @@ pub async fn update_member_role(
     if unmakes_owner && !has_another_owner(uow, &seen).await? {
         return Err(refused(Code::OrganizationWithoutOwner));
     }
+    let makes_owner = roles.contains(&Role::OWNER) && !seen.role.contains(&Role::OWNER);
+    if makes_owner || unmakes_owner {
+        ensure_fresh(cx, uow).await?;
+    }
     let mut next = seen.edit();
     next.role = roles;
     let stored = audited::replace(cx, scope, uow, &seen, next, "member.role_changed").await?;
@@ -132,7 +136,8 @@ pub async fn update_member_role(
 ///
 /// # Errors
 /// `MEMBER_NOT_FOUND`; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`;
-/// `YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_MEMBER` for who may not, and for an owner unless the caller is one.
+/// `YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_MEMBER` for who may not, and for an owner unless the caller is one;
+/// `STEP_UP_REQUIRED` for another owner.
 pub async fn remove_member(
     cx: &Context,
     scope: &PersonScope,
@@ -147,6 +152,9 @@ pub async fn remove_member(
         own.may(Permission::MemberDelete) && (own.is_owner() || !seen.role.contains(&Role::OWNER));
     if !is_self && !allowed {
         return Err(refused(Code::NotAllowedToDeleteMember));
+    }
+    if !is_self && seen.role.contains(&Role::OWNER) {
+        ensure_fresh(cx, uow).await?;
     }
     let removed = member_with_user(uow, seen.clone()).await?;
     remove(cx, scope, uow, &seen, "member.removed").await?;

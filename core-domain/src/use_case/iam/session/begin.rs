@@ -35,7 +35,7 @@ impl std::fmt::Debug for SignedIn {
     }
 }
 
-/// Begins a session, unless the user is banned. It acts for the organization the user joined first, if any.
+/// Begins a session, unless the user is banned; for somebody who has shown all that is asked of them. It acts for the organization the user joined first, if any.
 pub(in crate::use_case::iam) async fn begin(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -60,6 +60,7 @@ pub(in crate::use_case::iam) async fn begin(
         created_at: now,
         updated_at: now,
         extended_at: now,
+        authenticated_at: Some(now),
         expires_at: Session::first_end(now, remembered),
     };
     // Its entry is that of the sign-in.
@@ -94,13 +95,14 @@ pub(in crate::use_case::iam) async fn begin_for_client(
         created_at: now,
         updated_at: now,
         extended_at: now,
+        authenticated_at: None,
         expires_at: Session::end_of_family(now, now),
     };
     // Its entry is that of its tokens.
     unaudited::insert(uow, session).await
 }
 
-fn ensure_not_banned(user: &User) -> Result<()> {
+pub(super) fn ensure_not_banned(user: &User) -> Result<()> {
     if user.banned_at.is_some() {
         let message = "You have been banned from this application.";
         return Err(Error::refused(Code::BannedUser, message));

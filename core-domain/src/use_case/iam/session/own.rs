@@ -2,7 +2,9 @@
 
 use super::lookup::session_of_token;
 use crate::access::{Covers, PersonScope, PublicScope, SessionScope, audited, unowned};
-use crate::iam::{MAX_SESSIONS, Session, SessionQuery, TokenHash};
+use crate::iam::{
+    MAX_SESSIONS, Session, SessionQuery, TokenHash, TwoFactorChallenge, TwoFactorChallengeQuery,
+};
 use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
 
@@ -45,7 +47,7 @@ pub(in crate::use_case::iam) enum Kept<'a> {
     Only(&'a SessionId),
 }
 
-/// Ends the sessions of a user, at once and everywhere.
+/// Ends the sessions of a user, at once and everywhere, and the sign-ins that wait for a second factor.
 pub(in crate::use_case::iam) async fn end_all(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -54,6 +56,10 @@ pub(in crate::use_case::iam) async fn end_all(
     kept: Kept<'_>,
 ) -> Result<()> {
     let cx = cx.consequence();
+    let waiting = TwoFactorChallengeQuery::OfUser(user.clone());
+    unowned::<TwoFactorChallenge>(uow)
+        .remove_all(&waiting)
+        .await?;
     let all = SessionQuery::OldestOf(user.clone());
     for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
         if matches!(kept, Kept::Only(kept) if *kept == session.id) {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::password::remove_second_factor;
 use super::sign_up::{NewUser, insert_user};
 use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{
@@ -10,16 +11,16 @@ use crate::iam::{
 };
 use crate::kernel::{Context, Effect, Email, Line, Result, Stored};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, SignedIn};
+use crate::use_case::iam::session::{self, SignInOutcome};
 use crate::use_case::iam::verification::{self, Links};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::MagicLink;
 
-/// Somebody has signed in by a link.
+/// Somebody has followed a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSignIn {
-    /// Who, and by which session.
-    pub signed_in: SignedIn,
+    /// Who, and by which session; or that their second factor is asked for.
+    pub outcome: SignInOutcome,
     /// Whether they are new.
     pub is_new: bool,
 }
@@ -40,7 +41,8 @@ pub async fn send_magic_link(
 }
 
 /// Signs in whoever has the token, for good and once; somebody new is signed up. Who has it reads mail at the address: if
-/// nobody had proved that before, whatever somebody else may have set up for the address (a password, sessions) goes.
+/// nobody had proved that before, whatever somebody else may have set up for the address (a password, a second factor,
+/// sessions) goes.
 ///
 /// # Errors
 /// `INVALID_TOKEN`; `BANNED_USER`.
@@ -66,7 +68,10 @@ pub async fn verify_magic_link(
             insert_user(cx, uow, new).await?
         }
     };
-    let signed_in = session::begin(cx, uow, user, true).await?;
+    let outcome = session::begin_or_challenge(cx, uow, user, true).await?;
+    let SignInOutcome::SignedIn(signed_in) = &outcome else {
+        return Ok(LinkSignIn { outcome, is_new });
+    };
     let event = AuditEvent {
         action: if is_new {
             "user.signed_up"
@@ -82,7 +87,7 @@ pub async fn verify_magic_link(
         ..AuditEvent::default()
     };
     audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
-    Ok(LinkSignIn { signed_in, is_new })
+    Ok(LinkSignIn { outcome, is_new })
 }
 
 /// The user, whose address is theirs from now on.
@@ -102,6 +107,7 @@ async fn confirmed(
     if let Some(account) = unowned::<Account>(uow).first(&password).await? {
         audited::remove(&cx, &scope, uow, &account, "account.unverified_removed").await?;
     }
+    remove_second_factor(&cx, uow, &user).await?;
     let all = SessionQuery::OldestOf(user.id.clone());
     for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
         uow.effects()

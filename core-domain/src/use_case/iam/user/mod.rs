@@ -19,6 +19,7 @@ pub use password::{
     PasswordChanged, change_password, check_reset_token, list_accounts, own_credential,
     request_password_reset, reset_password, wrong_password,
 };
+pub(super) use password::{person_of_password, person_of_session};
 pub use profile::{profile, update};
 pub use rehash::rehash_password;
 pub use sign_in::{PasswordCredential, SignIn, password_credential, sign_in, sign_in_failed};

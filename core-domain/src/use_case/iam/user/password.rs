@@ -5,7 +5,8 @@ use serde_json::json;
 use super::sign_in::PasswordCredential;
 use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
 use crate::iam::{
-    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
+    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, TwoFactor, User, UserQuery,
+    VerificationPurpose,
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, UserId};
 use crate::port::UnitOfWork;
@@ -71,12 +72,7 @@ pub async fn change_password(
     hash: &PasswordHash,
     renew: bool,
 ) -> Result<PasswordChanged> {
-    let user = owner(scope, uow).await?;
-    let seen = unowned::<Account>(uow).find(&checked.account_id).await?;
-    let unchanged = |account: &Stored<Account>| {
-        account.user_id == user.id && account.password_hash.as_ref() == Some(&checked.hash)
-    };
-    let seen = seen.filter(unchanged).ok_or_else(wrong_password)?;
+    let (user, seen) = unchanged(scope, uow, checked).await?;
     set_hash(uow, &seen, hash).await?;
     record(cx, uow, "user.password_changed", &user, &seen.id).await?;
     let kept = if renew {
@@ -90,6 +86,39 @@ pub async fn change_password(
         false => None,
     };
     Ok(PasswordChanged { user, renewed })
+}
+
+/// The person behind a session and their password account, provided the password is still the one that was checked.
+async fn unchanged(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    checked: &PasswordCredential,
+) -> Result<(Stored<User>, Stored<Account>)> {
+    let user = owner(scope, uow).await?;
+    let seen = unowned::<Account>(uow).find(&checked.account_id).await?;
+    let is_checked = |account: &Stored<Account>| {
+        account.user_id == user.id && account.password_hash.as_ref() == Some(&checked.hash)
+    };
+    let seen = seen.filter(is_checked).ok_or_else(wrong_password)?;
+    Ok((user, seen))
+}
+
+/// The person behind a session, provided the password is still the one that was checked.
+pub(in crate::use_case::iam) async fn person_of_password(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    checked: &PasswordCredential,
+) -> Result<Stored<User>> {
+    let (user, _) = unchanged(scope, uow, checked).await?;
+    Ok(user)
+}
+
+/// The person behind a session.
+pub(in crate::use_case::iam) async fn person_of_session(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Stored<User>> {
+    owner(scope, uow).await
 }
 
 async fn set_hash(
@@ -180,11 +209,26 @@ pub async fn reset_password(
     record(cx, uow, "user.password_reset", &user, &account).await?;
     session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
     if !user.email_verified {
+        remove_second_factor(cx, uow, &user).await?;
         let mut next = user.edit();
         next.email_verified = true;
         audited::replace(cx, scope, uow, &user, next, "user.email_verified").await?;
     }
     Ok(())
+}
+
+/// Removes the second factor of an address that somebody else may have set up: nobody had proved before that they read mail
+/// there.
+pub(super) async fn remove_second_factor(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &User,
+) -> Result<()> {
+    let Some(seen) = unowned::<TwoFactor>(uow).find(&user.id).await? else {
+        return Ok(());
+    };
+    let scope = PublicScope::open();
+    audited::remove(cx, &scope, uow, &seen, "two_factor.unverified_removed").await
 }
 
 /// Adds a password account; its entry is that of what it is a part of.

@@ -6,7 +6,7 @@ use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{Account, AccountQuery, PasswordHash, User, UserQuery};
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, SignedIn};
+use crate::use_case::iam::session::{self, SignInOutcome};
 
 /// The password account behind an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,8 @@ fn refusal() -> Error {
     Error::refused(Code::InvalidEmailOrPassword, "Invalid email or password")
 }
 
-/// Begins a session, provided the password is still the one that was checked.
+/// Begins a session, or asks for the second factor of somebody who has one, provided the password is still the one that was
+/// checked.
 ///
 /// # Errors
 /// `INVALID_EMAIL_OR_PASSWORD` when it was changed in between.
@@ -70,7 +71,7 @@ pub async fn sign_in(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
     input: &SignIn,
-) -> Result<SignedIn> {
+) -> Result<SignInOutcome> {
     let checked = &input.checked;
     let account = unowned::<Account>(uow).find(&checked.account_id).await?;
     let unchanged = account.is_some_and(|a| a.password_hash.as_ref() == Some(&checked.hash));
@@ -78,7 +79,10 @@ pub async fn sign_in(
     let Some(user) = user.filter(|_| unchanged) else {
         return Err(refusal());
     };
-    let signed_in = session::begin(cx, uow, user, input.remembered).await?;
+    let outcome = session::begin_or_challenge(cx, uow, user, input.remembered).await?;
+    let SignInOutcome::SignedIn(signed_in) = &outcome else {
+        return Ok(outcome);
+    };
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),
@@ -89,7 +93,7 @@ pub async fn sign_in(
         ..AuditEvent::default()
     };
     audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
-    Ok(signed_in)
+    Ok(outcome)
 }
 
 /// Records a sign-in that failed, and answers the refusal.

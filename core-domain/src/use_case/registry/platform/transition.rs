@@ -2,7 +2,7 @@
 
 use super::record::{notify, record_lifecycle};
 use super::suspension;
-use crate::access::{PlatformScope, PlatformWriter, audited};
+use crate::access::{PlatformScope, PlatformWriter, audited, ensure_fresh};
 use crate::kernel::{Context, Machine, Reason, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
@@ -65,7 +65,7 @@ pub async fn delete(
 /// ended are cancelled. When the removal has failed, an operator asks for it again.
 ///
 /// # Errors
-/// `INVALID_STATE`.
+/// `STEP_UP_REQUIRED`; `INVALID_STATE`.
 pub async fn hard_delete(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -73,6 +73,7 @@ pub async fn hard_delete(
     kinds: &Kinds,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
+    ensure_fresh(cx, uow).await?;
     if scope.platform().purging && cx.caller.is_operator() {
         provision::resume_removal(cx, scope.writer(), uow, kinds).await?;
         return Ok(scope.platform().clone());

@@ -1,0 +1,191 @@
+//! Showing the second factor. Wrong codes are counted in the unit of work that looks at them, so many at once are counted
+//! too; what was right is used up in it, so it counts once.
+
+use serde_json::json;
+
+use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
+use crate::iam::{TotpCode, TotpSecret, TwoFactor, User};
+use crate::kernel::{Cipher, Code, Context, Error, Result, Stored};
+use crate::port::UnitOfWork;
+use crate::use_case::iam::session::{self, SignedIn};
+use crate::use_case::iam::user::person_of_session;
+
+/// What somebody shows.
+#[derive(Clone, Copy)]
+pub enum Proof<'a> {
+    /// A code of their authenticator.
+    Totp(&'a str),
+    /// One of their recovery codes.
+    RecoveryCode(&'a str),
+}
+
+// Codes stay out of logs.
+impl std::fmt::Debug for Proof<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Proof({})", self.method())
+    }
+}
+
+impl Proof<'_> {
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Totp(_) => "totp",
+            Self::RecoveryCode(_) => "backup-code",
+        }
+    }
+
+    fn wrong(self) -> Error {
+        match self {
+            Self::Totp(_) => Error::refused(Code::InvalidCode, "Invalid code"),
+            Self::RecoveryCode(_) => Error::refused(Code::InvalidBackupCode, "Invalid backup code"),
+        }
+    }
+
+    fn not_enabled(self) -> Error {
+        match self {
+            Self::Totp(_) => Error::refused(Code::TotpNotEnabled, "TOTP not enabled"),
+            Self::RecoveryCode(_) => {
+                Error::refused(Code::BackupCodesNotEnabled, "Backup codes aren't enabled")
+            }
+        }
+    }
+}
+
+/// What became of a proof. A refusal is written down as well: commit the unit of work whichever it is.
+#[derive(Debug)]
+pub enum Verified<T> {
+    /// It was right.
+    Accepted(T),
+    /// It was wrong.
+    Refused(Error),
+}
+
+impl<T> Verified<T> {
+    /// The outcome for the caller, once the unit of work is committed.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn into_result(self) -> Result<T> {
+        match self {
+            Self::Accepted(value) => Ok(value),
+            Self::Refused(error) => Err(error),
+        }
+    }
+}
+
+/// Completes a sign-in that waits: its session begins.
+///
+/// # Errors
+/// `INVALID_TWO_FACTOR_COOKIE` when it does not wait; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED` when the second
+/// factor was taken away meanwhile; `RATE_LIMITED` when too many codes were wrong.
+pub async fn verify_for_sign_in(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    token: &str,
+    proof: Proof<'_>,
+) -> Result<Verified<SignedIn>> {
+    let challenge = session::find_challenge(uow, token).await?;
+    let user = unowned::<User>(uow).find(&challenge.user_id).await?;
+    let user = user.ok_or_else(|| proof.not_enabled())?;
+    let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
+    let seen = seen.filter(|seen| seen.is_confirmed());
+    let seen = seen.ok_or_else(|| proof.not_enabled())?;
+    if let Verified::Refused(error) = show(cx, uow, cipher, &user, &seen, proof).await? {
+        return Ok(Verified::Refused(error));
+    }
+    let done = session::complete_challenge(cx, uow, &challenge, user, proof.method());
+    Ok(Verified::Accepted(done.await?))
+}
+
+/// Shows the second factor within a session, which is a fresh proof of who one is. The first code that is right confirms a
+/// second factor that was set up.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the session is gone; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `RATE_LIMITED` when too many
+/// codes were wrong.
+pub async fn verify_in_session(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    proof: Proof<'_>,
+) -> Result<Verified<Stored<User>>> {
+    let user = person_of_session(scope, uow).await?;
+    let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
+    let confirms = matches!(proof, Proof::Totp(_));
+    let seen = seen.filter(|seen| confirms || seen.is_confirmed());
+    let seen = seen.ok_or_else(|| proof.not_enabled())?;
+    if let Verified::Refused(error) = show(cx, uow, cipher, &user, &seen, proof).await? {
+        return Ok(Verified::Refused(error));
+    }
+    session::reauthenticate(cx, scope, uow, proof.method()).await?;
+    Ok(Verified::Accepted(user))
+}
+
+/// Uses a code up, or counts it as wrong.
+async fn show(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    user: &User,
+    seen: &Stored<TwoFactor>,
+    proof: Proof<'_>,
+) -> Result<Verified<()>> {
+    let now = uow.now().await?;
+    if let Some(wait) = seen.locked_for(now) {
+        return Err(Error::Refused {
+            code: Code::RateLimited,
+            message: "Too many wrong codes. Please try again later.".to_owned(),
+            details: json!({ "retryAfter": wait.as_secs().max(1) }),
+        });
+    }
+    let used = match proof {
+        Proof::Totp(code) => {
+            let secret = TotpSecret::new(cipher.open(user.id.as_str(), &seen.sealed_secret)?);
+            let step =
+                TotpCode::parse(code).and_then(|code| secret.step_of(code, now, seen.last_step));
+            step.map(|step| seen.code_used(now, step))
+        }
+        Proof::RecoveryCode(code) => seen.recovery_code_used(now, code),
+    };
+    let Some(next) = used else {
+        unaudited::replace(uow, seen, seen.failed(now)).await?;
+        let details = json!({ "method": proof.method() });
+        record(cx, uow, "two_factor.failed", user, details).await?;
+        return Ok(Verified::Refused(proof.wrong()));
+    };
+    let stored = unaudited::replace(uow, seen, next).await?;
+    // Somebody who signs in is known from now on.
+    let known = cx.caller.user_id() == Some(&user.id);
+    let cx = if known {
+        cx
+    } else {
+        &session::as_user(cx, user)
+    };
+    if !seen.is_confirmed() {
+        record(cx, uow, "two_factor.enabled", user, json!({})).await?;
+    }
+    if matches!(proof, Proof::RecoveryCode(_)) {
+        let details = json!({ "left": stored.recovery_codes.len() });
+        record(cx, uow, "two_factor.recovery_code_used", user, details).await?;
+    }
+    Ok(Verified::Accepted(()))
+}
+
+async fn record(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    action: &'static str,
+    user: &User,
+    details: serde_json::Value,
+) -> Result<()> {
+    let event = AuditEvent {
+        action,
+        entity_id: user.id.to_string(),
+        details: Some(details),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
+}

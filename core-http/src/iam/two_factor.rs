@@ -1,0 +1,309 @@
+//! The second factor: set up by the password, confirmed by its first code, shown to complete a sign-in and, within a
+//! session, as a fresh proof.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, SessionScope, authorize_session};
+use core_domain::gateway::RateClass;
+use core_domain::iam::{CHALLENGE_LIFETIME, User};
+use core_domain::kernel::{Code, Error, Line, Result};
+use core_domain::port::transact;
+use core_domain::use_case::iam::session::{Challenged, SignedIn};
+use core_domain::use_case::iam::two_factor::{self, Proof};
+use http::header;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::config::Iam;
+use super::cookies::{no_store, set_session_cookie, with_header};
+use super::magic_link::Status;
+use super::password::check_own;
+use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    let row = |path, operation| {
+        post(path, operation)
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+    };
+    vec![
+        row("/api/auth/two-factor/enable", "enableTwoFactor")
+            .summary("Sets up a second factor; its first code, shown to verify-totp, enables it.")
+            .refuses(&[Code::InvalidPassword, Code::TwoFactorAlreadyEnabled])
+            .plain(with(iam, enable)),
+        row("/api/auth/two-factor/disable", "disableTwoFactor")
+            .summary("Takes the second factor away.")
+            .refuses(&[Code::InvalidPassword, Code::TwoFactorNotEnabled])
+            .plain(with(iam, disable)),
+        row("/api/auth/two-factor/get-totp-uri", "getTotpUri")
+            .summary("Shows once more what an authenticator reads.")
+            .refuses(&[Code::InvalidPassword, Code::TwoFactorNotEnabled])
+            .plain(with(iam, totp_uri)),
+        row(
+            "/api/auth/two-factor/generate-backup-codes",
+            "generateBackupCodes",
+        )
+        .summary("Makes new recovery codes; the old ones are good for nothing.")
+        .refuses(&[Code::InvalidPassword, Code::TwoFactorNotEnabled])
+        .plain(with(iam, backup_codes)),
+        row("/api/auth/two-factor/verify-totp", "verifyTotp")
+            .summary("Completes a sign-in by a code of the authenticator; within a session it enables a second factor that was set up, and is a fresh proof.")
+            .refuses(&[
+                Code::Unauthorized,
+                Code::InvalidCode,
+                Code::InvalidTwoFactorCookie,
+                Code::TotpNotEnabled,
+                Code::BannedUser,
+            ])
+            .plain(with(iam, verify_totp)),
+        row("/api/auth/two-factor/verify-backup-code", "verifyBackupCode")
+            .summary("The same by a recovery code, which is good once.")
+            .refuses(&[
+                Code::Unauthorized,
+                Code::InvalidBackupCode,
+                Code::InvalidTwoFactorCookie,
+                Code::BackupCodesNotEnabled,
+                Code::BannedUser,
+            ])
+            .plain(with(iam, verify_backup_code)),
+    ]
+}
+
+/// The answer to a first factor that was right when there is a second: no session yet.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TwoFactorRedirect {
+    /// Always true: ask the person for a code.
+    two_factor_redirect: bool,
+}
+
+impl TwoFactorRedirect {
+    pub(super) const ASKED: Self = Self {
+        two_factor_redirect: true,
+    };
+}
+
+/// Gives the client what it shows with the second factor.
+pub(super) fn set_challenge_cookie<T>(
+    iam: &Iam,
+    output: Output<T>,
+    challenged: &Challenged,
+) -> Output<T> {
+    let signed = iam.signer.signed(&challenged.token);
+    let age = Some(CHALLENGE_LIFETIME.as_secs());
+    let cookie = iam.names.set(iam.names.two_factor(), &signed, age);
+    no_store(with_header(output, header::SET_COOKIE, &cookie))
+}
+
+/// A body with the caller's password.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct OwnPassword {
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: String,
+}
+
+/// The body of a set-up.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct EnableTwoFactor {
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: String,
+    /// What the authenticator calls this installation; its host name when not said.
+    issuer: Option<Line<1, 64>>,
+}
+
+/// A second factor that was set up.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TwoFactorSetUp {
+    /// What an authenticator reads from a picture of it.
+    #[serde(rename = "totpURI")]
+    totp_uri: String,
+    /// Shown now and never again.
+    backup_codes: Vec<String>,
+}
+
+async fn enable(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: SessionScope,
+    input: Input<(), (), EnableTwoFactor>,
+) -> Result<Output<TwoFactorSetUp>> {
+    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
+    let issuer = input.body.issuer.as_ref().map(Line::as_str);
+    let (issuer, cipher) = (issuer.unwrap_or_else(|| iam.host()), &cx.app.cipher);
+    let checked = &checked;
+    let done = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::set_up(cx, &scope, uow, cipher, checked, issuer))
+    })
+    .await?;
+    Ok(no_store(Output::new(TwoFactorSetUp {
+        totp_uri: done.uri,
+        backup_codes: done.recovery_codes,
+    })))
+}
+
+async fn disable(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: SessionScope,
+    input: Input<(), (), OwnPassword>,
+) -> Result<Output<Status>> {
+    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
+    let checked = &checked;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::disable(cx, &scope, uow, checked))
+    })
+    .await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// What an authenticator reads.
+#[derive(Clone, Serialize, JsonSchema)]
+struct TotpUri {
+    #[serde(rename = "totpURI")]
+    totp_uri: String,
+}
+
+async fn totp_uri(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: SessionScope,
+    input: Input<(), (), OwnPassword>,
+) -> Result<Output<TotpUri>> {
+    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
+    let (checked, cipher, issuer) = (&checked, &cx.app.cipher, iam.host());
+    let totp_uri = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::show_uri(
+            cx, &scope, uow, cipher, checked, issuer,
+        ))
+    })
+    .await?;
+    Ok(no_store(Output::new(TotpUri { totp_uri })))
+}
+
+/// New recovery codes.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct BackupCodes {
+    /// Always true.
+    status: bool,
+    /// Shown now and never again.
+    backup_codes: Vec<String>,
+}
+
+async fn backup_codes(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: SessionScope,
+    input: Input<(), (), OwnPassword>,
+) -> Result<Output<BackupCodes>> {
+    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
+    let checked = &checked;
+    let backup_codes = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::renew_recovery_codes(cx, &scope, uow, checked))
+    })
+    .await?;
+    Ok(no_store(Output::new(BackupCodes {
+        status: true,
+        backup_codes,
+    })))
+}
+
+/// The body with a code.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct ShownCode {
+    #[schemars(
+        length(min = 1, max = 64),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "123456"
+    )]
+    code: String,
+}
+
+/// The answer to a code that was right.
+#[derive(Clone, Serialize, JsonSchema)]
+struct SecondFactorShown {
+    /// Of the session: the new one of a sign-in, or the one of the request.
+    token: Option<String>,
+    user: User,
+}
+
+async fn verify_totp(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), ShownCode>,
+) -> Result<Output<SecondFactorShown>> {
+    verify(cx, &iam, &scope, Proof::Totp(&input.body.code)).await
+}
+
+async fn verify_backup_code(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), ShownCode>,
+) -> Result<Output<SecondFactorShown>> {
+    verify(cx, &iam, &scope, Proof::RecoveryCode(&input.body.code)).await
+}
+
+/// Completes the sign-in that waits, if the request names one; otherwise the code is that of the session.
+async fn verify(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    proof: Proof<'_>,
+) -> Result<Output<SecondFactorShown>> {
+    let session = authorize_session(cx);
+    let Some(token) = iam.challenge_token(&cx.headers) else {
+        return in_session(cx, iam, &session?, proof).await;
+    };
+    let over = |error: &Error| error.code() == Code::InvalidTwoFactorCookie;
+    match (for_sign_in(cx, scope, &token, proof).await, session) {
+        (Err(error), Ok(session)) if over(&error) => in_session(cx, iam, &session, proof).await,
+        (outcome, _) => Ok(signed_in(iam, &outcome?)),
+    }
+}
+
+async fn for_sign_in(
+    cx: &Cx,
+    scope: &PublicScope,
+    token: &str,
+    proof: Proof<'_>,
+) -> Result<SignedIn> {
+    let cipher = &cx.app.cipher;
+    let shown = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::verify_for_sign_in(
+            cx, scope, uow, cipher, token, proof,
+        ))
+    })
+    .await?;
+    shown.into_result()
+}
+
+fn signed_in(iam: &Iam, done: &SignedIn) -> Output<SecondFactorShown> {
+    let answer = no_store(Output::new(SecondFactorShown {
+        token: Some(done.token.clone()),
+        user: done.user.edit(),
+    }));
+    let used = iam.names.set(iam.names.two_factor(), "", Some(0));
+    let answer = set_session_cookie(iam, answer, &done.session, &done.token);
+    with_header(answer, header::SET_COOKIE, &used)
+}
+
+async fn in_session(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    proof: Proof<'_>,
+) -> Result<Output<SecondFactorShown>> {
+    let cipher = &cx.app.cipher;
+    let shown = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::verify_in_session(cx, scope, uow, cipher, proof))
+    })
+    .await?;
+    let user = shown.into_result()?;
+    Ok(no_store(Output::new(SecondFactorShown {
+        token: iam.presented_token(&cx.headers),
+        user: user.edit(),
+    })))
+}

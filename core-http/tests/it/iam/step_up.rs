@@ -1,0 +1,166 @@
+//! What needs a fresh proof of who calls.
+
+use core_domain::kernel::{Caller, Role};
+use serde_json::{Value, json};
+
+use super::{ADA, EVE};
+use crate::world::{Answer, PASSWORD, Person, World, api_key, at, operator};
+
+const VERIFY_PASSWORD: &str = "/api/auth/verify-password";
+
+impl World {
+    async fn hard_delete(&self, caller: &Caller, platform: &str) -> Answer {
+        let path = at(platform, "/delete");
+        self.registry.post(caller, &path, Value::Null).await
+    }
+
+    async fn show_password(&self, person: &Person) {
+        let body = json!({ "password": PASSWORD });
+        let caller = &person.caller();
+        let shown = self.iam.post(caller, VERIFY_PASSWORD, body).await;
+        let _ = shown.expect(200);
+    }
+}
+
+fn methods(refused: &Answer) -> Value {
+    refused.json["error"]["details"]["methods"].clone()
+}
+
+#[tokio::test]
+async fn a_platform_is_removed_for_good_by_whoever_proved_lately_who_they_are() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let ada = world.sign_up(ADA).await;
+    let owner = ada.member_of(&platform, Role::OWNER);
+    world.tick(600);
+    let refused = world.hard_delete(&owner, &platform).await;
+    let refused = refused.refused(403, "STEP_UP_REQUIRED");
+    assert_eq!(methods(&refused), json!(["password"]));
+    // Who may not at all is told so.
+    let member = ada.member_of(&platform, Role::MEMBER);
+    let forbidden = world.hard_delete(&member, &platform).await;
+    forbidden.refused(403, "FORBIDDEN");
+    let missing = world.hard_delete(&owner, "nothing").await;
+    missing.refused(404, "NOT_FOUND");
+    let wrong = json!({ "password": "wrong horse battery" });
+    let wrong = world.iam.post(&ada.caller(), VERIFY_PASSWORD, wrong).await;
+    wrong.refused(400, "INVALID_PASSWORD");
+    let refused = world.hard_delete(&owner, &platform).await;
+    refused.refused(403, "STEP_UP_REQUIRED");
+    world.show_password(&ada).await;
+    world.tick(599);
+    let _ = world.hard_delete(&owner, &platform).await.expect(200);
+    let told = world.audit("session.reauthenticated").await;
+    assert_eq!((told.len(), &told[0].entity_id), (1, &ada.session_id));
+}
+
+#[tokio::test]
+async fn the_proof_of_somebody_with_a_second_factor_is_the_second_factor() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let ada = world.sign_up(ADA).await;
+    let owner = ada.member_of(&platform, Role::OWNER);
+    let authenticator = world.second_factor(&ada).await;
+    world.tick(600);
+    world.show_password(&ada).await;
+    let refused = world.hard_delete(&owner, &platform).await;
+    let refused = refused.refused(403, "STEP_UP_REQUIRED");
+    assert_eq!(methods(&refused), json!(["totp", "backup-code"]));
+    let code = json!({ "code": authenticator.code(&world) });
+    let shown = world.two_factor(&ada, "verify-totp", code).await;
+    let _ = shown.expect(200);
+    let _ = world.hard_delete(&owner, &platform).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_session_that_is_over_or_somebody_elses_proves_nothing() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let ada = world.sign_up(ADA).await;
+    let eve = world.sign_up(EVE).await;
+    let stolen = Person {
+        session_id: eve.session_id.clone(),
+        ..ada.clone()
+    };
+    let out = world.held(&ada.token, "POST", super::SIGN_OUT).await;
+    let _ = out.expect(200);
+    for person in [&ada, &stolen] {
+        let owner = person.member_of(&platform, Role::OWNER);
+        let refused = world.hard_delete(&owner, &platform).await;
+        refused.refused(401, "UNAUTHORIZED");
+    }
+    let mut by_nobodys_word = eve.member_of(&platform, Role::OWNER);
+    if let Caller::User { session_id, .. } = &mut by_nobodys_word {
+        *session_id = None;
+    }
+    let refused = world.hard_delete(&by_nobodys_word, &platform).await;
+    refused.refused(403, "STEP_UP_REQUIRED");
+}
+
+#[tokio::test]
+async fn services_keys_and_those_a_service_vouches_for_are_not_asked() {
+    let world = World::new();
+    let [first, second, third] = [
+        world.platform("first").await,
+        world.platform("second").await,
+        world.platform("third").await,
+    ];
+    let ada = world.sign_up(ADA).await;
+    world.tick(3_600);
+    let mut vouched_for = ada.member_of(&third, Role::OWNER);
+    if let Caller::User {
+        session_id,
+        service,
+        ..
+    } = &mut vouched_for
+    {
+        *session_id = None;
+        *service = Some("cli".to_owned());
+    }
+    for (caller, platform) in [
+        (operator(), &first),
+        (api_key(&second), &second),
+        (vouched_for, &third),
+    ] {
+        let _ = world.hard_delete(&caller, platform).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn an_owner_is_made_and_unmade_by_whoever_proved_lately_who_they_are() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    for person in [&ada, &eve] {
+        world.confirm(person).await;
+    }
+    let organization = world.found(&ada, "adas").await;
+    let member = world.join([&ada, &eve], &organization, "member").await;
+    let change = async |role: &str| {
+        let body = json!({ "memberId": member, "role": role, "organizationId": organization });
+        world.organization(&ada, "update-member-role", body).await
+    };
+    world.tick(600);
+    let _ = change("admin").await.expect(200);
+    change("owner").await.refused(403, "STEP_UP_REQUIRED");
+    let invite = json!({
+        "email": "bob@example.org", "role": "owner", "organizationId": organization,
+    });
+    let invited = world
+        .organization(&ada, "invite-member", invite.clone())
+        .await;
+    invited.refused(403, "STEP_UP_REQUIRED");
+    world.show_password(&ada).await;
+    let invited = world.organization(&ada, "invite-member", invite).await;
+    let _ = invited.expect(200);
+    let _ = change("owner").await.expect(200);
+    world.tick(600);
+    change("admin").await.refused(403, "STEP_UP_REQUIRED");
+    let body = json!({ "memberIdOrEmail": member, "organizationId": organization });
+    let removed = world
+        .organization(&ada, "remove-member", body.clone())
+        .await;
+    removed.refused(403, "STEP_UP_REQUIRED");
+    world.show_password(&ada).await;
+    let removed = world.organization(&ada, "remove-member", body).await;
+    let _ = removed.expect(200);
+}

@@ -1,0 +1,342 @@
+//! The second factor.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, GET_SESSION, SESSIONS, WRONG, cookies};
+use crate::world::{PASSWORD, World, on_every_store, operator, waiting_cookie};
+
+const TOTP: &str = "verify-totp";
+const RECOVERY: &str = "verify-backup-code";
+
+#[tokio::test]
+async fn a_second_factor_is_asked_for_once_its_first_code_was_right() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.set_up_second_factor(&ada).await;
+    let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert!(signed_in.json["token"].is_string());
+    let code = json!({ "code": authenticator.code(&world) });
+    let confirmed = world.two_factor(&ada, TOTP, code).await.expect(200);
+    assert_eq!(confirmed.json["user"]["id"], ada.user_id.as_str());
+    assert!(cookies(&confirmed).is_empty());
+    assert_eq!(world.audit("two_factor.enabled").await.len(), 1);
+    let cookie = world.half_sign_in(ADA).await;
+    assert_eq!(world.audit("user.signed_in").await.len(), 1);
+    world.tick(30);
+    let code = authenticator.code(&world);
+    let done = world.complete(&cookie, TOTP, &code).await.expect(200);
+    assert_eq!(done.json["user"]["id"], ada.user_id.as_str());
+    assert_eq!(done.header("cache-control"), "no-store");
+    let set = cookies(&done);
+    assert!(set[0].starts_with("better-auth.session_token="));
+    assert!(set[1].starts_with("better-auth.two_factor=; Max-Age=0"));
+    let own = world.held(done.text("token"), "GET", GET_SESSION).await;
+    assert_eq!(own.json["user"]["email"], ADA);
+    let entries = world.audit("user.signed_in").await;
+    assert_eq!((entries.len(), &entries[0].actor_id), (2, &ada.user_id));
+}
+
+#[tokio::test]
+async fn there_is_no_session_before_the_second_factor() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.second_factor(&ada).await;
+    let before = world.held(&ada.token, "GET", SESSIONS).await;
+    let cookie = world.half_sign_in(ADA).await;
+    let (_, value) = cookie.split_once('=').unwrap();
+    let as_session = format!("better-auth.session_token={value}");
+    for cookie in [cookie.as_str(), &as_session] {
+        let headers = [("cookie", cookie)];
+        let none = world.ask("GET", GET_SESSION, &headers, Value::Null).await;
+        assert_eq!(none.expect(200).json, Value::Null);
+    }
+    let bearer = format!("Bearer {value}");
+    let headers = [("authorization", bearer.as_str())];
+    let refused = world.ask("GET", SESSIONS, &headers, Value::Null).await;
+    refused.refused(401, "UNAUTHORIZED");
+    let after = world.held(&ada.token, "GET", SESSIONS).await;
+    assert_eq!(before.json, after.json);
+    let required = world.audit("two_factor.required").await;
+    assert_eq!(required[0].actor_id, "anonymous");
+}
+
+#[tokio::test]
+async fn a_link_is_one_factor_as_well() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let authenticator = world.second_factor(&ada).await;
+    for (rest, status) in [("", 200), ("&callbackURL=%2Fdash", 302)] {
+        world.tick(30);
+        let [token, ..] = world.link_tokens(ADA).await;
+        let path = format!("/api/auth/magic-link/verify?token={token}{rest}");
+        let asked = world.ask("GET", &path, &[], Value::Null).await;
+        let asked = asked.expect(status);
+        let cookie = waiting_cookie(&asked);
+        if status == 302 {
+            let to = "http://iam.test/dash?twoFactorRedirect=true";
+            assert_eq!(asked.header("location"), to);
+        } else {
+            assert_eq!(asked.json, json!({ "twoFactorRedirect": true }));
+        }
+        let code = authenticator.code(&world);
+        let _ = world.complete(&cookie, TOTP, &code).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_set_up_for_an_address_that_is_not_theirs_keeps_its_owner_out_no_more() {
+    for by_link in [true, false] {
+        let world = World::new();
+        let mallory = world.sign_up(ADA).await;
+        world.second_factor(&mallory).await;
+        let [magic, reset, _] = world.link_tokens(ADA).await;
+        if by_link {
+            let path = format!("/api/auth/magic-link/verify?token={magic}");
+            let done = world.ask("GET", &path, &[], Value::Null).await;
+            assert!(done.expect(200).json["token"].is_string());
+        } else {
+            let body = json!({ "token": reset, "newPassword": "staple battery horse" });
+            let done = world.post("/api/auth/reset-password", body).await;
+            let _ = done.expect(200);
+            let done = world.sign_in(ADA, "staple battery horse").await;
+            assert!(done.expect(200).json["token"].is_string());
+        }
+        let removed = world.audit("two_factor.unverified_removed").await;
+        assert_eq!(removed.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_code_is_good_for_its_step_and_its_neighbours_and_once() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let [first, second] = [world.half_sign_in(ADA).await, world.half_sign_in(ADA).await];
+    let code = authenticator.code(&world);
+    world.tick(30);
+    let _ = world.complete(&first, TOTP, &code).await.expect(200);
+    let again = world.complete(&first, TOTP, &code).await;
+    again.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    let elsewhere = world.complete(&second, TOTP, &code).await;
+    elsewhere.refused(401, "INVALID_CODE");
+    let old = authenticator.code(&world);
+    world.tick(60);
+    let too_old = world.complete(&second, TOTP, &old).await;
+    too_old.refused(401, "INVALID_CODE");
+    let code = authenticator.code(&world);
+    let _ = world.complete(&second, TOTP, &code).await.expect(200);
+    let failed = world.audit("two_factor.failed").await;
+    let of = (failed.len(), failed[0].entity_id.as_str());
+    assert_eq!(of, (2, ada.user_id.as_str()));
+}
+
+async fn of_many_at_once_one_uses_a_code(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let recovery = authenticator.recovery_codes[0].clone();
+    for (call, code) in [(TOTP, authenticator.code(&world)), (RECOVERY, recovery)] {
+        let mut waiting = Vec::new();
+        for _ in 0..3 {
+            waiting.push(world.half_sign_in(ADA).await);
+            world.tick(1);
+        }
+        let rivals = waiting
+            .iter()
+            .map(|cookie| world.complete(cookie, call, &code));
+        let answers = join_all(rivals).await;
+        let mut statuses: Vec<u16> = answers.iter().map(|a| a.status.as_u16()).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 401, 401], "{call}");
+        world.tick(600);
+    }
+    let cookie = &world.half_sign_in(ADA).await;
+    let code = authenticator.code(&world);
+    let rivals = (0..3).map(|_| world.complete(cookie, TOTP, &code));
+    let answers = join_all(rivals).await;
+    let done = answers.iter().filter(|a| a.status == 200).count();
+    assert_eq!(done, 1, "one sign-in is completed once");
+}
+
+async fn many_guesses_at_once_are_five(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let cookie = &world.half_sign_in(ADA).await;
+    let guesses: Vec<String> = (0..12).map(|n| format!("wrong-{n}")).collect();
+    let rivals = guesses
+        .iter()
+        .map(|code| world.complete(cookie, TOTP, code));
+    let answers = join_all(rivals).await;
+    let looked_at = answers
+        .iter()
+        .filter(|a| a.code() == "INVALID_CODE")
+        .count();
+    assert_eq!(looked_at, 5);
+    let code = authenticator.code(&world);
+    let locked = world.complete(cookie, TOTP, &code).await;
+    let locked = locked.refused(429, "RATE_LIMITED");
+    assert_eq!(locked.header("retry-after"), "600");
+    let recovery = &authenticator.recovery_codes[0];
+    let locked = world.complete(cookie, RECOVERY, recovery).await;
+    locked.refused(429, "RATE_LIMITED");
+    let code = json!({ "code": authenticator.code(&world) });
+    let locked = world.two_factor(&ada, TOTP, code).await;
+    locked.refused(429, "RATE_LIMITED");
+    assert_eq!(world.audit("two_factor.failed").await.len(), 5);
+    world.tick(600);
+    let cookie = &world.half_sign_in(ADA).await;
+    let code = authenticator.code(&world);
+    let _ = world.complete(cookie, TOTP, &code).await.expect(200);
+}
+
+on_every_store! {
+    of_many_at_once_one_uses_a_code,
+    many_guesses_at_once_are_five,
+}
+
+#[tokio::test]
+async fn each_recovery_code_signs_in_once_and_new_ones_end_the_old() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let old = &authenticator.recovery_codes;
+    assert_eq!(old.len(), 10);
+    let cookie = world.half_sign_in(ADA).await;
+    let _ = world.complete(&cookie, RECOVERY, &old[0]).await.expect(200);
+    let cookie = world.half_sign_in(ADA).await;
+    let used = world.complete(&cookie, RECOVERY, &old[0]).await;
+    used.refused(401, "INVALID_BACKUP_CODE");
+    let told = world.audit("two_factor.recovery_code_used").await;
+    let told = (told.len(), told[0].after.as_ref().unwrap().as_str());
+    assert_eq!(told, (1, r#"{"left":9}"#));
+    let body = json!({ "password": PASSWORD });
+    let new = world.two_factor(&ada, "generate-backup-codes", body).await;
+    let new = new.expect(200);
+    assert_eq!(new.json["backupCodes"].as_array().unwrap().len(), 10);
+    let ended = world.complete(&cookie, RECOVERY, &old[1]).await;
+    ended.refused(401, "INVALID_BACKUP_CODE");
+    let first = new.json["backupCodes"][0].as_str().unwrap();
+    let _ = world.complete(&cookie, RECOVERY, first).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_sign_in_waits_ten_minutes_and_no_longer_than_its_password_is_good() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let cookie = world.half_sign_in(ADA).await;
+    world.tick(600);
+    let code = authenticator.code(&world);
+    let late = world.complete(&cookie, TOTP, &code).await;
+    late.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    let cookie = world.half_sign_in(ADA).await;
+    let change = json!({ "currentPassword": PASSWORD, "newPassword": "staple battery horse" });
+    let path = "/api/auth/change-password";
+    let changed = world.iam.post(&ada.caller(), path, change).await;
+    let _ = changed.expect(200);
+    let ended = world.complete(&cookie, TOTP, &code).await;
+    ended.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    let forged = "better-auth.two_factor=abc.def";
+    let nobody = world.complete(forged, TOTP, &code).await;
+    nobody.refused(401, "UNAUTHORIZED");
+}
+
+#[tokio::test]
+async fn whoever_is_banned_meanwhile_is_kept_out() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let cookie = world.half_sign_in(ADA).await;
+    let path = format!("/api/core/users/{}/ban", ada.user_id);
+    let banned = world.iam.post(&operator(), &path, json!({})).await;
+    let _ = banned.expect(200);
+    let code = authenticator.code(&world);
+    let kept_out = world.complete(&cookie, TOTP, &code).await;
+    kept_out.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+}
+
+#[tokio::test]
+async fn the_second_factor_is_changed_by_whoever_knows_the_password() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let call = async |call: &str, password: &str| {
+        let body = json!({ "password": password });
+        world.two_factor(&ada, call, body).await
+    };
+    let all = ["disable", "get-totp-uri", "generate-backup-codes"];
+    for name in all {
+        let none = call(name, PASSWORD).await;
+        none.refused(400, "TWO_FACTOR_NOT_ENABLED");
+    }
+    for (name, code) in [
+        (TOTP, "TOTP_NOT_ENABLED"),
+        (RECOVERY, "BACKUP_CODES_NOT_ENABLED"),
+    ] {
+        let body = json!({ "code": "123456" });
+        let none = world.two_factor(&ada, name, body).await;
+        none.refused(400, code);
+    }
+    let authenticator = world.second_factor(&ada).await;
+    for name in ["enable"].into_iter().chain(all) {
+        let refused = call(name, WRONG).await;
+        refused.refused(400, "INVALID_PASSWORD");
+    }
+    let again = call("enable", PASSWORD).await;
+    again.refused(400, "TWO_FACTOR_ALREADY_ENABLED");
+    let shown = call("get-totp-uri", PASSWORD).await.expect(200);
+    let expected = authenticator.secret.uri("iam.test", ADA);
+    assert_eq!(shown.text("totpURI"), expected);
+    let disabled = call("disable", PASSWORD).await.expect(200);
+    assert_eq!(disabled.json, json!({ "status": true }));
+    assert_eq!(world.audit("two_factor.disabled").await.len(), 1);
+    let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert!(signed_in.json["token"].is_string());
+}
+
+#[tokio::test]
+async fn a_wrong_password_says_nothing_of_a_second_factor() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.second_factor(&ada).await;
+    let mut refusals = Vec::new();
+    for (email, password) in [(ADA, WRONG), (EVE, PASSWORD)] {
+        let refused = world.sign_in(email, password).await;
+        let mut refused = refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        refused.json["error"]["requestId"] = Value::Null;
+        assert!(cookies(&refused).is_empty());
+        refusals.push(refused.json);
+    }
+    assert_eq!(refusals[0], refusals[1]);
+}
+
+#[tokio::test]
+async fn neither_the_secret_nor_a_code_is_written_anywhere_as_it_is() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let cookie = world.half_sign_in(ADA).await;
+    let recovery = &authenticator.recovery_codes[0];
+    let _ = world
+        .complete(&cookie, RECOVERY, recovery)
+        .await
+        .expect(200);
+    let mut written = world.two_factor_records().await;
+    assert!(written.contains("sealed_secret"));
+    for action in [
+        "two_factor.set_up",
+        "two_factor.enabled",
+        "two_factor.required",
+        "two_factor.recovery_code_used",
+        "session.reauthenticated",
+    ] {
+        let entries = world.audit(action).await;
+        assert_eq!(entries.len(), 1, "{action}");
+        written.push_str(&format!("{entries:?}"));
+    }
+    let secret = authenticator.secret.expose();
+    let halves = recovery.split('-');
+    for text in [secret].into_iter().chain(halves) {
+        assert!(!written.contains(text));
+    }
+}
