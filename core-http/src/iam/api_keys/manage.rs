@@ -29,6 +29,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .secret_answer()
             .refuses(&[
                 Code::UnauthorizedSession,
+                Code::StepUpRequired,
                 Code::InvalidNameLength,
                 Code::ExpiresInTooSmall,
                 Code::ExpiresInTooLarge,
@@ -64,7 +65,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
         style(post("/api/auth/api-key/rotate", "rotateApiKey"))
             .summary("Gives an API key a new secret, which is shown this once; the former one goes on for a while.")
             .secret_answer()
-            .refuses(&with_key(&[Code::InvalidState, Code::Conflict]))
+            .refuses(&with_key(&[
+                Code::InvalidState,
+                Code::Conflict,
+                Code::StepUpRequired,
+            ]))
             .writes(rotate),
     ]
 }

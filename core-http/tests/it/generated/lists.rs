@@ -152,7 +152,9 @@ async fn a_cursor_fits_its_own_list_alone() {
         let case = Case::within(fixture, sample);
         if takes(&case, "cursor") {
             filled(&case).await;
-            for (list, cursor) in &cursors {
+            // One list at two addresses for operators.
+            let same = |list: &str| (list, case.name()) == ("listAudit", "listAuditEvents");
+            for (list, cursor) in cursors.iter().filter(|(list, _)| !same(list)) {
                 let ask = case.ask().with_query(&format!("cursor={cursor}"));
                 let answer = case.send(&operator(), &ask).await;
                 assert_eq!(answer.code(), "INVALID_CURSOR", "{list} in {}", case.name());

@@ -50,6 +50,7 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
     let of_dev = world.deprovision(&platform, "dev").await;
     world.run_jobs().await;
     let caller = owner(&platform);
+    world.begin_session_of(&caller).await;
     let _ = world.moved(&platform, "delete", &caller).await.expect(200);
     world.run_jobs().await;
     // Its owner waits for an operator, who lets the same job go on.
@@ -100,6 +101,7 @@ async fn jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letter
     let deployment = world.deployment(&platform, &operator()).await;
     let claimed = world.worker().claim(1).await.unwrap();
     assert_eq!(claimed[0].job_id.as_str(), overtaken[2]);
+    world.begin_session_of(&owner(&platform)).await;
     let deleted = world.moved(&platform, "delete", &owner(&platform)).await;
     let _ = deleted.expect(200);
     let path = at(&platform, &format!("/deployments/{deployment}"));

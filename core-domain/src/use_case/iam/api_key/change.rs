@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{IssuedApiKey, key_name, requests_per_minute};
-use crate::access::{ApiKeyScope, audited};
+use crate::access::{ApiKeyScope, audited, ensure_fresh};
 use crate::iam::{ApiKey, ApiKeyEvent, ApiKeySecret, ApiKeyStatus};
 use crate::kernel::{Code, Context, Effect, Error, Line, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
@@ -69,6 +69,7 @@ pub async fn rotate(
     if !scope.holds_scopes() {
         return Err(Error::Forbidden);
     }
+    ensure_fresh(cx, uow).await?;
     let seen = scope.key();
     let secret = ApiKeySecret::generate(seen.prefix.as_ref(), cx.entropy.as_ref());
     let next = seen.rotate(&secret, overlap, uow.now().await?)?;

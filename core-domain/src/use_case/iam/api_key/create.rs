@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{key_name, requests_per_minute};
-use crate::access::{NewApiKeyScope, audited, unowned};
+use crate::access::{NewApiKeyScope, audited, ensure_fresh, unowned};
 use crate::iam::{
     ApiKey, ApiKeyQuery, ApiKeySecret, ApiKeyStatus, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix,
     LONGEST_LIFETIME, MAX_API_KEYS, SHORTEST_LIFETIME, organization_key_patterns,
@@ -49,6 +49,7 @@ pub async fn create(
     uow: &mut dyn UnitOfWork,
     new: NewApiKey,
 ) -> Result<IssuedApiKey> {
+    ensure_fresh(cx, uow).await?;
     let now = uow.now().await?;
     let organization = scope.organization();
     let platform_id = organization.platform_id.clone().ok_or_else(|| {

@@ -14,7 +14,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::ADA;
-use crate::world::{Answer, Person, World, operator};
+use crate::world::{Answer, PASSWORD, Person, World, operator};
 
 const CREATE: &str = "/api/auth/api-key/create";
 const LIST: &str = "/api/auth/api-key/list";
@@ -54,6 +54,13 @@ impl Ada {
 
     async fn asks(&self, world: &World, path: &str, body: Value) -> Answer {
         world.as_person(&self.person, "POST", path, body).await
+    }
+
+    /// Shows her password once more: what cannot be undone asks for that.
+    async fn proves_who_she_is(&self, world: &World) {
+        let path = "/api/auth/verify-password";
+        let body = json!({ "password": PASSWORD });
+        let _ = self.asks(world, path, body).await.expect(200);
     }
 
     async fn sees(&self, world: &World, path: &str) -> Answer {

@@ -25,6 +25,7 @@ async fn the_former_secret_goes_on_until_the_overlap_ends() {
         assert_eq!(world.verdict(&second).await, "VALID");
     }
     // After another rotation nobody knows the first one any more.
+    ada.proves_who_she_is(&world).await;
     let again = ada.asks(&world, ROTATE, json!({ "keyId": id })).await;
     let again = again.expect(200);
     assert_eq!(again.json["overlapEndsAt"], "2027-01-16T09:00:00.000Z");
@@ -61,6 +62,7 @@ async fn a_key_that_is_not_in_use_is_not_rotated() {
     let _ = ada.asks(&world, UPDATE, body).await.expect(200);
     let (expired, secret) = ada.key(&world, json!({ "expiresIn": DAY })).await;
     world.tick(DAY);
+    ada.proves_who_she_is(&world).await;
     for id in [disabled, expired] {
         let refused = ada.asks(&world, ROTATE, json!({ "keyId": id })).await;
         refused.refused(409, "INVALID_STATE");
