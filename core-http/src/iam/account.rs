@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::config::Iam;
 use super::cookies::set_session_cookie;
 use super::identify::PresentedSession;
-use super::magic_link::Status;
+use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, patch, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::config::Iam;
-use super::magic_link::Status;
 use super::session::AuthSession;
+use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, get, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {

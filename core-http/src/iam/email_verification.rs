@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::{Iam, with_parameters};
-use super::magic_link::Status;
+use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/verify-email";

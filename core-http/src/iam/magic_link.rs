@@ -14,10 +14,11 @@ use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::challenge::{TwoFactorRedirect, set_challenge_cookie};
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
 use super::session::AuthSession;
-use super::two_factor::{TwoFactorRedirect, set_challenge_cookie};
+use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/magic-link/verify";
@@ -86,17 +87,6 @@ struct SendMagicLink {
     name: Option<Line<0, 255>>,
     #[serde(flatten)]
     targets: Targets,
-}
-
-/// The answer of routes that have nothing to say.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(super) struct Status {
-    /// Always true.
-    status: bool,
-}
-
-impl Status {
-    pub(super) const OK: Self = Self { status: true };
 }
 
 async fn send(

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
-use super::magic_link::Status;
+use super::status::Status;
 use super::user::broken;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Redirect, get, post, with};
 

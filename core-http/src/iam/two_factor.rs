@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use core_domain::access::{PublicScope, SessionScope, authorize_session};
 use core_domain::gateway::RateClass;
-use core_domain::iam::{CHALLENGE_LIFETIME, User};
+use core_domain::iam::User;
 use core_domain::kernel::{Code, Error, Line, Result};
 use core_domain::port::transact;
-use core_domain::use_case::iam::session::{Challenged, SignedIn};
+use core_domain::use_case::iam::session::SignedIn;
 use core_domain::use_case::iam::two_factor::{self, Proof};
 use http::header;
 use schemars::JsonSchema;
@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use super::cookies::{no_store, set_session_cookie, with_header};
-use super::magic_link::Status;
 use super::password::check_own;
+use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -67,32 +67,6 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             ])
             .plain(with(iam, verify_backup_code)),
     ]
-}
-
-/// The answer to a first factor that was right when there is a second: no session yet.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TwoFactorRedirect {
-    /// Always true: ask the person for a code.
-    two_factor_redirect: bool,
-}
-
-impl TwoFactorRedirect {
-    pub(super) const ASKED: Self = Self {
-        two_factor_redirect: true,
-    };
-}
-
-/// Gives the client what it shows with the second factor.
-pub(super) fn set_challenge_cookie<T>(
-    iam: &Iam,
-    output: Output<T>,
-    challenged: &Challenged,
-) -> Output<T> {
-    let signed = iam.signer.signed(&challenged.token);
-    let age = Some(CHALLENGE_LIFETIME.as_secs());
-    let cookie = iam.names.set(iam.names.two_factor(), &signed, age);
-    no_store(with_header(output, header::SET_COOKIE, &cookie))
 }
 
 /// A body with the caller's password.

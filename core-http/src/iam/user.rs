@@ -13,9 +13,9 @@ use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::challenge::{TwoFactorRedirect, set_challenge_cookie};
 use super::config::Iam;
 use super::cookies::{set_session_cookie, with_header};
-use super::two_factor::{TwoFactorRedirect, set_challenge_cookie};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {

@@ -29,6 +29,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "thiserror",
         "uuid",
         "jiff",
+        "sha1",
         "sha2",
         "hmac",
         "base64",

@@ -37,6 +37,18 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the account of a user: the session that begins is audited",
     ),
     (
+        "iam/session/challenge.rs",
+        "sign-ins that wait for a second factor: how they end is audited",
+    ),
+    (
+        "iam/session/reauthenticate.rs",
+        "when somebody last proved who they are; the proof itself is audited where it fails",
+    ),
+    (
+        "iam/two_factor/verify.rs",
+        "the last step a code was used in; codes that fail are audited",
+    ),
+    (
         "iam/role/mod.rs",
         "the mapping is kept with the organization: what was mapped has an entry of its own",
     ),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use super::super::config::Iam;
 use super::super::cookies::set_session_cookie;
-use super::super::magic_link::Status;
+use super::super::status::Status;
 use super::common::{both, find, named, own};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
