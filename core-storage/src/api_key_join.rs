@@ -67,12 +67,6 @@ impl ApiKeyContexts for RowUnit {
             ApiKeySecretKey::Previous(hash) => Filter::eq("previous_hash", hash),
         };
         let select = Select::of(ApiKey::TABLE).filter(filter).limit(1);
-        let mut found = None;
-        let mut visit = |rows: &[Option<&dyn ReadRow>]| {
-            found = context(rows)?;
-            Ok(())
-        };
-        self.select_joined(&select, JOINS, &mut visit).await?;
-        Ok(found)
+        self.first_joined(&select, JOINS, context).await
     }
 }

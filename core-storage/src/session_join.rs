@@ -77,12 +77,24 @@ impl SessionContexts for RowUnit {
             SessionKey::Id(id) => Filter::eq("id", id),
         };
         let select = Select::of(Session::TABLE).filter(filter).limit(1);
+        self.first_joined(&select, JOINS, context).await
+    }
+}
+
+impl RowUnit {
+    /// What the first row of a query says with the rows that are joined to it.
+    pub(crate) async fn first_joined<T: Send>(
+        &mut self,
+        select: &Select,
+        joins: &'static [Join],
+        read: impl Fn(&[Option<&dyn ReadRow>]) -> Result<Option<T>, StoreError> + Send + Sync,
+    ) -> Result<Option<T>, StoreError> {
         let mut found = None;
         let mut visit = |rows: &[Option<&dyn ReadRow>]| {
-            found = context(rows)?;
+            found = read(rows)?;
             Ok(())
         };
-        self.select_joined(&select, JOINS, &mut visit).await?;
+        self.select_joined(select, joins, &mut visit).await?;
         Ok(found)
     }
 }

@@ -13,6 +13,7 @@ mod jobs;
 mod mails;
 mod nodes;
 mod registry_jobs;
+mod secrets;
 mod slice;
 mod surface;
 mod uploads;

@@ -21,6 +21,7 @@ use crate::after_commit::AfterCommit;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
+use crate::passkeys::passkeys;
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
 use crate::secret::{InstallationSecret, MasterKey};
@@ -265,6 +266,8 @@ fn iam_config(
         base_url: builder.iam_url.clone(),
         trusted_origins: builder.settings.gateway.allowed_origins.clone(),
         trusted_proxies: trusted_proxies(builder)?,
+        options: builder.settings.iam,
+        passkeys: passkeys(builder),
     })
 }
 

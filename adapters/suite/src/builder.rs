@@ -6,7 +6,7 @@ use std::sync::Arc;
 use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
 use core_domain::port::{
-    Blobs, Infrastructure, Mailer, Outlet, PasswordHasher, SiteArchives, Store,
+    Blobs, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives, Store,
 };
 
 use crate::open::StoreChoice;
@@ -31,6 +31,7 @@ pub struct SuiteBuilder {
     pub(crate) mailer: Option<Arc<dyn Mailer>>,
     #[cfg(feature = "smtp")]
     pub(crate) smtp: Option<String>,
+    pub(crate) passkeys: Option<Arc<dyn Passkeys>>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) master_key: Option<MasterKey>,
     pub(crate) service_key: Option<Secret>,
@@ -57,6 +58,7 @@ impl Default for SuiteBuilder {
             mailer: None,
             #[cfg(feature = "smtp")]
             smtp: None,
+            passkeys: None,
             secret: None,
             master_key: None,
             service_key: None,
@@ -186,6 +188,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn mail_from(mut self, sender: impl Into<String>) -> Self {
         self.settings.mail.sender = sender.into();
+        self
+    }
+
+    /// Registers and verifies passkeys in another way than `webauthn` does for the host of IAM's address. Without it and without
+    /// the feature `webauthn`, or where the address has no domain name, there are none, and their routes say so.
+    #[must_use]
+    pub fn passkeys(mut self, passkeys: Arc<dyn Passkeys>) -> Self {
+        self.passkeys = Some(passkeys);
         self
     }
 

@@ -16,7 +16,7 @@
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
 //! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`], [`SuiteBuilder::mailer`],
-//! [`SuiteBuilder::password_hasher`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
 //!
 //! # Features
@@ -28,6 +28,7 @@
 //! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `smtp` | sending mail by a server, with TLS; without it mails are files |
+//! | `webauthn` | passkeys, where IAM's address has a domain name |
 //!
 //! Without `local` give the builder a provider ([`SuiteBuilder::infrastructure`]) and a place for uploads
 //! ([`SuiteBuilder::blobs`]), without `archives` a reader of archives ([`SuiteBuilder::archives`]); what is missing
@@ -51,6 +52,8 @@ mod mail_relay;
 mod mailer;
 mod open;
 mod outbox_folder;
+mod outbox_retention;
+mod passkeys;
 mod password;
 mod provider;
 mod relay;

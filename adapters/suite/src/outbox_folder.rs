@@ -2,17 +2,23 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use core_domain::kernel::OutboxId;
 use core_domain::port::{Cause, Mail, MailError, Mailbox, Mailer, mime_message};
 
+use crate::outbox_retention::{OutboxRetention, TEMPORARY};
+
 /// Writes every mail into a folder, one `.eml` file a mail, which mail programs open. The files are for their owner alone:
-/// links in mails are secrets. Nobody removes them.
+/// links in mails are secrets. Each goes after 7 days, and the oldest goes when there are 10,000: when the next ones are written.
 #[derive(Clone, Debug)]
 pub struct OutboxFolder {
     folder: PathBuf,
     from: Mailbox,
+    retention: OutboxRetention,
+    written: Arc<AtomicU64>,
 }
 
 impl OutboxFolder {
@@ -22,6 +28,8 @@ impl OutboxFolder {
         Self {
             folder: folder.into(),
             from,
+            retention: OutboxRetention::DEFAULT,
+            written: Arc::new(AtomicU64::new(0)),
         }
     }
 }
@@ -32,7 +40,16 @@ impl Mailer for OutboxFolder {
         let message = mime_message(id, mail, &self.from);
         let folder = self.folder.clone();
         let name = format!("{id}.eml");
-        let written = tokio::task::spawn_blocking(move || write(&folder, &name, &message)).await;
+        let retention = self.retention;
+        let due = retention.is_due(self.written.fetch_add(1, Ordering::Relaxed));
+        let write = move || {
+            let file = write(&folder, &name, &message)?;
+            if due && let Err(error) = prune(retention, &folder, &file) {
+                tracing::warn!(?error, "old mails could not be removed");
+            }
+            Ok(file)
+        };
+        let written = tokio::task::spawn_blocking(write).await;
         let written = written.map_err(std::io::Error::other).flatten();
         let file = written.map_err(|error| MailError::Transient(Cause::new(error)))?;
         tracing::info!(to = %mail.to, subject = mail.subject, file = %file.display(), "a mail was written");
@@ -40,11 +57,21 @@ impl Mailer for OutboxFolder {
     }
 }
 
+/// What a file says of when it was written is the time that others are compared with: that of the same file system.
+fn prune(retention: OutboxRetention, folder: &Path, newest: &Path) -> std::io::Result<()> {
+    let now = std::fs::metadata(newest)?.modified()?;
+    let removed = retention.prune(folder, now)?;
+    if removed > 0 {
+        tracing::info!(removed, "old mails were removed");
+    }
+    Ok(())
+}
+
 /// Whole or not at all, and for the owner's eyes alone.
 fn write(folder: &Path, name: &str, message: &str) -> std::io::Result<PathBuf> {
     create_private(folder)?;
     let mut temporary = tempfile::Builder::new()
-        .prefix(".mail-")
+        .prefix(TEMPORARY)
         .tempfile_in(folder)?;
     temporary.write_all(message.as_bytes())?;
     temporary.as_file().sync_all()?;
@@ -104,6 +131,20 @@ mod tests {
             let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
             assert_eq!(mode(&entry.path()) & 0o777, 0o600);
             assert_eq!(mode(&outbox) & 0o777, 0o700);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_never_holds_more_mails_than_it_keeps_and_keeps_the_newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mailer = OutboxFolder::new(folder.path(), "no-reply@core.test".parse().unwrap());
+        mailer.retention.files = 8;
+        for n in 0..40 {
+            let id = OutboxId::parse(&format!("mail-{n:02}")).unwrap();
+            mailer.send(&id, &mail()).await.unwrap();
+            let files = std::fs::read_dir(folder.path()).unwrap().count();
+            assert!(files <= 8, "{files}");
+            assert!(folder.path().join(format!("{id}.eml")).exists());
         }
     }
 

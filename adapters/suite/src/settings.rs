@@ -3,6 +3,7 @@
 use core_http::ServeOptions;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, GatewayConfig};
+use core_http::iam::IamOptions;
 use core_http::kernel::ServiceOptions;
 #[cfg(feature = "local")]
 use core_local::Retention;
@@ -21,6 +22,8 @@ pub struct Settings {
     pub listener: ServeOptions,
     /// The gateway. Its rates hold for services that are reached directly as well.
     pub gateway: GatewayConfig,
+    /// What people must show before they are signed in.
+    pub iam: IamOptions,
     /// What holds for every service. What the gateway says too (`rates`, `limiter_timeout`, origins, proxies) is taken from
     /// there.
     pub services: ServiceOptions,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{Cipher, Context, Result};
 use core_domain::port::{Blobs, Store, transact};
-use core_domain::use_case::iam::{oauth, service_token, session, verification};
+use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::shared::remove_expired_answers;
 use core_http::kernel::App;
 use tokio::task::JoinHandle;
@@ -35,6 +35,9 @@ impl Sweeper {
                 }
                 if let Err(error) = expired_tokens(store.as_ref()).await {
                     tracing::warn!(?error, "expired tokens could not be removed");
+                }
+                if let Err(error) = ended_sessions(store.as_ref()).await {
+                    tracing::warn!(?error, "expired sessions and keys could not be removed");
                 }
                 if let Err(error) = rotated_keys(&cx, store.as_ref(), &app.cipher).await {
                     tracing::warn!(
@@ -72,7 +75,25 @@ async fn expired_tokens(store: &dyn Store) -> Result<u64> {
     let waiting = transact(store, |uow, _| {
         Box::pin(session::remove_expired_challenges(uow))
     });
-    Ok(removed + waiting.await?)
+    let removed = removed + waiting.await?;
+    let trusted = transact(store, |uow, _| Box::pin(session::remove_expired_trust(uow)));
+    let removed = removed + trusted.await?;
+    let challenges = transact(store, |uow, _| {
+        Box::pin(passkey::remove_expired_passkey_challenges(uow))
+    });
+    Ok(removed + challenges.await?)
+}
+
+/// Removes sessions and API keys that nobody has used up or taken away.
+async fn ended_sessions(store: &dyn Store) -> Result<u64> {
+    let keys = transact(store, |uow, _| Box::pin(api_key::remove_forgotten(uow)));
+    let mut removed = keys.await?;
+    loop {
+        match transact(store, |uow, _| Box::pin(session::remove_expired(uow))).await? {
+            0 => return Ok(removed),
+            some => removed += some,
+        }
+    }
 }
 
 /// Makes the next key in time, and removes those nobody needs.

@@ -3,12 +3,11 @@
 use std::marker::PhantomData;
 
 use super::covers::covers_unowned;
+use super::member::membership_of;
 use super::membership::{MembershipScope, authorize_membership};
 use super::records::unowned;
 use super::signed_in::{PersonScope, authorize_person};
-use crate::iam::{
-    ApiKey, ApiKeyStatus, Member, MemberQuery, Organization, membership, organization_key_patterns,
-};
+use crate::iam::{ApiKey, ApiKeyStatus, Organization, organization_key_patterns};
 use crate::kernel::{
     ApiKeyId, Code, Context, Error, Grant, Membership, OrganizationId, PermissionPattern, Record,
     Result, Role, Stored, UserId, grant,
@@ -122,7 +121,7 @@ pub async fn authorize_new_api_key(
         return Ok(NewApiKeyScope(Maker::Organization(scope)));
     }
     let organization = unowned::<Organization>(uow).get(organization).await?;
-    let own = own_membership(uow, &organization, user.user_id()).await?;
+    let own = membership_of(uow, &organization, user.user_id()).await?;
     Ok(NewApiKeyScope(Maker::Member {
         own: own.ok_or(Error::NotFound(Organization::KIND))?,
         operates: cx.caller.is_operator(),
@@ -175,19 +174,8 @@ async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserI
     let Some(organization) = organization.await? else {
         return Ok(false);
     };
-    let own = own_membership(uow, &organization, user).await?;
+    let own = membership_of(uow, &organization, user).await?;
     Ok(own.is_some_and(|own| own.role.contains(&Role::OWNER)))
-}
-
-async fn own_membership(
-    uow: &mut dyn UnitOfWork,
-    organization: &Organization,
-    user: &UserId,
-) -> Result<Option<Membership>> {
-    let of = MemberQuery::Of(organization.id.clone(), user.clone());
-    let member = unowned::<Member>(uow).first(&of).await?;
-    let now = uow.now().await?;
-    Ok(member.map(|member| membership(organization, &member, now)))
 }
 
 fn missing() -> Error {

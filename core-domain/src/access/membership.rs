@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 
 use super::covers::covers_unowned;
+use super::member::membership_of;
 use super::platform::suspended;
 use super::records::unowned;
-use crate::iam::{Member, MemberQuery, Organization, PlatformSuspension, membership};
+use crate::iam::{Member, Organization, PlatformSuspension};
 use crate::kernel::{
     Caller, Context, Error, Grant, GrantId, Membership, OrganizationId, PermissionPattern, Record,
     Result, Role, Stored,
@@ -111,12 +112,7 @@ async fn membership_in(
     organization: &Stored<Organization>,
 ) -> Result<Option<Membership>> {
     match &*cx.caller {
-        Caller::User { user_id, .. } => {
-            let of = MemberQuery::Of(organization.id.clone(), user_id.clone());
-            let member = unowned::<Member>(uow).first(&of).await?;
-            let now = uow.now().await?;
-            Ok(member.map(|member| membership(organization, &member, now)))
-        }
+        Caller::User { user_id, .. } => membership_of(uow, organization, user_id).await,
         Caller::ApiKey { membership, .. } => {
             let own = membership.organization_id == organization.id;
             Ok(own.then(|| membership.clone()))

@@ -21,6 +21,7 @@ pub(crate) mod covers;
 mod installation;
 mod job;
 mod key;
+mod member;
 mod membership;
 mod organization;
 mod platform;
@@ -38,6 +39,7 @@ pub use covers::Covers;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
 pub use key::RecordKey;
+pub(crate) use member::find_member;
 pub use membership::{MembershipScope, authorize_grant, authorize_membership};
 pub use organization::{OrganizationScope, Reach, authorize_organization};
 pub(crate) use platform::ensure_not_deleted;
@@ -52,3 +54,4 @@ pub use signed_in::{
     authorize_service, authorize_session, authorize_signed_in,
 };
 pub(crate) use step_up::ensure_fresh;
+pub use step_up::{missing_proof, proof_methods};

@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use super::covers::{Covers, Sealed};
+use super::member::membership_of;
 use super::records::{Records, unowned};
-use crate::iam::{Member, MemberQuery, Organization, PlatformSuspension, membership};
+use crate::iam::{Organization, PlatformSuspension};
 use crate::kernel::{
     Caller, Code, Context, Error, Grant, Machine, PermissionSet, PlatformId, PlatformOwned, Record,
     Result, Stored, Unowned, WriteGrant,
@@ -202,15 +203,11 @@ async fn permissions_on(
     let Some(organization) = &platform.organization_id else {
         return Ok(None);
     };
-    let of = MemberQuery::Of(organization.clone(), user_id.clone());
-    let Some(member) = unowned::<Member>(uow).first(&of).await? else {
-        return Ok(None);
-    };
     let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
         return Ok(None);
     };
-    let now = uow.now().await?;
-    Ok(Some(membership(&organization, &member, now).permissions))
+    let own = membership_of(uow, &organization, user_id).await?;
+    Ok(own.map(|own| own.permissions))
 }
 
 /// Refuses changes of what belongs to a deleted platform.

@@ -3,17 +3,38 @@
 use serde_json::json;
 
 use super::records::unowned;
-use crate::iam::{Account, AccountQuery, Session, SessionValidity, TwoFactor};
+use super::signed_in::PersonScope;
+use crate::iam::{
+    Account, AccountQuery, Passkey, PasskeyQuery, ProofMethod, Session, SessionValidity, TwoFactor,
+};
 use crate::kernel::{Caller, Code, Context, Error, Result, UserId};
 use crate::port::UnitOfWork;
 
-/// Refuses people who have not proved within the last 10 minutes who they are. Services and API keys prove it with every
-/// request; so do those whom a service vouches for without a session of theirs. Ask after the scope is opened, so that
-/// nobody learns from it what there is.
+/// Refuses people who have not proved within the last 10 minutes who they are. Ask after the scope is opened, so that nobody
+/// learns from it what there is.
 ///
 /// # Errors
 /// `UNAUTHORIZED` when the session is over; `STEP_UP_REQUIRED`, whose `details.methods` say how to prove it.
 pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    let Some(methods) = missing_proof(cx, uow).await? else {
+        return Ok(());
+    };
+    Err(Error::Refused {
+        code: Code::StepUpRequired,
+        message: "Prove once more who you are to do this.".to_owned(),
+        details: json!({ "methods": methods }),
+    })
+}
+
+/// How the caller can prove who they are, when they have not within the last 10 minutes. Services and API keys prove it with
+/// every request; so do those whom a service vouches for without a session of theirs.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the session is over.
+pub async fn missing_proof(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Option<Vec<ProofMethod>>> {
     let Caller::User {
         user_id,
         session_id,
@@ -21,12 +42,12 @@ pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Resu
         ..
     } = &*cx.caller
     else {
-        return Ok(());
+        return Ok(None);
     };
     let session = match (session_id, service) {
         (Some(session), _) => session,
-        (None, Some(_)) => return Ok(()),
-        (None, None) => return Err(refusal(uow, user_id).await?),
+        (None, Some(_)) => return Ok(None),
+        (None, None) => return methods(uow, user_id).await.map(Some),
     };
     let now = uow.now().await?;
     let session = unowned::<Session>(uow).find(session).await?;
@@ -36,29 +57,42 @@ pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Resu
         return Err(Error::Unauthorized);
     }
     if session.is_fresh(now) {
-        return Ok(());
+        return Ok(None);
     }
-    Err(refusal(uow, user_id).await?)
+    methods(uow, user_id).await.map(Some)
 }
 
-async fn refusal(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Error> {
-    Ok(Error::Refused {
-        code: Code::StepUpRequired,
-        message: "Prove once more who you are to do this.".to_owned(),
-        details: json!({ "methods": methods(uow, user).await? }),
-    })
+/// How a person can prove who they are, within their session where they can.
+///
+/// # Errors
+/// When the store failed.
+pub async fn proof_methods(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<ProofMethod>> {
+    methods(uow, scope.user_id()).await
 }
 
-/// How the person can prove who they are, within their session where they can.
-async fn methods(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<&'static [&'static str]> {
+async fn methods(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<ProofMethod>> {
+    let mut methods = Vec::new();
     let two_factor = unowned::<TwoFactor>(uow).find(user).await?;
     if two_factor.is_some_and(|two_factor| two_factor.is_confirmed()) {
-        return Ok(&["totp", "backup-code"]);
+        methods.extend([ProofMethod::Totp, ProofMethod::BackupCode]);
+    } else if has_password(uow, user).await? {
+        methods.push(ProofMethod::Password);
     }
+    let passkeys = PasskeyQuery::OfUser(user.clone());
+    if unowned::<Passkey>(uow).first(&passkeys).await?.is_some() {
+        methods.push(ProofMethod::Passkey);
+    }
+    if methods.is_empty() {
+        methods.push(ProofMethod::SignIn);
+    }
+    Ok(methods)
+}
+
+async fn has_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {
     let password = AccountQuery::PasswordOf(user.clone());
     let account = unowned::<Account>(uow).first(&password).await?;
-    if account.is_some_and(|account| account.password_hash.is_some()) {
-        return Ok(&["password"]);
-    }
-    Ok(&["sign-in"])
+    Ok(account.is_some_and(|account| account.password_hash.is_some()))
 }

@@ -87,6 +87,24 @@ impl CookieNames {
         self.pick("better-auth.two_factor", "__Secure-better-auth.two_factor")
     }
 
+    /// The cookie of a device that its owner trusts.
+    #[must_use]
+    pub fn trust_device(self) -> &'static str {
+        self.pick(
+            "better-auth.trust_device",
+            "__Secure-better-auth.trust_device",
+        )
+    }
+
+    /// The cookie of a challenge that waits for a passkey.
+    #[must_use]
+    pub fn passkey(self) -> &'static str {
+        self.pick(
+            "better-auth.better-auth-passkey",
+            "__Secure-better-auth.better-auth-passkey",
+        )
+    }
+
     /// A `Set-Cookie` value; without `max_age` (in seconds) it ends with the browser.
     #[must_use]
     pub fn set(self, name: &str, value: &str, max_age: Option<u64>) -> String {

@@ -7,14 +7,17 @@ mod decision;
 mod invitation;
 mod oauth;
 mod organization;
+mod passkey;
 mod password;
 mod permission_grant;
+mod proof_method;
 mod role_mapping;
 mod service_token;
 mod session;
 mod sign_in_delay;
 mod suspension;
 mod totp;
+mod trusted_device;
 mod two_factor;
 mod user;
 mod verification;
@@ -36,14 +39,20 @@ pub use organization::{
     Bootstrap, CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery,
     OrganizationType, SetUpOrganization, UpdateOrganization,
 };
+pub use passkey::{
+    MAX_PASSKEY_REGISTRATIONS, MAX_PASSKEYS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
+    PasskeyChallengeQuery, PasskeyDevice, PasskeyQuery,
+};
 pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
+pub use proof_method::ProofMethod;
 pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
 pub use service_token::*;
 pub use session::{FRESH_FOR, LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
 pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use totp::{TotpCode, TotpSecret};
+pub use trusted_device::{MAX_TRUSTED_DEVICES, TRUSTED_FOR, TrustedDevice, TrustedDeviceQuery};
 pub use two_factor::{
     CHALLENGE_LIFETIME, FAILURES_COUNT_FOR, MAX_CHALLENGES, MAX_FAILURES, RECOVERY_CODES,
     TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery, TwoFactorQuery, new_recovery_codes,

@@ -59,7 +59,8 @@ pub struct Session {
     /// When its life was last extended; the sign-in at first.
     #[serde(skip)]
     pub extended_at: Timestamp,
-    /// When the user last proved who they are within it, the sign-in included; none for a program that was let in by them.
+    /// When the user last proved who they are within it, the sign-in included; none for a program that was let in by them,
+    /// or when they trusted the device in the place of a second factor.
     #[serde(skip)]
     pub authenticated_at: Option<Timestamp>,
     /// From when on it is over.
@@ -82,6 +83,8 @@ pub enum SessionQuery {
     OldestOf(UserId),
     /// The user's sessions that have expired at this instant, oldest first.
     ExpiredOf(UserId, Timestamp),
+    /// Those that have expired at this instant, whosever they are, the first to expire first.
+    ExpiredAt(Timestamp),
 }
 
 /// Whether a session is valid at an instant.

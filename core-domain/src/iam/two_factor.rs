@@ -6,14 +6,19 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::TokenHash;
+use super::sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
 use crate::kernel::{Entropy, Timestamp, UserId, record, secret_token};
 
-/// How many codes may be wrong within [`FAILURES_COUNT_FOR`].
+/// How many codes may be wrong within [`FAILURES_COUNT_FOR`]. Besides, the account waits longer and longer after each, as
+/// after wrong passwords: whoever tries codes knows the password.
 pub const MAX_FAILURES: usize = 5;
 
-/// How long a wrong code counts.
+/// How many wrong codes are remembered: the wait grows no more before that.
+const MAX_REMEMBERED: usize = 16;
+
+/// How long a wrong code counts in [`MAX_FAILURES`].
 pub const FAILURES_COUNT_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// How many recovery codes there are at first.
@@ -78,18 +83,24 @@ impl TwoFactor {
     /// How long no code is taken, right or wrong, because too many were wrong.
     #[must_use]
     pub fn locked_for(&self, now: Timestamp) -> Option<Duration> {
-        let counting = counting(&self.failures, now);
-        let over = counting.len().checked_sub(MAX_FAILURES)?;
+        let remembered = remembered(&self.failures, now);
+        let last = remembered.last()?;
+        let count = u32::try_from(remembered.len()).unwrap_or(u32::MAX);
+        let delayed_until = last.plus(sign_in_delay(count));
         // As many must be forgotten as are too many.
-        let last = counting.get(over)?;
-        Some(last.plus(FAILURES_COUNT_FOR).since(now))
+        let over = remembered.len().checked_sub(MAX_FAILURES);
+        let full_until = over.and_then(|over| remembered.get(over));
+        let full_until = full_until.map(|oldest| oldest.plus(FAILURES_COUNT_FOR));
+        let until = full_until.map_or(delayed_until, |full| full.max(delayed_until));
+        (now < until).then(|| until.since(now))
     }
 
     /// As it is once another code was wrong.
     #[must_use]
     pub fn failed(&self, now: Timestamp) -> Self {
-        let mut failures = counting(&self.failures, now);
+        let mut failures = remembered(&self.failures, now);
         failures.push(now);
+        failures.drain(..failures.len().saturating_sub(MAX_REMEMBERED));
         Self {
             failures,
             updated_at: now,
@@ -127,9 +138,13 @@ impl TwoFactor {
     }
 }
 
-fn counting(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
-    let counts = |at: &&Timestamp| now.since(**at) < FAILURES_COUNT_FOR;
-    failures.iter().filter(counts).copied().collect()
+/// All of them, until a day after the last.
+fn remembered(failures: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
+    let counts = |last: &Timestamp| now.since(*last) < FAILURES_FORGOTTEN_AFTER;
+    match failures.last().filter(|last| counts(last)) {
+        Some(_) => failures.to_vec(),
+        None => Vec::new(),
+    }
 }
 
 /// New recovery codes, to be shown once.
@@ -235,8 +250,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn at_most_five_codes_are_tried_in_ten_minutes(
-            gaps in prop::collection::vec(0_u64..400, 1..60),
+        fn at_most_five_codes_are_tried_in_ten_minutes_and_fewer_and_fewer(
+            gaps in prop::collection::vec(0_u64..800, 1..60),
         ) {
             let (mut two_factor, _) = set_up();
             let mut now = two_factor.created_at;
@@ -245,19 +260,24 @@ mod tests {
                 now = now.plus(Duration::from_secs(gap));
                 match two_factor.locked_for(now) {
                     Some(wait) => {
-                        prop_assert!(wait > Duration::ZERO && wait <= FAILURES_COUNT_FOR);
+                        prop_assert!(wait > Duration::ZERO && wait <= sign_in_delay(u32::MAX));
                         let later = now.plus(wait);
                         prop_assert_eq!(two_factor.locked_for(later), None);
                     }
                     None => {
+                        let count = u32::try_from(tried.len()).unwrap();
+                        let pause = tried.last().map(|last| now.since(*last));
+                        prop_assert!(pause.is_none_or(|pause| pause >= sign_in_delay(count)));
                         two_factor = two_factor.failed(now);
                         tried.push(now);
                     }
                 }
                 let lately = tried.iter().filter(|at| now.since(**at) < FAILURES_COUNT_FOR);
                 prop_assert!(lately.count() <= MAX_FAILURES);
-                prop_assert!(two_factor.failures.len() <= MAX_FAILURES);
+                prop_assert!(two_factor.failures.len() <= MAX_REMEMBERED);
             }
+            let day_later = now.plus(FAILURES_FORGOTTEN_AFTER);
+            prop_assert_eq!(two_factor.locked_for(day_later), None);
         }
     }
 }

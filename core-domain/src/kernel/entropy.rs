@@ -10,7 +10,10 @@ pub trait Entropy: Send + Sync + std::fmt::Debug {
 pub(crate) const BASE62: &[u8; 62] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// A secret of `length` characters `[A-Za-z0-9]`, each uniformly random (5.95 bits a character; 43 hold 256 bits).
+/// The length of secrets that nobody types: 43 of 62 letters hold 256 bits.
+pub const TOKEN_LENGTH: usize = 43;
+
+/// A secret of `length` characters `[A-Za-z0-9]`, each uniformly random (5.95 bits a character).
 #[must_use]
 pub fn secret_token(entropy: &dyn Entropy, length: usize) -> String {
     let mut token = String::with_capacity(length);
@@ -35,7 +38,10 @@ mod tests {
     #[test]
     fn tokens_have_the_length_asked_for_and_differ() {
         let entropy = SeededEntropy::new(7);
-        let (first, second) = (secret_token(&entropy, 43), secret_token(&entropy, 43));
+        let (first, second) = (
+            secret_token(&entropy, TOKEN_LENGTH),
+            secret_token(&entropy, TOKEN_LENGTH),
+        );
         assert_eq!(first.len(), 43);
         assert!(first.bytes().all(|b| b.is_ascii_alphanumeric()));
         assert_ne!(first, second);

@@ -184,6 +184,20 @@ text_enum! {
         TotpNotEnabled = "TOTP_NOT_ENABLED",
         /// The user has no recovery codes.
         BackupCodesNotEnabled = "BACKUP_CODES_NOT_ENABLED",
+        /// A challenge of passkeys that does not wait any more, or never did.
+        ChallengeNotFound = "CHALLENGE_NOT_FOUND",
+        /// The answer of an authenticator that was to make a passkey is refused.
+        FailedToVerifyRegistration = "FAILED_TO_VERIFY_REGISTRATION",
+        /// There is no such passkey, or it is somebody else's.
+        PasskeyNotFound = "PASSKEY_NOT_FOUND",
+        /// The answer of an authenticator that was to show a passkey is refused.
+        AuthenticationFailed = "AUTHENTICATION_FAILED",
+        /// The passkey is registered already.
+        PreviouslyRegistered = "PREVIOUSLY_REGISTERED",
+        /// The user has as many passkeys as anybody may have.
+        PasskeyLimitReached = "PASSKEY_LIMIT_REACHED",
+        /// This installation has no passkeys.
+        PasskeysDisabled = "PASSKEYS_DISABLED",
     }
 }
 

@@ -24,6 +24,9 @@ macro_rules! for_each_record {
             signing_keys: $crate::iam::SigningKey;
             two_factors: $crate::iam::TwoFactor;
             two_factor_challenges: $crate::iam::TwoFactorChallenge;
+            trusted_devices: $crate::iam::TrustedDevice;
+            passkeys: $crate::iam::Passkey, PasskeyId "A passkey (never its key).";
+            passkey_challenges: $crate::iam::PasskeyChallenge;
             platform_suspensions: $crate::iam::PlatformSuspension;
             api_keys: $crate::iam::ApiKey, ApiKeyId "An API key (never its secret).";
             // provisioning

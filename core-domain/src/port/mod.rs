@@ -11,6 +11,7 @@ mod mailbox;
 mod mailer;
 mod mime;
 mod outlet;
+mod passkeys;
 mod password;
 mod rate_limiter;
 mod session_context;
@@ -25,6 +26,7 @@ pub(crate) mod mocks {
     pub use super::infrastructure::MockInfrastructure;
     pub use super::mailer::MockMailer;
     pub use super::outlet::MockOutlet;
+    pub use super::passkeys::MockPasskeys;
     pub use super::password::MockPasswordHasher;
     pub use super::rate_limiter::MockRateLimiter;
 }
@@ -43,6 +45,9 @@ pub use mailbox::{Mailbox, MailboxError};
 pub use mailer::{Mail, MailError, Mailer};
 pub use mime::mime_message;
 pub use outlet::{Outlet, OutletError};
+pub use passkeys::{
+    NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UsedPasskey,
+};
 pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use session_context::{SessionContext, SessionContexts, SessionKey};

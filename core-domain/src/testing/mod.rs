@@ -1,6 +1,7 @@
 //! For tests of whoever embeds the suite: mocks of every outward port, a clock and entropy that are set, and stores of bytes
 //! in memory. Records are kept by the memory store of `core-storage`, which is a real one.
 
+mod authenticator;
 mod clock;
 mod entropy;
 mod memory_blobs;
@@ -15,6 +16,7 @@ pub mod strategies {
     pub use crate::kernel::strategy::{from_schema, json, json_of, some};
 }
 
+pub use authenticator::totp_secret_of;
 pub use clock::ManualClock;
 pub use entropy::SeededEntropy;
 pub use memory_blobs::MemoryBlobs;
@@ -24,6 +26,6 @@ pub use memory_site::MemorySite;
 pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
-    MockBlobs, MockInfrastructure, MockMailer, MockOutlet, MockPasswordHasher, MockRateLimiter,
-    MockSiteArchives, MockStagedBlob,
+    MockBlobs, MockInfrastructure, MockMailer, MockOutlet, MockPasskeys, MockPasswordHasher,
+    MockRateLimiter, MockSiteArchives, MockStagedBlob,
 };

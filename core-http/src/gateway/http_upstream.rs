@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::gateway::Secret;
+use core_domain::iam::SuiteService;
 use core_domain::kernel::Caller;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -17,8 +18,10 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::config::ConfigError;
 use super::routes::RouteClasses;
+use super::service_tokens::ServiceTokens;
 use super::upstream::{Upstream, UpstreamError};
-use crate::kernel::{Body, ClientIp, ServiceKey, header_names};
+use super::vouching::{Vouching, error};
+use crate::kernel::{Body, ClientIp, header_names};
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,46 +33,21 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 /// A service at an address of its own, over HTTP/1.1.
 ///
 /// The caller is sent as `X-Core-User-Id`, `X-Core-Role`, `X-Core-Platform-Id`, `X-Core-Organization-Id` and
-/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key, without which the
-/// service ignores them. A request with the client's own session is sent without the caller, which the service resolves
-/// itself; the key is then sent in `X-Core-Service-Key`, for the client's address and the prefix.
+/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key or a service token, without which
+/// the service ignores them. A request with the client's own session is sent without the caller, which the service resolves
+/// itself; the key or token is then sent in `X-Core-Service-Key`, for the client's address and the prefix.
 pub struct HttpUpstream {
     authority: Authority,
-    service_key: Option<KeyHeaders>,
+    voucher: Voucher,
     routes: Option<Arc<dyn RouteClasses>>,
     client: Client<HttpConnector, Body>,
 }
 
-/// The service key as it is sent.
-struct KeyHeaders {
-    /// In `Authorization`.
-    authorization: HeaderValue,
-    /// In `X-Core-Service-Key`.
-    plain: HeaderValue,
-}
-
-impl KeyHeaders {
-    fn new(key: &Secret) -> Result<Self, ConfigError> {
-        ServiceKey::new(key.expose())
-            .map_err(|problem| error(format!("the service key {problem}")))?;
-        let header = |text: &str| {
-            let mut value = HeaderValue::from_str(text)
-                .map_err(|_| error("the service key is not a header value"))?;
-            value.set_sensitive(true);
-            Ok(value)
-        };
-        Ok(Self {
-            authorization: header(&format!("Bearer {}", key.expose()))?,
-            plain: header(key.expose())?,
-        })
-    }
-}
-
-fn error(problem: impl Into<String>) -> ConfigError {
-    ConfigError {
-        setting: "upstream",
-        problem: problem.into(),
-    }
+/// By what the service is to believe the gateway.
+enum Voucher {
+    Nothing,
+    ServiceKey(Vouching),
+    ServiceTokens(Arc<ServiceTokens>, SuiteService),
 }
 
 impl HttpUpstream {
@@ -88,7 +66,10 @@ impl HttpUpstream {
             .filter(|_| bare)
             .cloned()
             .ok_or_else(|| error(format!("{address:?} is not of the form http://host:port")))?;
-        let service_key = service_key.map(KeyHeaders::new).transpose()?;
+        let voucher = match service_key {
+            Some(key) => Voucher::ServiceKey(Vouching::by_key(key)?),
+            None => Voucher::Nothing,
+        };
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
@@ -98,10 +79,25 @@ impl HttpUpstream {
             .build(connector);
         Ok(Self {
             authority,
-            service_key,
+            voucher,
             routes: None,
             client,
         })
+    }
+
+    /// Vouches with service tokens for this service instead of the service key, which then stays with the gateway and IAM.
+    #[must_use]
+    pub fn with_service_tokens(mut self, tokens: Arc<ServiceTokens>, target: SuiteService) -> Self {
+        self.voucher = Voucher::ServiceTokens(tokens, target);
+        self
+    }
+
+    async fn vouching(&self) -> Result<Option<Vouching>, UpstreamError> {
+        match &self.voucher {
+            Voucher::Nothing => Ok(None),
+            Voucher::ServiceKey(key) => Ok(Some(key.clone())),
+            Voucher::ServiceTokens(tokens, target) => tokens.get(*target).await.map(Some),
+        }
     }
 
     /// Sets the routes of the service: a [`RouteTable`](super::RouteTable), or the same service as it would run in this
@@ -126,24 +122,21 @@ impl HttpUpstream {
             .map_err(|error| UpstreamError::Broken(error.to_string()))
     }
 
-    /// Sends the identity of the caller, if there is one and a service key to vouch for it.
+    /// Sends the identity of the caller, if there is one, with what vouches for it.
     fn set_identity_headers(
-        &self,
+        vouching: &Vouching,
         caller: &Caller,
         client: Option<&ClientIp>,
         headers: &mut HeaderMap,
     ) -> Result<(), UpstreamError> {
-        let Some(key) = &self.service_key else {
-            return Ok(());
-        };
         if let Some(ClientIp(address)) = client {
             set(headers, &header_names::CLIENT_IP, address)?;
         }
         if matches!(caller, Caller::Anonymous) || headers.contains_key(AUTHORIZATION) {
-            headers.insert(header_names::SERVICE_KEY.clone(), key.plain.clone());
+            headers.insert(header_names::SERVICE_KEY.clone(), vouching.plain.clone());
             return Ok(());
         }
-        headers.insert(AUTHORIZATION, key.authorization.clone());
+        headers.insert(AUTHORIZATION, vouching.authorization.clone());
         let membership = caller.membership();
         let operates = membership.filter(|m| m.operates);
         let permissions = membership.map(|m| m.permissions.patterns().join(","));
@@ -201,8 +194,10 @@ impl Upstream for HttpUpstream {
         let client = request.extensions().get::<ClientIp>().cloned();
         let headers = request.headers_mut();
         headers.remove(HOST);
-        let caller = caller.as_deref().unwrap_or(&Caller::Anonymous);
-        self.set_identity_headers(caller, client.as_ref(), headers)?;
+        if let Some(vouching) = self.vouching().await? {
+            let caller = caller.as_deref().unwrap_or(&Caller::Anonymous);
+            Self::set_identity_headers(&vouching, caller, client.as_ref(), headers)?;
+        }
         let response = self.client.request(request).await.map_err(failure)?;
         Ok(response.map(Body::from_any))
     }

@@ -10,7 +10,8 @@
 //!
 //! How an upstream learns of the caller: in process, from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>` and
 //! [`ForwardedPrefix`](crate::kernel::ForwardedPrefix); over HTTP, from `X-Core-User-Id`, `X-Core-Role` and
-//! `X-Core-Platform-Id` (for a program `X-Core-Api-Key-Id` as well) beside the service key. Such headers of a client are removed.
+//! `X-Core-Platform-Id` (for a program `X-Core-Api-Key-Id` as well) beside the service key or a service token
+//! ([`ServiceTokens`]). Such headers of a client are removed.
 
 mod authority;
 mod config;
@@ -24,10 +25,12 @@ mod proxy;
 mod refusal;
 mod routes;
 mod service;
+mod service_tokens;
 mod session_cache;
 mod step;
 mod upload;
 mod upstream;
+mod vouching;
 
 pub use authority::{Authority, AuthorityError, Resolved};
 pub use config::{ConfigError, GatewayConfig};
@@ -35,4 +38,5 @@ pub use http_upstream::HttpUpstream;
 pub use invalidate::Invalidate;
 pub use routes::{RouteClass, RouteClasses, RouteTable};
 pub use service::{Gateway, GatewayFuture, Ports};
+pub use service_tokens::ServiceTokens;
 pub use upstream::{InProcess, Upstream, UpstreamError, Upstreams};

@@ -1,12 +1,16 @@
 //! What IAM must be told by whoever embeds it.
 
+use std::sync::Arc;
+
 use core_domain::gateway::{RatePlan, TrustedProxies};
 use core_domain::iam::{CookieNames, CookieSigner};
 use core_domain::kernel::{Code, Error, InvitationId, Result};
+use core_domain::port::Passkeys;
 use http::{Uri, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::failed_sign_ins::FailedSignIns;
+use super::options::IamOptions;
 use super::wrong_user_codes::WrongUserCodes;
 use crate::kernel::Cx;
 
@@ -21,6 +25,10 @@ pub struct IamConfig {
     pub trusted_origins: Vec<String>,
     /// Proxies before IAM whose `X-Forwarded-For` is believed.
     pub trusted_proxies: TrustedProxies,
+    /// What people must show before they are signed in.
+    pub options: IamOptions,
+    /// Registers and verifies passkeys. `None`: there are none, and their routes say so.
+    pub passkeys: Option<Arc<dyn Passkeys>>,
 }
 
 // The secret stays out of logs.
@@ -30,6 +38,7 @@ impl std::fmt::Debug for IamConfig {
             .field("base_url", &self.base_url)
             .field("trusted_origins", &self.trusted_origins)
             .field("trusted_proxies", &self.trusted_proxies)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
@@ -43,7 +52,9 @@ pub(super) struct Iam {
     pub(super) wrong_user_codes: WrongUserCodes,
     /// The address people reach IAM at, without a slash at its end.
     pub(super) base_url: String,
+    pub(super) options: IamOptions,
     origins: Vec<String>,
+    passkeys: Option<Arc<dyn Passkeys>>,
 }
 
 impl Iam {
@@ -53,11 +64,23 @@ impl Iam {
         Self {
             failed_sign_ins: FailedSignIns::new(rates),
             wrong_user_codes: WrongUserCodes::new(rates),
+            options: config.options,
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
             base_url: config.base_url.trim_end_matches('/').to_owned(),
             origins: origins.filter_map(|url| origin_of(url)).collect(),
+            passkeys: config.passkeys.clone(),
         }
+    }
+
+    /// What registers and verifies passkeys.
+    ///
+    /// # Errors
+    /// `PASSKEYS_DISABLED`.
+    pub(super) fn passkeys(&self) -> Result<&dyn Passkeys> {
+        self.passkeys
+            .as_deref()
+            .ok_or_else(|| Error::refused(Code::PasskeysDisabled, "There are no passkeys here"))
     }
 
     /// The origins whose pages may use our cookies, as browsers write them.
@@ -84,6 +107,18 @@ impl Iam {
         with_parameters(format!("{}{path}", self.base_url), parameters)
     }
 
+    /// A path of ours as browsers ask for it: below that of the address people reach IAM at.
+    pub(super) fn path(&self, path: &str) -> String {
+        let rest = self.base_url.split_once("://").map_or("", |(_, rest)| rest);
+        let below = rest.find('/').and_then(|slash| rest.get(slash..));
+        format!("{}{path}", below.unwrap_or_default())
+    }
+
+    /// Where a new password is set.
+    pub(super) fn password_page(&self) -> String {
+        self.link("/reset-password", &[])
+    }
+
     /// Where an invitation is answered.
     pub(super) fn invitation_link(&self, id: &InvitationId) -> String {
         self.link("/accept-invitation", &[("id", id.as_str())])
@@ -106,6 +141,26 @@ impl Iam {
         }
     }
 
+    /// Refuses a form that does not say that it comes from a trusted page. Browsers always say where a form was sent from, so
+    /// there are no programs to make an exception for; without cookies too: nobody is to be signed in as somebody else.
+    pub(super) fn refuse_foreign_form(&self, cx: &Cx) -> Result<()> {
+        if let Some(origin) = cx.headers.get(header::ORIGIN) {
+            let trusted = origin.to_str().is_ok_and(|origin| self.trusts(origin));
+            return if trusted {
+                Ok(())
+            } else {
+                Err(invalid_origin())
+            };
+        }
+        if cx.header("sec-fetch-site") == Some("same-origin") {
+            return Ok(());
+        }
+        Err(Error::refused(
+            Code::MissingOrNullOrigin,
+            "Missing or null Origin",
+        ))
+    }
+
     /// Refuses a redirect to anywhere but a path of ours or a trusted origin.
     pub(super) fn refuse_foreign_target(&self, target: Option<&str>) -> Result<()> {
         let Some(target) = target else { return Ok(()) };
@@ -115,10 +170,7 @@ impl Iam {
         if plain && (path || self.trusts(target)) {
             Ok(())
         } else {
-            Err(Error::refused(
-                Code::InvalidCallbackUrl,
-                "Invalid callbackURL",
-            ))
+            Err(invalid_target())
         }
     }
 }
@@ -138,6 +190,10 @@ pub(super) fn with_parameters(mut address: String, parameters: &[(&str, &str)]) 
         address.push_str(&format!("{name}={value}"));
     }
     address
+}
+
+pub(super) fn invalid_target() -> Error {
+    Error::refused(Code::InvalidCallbackUrl, "Invalid callbackURL")
 }
 
 pub(super) fn invalid_origin() -> Error {
@@ -170,6 +226,8 @@ mod tests {
             base_url: "https://iam.example.org".to_owned(),
             trusted_origins: vec!["https://app.example.org:8443/".to_owned()],
             trusted_proxies: TrustedProxies::default(),
+            options: IamOptions::default(),
+            passkeys: None,
         };
         Iam::new(&config, &RatePlan::default())
     }
@@ -193,6 +251,21 @@ mod tests {
         ] {
             assert!(!iam().trusts(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_path_is_below_that_of_the_address() {
+        assert_eq!(iam().path("/sign-in"), "/sign-in");
+        let config = IamConfig {
+            secret: b"secret".to_vec(),
+            base_url: "https://example.org/iam/".to_owned(),
+            trusted_origins: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
+            options: IamOptions::default(),
+            passkeys: None,
+        };
+        let below = Iam::new(&config, &RatePlan::default());
+        assert_eq!(below.path("/sign-in"), "/iam/sign-in");
     }
 
     #[test]

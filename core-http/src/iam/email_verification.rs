@@ -7,14 +7,18 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::User;
 use core_domain::kernel::{Code, Email, Error, Result};
 use core_domain::port::UnitOfWork;
+use core_domain::use_case::iam::session::SignInOutcome;
 use core_domain::use_case::iam::user;
-use core_domain::use_case::iam::verification::Links;
+use core_domain::use_case::iam::verification::{Links, Notices};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::challenge::set_challenge_cookie;
 use super::config::{Iam, with_parameters};
+use super::cookies::set_session_cookie;
 use super::status::Status;
+use super::target::Target;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/verify-email";
@@ -46,12 +50,7 @@ struct SendVerificationEmail {
     email: Email,
     /// Where the link leads in the end.
     #[serde(rename = "callbackURL")]
-    #[schemars(
-        length(max = 2048),
-        regex(pattern = r"^[^\u0000]*$"),
-        example = "/dashboard"
-    )]
-    callback_url: Option<String>,
+    callback_url: Option<Target>,
 }
 
 async fn send(
@@ -64,10 +63,7 @@ async fn send(
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    let link = |token: &str| {
-        let target = body.callback_url.as_deref().unwrap_or("/");
-        iam.link(VERIFY, &[("token", token), ("callbackURL", target)])
-    };
+    let link = |token: &str| verification_link(&iam, token, body.callback_url.as_deref());
     let links = Links {
         link: &link,
         cipher: &cx.app.cipher,
@@ -76,19 +72,20 @@ async fn send(
     Ok(Output::new(Status::OK))
 }
 
+/// The link that confirms an address and leads on from there.
+pub(super) fn verification_link(iam: &Iam, token: &str, target: Option<&str>) -> String {
+    let target = target.unwrap_or("/");
+    iam.link(VERIFY, &[("token", token), ("callbackURL", target)])
+}
+
 /// The query of a link.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyEmail {
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
     /// Where to go.
     #[serde(rename = "callbackURL")]
-    #[schemars(
-        length(max = 2048),
-        regex(pattern = r"^[^\u0000]*$"),
-        example = "/dashboard"
-    )]
-    callback_url: Option<String>,
+    callback_url: Option<Target>,
 }
 
 /// The address is confirmed.
@@ -96,7 +93,7 @@ struct VerifyEmail {
 struct EmailVerified {
     /// Always true.
     status: bool,
-    /// Always null: a link is no session.
+    /// Always null: who is signed in is told by the session.
     user: Option<User>,
 }
 
@@ -113,22 +110,51 @@ async fn verify(
     let outcome = if cx.method == Method::HEAD {
         Err(Error::refused(Code::InvalidToken, "Invalid token"))
     } else {
-        user::verify_email(cx, &scope, uow, &query.token).await
+        let sign_in = iam.options.auto_sign_in_after_verification;
+        let page = &iam.password_page();
+        let notices = Notices {
+            page,
+            cipher: &cx.app.cipher,
+        };
+        user::verify_email(cx, &scope, uow, &query.token, sign_in, notices).await
     };
     let Some(target) = query.callback_url.map(|target| iam.absolute(&target)) else {
-        outcome?;
+        let signed_in = outcome?.signed_in;
         let done = EmailVerified {
             status: true,
             user: None,
         };
-        return Ok(RedirectOr::Json(Output::new(done)));
+        let done = with_cookie(&iam, Output::new(done), signed_in.as_ref());
+        return Ok(RedirectOr::Json(done));
     };
     match outcome {
-        Ok(_) => Ok(RedirectOr::To(Output::new(target))),
+        Ok(done) => {
+            let signed_in = done.signed_in.as_ref();
+            let target = match signed_in {
+                Some(SignInOutcome::SecondFactorRequired(_)) => {
+                    with_parameters(target, &[("twoFactorRedirect", "true")])
+                }
+                _ => target,
+            };
+            let to = with_cookie(&iam, Output::new(target), signed_in);
+            Ok(RedirectOr::To(to))
+        }
         Err(error) if error.code() == Code::InvalidToken => {
             let target = with_parameters(target, &[("error", error.code().as_str())]);
             Ok(RedirectOr::To(Output::new(target)))
         }
         Err(error) => Err(error),
+    }
+}
+
+fn with_cookie<T>(iam: &Iam, output: Output<T>, signed_in: Option<&SignInOutcome>) -> Output<T> {
+    match signed_in {
+        None => output,
+        Some(SignInOutcome::SignedIn(done)) => {
+            set_session_cookie(iam, output, &done.session, &done.token)
+        }
+        Some(SignInOutcome::SecondFactorRequired(challenged)) => {
+            set_challenge_cookie(iam, output, challenged)
+        }
     }
 }

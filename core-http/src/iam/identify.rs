@@ -65,11 +65,19 @@ impl Identify for IdentifySessions {
 }
 
 /// The token of a request and the session it is of.
-#[derive(Debug)]
 pub(super) struct PresentedSession {
     pub(super) token: String,
     /// `None` when it is of none, or of one that has expired.
     pub(super) details: Option<SessionDetails>,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for PresentedSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PresentedSession")
+            .field("details", &self.details)
+            .finish_non_exhaustive()
+    }
 }
 
 impl PresentedSession {
@@ -162,6 +170,16 @@ impl Iam {
     /// The validly signed token of a sign-in that waits for its second factor.
     pub(super) fn challenge_token(&self, headers: &HeaderMap) -> Option<String> {
         self.signed_cookie(self.names.two_factor(), headers)
+    }
+
+    /// The validly signed token of a device that may be trusted.
+    pub(super) fn device_token(&self, headers: &HeaderMap) -> Option<String> {
+        self.signed_cookie(self.names.trust_device(), headers)
+    }
+
+    /// The validly signed token of a challenge that waits for a passkey.
+    pub(super) fn passkey_token(&self, headers: &HeaderMap) -> Option<String> {
+        self.signed_cookie(self.names.passkey(), headers)
     }
 
     fn signed_cookie(&self, name: &str, headers: &HeaderMap) -> Option<String> {

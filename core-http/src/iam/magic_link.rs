@@ -19,6 +19,7 @@ use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
 use super::session::AuthSession;
 use super::status::Status;
+use super::target::Target;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/magic-link/verify";
@@ -43,31 +44,16 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 
 /// Where to go after a sign-in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-struct Targets {
+pub(super) struct Targets {
     /// A path of ours or a trusted origin.
     #[serde(rename = "callbackURL")]
-    #[schemars(
-        length(max = 2048),
-        regex(pattern = r"^[^\u0000]*$"),
-        example = "/dashboard"
-    )]
-    callback: Option<String>,
+    pub(super) callback: Option<Target>,
     /// For somebody who is new.
     #[serde(rename = "newUserCallbackURL")]
-    #[schemars(
-        length(max = 2048),
-        regex(pattern = r"^[^\u0000]*$"),
-        example = "/welcome"
-    )]
-    new_user: Option<String>,
+    pub(super) new_user: Option<Target>,
     /// When the link is good for nothing.
     #[serde(rename = "errorCallbackURL")]
-    #[schemars(
-        length(max = 2048),
-        regex(pattern = r"^[^\u0000]*$"),
-        example = "/sorry"
-    )]
-    error: Option<String>,
+    pub(super) error: Option<Target>,
 }
 
 impl Targets {
@@ -96,11 +82,27 @@ async fn send(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), SendMagicLink>,
 ) -> Result<Output<Status>> {
-    let body = input.body;
+    let SendMagicLink {
+        email,
+        name,
+        targets,
+    } = input.body;
     iam.refuse_foreign_origin(cx)?;
-    body.targets.ensure_ours(&iam)?;
+    targets.ensure_ours(&iam)?;
+    send_link(cx, &iam, &scope, uow, (&email, name), &targets).await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// Sends a link to an address; its owner calls themselves so, when they are new.
+pub(super) async fn send_link(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    (email, name): (&Email, Option<Line<0, 255>>),
+    targets: &Targets,
+) -> Result<()> {
     let link = |token: &str| {
-        let targets = &body.targets;
         let mut parameters = vec![("token", token)];
         parameters.push(("callbackURL", targets.callback.as_deref().unwrap_or("/")));
         parameters.extend(
@@ -121,12 +123,11 @@ async fn send(
         link: &link,
         cipher: &cx.app.cipher,
     };
-    user::send_magic_link(cx, &scope, uow, &body.email, body.name.clone(), links).await?;
-    Ok(Output::new(Status::OK))
+    user::send_magic_link(cx, scope, uow, email, name, links).await
 }
 
 /// The query of a link.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyMagicLink {
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
@@ -203,7 +204,7 @@ async fn verify(
 }
 
 /// The page the link leads to asks for the second factor.
-fn asked(iam: &Iam, target: Option<&String>, challenged: &Challenged) -> RedirectOr<LinkAnswer> {
+fn asked(iam: &Iam, target: Option<&Target>, challenged: &Challenged) -> RedirectOr<LinkAnswer> {
     match target {
         Some(target) => {
             let to = with_parameters(iam.absolute(target), &[("twoFactorRedirect", "true")]);

@@ -2,6 +2,7 @@
 
 mod account;
 mod api_keys;
+mod attempt;
 mod audit;
 mod auth_organization;
 mod auth_sessions;
@@ -18,13 +19,17 @@ mod identify;
 mod invitations;
 mod magic_link;
 mod oauth;
+mod options;
 mod organization;
 mod own_sessions;
+mod pages;
+mod passkey;
 mod password;
 mod roles;
 mod service_token;
 mod session;
 mod status;
+mod target;
 mod two_factor;
 mod user;
 mod users;
@@ -35,12 +40,14 @@ use std::sync::Arc;
 
 pub use authority::SessionAuthority;
 pub use config::IamConfig;
+pub use options::IamOptions;
 
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 use crate::platform_status;
 use api_keys::KeyLimits;
 use config::Iam;
 use identify::{AUTH_ROUTES, IdentifySessions};
+use pages::HtmlErrorPages;
 
 /// The IAM service.
 ///
@@ -59,6 +66,7 @@ pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceErro
         .allowed_origins(iam.trusted_origins().to_vec())
         .session_cookie(iam.names.session())
         .better_auth_errors_below(AUTH_ROUTES)
+        .error_pages(Arc::new(HtmlErrorPages(Arc::clone(&iam))))
         .build()
 }
 
@@ -71,6 +79,7 @@ fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
         tagged("Authentication", password::rows(iam)),
         tagged("Authentication", email_verification::rows(iam)),
         tagged("Second factor", two_factor::rows(iam)),
+        tagged("Passkeys", passkey::rows(iam)),
         tagged("Profile", account::rows(iam)),
         tagged("Users", users::rows()),
         tagged("Sessions", auth_sessions::rows(iam)),
@@ -88,6 +97,7 @@ fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
         tagged("Audit", audit::rows()),
         tagged("Suspension", vec![suspension]),
         tagged("Health", health::rows()),
+        tagged("Pages", pages::rows(iam)),
     ];
     parts.into_iter().flatten().collect()
 }

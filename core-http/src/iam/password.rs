@@ -10,14 +10,16 @@ use core_domain::kernel::{Code, Email, Error, Result, Stored};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::session;
 use core_domain::use_case::iam::user::{self, PasswordCredential, wrong_password};
-use core_domain::use_case::iam::verification::Links;
+use core_domain::use_case::iam::verification::{Links, Notices};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attempt::begin_attempt;
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
 use super::status::Status;
+use super::target::Target;
 use super::user::broken;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Redirect, get, post, with};
 
@@ -97,10 +99,16 @@ async fn change(
     check_password(&new)?;
     let (_, checked) = check_own(cx, &iam, &scope, &body.current_password).await?;
     let hash = PasswordHash::new(cx.app.hasher.hash(&new).await.map_err(broken)?);
-    let (checked, hash) = (&checked, &hash);
+    let (checked, hash, page) = (&checked, &hash, &iam.password_page());
+    let notices = Notices {
+        page,
+        cipher: &cx.app.cipher,
+    };
     let renew = body.revoke_other_sessions.unwrap_or(false);
     let done = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(user::change_password(cx, &scope, uow, checked, hash, renew))
+        Box::pin(user::change_password(
+            cx, &scope, uow, checked, hash, renew, notices,
+        ))
     })
     .await?;
     let answer = Output::new(PasswordChanged {
@@ -125,17 +133,17 @@ pub(super) async fn check_own(
     let found = user::own_credential(scope, uow.as_mut()).await;
     uow.rollback().await;
     let (person, on_file) = found?;
-    let client = cx.request.ip.as_deref();
-    let now = cx.app.clock.now();
-    let attempt = iam
-        .failed_sign_ins
-        .begin(client, &person.email, now)
-        .await?;
+    let attempt = begin_attempt(cx, iam, &person.email).await?;
     let hash = on_file.as_ref().map(|on_file| on_file.hash.expose());
     let normal = normal_password(password).unwrap_or_default();
     let right = cx.app.hasher.verify(&normal, hash).await.map_err(broken)?;
-    let on_file = on_file.filter(|_| right && !normal.is_empty());
-    let on_file = on_file.ok_or_else(wrong_password)?;
+    let Some(on_file) = on_file.filter(|_| right && !normal.is_empty()) else {
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(user::password_check_failed(cx, scope, uow, &person))
+        })
+        .await?;
+        return Err(wrong_password());
+    };
     iam.failed_sign_ins.succeeded(&attempt).await;
     Ok((person, on_file))
 }
@@ -153,12 +161,22 @@ async fn verify(
     scope: SessionScope,
     input: Input<(), (), VerifyPassword>,
 ) -> Result<Output<Status>> {
-    check_own(cx, &iam, &scope, &input.body.password).await?;
-    transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(session::reauthenticate_by_password(cx, &scope, uow))
-    })
-    .await?;
+    reauthenticate(cx, &iam, &scope, &input.body.password).await?;
     Ok(Output::new(Status::OK))
+}
+
+/// Takes the caller's password as a fresh proof of who they are.
+pub(super) async fn reauthenticate(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    password: &str,
+) -> Result<()> {
+    check_own(cx, iam, scope, password).await?;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(session::reauthenticate_by_password(cx, scope, uow))
+    })
+    .await
 }
 
 /// The body of a request for a link.
@@ -167,12 +185,7 @@ async fn verify(
 struct RequestPasswordReset {
     email: Email,
     /// The page that asks for the new password; one of ours when not said. It gets the token as `token`.
-    #[schemars(
-        length(max = 2048),
-        regex(pattern = r"^[^\u0000]*$"),
-        example = "/new-password"
-    )]
-    redirect_to: Option<String>,
+    redirect_to: Option<Target>,
 }
 
 /// The answer to a request for a link: the same for every address.
@@ -189,10 +202,26 @@ async fn request_reset(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), RequestPasswordReset>,
 ) -> Result<Output<PasswordResetRequested>> {
-    let body = input.body;
+    let RequestPasswordReset { email, redirect_to } = input.body;
     iam.refuse_foreign_origin(cx)?;
-    iam.refuse_foreign_target(body.redirect_to.as_deref())?;
-    let link = |token: &str| match &body.redirect_to {
+    iam.refuse_foreign_target(redirect_to.as_deref())?;
+    send_reset_link(cx, &iam, &scope, uow, &email, redirect_to.as_deref()).await?;
+    Ok(Output::new(PasswordResetRequested {
+        status: true,
+        message: "If this email exists in our system, check your email for the reset link",
+    }))
+}
+
+/// Sends a link for a new password, if the address has a user; it leads to our own page when no other is named.
+pub(super) async fn send_reset_link(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+    page: Option<&str>,
+) -> Result<()> {
+    let link = |token: &str| match page {
         Some(target) => {
             let path = format!("/api/auth/reset-password/{token}");
             iam.link(&path, &[("callbackURL", target)])
@@ -203,11 +232,7 @@ async fn request_reset(
         link: &link,
         cipher: &cx.app.cipher,
     };
-    user::request_password_reset(cx, &scope, uow, &body.email, links).await?;
-    Ok(Output::new(PasswordResetRequested {
-        status: true,
-        message: "If this email exists in our system, check your email for the reset link",
-    }))
+    user::request_password_reset(cx, scope, uow, email, links).await
 }
 
 /// The query of a link.
@@ -262,17 +287,34 @@ async fn reset(
 ) -> Result<Output<Status>> {
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
-    let password = normal_password(&body.new_password)?;
+    set_by_link(cx, &iam, &scope, &body.token, &body.new_password).await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// Sets a new password by the token of a link.
+pub(super) async fn set_by_link(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    token: &str,
+    password: &str,
+) -> Result<()> {
+    let password = normal_password(password)?;
     check_password(&password)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let good = user::check_reset_token(uow.as_mut(), &body.token).await;
+    let good = user::check_reset_token(uow.as_mut(), token).await;
     uow.rollback().await;
     good?;
     let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
-    let token = &body.token;
-    transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(user::reset_password(cx, &scope, uow, token, hash))
+    let page = &iam.password_page();
+    let notices = Notices {
+        page,
+        cipher: &cx.app.cipher,
+    };
+    let user = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::reset_password(cx, scope, uow, token, hash, notices))
     })
     .await?;
-    Ok(Output::new(Status::OK))
+    iam.failed_sign_ins.clear(&user.email).await;
+    Ok(())
 }

@@ -116,15 +116,21 @@ pub(super) async fn extend(cx: &Cx, token: &str) -> Result<Option<Stored<Session
 }
 
 async fn sign_out(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input) -> Result<Output<Success>> {
+    end(cx, &iam, &scope).await?;
+    Ok(clear_session_cookies(&iam, Output::new(Success::YES)))
+}
+
+/// Ends the session of the request, if it has one.
+pub(super) async fn end(cx: &Cx, iam: &Iam, scope: &PublicScope) -> Result<()> {
     if let Some(token) = &iam.presented_token(&cx.headers)
         && is_known(cx, token).await?
     {
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(session::sign_out(cx, &scope, uow, token))
+            Box::pin(session::sign_out(cx, scope, uow, token))
         })
         .await?;
     }
-    Ok(clear_session_cookies(&iam, Output::new(Success::YES)))
+    Ok(())
 }
 
 /// A unit that writes is too dear for a token that anybody can make up.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use core_domain::access::{PublicScope, SessionScope, authorize_session};
 use core_domain::gateway::RateClass;
 use core_domain::iam::User;
-use core_domain::kernel::{Code, Error, Line, Result};
+use core_domain::kernel::{Code, Error, Line, Result, Stored};
 use core_domain::port::transact;
-use core_domain::use_case::iam::session::SignedIn;
-use core_domain::use_case::iam::two_factor::{self, Proof};
+use core_domain::use_case::iam::two_factor::{self, CompletedSignIn, Proof};
+use core_domain::use_case::iam::verification::Notices;
 use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::challenge::set_device_cookie;
 use super::config::Iam;
 use super::cookies::{no_store, set_session_cookie, with_header};
 use super::password::check_own;
@@ -123,9 +124,13 @@ async fn disable(
     input: Input<(), (), OwnPassword>,
 ) -> Result<Output<Status>> {
     let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
-    let checked = &checked;
+    let (checked, page) = (&checked, &iam.password_page());
+    let notices = Notices {
+        page,
+        cipher: &cx.app.cipher,
+    };
     transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(two_factor::disable(cx, &scope, uow, checked))
+        Box::pin(two_factor::disable(cx, &scope, uow, checked, notices))
     })
     .await?;
     Ok(Output::new(Status::OK))
@@ -185,6 +190,7 @@ async fn backup_codes(
 
 /// The body with a code.
 #[derive(Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct ShownCode {
     #[schemars(
         length(min = 1, max = 64),
@@ -192,6 +198,8 @@ struct ShownCode {
         example = "123456"
     )]
     code: String,
+    /// With a sign-in: the password alone signs in on this device for 30 days.
+    trust_device: Option<bool>,
 }
 
 /// The answer to a code that was right.
@@ -208,7 +216,8 @@ async fn verify_totp(
     scope: PublicScope,
     input: Input<(), (), ShownCode>,
 ) -> Result<Output<SecondFactorShown>> {
-    verify(cx, &iam, &scope, Proof::Totp(&input.body.code)).await
+    let trust = input.body.trust_device.unwrap_or(false);
+    verify(cx, &iam, &scope, Proof::Totp(&input.body.code), trust).await
 }
 
 async fn verify_backup_code(
@@ -217,7 +226,15 @@ async fn verify_backup_code(
     scope: PublicScope,
     input: Input<(), (), ShownCode>,
 ) -> Result<Output<SecondFactorShown>> {
-    verify(cx, &iam, &scope, Proof::RecoveryCode(&input.body.code)).await
+    let trust = input.body.trust_device.unwrap_or(false);
+    verify(
+        cx,
+        &iam,
+        &scope,
+        Proof::RecoveryCode(&input.body.code),
+        trust,
+    )
+    .await
 }
 
 /// Completes the sign-in that waits, if the request names one; otherwise the code is that of the session.
@@ -226,42 +243,64 @@ async fn verify(
     iam: &Iam,
     scope: &PublicScope,
     proof: Proof<'_>,
+    trust: bool,
 ) -> Result<Output<SecondFactorShown>> {
     let session = authorize_session(cx);
     let Some(token) = iam.challenge_token(&cx.headers) else {
         return in_session(cx, iam, &session?, proof).await;
     };
     let over = |error: &Error| error.code() == Code::InvalidTwoFactorCookie;
-    match (for_sign_in(cx, scope, &token, proof).await, session) {
+    match (
+        for_sign_in(cx, iam, scope, &token, proof, trust).await,
+        session,
+    ) {
         (Err(error), Ok(session)) if over(&error) => in_session(cx, iam, &session, proof).await,
         (outcome, _) => Ok(signed_in(iam, &outcome?)),
     }
 }
 
-async fn for_sign_in(
+/// Completes the sign-in that waits under this token, and trusts its device, if wanted.
+pub(super) async fn for_sign_in(
     cx: &Cx,
+    iam: &Iam,
     scope: &PublicScope,
     token: &str,
     proof: Proof<'_>,
-) -> Result<SignedIn> {
-    let cipher = &cx.app.cipher;
+    trust: bool,
+) -> Result<CompletedSignIn> {
+    let page = &iam.password_page();
+    let notices = Notices {
+        page,
+        cipher: &cx.app.cipher,
+    };
     let shown = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::verify_for_sign_in(
-            cx, scope, uow, cipher, token, proof,
+            cx, scope, uow, notices, token, proof, trust,
         ))
     })
     .await?;
     shown.into_result()
 }
 
-fn signed_in(iam: &Iam, done: &SignedIn) -> Output<SecondFactorShown> {
+fn signed_in(iam: &Iam, done: &CompletedSignIn) -> Output<SecondFactorShown> {
     let answer = no_store(Output::new(SecondFactorShown {
-        token: Some(done.token.clone()),
-        user: done.user.edit(),
+        token: Some(done.signed_in.token.clone()),
+        user: done.signed_in.user.edit(),
     }));
+    set_completed_cookies(iam, answer, done)
+}
+
+/// Gives the session of a sign-in that is complete, and takes away what it waited under.
+pub(super) fn set_completed_cookies<T>(
+    iam: &Iam,
+    output: Output<T>,
+    done: &CompletedSignIn,
+) -> Output<T> {
     let used = iam.names.set(iam.names.two_factor(), "", Some(0));
-    let answer = set_session_cookie(iam, answer, &done.session, &done.token);
-    with_header(answer, header::SET_COOKIE, &used)
+    let (session, token) = (&done.signed_in.session, &done.signed_in.token);
+    let output = set_session_cookie(iam, output, session, token);
+    let output = with_header(output, header::SET_COOKIE, &used);
+    set_device_cookie(iam, output, done.device.as_deref())
 }
 
 async fn in_session(
@@ -270,14 +309,30 @@ async fn in_session(
     scope: &SessionScope,
     proof: Proof<'_>,
 ) -> Result<Output<SecondFactorShown>> {
-    let cipher = &cx.app.cipher;
-    let shown = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(two_factor::verify_in_session(cx, scope, uow, cipher, proof))
-    })
-    .await?;
-    let user = shown.into_result()?;
+    let user = reauthenticate(cx, iam, scope, proof).await?;
     Ok(no_store(Output::new(SecondFactorShown {
         token: iam.presented_token(&cx.headers),
         user: user.edit(),
     })))
+}
+
+/// Takes a code as a fresh proof of who the caller is.
+pub(super) async fn reauthenticate(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    proof: Proof<'_>,
+) -> Result<Stored<User>> {
+    let page = &iam.password_page();
+    let notices = Notices {
+        page,
+        cipher: &cx.app.cipher,
+    };
+    let shown = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(two_factor::verify_in_session(
+            cx, scope, uow, notices, proof,
+        ))
+    })
+    .await?;
+    shown.into_result()
 }

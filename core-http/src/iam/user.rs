@@ -7,15 +7,18 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::{PasswordHash, User, check_password, normal_password};
 use core_domain::kernel::{Code, Email, Error, Line, Result};
 use core_domain::port::{HashForm, Mode, PasswordError, transact};
-use core_domain::use_case::iam::session::SignInOutcome;
-use core_domain::use_case::iam::user::{self, PasswordCredential, SignIn, SignUp};
+use core_domain::use_case::iam::session::{self, SignInOutcome};
+use core_domain::use_case::iam::user::{self, PasswordCredential, PasswordSignIn, SignIn, SignUp};
+use core_domain::use_case::iam::verification::Links;
 use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::challenge::{TwoFactorRedirect, set_challenge_cookie};
+use super::attempt::begin_attempt;
+use super::challenge::{TwoFactorRedirect, set_challenge_cookie, set_device_cookie};
 use super::config::Iam;
 use super::cookies::{set_session_cookie, with_header};
+use super::email_verification::verification_link;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -42,6 +45,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::InvalidEmailOrPassword,
                 Code::InvalidEmail,
                 Code::InvalidCallbackUrl,
+                Code::EmailNotVerified,
             ])
             .plain(with(iam, sign_in)),
     ]
@@ -67,7 +71,8 @@ struct SignUpEmail {
 /// The answer to a sign-up.
 #[derive(Clone, Serialize, JsonSchema)]
 struct SignedUp {
-    token: String,
+    /// Null where the address must be confirmed first; whether it has a user is said by mail then.
+    token: Option<String>,
     user: User,
 }
 
@@ -80,30 +85,24 @@ async fn sign_up(
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    let password = normal_password(&body.password)?;
-    check_password(&password)?;
-    let hash = cx.app.hasher.hash(&password).await.map_err(broken)?;
-    let command = &SignUp {
+    let newcomer = Newcomer {
         name: body.name,
         email: body.email,
         image: body.image,
-        password_hash: PasswordHash::new(hash),
         remembered: body.remember_me.unwrap_or(true),
     };
-    let outcome = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(user::sign_up(cx, &scope, uow, command))
-    })
-    .await;
-    let exists = |error: &Error| error.code() == Code::UserAlreadyExists;
-    if outcome.as_ref().is_err_and(exists) {
-        transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(user::sign_up_refused(cx, &scope, uow, &command.email))
-        })
-        .await?;
-    }
-    let signed_in = outcome?;
+    let target = body.callback_url.as_deref();
+    let signed_in = match signed_up(cx, &iam, &scope, newcomer, &body.password, target).await? {
+        SignUpOutcome::SignedIn(signed_in) => signed_in,
+        SignUpOutcome::LinkSent(user) => {
+            return Ok(Output::new(SignedUp {
+                token: None,
+                user: *user,
+            }));
+        }
+    };
     let answer = Output::new(SignedUp {
-        token: signed_in.token.clone(),
+        token: Some(signed_in.token.clone()),
         user: signed_in.user.edit(),
     });
     Ok(set_session_cookie(
@@ -112,6 +111,87 @@ async fn sign_up(
         &signed_in.session,
         &signed_in.token,
     ))
+}
+
+/// What somebody new says of themselves.
+pub(super) struct Newcomer {
+    pub(super) name: Line<0, 255>,
+    pub(super) email: Email,
+    pub(super) image: Option<Line<0, 2048>>,
+    pub(super) remembered: bool,
+}
+
+/// What a sign-up led to.
+pub(super) enum SignUpOutcome {
+    /// There is a session.
+    SignedIn(session::SignedIn),
+    /// The address must be confirmed first. The user is made up where the address has one.
+    LinkSent(Box<User>),
+}
+
+/// Signs somebody up with a password, and in, unless their address must be confirmed first: by a link that leads to `target`.
+pub(super) async fn signed_up(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    newcomer: Newcomer,
+    password: &str,
+    target: Option<&str>,
+) -> Result<SignUpOutcome> {
+    let password = normal_password(password)?;
+    check_password(&password)?;
+    let hash = cx.app.hasher.hash(&password).await.map_err(broken)?;
+    let command = &SignUp {
+        name: newcomer.name,
+        email: newcomer.email,
+        image: newcomer.image,
+        password_hash: PasswordHash::new(hash),
+        remembered: newcomer.remembered,
+    };
+    if iam.options.require_email_verification {
+        let user = signed_up_unconfirmed(cx, iam, scope, command, target).await?;
+        return Ok(SignUpOutcome::LinkSent(Box::new(user)));
+    }
+    let outcome = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::sign_up(cx, scope, uow, command))
+    })
+    .await;
+    let exists = |error: &Error| error.code() == Code::UserAlreadyExists;
+    if outcome.as_ref().is_err_and(exists) {
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(user::sign_up_refused(cx, scope, uow, &command.email))
+        })
+        .await?;
+    }
+    outcome.map(SignUpOutcome::SignedIn)
+}
+
+async fn signed_up_unconfirmed(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    command: &SignUp,
+    target: Option<&str>,
+) -> Result<User> {
+    let link = |token: &str| verification_link(iam, token, target);
+    let links = Links {
+        link: &link,
+        cipher: &cx.app.cipher,
+    };
+    let page = &iam.link("/sign-in", &[]);
+    let sign_up = async || {
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(user::sign_up_unconfirmed(
+                cx, scope, uow, command, links, page,
+            ))
+        })
+        .await
+    };
+    match sign_up().await {
+        // Somebody else was faster, so the address has a user now.
+        Err(error) if error.code() == Code::UserAlreadyExists => sign_up().await,
+        outcome => outcome,
+    }
 }
 
 /// The body of a sign-in.
@@ -157,32 +237,11 @@ async fn sign_in(
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    let email = Email::parse(&body.email)
-        .map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
-    let client = cx.request.ip.as_deref();
-    let attempt = iam
-        .failed_sign_ins
-        .begin(client, &email, cx.app.clock.now())
-        .await?;
-    let checked = check(cx, &scope, &email, &body.password).await?;
-    iam.failed_sign_ins.succeeded(&attempt).await;
-    let mut command = SignIn {
-        checked,
-        remembered: body.remember_me.unwrap_or(true),
-    };
-    let begun = begin(cx, &scope, &command).await;
-    let changed = |error: &Error| error.code() == Code::InvalidEmailOrPassword;
-    let outcome = if begun.as_ref().is_err_and(changed) {
-        // The password was changed while it was checked, or hashed anew by another sign-in with it.
-        command.checked = check(cx, &scope, &email, &body.password).await?;
-        begin(cx, &scope, &command).await?
-    } else {
-        begun?
-    };
-    if let Err(error) = renew_hash(cx, &scope, &command.checked, &body.password).await {
-        tracing::warn!(?error, "a password could not be hashed anew");
-    }
-    let signed_in = match outcome {
+    let remembered = body.remember_me.unwrap_or(true);
+    let credentials = [body.email.as_str(), body.password.as_str()];
+    let target = body.callback_url.as_deref();
+    let begun = signed_in(cx, &iam, &scope, credentials, remembered, target).await?;
+    let signed_in = match begun.outcome {
         SignInOutcome::SignedIn(signed_in) => signed_in,
         SignInOutcome::SecondFactorRequired(challenged) => {
             let asked = Output::new(SignInAnswer::Asked(TwoFactorRedirect::ASKED));
@@ -198,6 +257,7 @@ async fn sign_in(
     if let Some(url) = &body.callback_url {
         answer = with_header(answer, header::LOCATION, url);
     }
+    let answer = set_device_cookie(&iam, answer, begun.device.as_deref());
     Ok(set_session_cookie(
         &iam,
         answer,
@@ -206,7 +266,60 @@ async fn sign_in(
     ))
 }
 
-async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<SignInOutcome> {
+/// Signs somebody in with an address and a password. Where the address must be confirmed first and is not, a link is sent that
+/// leads to `target`.
+pub(super) async fn signed_in(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    [email, password]: [&str; 2],
+    remembered: bool,
+    target: Option<&str>,
+) -> Result<PasswordSignIn> {
+    let email =
+        Email::parse(email).map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
+    let attempt = begin_attempt(cx, iam, &email).await?;
+    let checked = check(cx, scope, &email, password).await?;
+    iam.failed_sign_ins.succeeded(&attempt).await;
+    let mut command = SignIn {
+        checked,
+        remembered,
+        confirmed_only: iam.options.require_email_verification,
+        device: iam.device_token(&cx.headers),
+    };
+    let begun = begin(cx, scope, &command).await;
+    let changed = |error: &Error| error.code() == Code::InvalidEmailOrPassword;
+    let begun = if begun.as_ref().is_err_and(changed) {
+        // The password was changed while it was checked, or hashed anew by another sign-in with it.
+        command.checked = check(cx, scope, &email, password).await?;
+        begin(cx, scope, &command).await
+    } else {
+        begun
+    };
+    let unconfirmed = |error: &Error| error.code() == Code::EmailNotVerified;
+    if begun.as_ref().is_err_and(unconfirmed) {
+        let link = |token: &str| verification_link(iam, token, target);
+        let links = Links {
+            link: &link,
+            cipher: &cx.app.cipher,
+        };
+        let (checked, email) = (&command.checked, &email);
+        let refusal = transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(user::refuse_unconfirmed(
+                cx, scope, uow, checked, email, links,
+            ))
+        })
+        .await?;
+        return Err(refusal);
+    }
+    let signed_in = begun?;
+    if let Err(error) = renew_hash(cx, scope, &command.checked, password).await {
+        tracing::warn!(?error, "a password could not be hashed anew");
+    }
+    Ok(signed_in)
+}
+
+async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<PasswordSignIn> {
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(user::sign_in(cx, scope, uow, command))
     })

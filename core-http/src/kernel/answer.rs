@@ -42,6 +42,13 @@ impl AnswerKind {
             content_type,
         }
     }
+
+    /// Of one with an entity tag.
+    #[must_use]
+    pub const fn with_etag(mut self) -> Self {
+        self.etag = true;
+        self
+    }
 }
 
 /// What a handler may answer.
@@ -86,6 +93,11 @@ impl<T> Output<T> {
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.append(name, value);
         self
+    }
+
+    /// The status, when it is not the first of the row.
+    pub(super) const fn own_status(&self) -> Option<StatusCode> {
+        self.status
     }
 
     /// What is answered, and the headers.

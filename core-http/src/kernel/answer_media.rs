@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use core_domain::kernel::{Error, Result};
 use futures_util::stream::{Stream, StreamExt};
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use super::body::Body;
 use super::body_error::BoxError;
 use super::reply::{Content, Reply};
 
-const HTML: &str = "text/html; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// Bytes of a content type, whole.
@@ -221,15 +221,66 @@ impl Answer for Html {
 
     fn reply(self, default: StatusCode) -> Result<Reply> {
         let mut reply = reply(default, Content::Bytes(HTML, self.0.into()));
-        let set = |name, value| (name, HeaderValue::from_static(value));
-        reply.headers.extend([
-            set(
-                header::CONTENT_SECURITY_POLICY,
-                "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-            ),
-            set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            set(header::REFERRER_POLICY, "no-referrer"),
-        ]);
+        reply.headers.extend(page_headers());
+        Ok(reply)
+    }
+}
+
+/// What a page may load, and where scripts may come from.
+macro_rules! policy {
+    ($scripts:literal) => {
+        concat!(
+            "default-src 'self'; script-src ",
+            $scripts,
+            "; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+        )
+    };
+}
+
+/// The policy of a page that runs a script of ours, in a file of its own; all others run none.
+pub(crate) const SCRIPT_POLICY: &str = policy!("'self'");
+
+/// What browsers are told of every page.
+pub(super) fn page_headers() -> [(HeaderName, HeaderValue); 3] {
+    let set = |name, value| (name, HeaderValue::from_static(value));
+    [
+        set(header::CONTENT_SECURITY_POLICY, policy!("'none'")),
+        set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // Without any referrer, browsers say `Origin: null` of the forms of a page, and these would be refused.
+        set(header::REFERRER_POLICY, "same-origin"),
+    ]
+}
+
+/// A page with headers, or the way to another one (303): what comes after a form depends on what it said.
+#[derive(Debug)]
+pub enum PageOr {
+    /// A page; in whatever status it says.
+    Page(Output<Html>),
+    /// To a path of ours.
+    To(Output<String>),
+}
+
+impl Answer for PageOr {
+    fn kind() -> AnswerKind {
+        Html::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let (mut reply, headers) = match self {
+            Self::Page(output) => {
+                let status = output.own_status().unwrap_or(default);
+                let (page, headers) = output.into_parts();
+                (page.reply(status)?, headers)
+            }
+            Self::To(output) => {
+                let (location, headers) = output.into_parts();
+                let redirect = Redirect { location };
+                (redirect.reply(StatusCode::SEE_OTHER)?, headers)
+            }
+        };
+        reply.headers.extend(headers);
+        let no_store = HeaderValue::from_static("no-store");
+        reply.headers.insert(header::CACHE_CONTROL, no_store);
         Ok(reply)
     }
 }

@@ -27,6 +27,10 @@ pub enum ErrorStyle {
     OAuth,
     /// `{"error","error_description"}` of RFC 6749, never cached.
     OAuthForm,
+    /// The envelope; to browsers that ask for a page, [`ErrorStyle::Html`].
+    Page,
+    /// A page for people.
+    Html,
 }
 
 impl ErrorStyle {
@@ -34,12 +38,19 @@ impl ErrorStyle {
     pub(super) fn for_request(self, headers: &HeaderMap) -> Self {
         let content_type = headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
-        if self == Self::OAuth && is_form(content_type) {
-            Self::OAuthForm
-        } else {
-            self
+        match self {
+            Self::OAuth if is_form(content_type) => Self::OAuthForm,
+            Self::Page if wants_page(headers) => Self::Html,
+            style => style,
         }
     }
+}
+
+/// Tells whether the client is a browser that wants to show the answer.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.to_ascii_lowercase().contains("text/html"))
 }
 
 /// The answer to a request that failed; in the status of its code, unless another one is given. What broke on our side goes

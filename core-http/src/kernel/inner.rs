@@ -12,6 +12,7 @@ use super::client::forwarded_prefix;
 use super::cors::CorsPolicy;
 use super::endpoint::Endpoint;
 use super::envelope::ErrorStyle;
+use super::error_page::ErrorPages;
 use super::identify::Identify;
 use super::rate_limit::RateLimits;
 use super::router::{Route, Router};
@@ -28,6 +29,7 @@ pub(super) struct Inner {
     pub(super) cors: CorsPolicy,
     pub(super) rates: RateLimits,
     pub(super) better_auth: Option<&'static str>,
+    pub(super) error_pages: Option<Arc<dyn ErrorPages>>,
     pub(super) openapi: String,
 }
 

@@ -17,6 +17,7 @@ mod context;
 pub(crate) mod cors;
 mod endpoint;
 mod envelope;
+mod error_page;
 mod failed_authentications;
 mod format;
 mod handler;
@@ -54,7 +55,10 @@ mod with_state;
 
 pub(crate) use admission::cross_origin_error;
 pub use answer::{Answer, AnswerKind, Output, Versioned};
-pub use answer_media::{Event, EventStream, Html, Media, MediaStream, Redirect, RedirectOr};
+pub(crate) use answer_media::SCRIPT_POLICY;
+pub use answer_media::{
+    Event, EventStream, Html, Media, MediaStream, PageOr, Redirect, RedirectOr,
+};
 pub use app::App;
 pub use body::{Body, bytes_body, empty_body, read_body};
 pub use body_error::{BodyTimeout, BoxError};
@@ -62,6 +66,7 @@ pub use client::{ClientIp, PeerAddr, ViaGateway};
 pub use context::{Cx, ForwardedPrefix};
 pub use endpoint::{Endpoint, Shape, tagged};
 pub use envelope::{ErrorStyle, error_response};
+pub use error_page::ErrorPages;
 pub use handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use idempotency::InFlight;
 pub(crate) use idempotency::KEY_PATTERN;

@@ -18,6 +18,7 @@ use super::client::client_ip;
 use super::context::Cx;
 use super::endpoint::{Endpoint, Handler, Seen, UnitRun};
 use super::envelope::{ErrorStyle, error_response, stored_body};
+use super::error_page::as_page;
 use super::failed_authentications::identify;
 use super::idempotency::{Claim, KeyScope, key_of};
 use super::inner::Inner;
@@ -41,12 +42,12 @@ pub(super) async fn answer(
     let is_head = request.method() == Method::HEAD;
     let origin = service.cors.allowed_origin(request.headers());
     let preflight = service.cors.preflight(request.method(), request.headers());
-    let style = default_style(service, request.uri().path());
+    let style = default_style(service, &request);
     let mut response = match (preflight, refusal) {
         (Some(response), _) => response,
         (None, Some(error)) => {
             let style = refusal_style(service, request, style);
-            error_response(&error, text(&id), style, None)
+            failed(service, &error, text(&id), style, None)
         }
         (None, None) => handled(service, request, text(&id), style).await,
     };
@@ -79,7 +80,7 @@ async fn handled(
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".to_owned())));
     outcome.unwrap_or_else(|error| {
         let status = row.map(|row: &Endpoint| row.row.status_of(error.code()));
-        let mut response = error_response(&error, id, style, status);
+        let mut response = failed(service, &error, id, style, status);
         if matches!(error, Error::Unauthorized) {
             service
                 .identify
@@ -89,9 +90,26 @@ async fn handled(
     })
 }
 
-fn default_style(service: &Inner, path: &str) -> ErrorStyle {
+/// The answer to a request that failed: a page where the style wants one.
+fn failed(
+    service: &Inner,
+    error: &Error,
+    id: &str,
+    style: ErrorStyle,
+    status: Option<StatusCode>,
+) -> Response<Body> {
+    let response = error_response(error, id, style, status);
+    match &service.error_pages {
+        Some(pages) if style == ErrorStyle::Html => as_page(pages.as_ref(), response, id),
+        _ => response,
+    }
+}
+
+/// The style where no row says another one.
+fn default_style(service: &Inner, request: &Request<Body>) -> ErrorStyle {
     match service.better_auth {
-        Some(below) if path.starts_with(below) => ErrorStyle::TopLevelCode,
+        Some(below) if request.uri().path().starts_with(below) => ErrorStyle::TopLevelCode,
+        _ if service.error_pages.is_some() => ErrorStyle::Page.for_request(request.headers()),
         _ => ErrorStyle::Envelope,
     }
 }
@@ -107,7 +125,7 @@ fn refusal_style(service: &Inner, request: Request<Body>, default: ErrorStyle) -
 /// The style of a row's errors for a request.
 fn style_of(endpoint: &Endpoint, parts: &Parts, default: ErrorStyle) -> ErrorStyle {
     match endpoint.row.style {
-        ErrorStyle::Envelope => default,
+        ErrorStyle::Envelope if default == ErrorStyle::TopLevelCode => default,
         style => style.for_request(&parts.headers),
     }
 }
@@ -134,7 +152,7 @@ async fn handle<'s>(
         return Box::pin(built_in(service, &parts)).await;
     };
     let Some(endpoint) = service.endpoint(&route, &parts.method) else {
-        return Ok(wrong_method(&route.allow(), id, *style));
+        return Ok(wrong_method(service, &route.allow(), id, *style));
     };
     *row = Some(endpoint);
     *style = style_of(endpoint, &parts, *style);
@@ -175,12 +193,12 @@ async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
         .ok_or(Error::NotFound("route"))
 }
 
-fn wrong_method(allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
+fn wrong_method(service: &Inner, allow: &str, id: &str, style: ErrorStyle) -> Response<Body> {
     let error = Error::refused(
         Code::MethodNotAllowed,
         "The route does not know this method.",
     );
-    let mut response = error_response(&error, id, style, None);
+    let mut response = failed(service, &error, id, style, None);
     if let Ok(value) = HeaderValue::from_str(allow) {
         response.headers_mut().insert(header::ALLOW, value);
     }

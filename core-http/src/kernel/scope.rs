@@ -47,28 +47,33 @@ pub trait OnPlatform {
     fn platform_id(&self) -> &PlatformId;
 }
 
-impl<Q, B> OnPlatform for Input<(PlatformId,), Q, B> {
-    fn platform_id(&self) -> &PlatformId {
-        &self.path.0
-    }
+/// A request that names an organization: in the first parameter of its path, or wherever an implementation says.
+pub trait OnOrganization {
+    /// The organization.
+    fn organization_id(&self) -> &OrganizationId;
 }
 
-impl<X, Q, B> OnPlatform for Input<(PlatformId, X), Q, B>
-where
-    (PlatformId, X): PathParams,
-{
-    fn platform_id(&self) -> &PlatformId {
-        &self.path.0
-    }
+/// Requests whose path begins with the id.
+macro_rules! named_by_first_parameter {
+    ($on:ident, $id:ty, $id_of:ident: $($others:ident),*) => {
+        impl<$($others,)* Q, B> $on for Input<($id, $($others,)*), Q, B>
+        where
+            ($id, $($others,)*): PathParams,
+        {
+            fn $id_of(&self) -> &$id {
+                &self.path.0
+            }
+        }
+    };
+    ($($on:ident($id:ident) -> $id_of:ident;)+) => {$(
+        named_by_first_parameter!($on, $id, $id_of:);
+        named_by_first_parameter!($on, $id, $id_of: X);
+        named_by_first_parameter!($on, $id, $id_of: X, Y);
+    )+};
 }
-
-impl<X, Y, Q, B> OnPlatform for Input<(PlatformId, X, Y), Q, B>
-where
-    (PlatformId, X, Y): PathParams,
-{
-    fn platform_id(&self) -> &PlatformId {
-        &self.path.0
-    }
+named_by_first_parameter! {
+    OnPlatform(PlatformId) -> platform_id;
+    OnOrganization(OrganizationId) -> organization_id;
 }
 
 impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
@@ -80,27 +85,6 @@ impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
         input: &'a I,
     ) -> BoxFuture<'a, Result<Self>> {
         Box::pin(authorize(cx, uow, input.platform_id()))
-    }
-}
-
-/// A request that names an organization: in the first parameter of its path, or wherever an implementation says.
-pub trait OnOrganization {
-    /// The organization.
-    fn organization_id(&self) -> &OrganizationId;
-}
-
-impl<Q, B> OnOrganization for Input<(OrganizationId,), Q, B> {
-    fn organization_id(&self) -> &OrganizationId {
-        &self.path.0
-    }
-}
-
-impl<X, Q, B> OnOrganization for Input<(OrganizationId, X), Q, B>
-where
-    (OrganizationId, X): PathParams,
-{
-    fn organization_id(&self) -> &OrganizationId {
-        &self.path.0
     }
 }
 

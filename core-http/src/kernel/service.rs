@@ -16,6 +16,7 @@ use super::body::Body;
 use super::body_error::BoxError;
 use super::cors::CorsPolicy;
 use super::endpoint::Endpoint;
+use super::error_page::ErrorPages;
 use super::identify::{Identify, ServiceKeyOnly};
 use super::inner::Inner;
 use super::openapi::{self, OpenApi};
@@ -40,6 +41,7 @@ pub struct ServiceBuilder {
     cors: CorsPolicy,
     better_auth: Option<&'static str>,
     session_cookie: Option<&'static str>,
+    error_pages: Option<Arc<dyn ErrorPages>>,
 }
 
 impl ServiceBuilder {
@@ -88,6 +90,14 @@ impl ServiceBuilder {
         self
     }
 
+    /// Shows browsers pages of errors: of rows with [`ErrorStyle::Page`](super::ErrorStyle::Page), and of paths that no row
+    /// answers.
+    #[must_use]
+    pub fn error_pages(mut self, pages: Arc<dyn ErrorPages>) -> Self {
+        self.error_pages = Some(pages);
+        self
+    }
+
     /// Checks the table and compiles it.
     ///
     /// # Errors
@@ -122,6 +132,7 @@ impl ServiceBuilder {
             cors: self.cors,
             rates,
             better_auth: self.better_auth,
+            error_pages: self.error_pages,
             openapi,
         })))
     }
@@ -141,6 +152,7 @@ impl Service {
             cors: CorsPolicy::default(),
             better_auth: None,
             session_cookie: None,
+            error_pages: None,
         }
     }
 

@@ -30,6 +30,11 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::TwoFactorAlreadyEnabled
         | Code::TotpNotEnabled
         | Code::BackupCodesNotEnabled
+        | Code::ChallengeNotFound
+        | Code::FailedToVerifyRegistration
+        | Code::PreviouslyRegistered
+        | Code::PasskeyLimitReached
+        | Code::PasskeysDisabled
         | Code::PasswordTooShort
         | Code::PasswordTooLong
         | Code::PasswordTooCommon
@@ -51,6 +56,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::InvalidCode
         | Code::InvalidBackupCode
         | Code::InvalidTwoFactorCookie
+        | Code::AuthenticationFailed
         | Code::NotAllowedToDeleteMember
         | Code::UnauthorizedSession => StatusCode::UNAUTHORIZED,
         Code::Forbidden
@@ -72,7 +78,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NotAllowedToCancelInvitation
         | Code::EmailVerificationRequired
         | Code::EmailNotVerified => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::KeyNotFound => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::KeyNotFound | Code::PasskeyNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Code::Conflict

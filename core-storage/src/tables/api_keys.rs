@@ -1,11 +1,12 @@
 //! The table of API keys.
 
 use core_domain::iam::{ApiKey, ApiKeyQuery, ApiKeyStatus};
+use core_domain::kernel::Timestamp;
 
 use crate::codec::{Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::{Tabular, table};
+use crate::{IndexPredicate, Tabular, table};
 
 table! {
     ApiKey in "api_keys" {
@@ -28,7 +29,13 @@ table! {
         updated_at: Time,
     }
     unique { token: [token_hash], previous: [previous_hash] }
-    index { [user_id, created_at], [organization_id, created_at], [platform_id] }
+    index {
+        [user_id, created_at],
+        [organization_id, created_at],
+        [platform_id],
+        [updated_at] where [IndexPredicate::Is("status", "revoked")],
+        [expires_at] where [IndexPredicate::NotNull("expires_at")],
+    }
     select api_keys
 }
 
@@ -49,6 +56,11 @@ fn api_keys(query: &ApiKeyQuery) -> Select {
         ApiKeyQuery::ForgottenOfOrganization(organization, before) => {
             own_keys_of(organization).filter(over_before(*before))
         }
+        ApiKeyQuery::OfMember(organization, user) => keys
+            .filter(Filter::eq("organization_id", organization))
+            .filter(Filter::eq("user_id", user)),
+        ApiKeyQuery::RevokedBefore(instant) => keys.filter(revoked_before(*instant)),
+        ApiKeyQuery::ExpiredBefore(instant) => keys.filter(expired_before(*instant)),
         ApiKeyQuery::OfPlatform(platform) => keys.filter(Filter::eq("platform_id", platform)),
     }
 }
@@ -58,9 +70,16 @@ fn not_revoked(keys: Select) -> Select {
         .order_by_desc("created_at")
 }
 
+fn over_before(instant: Timestamp) -> Filter {
+    Filter::Or(vec![revoked_before(instant), expired_before(instant)])
+}
+
 /// Revoked keys do not change any more.
-fn over_before(instant: core_domain::kernel::Timestamp) -> Filter {
+fn revoked_before(instant: Timestamp) -> Filter {
     let revoked = Filter::eq("status", &ApiKeyStatus::Revoked);
-    let revoked = revoked.and(Filter::le("updated_at", instant));
-    Filter::Or(vec![revoked, Filter::le("expires_at", instant)])
+    revoked.and(Filter::le("updated_at", instant))
+}
+
+fn expired_before(instant: Timestamp) -> Filter {
+    Filter::le("expires_at", instant)
 }

@@ -2,9 +2,10 @@
 
 use core_domain::iam::{
     Account, AccountQuery, CREDENTIAL, Invitation, InvitationQuery, InvitationStatus, Member,
-    MemberQuery, Organization, OrganizationQuery, PlatformSuspension, PlatformSuspensionQuery,
-    Session, SessionQuery, TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery, TwoFactorQuery,
-    User, UserQuery, Verification, VerificationQuery,
+    MemberQuery, Organization, OrganizationQuery, Passkey, PasskeyChallenge, PasskeyChallengeQuery,
+    PasskeyQuery, PlatformSuspension, PlatformSuspensionQuery, Session, SessionQuery,
+    TrustedDevice, TrustedDeviceQuery, TwoFactor, TwoFactorChallenge, TwoFactorChallengeQuery,
+    TwoFactorQuery, User, UserQuery, Verification, VerificationQuery,
 };
 
 use crate::codec::{Bool, Int, Json, Opt, OrDefault, Text, Time};
@@ -75,7 +76,7 @@ table! {
         authenticated_at: Opt<Time>,
     }
     unique { token: [token_hash] }
-    index { [user_id, created_at] }
+    index { [user_id, created_at], [expires_at] }
     select sessions
 }
 
@@ -92,6 +93,9 @@ fn sessions(query: &SessionQuery) -> Select {
         SessionQuery::ExpiredOf(user, now) => of(user)
             .filter(Filter::le("expires_at", *now))
             .order_by("created_at"),
+        SessionQuery::ExpiredAt(now) => Select::of(Session::TABLE)
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
     }
 }
 
@@ -272,6 +276,83 @@ fn two_factor_challenges(query: &TwoFactorChallengeQuery) -> Select {
             .filter(Filter::eq("user_id", user))
             .order_by("created_at"),
         TwoFactorChallengeQuery::ExpiredAt(now) => challenges
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
+    }
+}
+
+table! {
+    TrustedDevice in "trusted_devices" {
+        token_hash: Text,
+        user_id: Text,
+        created_at: Time,
+        expires_at: Time,
+    }
+    index { [user_id, created_at], [expires_at] }
+    select trusted_devices
+}
+
+fn trusted_devices(query: &TrustedDeviceQuery) -> Select {
+    let devices = Select::of(TrustedDevice::TABLE);
+    match query {
+        TrustedDeviceQuery::OfUser(user) => devices
+            .filter(Filter::eq("user_id", user))
+            .order_by("created_at"),
+        TrustedDeviceQuery::ExpiredAt(now) => devices
+            .filter(Filter::le("expires_at", *now))
+            .order_by("expires_at"),
+    }
+}
+
+table! {
+    Passkey in "passkeys" {
+        id: Text,
+        user_id: Text,
+        name: Opt<Text>,
+        credential_id: Text,
+        credential: Json,
+        counter: Int,
+        device_type: Text,
+        backed_up: Bool,
+        transports: Text,
+        created_at: Time,
+        updated_at: Time,
+        last_used_at: Opt<Time>,
+    }
+    unique { credential: [credential_id] }
+    index { [user_id, created_at] }
+    select passkeys
+}
+
+fn passkeys(query: &PasskeyQuery) -> Select {
+    let passkeys = Select::of(Passkey::TABLE);
+    match query {
+        PasskeyQuery::WithCredential(id) => passkeys.filter(Filter::eq("credential_id", id)),
+        PasskeyQuery::OfUser(user) => passkeys
+            .filter(Filter::eq("user_id", user))
+            .order_by("created_at"),
+    }
+}
+
+table! {
+    PasskeyChallenge in "passkey_challenges" {
+        token_hash: Text,
+        user_id: Opt<Text>,
+        state: Json,
+        created_at: Time,
+        expires_at: Time,
+    }
+    index { [user_id, created_at], [expires_at] }
+    select passkey_challenges
+}
+
+fn passkey_challenges(query: &PasskeyChallengeQuery) -> Select {
+    let challenges = Select::of(PasskeyChallenge::TABLE);
+    match query {
+        PasskeyChallengeQuery::OfUser(user) => challenges
+            .filter(Filter::eq("user_id", user))
+            .order_by("created_at"),
+        PasskeyChallengeQuery::ExpiredAt(now) => challenges
             .filter(Filter::le("expires_at", *now))
             .order_by("expires_at"),
     }

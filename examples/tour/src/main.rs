@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::server::{Addresses, OwnServer};
 
 /// Takes the tour: sign-up, a platform, a live site, suspension, and everything removed again.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 struct Options {
     /// The gateway of a running server; without it the tour starts one of its own.
     #[arg(long, requires_all = ["iam", "service_key"])]

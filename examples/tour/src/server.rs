@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 use crate::failure::Failure;
 
 /// Where the services are, and the key of the operator.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Addresses {
     /// The gateway's base URL.
     pub(crate) gateway: String,

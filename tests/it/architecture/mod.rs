@@ -5,5 +5,6 @@ mod files;
 mod imports;
 mod layers;
 mod records;
+mod secrets;
 mod sources;
 mod tokens;

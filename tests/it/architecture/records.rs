@@ -37,6 +37,10 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the account of a user: the session that begins is audited",
     ),
     (
+        "iam/session/trusted_device.rs",
+        "trusting a device has an entry; its next token is a part of a sign-in, which has one",
+    ),
+    (
         "iam/session/challenge.rs",
         "sign-ins that wait for a second factor: how they end is audited",
     ),
@@ -47,6 +51,10 @@ const UNAUDITED: &[(&str, &str)] = &[
     (
         "iam/two_factor/verify.rs",
         "the last step a code was used in; codes that fail are audited",
+    ),
+    (
+        "iam/passkey/challenge.rs",
+        "challenges that wait for a passkey: how they end is audited",
     ),
     (
         "iam/role/mod.rs",
@@ -74,6 +82,10 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     ("iam/session/lookup.rs", "the time a session was seen"),
     ("iam/api_key/lookup.rs", "the time a key was used"),
+    (
+        "iam/eviction.rs",
+        "what was forgotten or makes way for a new one, which has an entry",
+    ),
     ("iam/session/begin.rs", "audited as what began it"),
     (
         "iam/oauth/device.rs",

@@ -27,7 +27,7 @@ pub(crate) use call::Call;
 pub(crate) use engine::{Engine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Work, work_alone};
 pub(crate) use platforms::{Platforms, as_operator};
-pub(crate) use process::{Server, run};
+pub(crate) use process::{Server, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
 pub(crate) use stores::{Backend, DyingStore, PoliteStore, on_every_store};

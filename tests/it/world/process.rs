@@ -64,6 +64,22 @@ pub(crate) async fn run(data: &Path, arguments: &[&str], input: &str) -> Output 
     child.wait_with_output().await.unwrap()
 }
 
+/// What the server's binary shows of a configuration, its log included.
+pub(crate) async fn checked_configuration(
+    data: &Path,
+    arguments: &[&str],
+    environment: &[(&str, String)],
+) -> String {
+    let mut command = Command::new(binary());
+    command.arg("--data").arg(data).args(arguments);
+    command.arg("check-config");
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let shown = command.output().await.unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    let [out, log] = [shown.stdout, shown.stderr].map(|said| String::from_utf8(said).unwrap());
+    format!("{out}{log}")
+}
+
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -77,21 +93,35 @@ impl Server {
     /// Starts a server on free ports and waits for its ready line.
     pub(crate) async fn start(data: &Path, arguments: &[&str]) -> Self {
         let log = tempfile::NamedTempFile::new().unwrap();
+        let environment = [
+            ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
+            ("RUST_LOG", "error".to_owned()),
+        ];
+        Self::logging_to(log.path(), data, arguments, &environment).await
+    }
+
+    /// As [`Server::start`], with this environment; its log is added to a file.
+    pub(crate) async fn logging_to(
+        log: &Path,
+        data: &Path,
+        arguments: &[&str],
+        environment: &[(&str, String)],
+    ) -> Self {
+        let written = std::fs::File::options().append(true).open(log).unwrap();
         let mut child = Command::new(binary())
             .args(["--base-port", "0", "--data"])
             .arg(data)
             .args(arguments)
-            .env("AUTH_API_KEY", SERVICE_KEY)
-            .env("RUST_LOG", "error")
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
-            .stderr(log.reopen().unwrap())
+            .stderr(written)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         let addresses = loop {
             let line = output.next_line().await.unwrap().unwrap_or_else(|| {
-                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                let said = std::fs::read_to_string(log).unwrap_or_default();
                 panic!("the server ended before it was ready: {said}")
             });
             if let Some(json) = line.strip_prefix("ready ") {

@@ -3,14 +3,15 @@
 mod reader;
 mod row;
 
-use std::collections::BTreeSet;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use core_domain::access::{OperatorScope, authorize_operator};
 use core_domain::kernel::{Context, Email, Error, StoreError, UserId};
 use core_domain::port::{Mode, PasswordHasher, Store, transact};
-use core_domain::use_case::iam::user::{ImportOutcome, ImportedUser, import, preview_import};
+use core_domain::use_case::iam::user::{
+    ImportOutcome, ImportedUser, KnownUsers, import, preview_import,
+};
 use tokio::sync::mpsc;
 
 use crate::assemble::{Folder, hasher, open_options, secret};
@@ -108,7 +109,7 @@ impl SuiteBuilder {
             store,
             cx,
             scope,
-            previewed: dry_run.then(Previewed::default),
+            previewed: dry_run.then(KnownUsers::default),
             summary: ImportSummary::default(),
         };
         let (batches, mut read) = mpsc::channel(AHEAD);
@@ -143,33 +144,12 @@ fn send_batches(
     Ok(())
 }
 
-/// Whom a dry run has seen: the store does not know them.
-#[derive(Default)]
-struct Previewed {
-    emails: BTreeSet<Email>,
-    ids: BTreeSet<UserId>,
-}
-
-impl Previewed {
-    fn has_seen(&mut self, person: &ImportedUser) -> Option<ImportOutcome> {
-        if self.emails.contains(&person.email) {
-            return Some(ImportOutcome::EmailTaken);
-        }
-        if person.id.as_ref().is_some_and(|id| self.ids.contains(id)) {
-            return Some(ImportOutcome::IdTaken);
-        }
-        self.emails.insert(person.email.clone());
-        self.ids.extend(person.id.clone());
-        None
-    }
-}
-
 struct Import {
     store: Arc<dyn Store>,
     cx: Context,
     scope: OperatorScope,
-    /// In a dry run alone.
-    previewed: Option<Previewed>,
+    /// Whom a dry run would have taken over so far.
+    previewed: Option<KnownUsers>,
     summary: ImportSummary,
 }
 
@@ -204,9 +184,7 @@ impl Import {
         outcome: Option<ImportOutcome>,
         report: &mut impl FnMut(ImportProblem),
     ) {
-        let seen = self.previewed.as_mut();
-        let seen = seen.and_then(|previewed| previewed.has_seen(&person));
-        match (seen.or(outcome), person.id) {
+        match (outcome, person.id) {
             (Some(ImportOutcome::EmailTaken), _) => {
                 self.summary.existing += 1;
                 let email = person.email;
@@ -220,13 +198,13 @@ impl Import {
         }
     }
 
-    async fn outcomes(&self, people: &[ImportedUser]) -> Result<Vec<ImportOutcome>, Error> {
+    async fn outcomes(&mut self, people: &[ImportedUser]) -> Result<Vec<ImportOutcome>, Error> {
         if people.is_empty() {
             return Ok(Vec::new());
         }
-        if self.previewed.is_some() {
+        if let Some(previewed) = &mut self.previewed {
             let mut uow = self.store.begin(Mode::Read).await?;
-            let outcomes = preview_import(&self.scope, uow.as_mut(), people).await;
+            let outcomes = preview_import(&self.scope, uow.as_mut(), previewed, people).await;
             uow.rollback().await;
             return outcomes;
         }

@@ -108,6 +108,8 @@ text_enum! {
         FailedSignIns = "failed-sign-ins",
         /// All failed sign-ins of a client, whatever the e-mail address.
         FailedSignInsOfClient = "failed-sign-ins-of-client",
+        /// The different e-mail addresses that a client failed to sign in with.
+        FailedAccountsOfClient = "failed-accounts-of-client",
         /// The codes of devices that a session, or a client, entered and that are none.
         WrongUserCodes = "wrong-user-codes",
     }
@@ -123,6 +125,7 @@ impl RateKind {
             Self::Client => (1_000, 60),
             Self::FailedSignIns => (30, 60),
             Self::FailedSignInsOfClient => (100, 60 * 60),
+            Self::FailedAccountsOfClient => (30, 60 * 60),
             Self::WrongUserCodes => (5, 10 * 60),
         };
         RatePolicy {
@@ -144,7 +147,7 @@ impl From<RateClass> for RateKind {
 
 /// A policy for everything that is limited. Unless set: 100 requests in 60 seconds to a path, 10 to a strict endpoint,
 /// 1,000 over all paths, and 10 rejected credentials; 30 failed sign-ins in 60 seconds with an e-mail address, 100 in an
-/// hour over all addresses; 5 wrong codes of devices in 10 minutes.
+/// hour over all addresses, and with 30 different ones; 5 wrong codes of devices in 10 minutes.
 ///
 /// In a configuration file it is a table by [`RateKind`]: `strict = { requests = 20, window = "1m" }`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -245,6 +248,7 @@ mod tests {
                 "\"authentication\";q=10;w=60",
                 "\"failed-sign-ins\";q=30;w=60",
                 "\"failed-sign-ins-of-client\";q=100;w=3600",
+                "\"failed-accounts-of-client\";q=30;w=3600",
                 "\"wrong-user-codes\";q=5;w=600",
             ]
         );

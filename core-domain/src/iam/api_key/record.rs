@@ -104,6 +104,12 @@ pub enum ApiKeyQuery {
     ForgottenOfUser(UserId, Timestamp),
     /// The same of the organization's own keys.
     ForgottenOfOrganization(OrganizationId, Timestamp),
+    /// The keys that a user has made for themselves in an organization.
+    OfMember(OrganizationId, UserId),
+    /// All that were revoked before this instant.
+    RevokedBefore(Timestamp),
+    /// All that have expired before this instant.
+    ExpiredBefore(Timestamp),
     /// Those that act for this platform, whosever they are.
     OfPlatform(PlatformId),
 }
@@ -126,6 +132,13 @@ impl ApiKeyQuery {
             Some(user) => Self::ForgottenOfUser(user.clone(), before),
             None => Self::ForgottenOfOrganization(organization.clone(), before),
         }
+    }
+
+    /// Everybody's keys that have been over for so long that nobody presents them any more.
+    #[must_use]
+    pub fn all_forgotten(now: Timestamp) -> [Self; 2] {
+        let before = now.minus(KEPT_FOR);
+        [Self::RevokedBefore(before), Self::ExpiredBefore(before)]
     }
 }
 

@@ -1,13 +1,10 @@
 //! The text of a key: `core_`, a prefix of its maker's if they asked for one, 43 random characters, and a checksum.
 
 use super::super::TokenHash;
-use crate::kernel::{BASE62, Entropy, TextError, secret_token, text};
+use crate::kernel::{BASE62, Entropy, TOKEN_LENGTH, TextError, secret_token, text};
 
 /// What every key begins with.
 pub const API_KEY_PREFIX: &str = "core_";
-
-/// The random characters: 43 of 62 hold 256 bits.
-const RANDOM: usize = 43;
 
 /// The characters of the checksum: 6 of 62 hold the 32 bits of a CRC.
 const CHECKSUM: usize = 6;
@@ -53,7 +50,10 @@ impl ApiKeySecret {
     #[must_use]
     pub fn generate(prefix: Option<&KeyPrefix>, entropy: &dyn Entropy) -> Self {
         let prefix = prefix.map_or("", KeyPrefix::as_str);
-        let body = format!("{API_KEY_PREFIX}{prefix}{}", secret_token(entropy, RANDOM));
+        let body = format!(
+            "{API_KEY_PREFIX}{prefix}{}",
+            secret_token(entropy, TOKEN_LENGTH)
+        );
         let checksum = checksum(&body);
         Self(body + &checksum)
     }
@@ -63,7 +63,7 @@ impl ApiKeySecret {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(API_KEY_PREFIX)?;
-        let length = rest.len().checked_sub(RANDOM + CHECKSUM)?;
+        let length = rest.len().checked_sub(TOKEN_LENGTH + CHECKSUM)?;
         // Only after this are positions those of characters.
         if !text.is_ascii() || length > LONGEST_PREFIX {
             return None;

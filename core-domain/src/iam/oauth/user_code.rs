@@ -9,9 +9,16 @@ const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 const HALF: usize = 4;
 
 /// A user code, `XXXX-XXXX`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(transparent)]
 pub struct UserCode(String);
+
+// The code stays out of logs.
+impl std::fmt::Debug for UserCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("UserCode(..)")
+    }
+}
 
 impl UserCode {
     /// A new code, each letter uniformly random.

@@ -1,9 +1,11 @@
 //! Identity and access. Passwords are hashed and checked before the unit of work is opened, so these take the outcome.
 
 pub mod api_key;
+mod eviction;
 pub mod grant;
 pub mod oauth;
 pub mod organization;
+pub mod passkey;
 pub mod role;
 pub mod service_token;
 pub mod session;

@@ -49,11 +49,7 @@ pub async fn list(
         authorize::<grant::AuditRead>(cx, uow, &wanted).await?;
         entries.platform_id = Some(wanted);
     }
-    let page = unowned::<AuditEntry>(uow)
-        .page(&entries, &query.page())
-        .await?;
-    record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
-    Ok(page)
+    read_page(cx, uow, &entries, query).await
 }
 
 /// The audit of authentication and authorization, newest first: all of it for operators, that of a platform for whoever may
@@ -76,8 +72,18 @@ pub async fn list_events(
             None => entries.actor_id = Some(cx.caller.actor_id().to_owned()),
         }
     }
+    read_page(cx, uow, &entries, query).await
+}
+
+/// A page, and the entry that says who read it.
+async fn read_page(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    entries: &AuditQuery,
+    query: &ListQuery<AuditFilter>,
+) -> Result<Page<Stored<AuditEntry>>> {
     let page = unowned::<AuditEntry>(uow)
-        .page(&entries, &query.page())
+        .page(entries, &query.page())
         .await?;
     record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
     Ok(page)

@@ -43,8 +43,19 @@ pub(super) async fn find(
     Ok((person, found))
 }
 
-/// The caller's organization that is meant, or the refusals of the route: none is active, it is not theirs.
+/// The caller's organization of that id, or the active one; or the refusals of the route: none is active, it is not theirs.
 pub(super) async fn own(
+    cx: &Cx,
+    session: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    id: Option<OrganizationId>,
+    refusals: [Code; 2],
+) -> Result<Own> {
+    own_named(cx, session, uow, named(id, None), refusals).await
+}
+
+/// As [`own`], by id or slug.
+pub(super) async fn own_named(
     cx: &Cx,
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::config::Iam;
-use super::common::{both, named, own};
+use super::common::{both, own};
 use super::members::OneOrMore;
 use super::views::{InvitationView, MemberView};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
@@ -127,7 +127,7 @@ async fn invite(
     let email = Email::parse(&body.email);
     let email = email.map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
     let codes = [Code::OrganizationNotFound, Code::MemberNotFound];
-    let own = own(cx, &session, uow, named(body.organization_id, None), codes).await?;
+    let own = own(cx, &session, uow, body.organization_id, codes).await?;
     let new = NewInvitation {
         email,
         role: body.role.roles()?,
@@ -242,8 +242,7 @@ async fn list(
     input: Input<(), OfOrganization>,
 ) -> Result<Output<Vec<InvitationView>>> {
     let codes = [Code::OrganizationNotFound, Code::NotMemberOfThis];
-    let name = named(input.query.organization_id, None);
-    let own = own(cx, &session, uow, name, codes).await?;
+    let own = own(cx, &session, uow, input.query.organization_id, codes).await?;
     let invitations = organization::list_invitations(&own.membership, uow, MOST).await?;
     let views = invitations.iter().map(|i| InvitationView::new(i));
     Ok(Output::new(views.collect()))

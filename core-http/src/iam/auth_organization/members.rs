@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use super::common::{both, named, own};
+use super::common::{both, own};
 use super::views::{MemberView, MemberWithUser};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post};
 
@@ -138,14 +138,7 @@ async fn list(
     input: Input<(), MembersQuery>,
 ) -> Result<Output<MemberList>> {
     let query = input.query;
-    let own = own(
-        cx,
-        &session,
-        uow,
-        named(query.organization_id, None),
-        OF_LIST,
-    )
-    .await?;
+    let own = own(cx, &session, uow, query.organization_id, OF_LIST).await?;
     // An organization has so few members that all of them are one page.
     let all = u32::try_from(core_domain::iam::MAX_MEMBERS).unwrap_or(u32::MAX);
     let page = list_members(&own.membership, uow, &PageRequest::first(all)).await?;
@@ -222,14 +215,7 @@ async fn has_permission(
     input: Input<(), (), HasPermission>,
 ) -> Result<Output<Permitted>> {
     let body = input.body;
-    let own = own(
-        cx,
-        &session,
-        uow,
-        named(body.organization_id, None),
-        OF_LIST,
-    )
-    .await?;
+    let own = own(cx, &session, uow, body.organization_id, OF_LIST).await?;
     let mut wanted = body.permissions.iter().flat_map(|(resource, actions)| {
         actions
             .iter()
@@ -283,14 +269,7 @@ async fn update_role(
     input: Input<(), (), UpdateMemberRole>,
 ) -> Result<Output<MemberView>> {
     let body = input.body;
-    let own = own(
-        cx,
-        &session,
-        uow,
-        named(body.organization_id, None),
-        OF_CHANGE,
-    )
-    .await?;
+    let own = own(cx, &session, uow, body.organization_id, OF_CHANGE).await?;
     let roles = body.role.roles()?;
     let (person, membership) = (&own.person, &own.membership);
     let changed =
@@ -324,14 +303,7 @@ async fn remove(
     input: Input<(), (), RemoveMember>,
 ) -> Result<Output<RemovedMember>> {
     let body = input.body;
-    let own = own(
-        cx,
-        &session,
-        uow,
-        named(body.organization_id, None),
-        OF_CHANGE,
-    )
-    .await?;
+    let own = own(cx, &session, uow, body.organization_id, OF_CHANGE).await?;
     let text = &body.member_id_or_email;
     let name = match (Email::parse(text), MemberId::parse(text)) {
         (Ok(email), _) => MemberName::Email(email),
@@ -358,8 +330,14 @@ async fn leave(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), Leave>,
 ) -> Result<Output<MemberWithUser>> {
-    let name = named(Some(input.body.organization_id), None);
-    let own = own(cx, &session, uow, name, OF_CHANGE).await?;
+    let own = own(
+        cx,
+        &session,
+        uow,
+        Some(input.body.organization_id),
+        OF_CHANGE,
+    )
+    .await?;
     let left = organization::leave(cx, &own.person, uow, &own.membership).await?;
     Ok(Output::new(MemberWithUser::new(&left)))
 }

@@ -9,7 +9,7 @@ use core_domain::kernel::{
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
-    self, FoundOrganization, NewOwnOrganization, list_invitations, list_members,
+    self, FoundOrganization, NewOwnOrganization, OwnMembership, list_invitations, list_members,
 };
 use core_domain::use_case::registry::organization_removal;
 use http::StatusCode;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use super::super::config::Iam;
 use super::super::cookies::set_session_cookie;
 use super::super::status::Status;
-use super::common::{both, find, named, own};
+use super::common::{both, find, named, own, own_named};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
@@ -191,7 +191,7 @@ async fn set_active(
         Patch::Keep => None,
     };
     let name = named(id, body.organization_slug);
-    let own = own(cx, &session, uow, name, NOT_A_MEMBER).await?;
+    let own = own_named(cx, &session, uow, name, NOT_A_MEMBER).await?;
     let stored = organization::activate(cx, &own.person, &session, uow, &own.membership).await?;
     let view = OrganizationView::shown(&own.membership.organization);
     let answer = Output::new(Some(view));
@@ -221,6 +221,25 @@ struct FullOrganization {
     members: Vec<MemberWithUser>,
 }
 
+/// The organization that is asked for; nothing when none is named and none is active.
+async fn meant(
+    cx: &Cx,
+    session: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    query: &WhichOrganization,
+) -> Result<Option<OwnMembership>> {
+    let name = named(
+        query.organization_id.clone(),
+        query.organization_slug.clone(),
+    );
+    let (_, found) = find(cx, session, uow, name).await?;
+    if matches!(found, FoundOrganization::NoneActive) {
+        return Ok(None);
+    }
+    let [none, foreign] = NOT_A_MEMBER;
+    found.own(none, foreign).map(Some)
+}
+
 async fn full(
     cx: &Cx,
     session: SessionScope,
@@ -228,13 +247,9 @@ async fn full(
     input: Input<(), WhichOrganization>,
 ) -> Result<Output<Option<FullOrganization>>> {
     let query = input.query;
-    let name = named(query.organization_id, query.organization_slug);
-    let (_, found) = find(cx, &session, uow, name).await?;
-    if matches!(found, FoundOrganization::NoneActive) {
+    let Some(own) = meant(cx, &session, uow, &query).await? else {
         return Ok(Output::new(None));
-    }
-    let [none, foreign] = NOT_A_MEMBER;
-    let own = found.own(none, foreign)?;
+    };
     let page = PageRequest::first(query.members_limit.unwrap_or(SHOWN).clamp(1, SHOWN));
     let members = list_members(&own, uow, &page).await?;
     let invitations = list_invitations(&own, uow, SHOWN).await?;
@@ -252,13 +267,9 @@ async fn shown(
     input: Input<(), WhichOrganization>,
 ) -> Result<Output<Option<OrganizationView>>> {
     let query = input.query;
-    let name = named(query.organization_id, query.organization_slug);
-    let (_, found) = find(cx, &session, uow, name).await?;
-    if matches!(found, FoundOrganization::NoneActive) {
+    let Some(own) = meant(cx, &session, uow, &query).await? else {
         return Ok(Output::new(None));
-    }
-    let [none, foreign] = NOT_A_MEMBER;
-    let own = found.own(none, foreign)?;
+    };
     Ok(Output::new(Some(OrganizationView::shown(
         &own.organization,
     ))))
@@ -292,7 +303,7 @@ async fn update(
     input: Input<(), (), UpdateOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
     let (data, id) = (input.body.data, input.body.organization_id);
-    let own = own(cx, &session, uow, named(id, None), NOT_A_MEMBER).await?;
+    let own = own(cx, &session, uow, id, NOT_A_MEMBER).await?;
     let command = UpdateOrganization {
         name: data.name,
         slug: data.slug,
@@ -320,8 +331,14 @@ async fn delete(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), DeleteOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
-    let name = named(Some(input.body.organization_id), None);
-    let own = own(cx, &session, uow, name, NOT_A_MEMBER).await?;
+    let own = own(
+        cx,
+        &session,
+        uow,
+        Some(input.body.organization_id),
+        NOT_A_MEMBER,
+    )
+    .await?;
     let gone = OrganizationView::shown(&own.membership.organization);
     organization_removal::delete(cx, &own.person, uow, &own.membership).await?;
     Ok(Output::new(gone))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use core_domain::access::{PublicScope, SessionScope};
 use core_domain::gateway::RateClass;
 use core_domain::iam::{DeviceAuthorization, DeviceDecision, UserCode};
-use core_domain::kernel::{Code, Error, Record, Result, TextValue};
-use core_domain::port::{UnitOfWork, transact};
+use core_domain::kernel::{Code, Error, Record, Result, Stored, TextValue};
+use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::oauth::{self, DeviceCodes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::ExpiredToken,
                 Code::InvalidState,
                 Code::Forbidden,
+                Code::AccessDenied,
             ])
             .plain(with(iam, decide)),
     ]
@@ -96,7 +97,7 @@ async fn request(
 }
 
 /// The body of a decision.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct DecideAboutDevice {
     /// The code the device shows; case, spaces and dashes do not matter.
     #[schemars(length(min = 1, max = 64), example = "BCDF-GHJK")]
@@ -117,22 +118,65 @@ async fn decide(
     scope: SessionScope,
     input: Input<(), (), DecideAboutDevice>,
 ) -> Result<Output<Decided>> {
-    let (ip, now) = (cx.request.ip.as_deref(), cx.app.clock.now());
-    let attempt = iam.wrong_user_codes.begin(scope.session_id(), ip, now)?;
-    let outcome = decided(cx, &scope, &input.body).await;
-    if !matches!(outcome, Err(Error::NotFound(_))) {
-        iam.wrong_user_codes.was_right(&attempt);
-    }
-    outcome?;
+    let body = input.body;
+    let decision = body.action.unwrap_or(DeviceDecision::Approve);
+    decided(cx, &iam, &scope, &body.user_code, decision).await?;
     Ok(no_store(Output::new(Decided { ok: true })))
 }
 
-async fn decided(cx: &Cx, scope: &SessionScope, body: &DecideAboutDevice) -> Result<()> {
-    let code = UserCode::read(&body.user_code);
-    let code = &code.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
-    let decision = body.action.unwrap_or(DeviceDecision::Approve);
-    transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(oauth::decide(cx, scope, uow, code, decision))
-    })
-    .await
+/// Decides about the device with a code.
+pub(crate) async fn decided(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    code: &str,
+    decision: DeviceDecision,
+) -> Result<()> {
+    let decided = async |code: UserCode| {
+        let code = &code;
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(oauth::decide(cx, scope, uow, code, decision))
+        })
+        .await
+    };
+    counted(cx, iam, scope, code, decided).await
+}
+
+/// The device with a code that waits for a decision.
+pub(crate) async fn pending(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    code: &str,
+) -> Result<Stored<DeviceAuthorization>> {
+    let found = async |code: UserCode| {
+        let mut uow = cx.app.store.begin(Mode::Read).await?;
+        let found = oauth::pending(scope, uow.as_mut(), &code).await;
+        uow.rollback().await;
+        found
+    };
+    counted(cx, iam, scope, code, found).await
+}
+
+/// Does something with a code that was entered, which is counted when it is none.
+async fn counted<T, F>(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    code: &str,
+    with_code: impl FnOnce(UserCode) -> F,
+) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let (ip, now) = (cx.request.ip.as_deref(), cx.app.clock.now());
+    let attempt = iam.wrong_user_codes.begin(scope.session_id(), ip, now)?;
+    let outcome = match UserCode::read(code) {
+        Some(code) => with_code(code).await,
+        None => Err(Error::NotFound(DeviceAuthorization::KIND)),
+    };
+    if !matches!(outcome, Err(Error::NotFound(_))) {
+        iam.wrong_user_codes.was_right(&attempt);
+    }
+    outcome
 }

@@ -7,6 +7,8 @@ mod token;
 
 use std::sync::Arc;
 
+pub(super) use device::{decided, pending};
+
 use super::config::Iam;
 use crate::kernel::Endpoint;
 

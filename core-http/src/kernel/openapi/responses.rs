@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::components::{
     Components, ERROR, ERROR_OF_OAUTH, ERROR_WITH_CODE, ERROR_WITHOUT_DETAILS,
 };
+use crate::kernel::answer_media::HTML;
 use crate::kernel::endpoint::Endpoint;
 use crate::kernel::envelope::ErrorStyle;
 use crate::kernel::reply::JSON;
@@ -70,7 +71,7 @@ fn described_header(description: &str) -> Value {
 
 fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
     let schemas: &[&str] = match endpoint.row.style {
-        ErrorStyle::Envelope => &[ERROR],
+        ErrorStyle::Envelope | ErrorStyle::Page | ErrorStyle::Html => &[ERROR],
         ErrorStyle::TopLevelCode => &[ERROR_WITH_CODE],
         ErrorStyle::WithoutDetails => &[ERROR_WITHOUT_DETAILS],
         ErrorStyle::OAuth | ErrorStyle::OAuthForm => &[ERROR, ERROR_OF_OAUTH],
@@ -86,6 +87,9 @@ fn refusal(endpoint: &Endpoint, status: StatusCode, codes: &[Code]) -> Value {
         "content": { JSON: { "schema": schema } },
         "x-codes": codes,
     });
+    if matches!(endpoint.row.style, ErrorStyle::Page | ErrorStyle::Html) {
+        response["content"][HTML] = json!({ "schema": { "type": "string" } });
+    }
     let retry_later = matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE

@@ -13,5 +13,6 @@ mod limits;
 mod logging;
 mod over_http;
 mod paths;
+mod service_tokens;
 mod suspension;
 mod world;

@@ -37,7 +37,11 @@ async fn the_good_request_of_every_row_succeeds_for_who_has_just_enough_of_a_rol
 #[tokio::test]
 async fn nobody_is_refused_with_401_wherever_somebody_must_be_known() {
     every_row(async |case: &Case| {
-        let ask = case.ask().without_credentials();
+        let ask = match case.name() {
+            // Its cookie says what is answered, and nothing of who answers.
+            "verifyPasskeyAuthentication" => case.ask(),
+            _ => case.ask().without_credentials(),
+        };
         let answer = case.send(&Caller::Anonymous, &ask).await;
         if case.sample.least == Least::Public {
             assert!(answer.is_good(), "{}", case.name());
@@ -155,6 +159,41 @@ async fn a_foreign_platform_or_organization_is_not_found_exactly_as_a_missing_on
     })
     .await;
     assert!(checked >= 25, "{checked}");
+}
+
+/// Ids in bodies and queries of rows for persons.
+const OF_PERSON: [&str; 6] = [
+    "organizationId",
+    "memberId",
+    "invitationId",
+    "sentId",
+    "keyId",
+    "joinedId",
+];
+
+#[tokio::test]
+async fn what_a_person_names_in_a_body_or_query_must_be_theirs_and_there() {
+    let checked = every_row(async |case: &Case| {
+        let ask = case.ask();
+        let said = format!("{}{}", ask.query, ask.body);
+        let ids = OF_PERSON.iter().filter_map(|id| case.fixture.ids.get(id));
+        let own: Vec<&String> = ids.filter(|id| said.contains(*id)).collect();
+        if case.sample.least != Least::Person || own.is_empty() {
+            return false;
+        }
+        let stranger = case.fixture.world.sign_up("mallory@example.com").await;
+        let foreign = case.send(&stranger.caller(), &ask).await;
+        let name = case.name();
+        assert!(foreign.status.is_client_error(), "{name}: {}", foreign.json);
+        for id in own {
+            let missing = elsewhere(&ask, id, "nothing");
+            let missing = case.send(&case.least(), &missing).await;
+            assert!(missing.status.is_client_error(), "{name}: {}", missing.json);
+        }
+        true
+    })
+    .await;
+    assert!(checked >= 15, "{checked}");
 }
 
 #[tokio::test]

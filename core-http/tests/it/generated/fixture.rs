@@ -205,7 +205,9 @@ impl Case {
         let own: Map<String, Value> = serde_json::from_str(self.sample.body).unwrap();
         for (field, value) in own {
             match value {
-                Value::String(text) => body.insert(field, json!(self.fixture.filled(&text))),
+                Value::String(text) => {
+                    body.insert(field, text_or_object(self.fixture.filled(&text)))
+                }
                 Value::Null => body.remove(&field),
                 value => body.insert(field, value),
             };
@@ -273,6 +275,11 @@ impl Case {
         );
         answer
     }
+}
+
+/// What is filled in may be an object.
+fn text_or_object(text: String) -> Value {
+    serde_json::from_str::<Map<String, Value>>(&text).map_or(Value::String(text), Value::Object)
 }
 
 /// How a service describes itself: the same in every world, and read once.
@@ -375,6 +382,12 @@ impl Fixture {
         let factor = world.second_factor(&grace).await;
         let waiting = world.half_sign_in(&grace.email).await;
         let set_up = world.set_up_second_factor(person).await;
+        let mut known = world.passkey(person, 1).await;
+        let passkeys = world.passkeys_of(person).await;
+        let registering = world.begin_passkey(person).await;
+        let made = world.authenticator(2).create(&registering.options);
+        let showing = world.ask_for_passkey().await;
+        let shown = known.get(&showing.options);
         self.ids.extend([
             ("organizationId", organizations.own),
             ("memberId", organizations.member.clone()),
@@ -397,6 +410,11 @@ impl Fixture {
             ("twoFactorCookie", waiting),
             ("recoveryCode", factor.recovery_codes[0].clone()),
             ("totpCode", set_up.code(world)),
+            ("passkeyId", passkeys[0]["id"].as_str().unwrap().to_owned()),
+            ("registeringCookie", registering.cookie),
+            ("madePasskey", made.to_string()),
+            ("showingCookie", showing.cookie),
+            ("shownPasskey", shown.to_string()),
             ("orgId", organization),
             ("orgSlug", "engineers".to_owned()),
             ("role", role),

@@ -124,6 +124,11 @@ async fn every_answer_fits_its_description_and_so_does_every_example() {
             assert!(content.is_null(), "{name} answered nothing");
             return false;
         }
+        if answer.header("content-type") != "application/json" {
+            let content = &response["content"][answer.header("content-type")];
+            assert_eq!(content["schema"]["type"], "string", "{name}");
+            return true;
+        }
         let schema = schema_at(&document, &content["schema"]);
         let errors: Vec<String> = schema
             .iter_errors(&answer.json)

@@ -74,11 +74,20 @@ use Least::{Admin, Member, Operator, Owner, Person, Public, Service, SignedIn};
 const BEARER: &[(&str, &str)] = &[("authorization", "{bearer}")];
 const COOKIE: &[(&str, &str)] = &[("cookie", "{cookie}"), ("origin", "http://iam.test")];
 
+const FROM_PAGE: &[(&str, &str)] = &[("origin", "http://iam.test")];
 /// Of a sign-in that waits for its second factor.
 const HALF_SIGNED_IN: &[(&str, &str)] = &[
     ("cookie", "{twoFactorCookie}"),
     ("origin", "http://iam.test"),
 ];
+
+/// Of a challenge that waits for a new passkey.
+const REGISTERING: &[(&str, &str)] = &[
+    ("cookie", "{registeringCookie}"),
+    ("origin", "http://iam.test"),
+];
+/// Of a challenge that waits for a passkey.
+const SHOWING: &[(&str, &str)] = &[("cookie", "{showingCookie}"), ("origin", "http://iam.test")];
 
 const FROM_LINKS: &str =
     r#"{"callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#;
@@ -160,6 +169,17 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("verifyBackupCode", Person)
             .headers(HALF_SIGNED_IN)
             .body(r#"{"code": "{recoveryCode}"}"#),
+        sample("generatePasskeyRegistrationOptions", Person),
+        sample("verifyPasskeyRegistration", Person)
+            .headers(REGISTERING)
+            .body(r#"{"response": "{madePasskey}"}"#),
+        sample("generatePasskeyAuthenticationOptions", Public),
+        sample("verifyPasskeyAuthentication", Public)
+            .headers(SHOWING)
+            .body(r#"{"response": "{shownPasskey}"}"#),
+        sample("listPasskeys", Person),
+        sample("updatePasskey", Person).body(r#"{"id": "{passkeyId}"}"#),
+        sample("deletePasskey", Person).body(r#"{"id": "{passkeyId}"}"#),
         sample("updateUser", Person).body(r#"{"email": null}"#),
         sample("listAccounts", Person),
         sample("getProfile", Person),
@@ -243,5 +263,61 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("getSigningKeys", Public),
         sample("setPlatformStatus", Service).body(r#"{"status": "suspended"}"#),
         sample("health", Public),
+        sample("homePage", Public),
+        sample("getStylesheet", Public),
+        sample("getPasskeyScript", Public),
+        sample("signInPage", Public),
+        sample("signInByForm", Public).headers(FROM_PAGE),
+        sample("signOutByForm", Public).headers(COOKIE),
+        sample("twoFactorPage", Public),
+        sample("showSecondFactorByForm", Public).headers(FROM_PAGE),
+        sample("signUpPage", Public),
+        sample("signUpByForm", Public)
+            .body(r#"{"email": "new@example.org"}"#)
+            .headers(FROM_PAGE),
+        sample("magicLinkPage", Public),
+        sample("sendMagicLinkByForm", Public).headers(FROM_PAGE),
+        sample("signUpSentPage", Public),
+        sample("magicLinkSentPage", Public),
+        sample("resetPasswordPage", Public).query("token={resetToken}"),
+        sample("requestPasswordResetByForm", Public).headers(FROM_PAGE),
+        sample("passwordResetSentPage", Public),
+        sample("resetPasswordByForm", Public)
+            .body(r#"{"token": "{resetToken}"}"#)
+            .headers(FROM_PAGE),
+        sample("invitationPage", Public)
+            .query("id={invitationId}")
+            .headers(COOKIE),
+        sample("answerInvitationByForm", Public)
+            .body(r#"{"id": "{invitationId}"}"#)
+            .headers(COOKIE),
+        sample("devicePage", Public)
+            .query("user_code={user_code}")
+            .headers(COOKIE),
+        sample("decideAboutDeviceByForm", Public).headers(COOKIE),
+        sample("deviceApprovedPage", Public),
+        sample("deviceDeniedPage", Public),
+        sample("accountPage", Public).headers(COOKIE),
+        sample("revokeSessionByForm", Public)
+            .body(r#"{"session": "{id}"}"#)
+            .headers(COOKIE),
+        sample("revokeOtherSessionsByForm", Public).headers(COOKIE),
+        sample("confirmPage", Public).headers(COOKIE),
+        sample("confirmByForm", Public)
+            .body(r#"{"password": "correct horse battery"}"#)
+            .headers(COOKIE),
+        sample("apiKeysPage", Public).headers(COOKIE),
+        sample("createApiKeyByForm", Public)
+            .body(r#"{"name": "CI", "organization": "{keyOrgId}", "access": "reads", "lifetime": "90"}"#)
+            .headers(COOKIE),
+        sample("deleteApiKeyByForm", Public)
+            .body(r#"{"key": "{keyId}"}"#)
+            .headers(COOKIE),
+        sample("renamePasskeyByForm", Public)
+            .body(r#"{"passkey": "{passkeyId}"}"#)
+            .headers(COOKIE),
+        sample("removePasskeyByForm", Public)
+            .body(r#"{"passkey": "{passkeyId}"}"#)
+            .headers(COOKIE),
     ]
 }

@@ -9,8 +9,8 @@ use core_domain::iam::PasswordHash;
 use core_domain::kernel::{Context, Email, Line, Timestamp, UserId};
 use core_domain::port::{HashForm, Mode, PasswordError, PasswordHasher, Store, transact};
 use core_domain::use_case::iam::user::{
-    ImportOutcome, ImportedUser, PasswordCredential, import, password_credential, preview_import,
-    rehash_password,
+    ImportOutcome, ImportedUser, KnownUsers, PasswordCredential, import, password_credential,
+    preview_import, rehash_password,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -190,7 +190,9 @@ async fn who_is_there_stays_as_they_are_and_the_others_are_taken_over(world: Wor
     let cx = Context::system(Arc::clone(&world.app.entropy));
     let scope = authorize_operator(&cx).unwrap();
     let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
-    let previewed = preview_import(&scope, uow.as_mut(), &batch).await.unwrap();
+    let previewed = preview_import(&scope, uow.as_mut(), &mut KnownUsers::default(), &batch)
+        .await
+        .unwrap();
     uow.rollback().await;
     let outcomes = taken_over(&world, &batch).await;
     let kind = |outcome: &ImportOutcome| match outcome {

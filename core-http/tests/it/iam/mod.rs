@@ -2,21 +2,28 @@
 
 mod api_keys;
 mod authority;
+mod confirmed_addresses;
 mod cross_origin;
 mod effects;
 mod imported;
 mod links;
+mod machines;
+mod notices;
 mod oauth;
 mod on_behalf;
 mod organizations;
+mod pages;
+mod passkeys;
 mod people;
 mod permissions;
 mod plugin;
+mod removal;
 mod sessions;
 mod sign_in;
 mod sign_up;
 mod step_up;
 mod throttle;
+mod trusted_devices;
 mod two_factor;
 
 use core_domain::kernel::Caller;

@@ -1,15 +1,11 @@
 //! A holder of the service key calls for a person, and says no more than who it is.
 
-use core_domain::access::RecordKey;
-use core_domain::iam::Member;
-use core_domain::kernel::{MemberId, OrganizationId, Role, UserId};
-use core_domain::port::Mode;
 use core_http::kernel::empty_body;
 use core_http::kernel::testing::SERVICE_KEY;
 use http::Request;
 
 use super::{ADA, EVE, SESSIONS};
-use crate::world::{Answer, Api, Person, World, at};
+use crate::world::{Answer, Api, World, at};
 
 async fn call_for(api: &Api, user: &str, method: &str, path: &str) -> Answer {
     let request = Request::builder()
@@ -20,29 +16,13 @@ async fn call_for(api: &Api, user: &str, method: &str, path: &str) -> Answer {
     api.raw(request.body(empty_body()).unwrap()).await
 }
 
-async fn join(world: &World, person: &Person, organization: &str) {
-    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
-    let now = uow.now().await.unwrap();
-    let member = Member {
-        id: MemberId::generate(now, world.app.entropy.as_ref()),
-        organization_id: OrganizationId::parse(organization).unwrap(),
-        user_id: UserId::parse(&person.user_id).unwrap(),
-        role: Role::MEMBER.into(),
-        grants: Vec::new(),
-        created_at: now,
-    };
-    let members = uow.repositories(RecordKey::for_tests()).members();
-    members.insert(member).await.unwrap();
-    uow.commit().await.unwrap();
-}
-
 #[tokio::test]
 async fn the_persons_role_is_that_in_the_organization_of_the_platform_in_the_path() {
     let world = World::new();
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let bob = world.sign_up("bob@example.org").await;
     let made = world.set_up(&ada, "engines").await.expect(201);
-    join(&world, &bob, made.text("orgId")).await;
+    let _ = world.join([&ada, &bob], made.text("orgId"), "member").await;
     let engines = made.text("platformId");
     let looms = world.set_up(&eve, "looms").await.expect(201);
     let looms = looms.text("platformId");

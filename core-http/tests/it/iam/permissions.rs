@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ADA, CORE_SESSION, EVE};
-use crate::world::{Person, World, at, operator};
+use crate::world::{Answer, Person, World, at, operator};
 
 const ROLES: &str = "/api/core/roles";
 const GRANTS: &str = "/api/core/grants";
@@ -47,18 +47,20 @@ impl Team {
             .any(|pattern| core_domain::kernel::includes(pattern, permission))
     }
 
-    async fn grant(
-        &self,
-        by: &Person,
-        to: &Person,
-        permission: &str,
-        granted: bool,
-    ) -> crate::world::Answer {
+    async fn post(&self, by: &Person, path: &str, body: Value) -> Answer {
+        self.world.iam.post(&by.caller(), path, body).await
+    }
+
+    async fn delete(&self, by: &Person, path: &str) -> Answer {
+        self.world.iam.delete(&by.caller(), path).await
+    }
+
+    async fn grant(&self, by: &Person, to: &Person, permission: &str, granted: bool) -> Answer {
         let body = json!({
             "userId": to.user_id, "orgId": self.organization, "permission": permission,
             "granted": granted, "grantedBy": by.user_id,
         });
-        self.world.iam.post(&by.caller(), GRANTS, body).await
+        self.post(by, GRANTS, body).await
     }
 }
 
@@ -67,23 +69,13 @@ async fn a_mapped_role_counts_from_the_next_request_on_and_its_removal_restores_
     let team = Team::new().await;
     assert!(!team.may(&team.eve, "entity:write").await);
     let body = json!({ "orgId": team.organization, "role": "member", "permissions": ["entity:*"] });
-    let mapped = team
-        .world
-        .iam
-        .post(&team.ada.caller(), ROLES, body)
-        .await
-        .expect(200);
+    let mapped = team.post(&team.ada, ROLES, body).await.expect(200);
     assert_eq!(mapped.json["mapped"], true);
     assert_eq!(team.permissions(&team.eve).await, ["entity:*"]);
     let path = format!("{ROLES}/{}/member", team.organization);
-    let _ = team
-        .world
-        .iam
-        .delete(&team.ada.caller(), &path)
-        .await
-        .expect(200);
+    let _ = team.delete(&team.ada, &path).await.expect(200);
     assert!(team.may(&team.eve, "deployment:create").await);
-    let again = team.world.iam.delete(&team.ada.caller(), &path).await;
+    let again = team.delete(&team.ada, &path).await;
     again.refused(404, "NOT_FOUND");
     let entries = team.world.audit("role.mapped").await;
     assert_eq!(
@@ -108,13 +100,8 @@ async fn a_denial_beats_a_grant_beats_a_role_and_an_expired_one_counts_for_nothi
     assert!(!team.may(&team.eve, "entity:read").await);
     for id in [denied.id(), granted.id()] {
         let path = format!("{GRANTS}/{id}");
-        let _ = team
-            .world
-            .iam
-            .delete(&team.ada.caller(), &path)
-            .await
-            .expect(200);
-        let again = team.world.iam.delete(&team.ada.caller(), &path).await;
+        let _ = team.delete(&team.ada, &path).await.expect(200);
+        let again = team.delete(&team.ada, &path).await;
         again.refused(404, "NOT_FOUND");
     }
     assert!(team.may(&team.eve, "entity:read").await);
@@ -122,12 +109,7 @@ async fn a_denial_beats_a_grant_beats_a_role_and_an_expired_one_counts_for_nothi
         "userId": team.eve.user_id, "orgId": team.organization, "permission": "job:create",
         "granted": true, "grantedBy": team.ada.user_id, "expiresAt": 1_800_000_100,
     });
-    let short = team
-        .world
-        .iam
-        .post(&team.ada.caller(), GRANTS, body)
-        .await
-        .expect(201);
+    let short = team.post(&team.ada, GRANTS, body).await.expect(201);
     assert_eq!(short.json["expiresAt"], 1_800_000_100);
     let now = team.world.clock_seconds();
     team.world.tick((1_800_000_099 - now).unsigned_abs());
@@ -154,7 +136,7 @@ async fn nobody_gives_what_they_lack_and_owners_are_for_owners_to_change() {
     for (role, permissions) in [("boss", "*:*"), ("owner", "entity:read")] {
         let body =
             json!({ "orgId": team.organization, "role": role, "permissions": [permissions] });
-        let refused = team.world.iam.post(&team.eve.caller(), ROLES, body).await;
+        let refused = team.post(&team.eve, ROLES, body).await;
         refused.refused(403, "FORBIDDEN");
     }
     // Who grants for somebody else is not believed.
@@ -162,11 +144,7 @@ async fn nobody_gives_what_they_lack_and_owners_are_for_owners_to_change() {
         "userId": team.eve.user_id, "orgId": team.organization, "permission": "entity:read",
         "granted": true, "grantedBy": team.ada.user_id,
     });
-    let refused = team
-        .world
-        .iam
-        .post(&team.eve.caller(), GRANTS, body.clone())
-        .await;
+    let refused = team.post(&team.eve, GRANTS, body.clone()).await;
     refused.refused(403, "FORBIDDEN");
     // A service may name who grants, and that one must hold it.
     let mut of_eve = body;
@@ -242,11 +220,7 @@ async fn a_grant_opens_the_registry_and_its_removal_closes_it() {
         .expect(201);
     let _ = create("first").await.expect(201);
     let id = granted.id();
-    let removed = team
-        .world
-        .iam
-        .delete(&team.ada.caller(), &format!("{GRANTS}/{id}"))
-        .await;
+    let removed = team.delete(&team.ada, &format!("{GRANTS}/{id}")).await;
     let _ = removed.expect(200);
     create("second").await.refused(403, "FORBIDDEN");
 }

@@ -138,6 +138,8 @@ async fn a_password_that_is_changed_while_it_is_checked_signs_nobody_in() {
         let input = SignIn {
             checked,
             remembered,
+            confirmed_only: false,
+            device: None,
         };
         let done = sign_in(&cx, &PublicScope::open(), uow.as_mut(), &input).await;
         assert_eq!(done.err().map(|error| error.code()), expected);

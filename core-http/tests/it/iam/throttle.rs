@@ -7,7 +7,7 @@ use core_domain::gateway::RateKind;
 use core_http::kernel::{PeerAddr, ViaGateway, bytes_body, empty_body};
 use futures_util::future::join_all;
 use http::{Request, request};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ADA, EVE, GET_SESSION, SIGN_IN, SIGN_UP, WRONG};
 use crate::world::{Answer, PASSWORD, World};
@@ -21,6 +21,7 @@ async fn sign_in(world: &World, client: u8, email: &str, password: &str) -> Answ
     let body = json!({ "email": email, "password": password });
     let request = Request::post(SIGN_IN)
         .header("content-type", "application/json")
+        .header("user-agent", "test agent")
         .extension(ViaGateway);
     let request = from(client, request).body(bytes_body(body.to_string()));
     world.iam.raw(request.unwrap()).await
@@ -75,6 +76,140 @@ async fn after_five_failures_an_account_waits_longer_and_longer_whoever_tries() 
         fail(&world, client, ADA).await;
     }
     waits(&world, 1, ADA, 1).await;
+}
+
+/// The `refused` of a lock-out, oldest first: whose, after how many failures, from which address.
+async fn lockouts(world: &World) -> Vec<(String, u64, String)> {
+    let entries = world.audit("user.locked_out").await;
+    let told = entries.iter().rev().map(|entry| {
+        let details: Value = serde_json::from_str(entry.after.as_ref().unwrap().as_str()).unwrap();
+        let about: Value = serde_json::from_str(entry.metadata.as_str()).unwrap();
+        assert_eq!(details["email"], ADA);
+        assert_eq!(about["userAgent"], "test agent");
+        (
+            entry.entity_id.clone(),
+            details["failures"].as_u64().unwrap(),
+            about["ip"].as_str().unwrap().to_owned(),
+        )
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn the_audit_tells_of_each_delay_once_however_many_sign_ins_it_refuses() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    for client in 0..5 {
+        fail(&world, client, ADA).await;
+    }
+    assert_eq!(lockouts(&world).await, []);
+    for (failures, client) in [(5, 20), (6, 30)] {
+        for client in client..client + 10 {
+            waits(&world, client, ADA, if failures == 5 { 1 } else { 2 }).await;
+        }
+        let told = lockouts(&world).await;
+        let expected = (ada.user_id.clone(), failures, format!("203.0.113.{client}"));
+        assert_eq!(told.last(), Some(&expected));
+        assert_eq!(told.len() as u64, failures - 4);
+        world.tick(1);
+        if failures == 5 {
+            fail(&world, 1, ADA).await;
+        }
+    }
+    // Who asks for the password within a session waits as long, and is told of as well.
+    let path = "/api/auth/verify-password";
+    let body = json!({ "password": PASSWORD });
+    let refused = world.iam.post(&ada.caller(), path, body.clone()).await;
+    refused.refused(429, "RATE_LIMITED");
+    assert_eq!(lockouts(&world).await.len(), 2);
+    world.tick(1);
+    let right = world.iam.post(&ada.caller(), path, body).await;
+    let _ = right.expect(200);
+    let wrong = json!({ "password": WRONG });
+    let wrong = world.iam.post(&ada.caller(), path, wrong).await;
+    wrong.refused(400, "INVALID_PASSWORD");
+    assert_eq!(world.audit("user.password_check_failed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut looked_at = 0;
+    for n in 0..60 {
+        let email = format!("person{n}@example.org");
+        let answer = sign_in(&world, 1, &email, WRONG).await;
+        if answer.status == 401 {
+            looked_at += 1;
+            continue;
+        }
+        let refused = answer.refused(429, "RATE_LIMITED");
+        assert_eq!(refused.header("retry-after"), "3600");
+    }
+    assert_eq!(looked_at, 30);
+    waits(&world, 1, ADA, 3_600).await;
+    succeed(&world, 2, ADA).await;
+    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(session.json["user"]["email"], ADA);
+    // Whoever tries them all at once tries no more of them.
+    let tried = (0..60).map(|n| {
+        let (world, email) = (&world, format!("other{n}@example.org"));
+        async move { sign_in(world, 3, &email, WRONG).await }
+    });
+    let tried = join_all(tried).await;
+    let failed = tried.iter().filter(|answer| answer.status == 401);
+    assert_eq!(failed.count(), 30);
+    world.tick(3_600);
+    succeed(&world, 1, ADA).await;
+}
+
+#[tokio::test]
+async fn people_of_one_address_who_mistype_are_no_spraying() {
+    let hour = Duration::from_secs(3_600);
+    let world = World::with(|app| {
+        let rates = &mut app.options.rates;
+        rates
+            .set(RateKind::FailedAccountsOfClient, 2, hour)
+            .unwrap();
+    });
+    world.sign_up(ADA).await;
+    world.sign_up(EVE).await;
+    for email in [ADA, EVE, ADA, EVE] {
+        fail(&world, 1, email).await;
+        fail(&world, 1, email).await;
+        succeed(&world, 1, email).await;
+    }
+    let at_once = join_all((0..5).map(|_| sign_in(&world, 1, ADA, PASSWORD))).await;
+    assert!(at_once.iter().all(|answer| answer.status == 200));
+    for name in ["bob", "dan"] {
+        fail(&world, 1, &format!("{name}@example.org")).await;
+    }
+    fail(&world, 1, "bob@example.org").await;
+    waits(&world, 1, ADA, 3_600).await;
+}
+
+#[tokio::test]
+async fn a_locked_account_keeps_its_sessions_and_its_owner_comes_in_by_mail_at_once() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    for round in 0..16 {
+        fail(&world, 1, ADA).await;
+        world.tick(if round < 15 { 900 } else { 0 });
+    }
+    waits(&world, 2, ADA, 900).await;
+    let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(session.json["user"]["email"], ADA);
+    let body = json!({ "email": ADA });
+    let sent = world.post("/api/auth/request-password-reset", body).await;
+    let _ = sent.expect(200);
+    let token = world.mailed_token(ADA).await;
+    let body = json!({ "token": token, "newPassword": "staple battery horse" });
+    let _ = world
+        .post("/api/auth/reset-password", body)
+        .await
+        .expect(200);
+    let new = sign_in(&world, 2, ADA, "staple battery horse").await;
+    let _ = new.expect(200);
 }
 
 #[tokio::test]

@@ -159,6 +159,33 @@ async fn of_many_at_once_one_uses_a_code(world: World) {
     assert_eq!(done, 1, "one sign-in is completed once");
 }
 
+#[tokio::test]
+async fn whoever_goes_on_guessing_codes_waits_longer_and_longer() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let mut waits = Vec::new();
+    let mut wrong = 0;
+    while wrong < 17 {
+        let cookie = &world.half_sign_in(ADA).await;
+        let refused = world.complete(cookie, RECOVERY, "wrong").await;
+        if refused.status == 401 {
+            wrong += 1;
+            continue;
+        }
+        let refused = refused.refused(429, "RATE_LIMITED");
+        let wait: u64 = refused.header("retry-after").parse().unwrap();
+        waits.push(wait);
+        world.tick(wait);
+    }
+    let last = &waits[waits.len() - 4..];
+    assert_eq!(last, [256, 512, 900, 900], "{waits:?}");
+    world.tick(900);
+    let cookie = &world.half_sign_in(ADA).await;
+    let code = authenticator.code(&world);
+    let _ = world.complete(cookie, TOTP, &code).await.expect(200);
+}
+
 async fn many_guesses_at_once_are_five(world: World) {
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;

@@ -1,6 +1,8 @@
 //! Devices that people sign in with.
 
+use core_domain::access::RecordKey;
 use core_domain::kernel::Caller;
+use core_domain::port::{Mode, Within};
 use serde_json::json;
 
 use super::{Answer, Person, World};
@@ -51,6 +53,20 @@ impl World {
             .await;
         let _ = approved.expect(200);
         codes.text("device_code").to_owned()
+    }
+
+    /// Marks a person as banned in the store, and leaves their sessions.
+    pub(crate) async fn keep_out(&self, person: &Person) {
+        let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
+        let now = uow.now().await.unwrap();
+        let id = &person.user_id;
+        let users = uow.repositories(RecordKey::for_tests()).users();
+        let seen = users.get(Within::Installation, id).await.unwrap();
+        let seen = seen.unwrap();
+        let mut next = seen.edit();
+        next.banned_at = Some(now);
+        users.replace(&seen, next).await.unwrap();
+        uow.commit().await.unwrap();
     }
 
     /// A device that a person has signed in with; answers its tokens.

@@ -7,6 +7,7 @@ mod devices;
 mod looks;
 mod mails;
 mod organizations;
+mod passkeys;
 mod records;
 mod second_factors;
 pub(crate) mod server;
@@ -26,10 +27,11 @@ use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
 use core_domain::use_case::registry::register_kinds;
 use core_http::cli::CliConfig;
-use core_http::iam::IamConfig;
+use core_http::iam::{IamConfig, IamOptions};
 use core_http::kernel::App;
 use core_http::kernel::testing::app;
 use core_storage::fault::FaultStore;
+use core_webauthn::Webauthn;
 
 pub(crate) use api::Api;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
@@ -38,7 +40,7 @@ pub(crate) use callers::{
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
-pub(crate) use second_factors::waiting_cookie;
+pub(crate) use second_factors::{Authenticator, waiting_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
 
 /// The address people reach IAM at.
@@ -86,6 +88,8 @@ pub(crate) fn iam_config() -> IamConfig {
         base_url: ORIGIN.to_owned(),
         trusted_origins: Vec::new(),
         trusted_proxies: TrustedProxies::parse(["192.0.2.1"]).unwrap(),
+        options: IamOptions::default(),
+        passkeys: Some(Arc::new(Webauthn::new(ORIGIN, &[]).unwrap())),
     }
 }
 
@@ -112,6 +116,18 @@ impl World {
         let (opened, faults) = stores::faulty(clock.clone());
         let world = Self::over(opened, clock, CliConfig::default(), |_| {});
         (world, faults)
+    }
+
+    /// With other settings of sign-ups and sign-ins.
+    pub(crate) fn with_iam(self, options: IamOptions) -> Self {
+        let mut world = self;
+        let config = IamConfig {
+            options,
+            ..iam_config()
+        };
+        let service = core_http::iam::service(Arc::clone(&world.app), &config);
+        world.iam = Api(service.unwrap());
+        world
     }
 
     pub(crate) async fn on(backend: Backend) -> Self {

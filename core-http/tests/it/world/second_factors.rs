@@ -4,6 +4,7 @@ use core_domain::access::RecordKey;
 use core_domain::iam::{Session, TokenHash, TotpSecret, TwoFactorQuery};
 use core_domain::kernel::{Caller, Clock};
 use core_domain::port::{Mode, Within};
+use core_domain::testing::totp_secret_of;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
@@ -19,12 +20,9 @@ pub(crate) struct Authenticator {
 impl Authenticator {
     /// Reads the answer to a set-up, as an app reads the picture of it.
     fn read(answer: &Answer) -> Self {
-        let uri = answer.text("totpURI");
-        let (_, rest) = uri.split_once("secret=").unwrap();
-        let secret = rest.split('&').next().unwrap();
         let codes = answer.json["backupCodes"].as_array().unwrap().iter();
         Self {
-            secret: TotpSecret::new(plain_of_base32(secret)),
+            secret: totp_secret_of(answer.text("totpURI")).unwrap(),
             recovery_codes: codes.map(|c| c.as_str().unwrap().to_owned()).collect(),
         }
     }
@@ -33,23 +31,6 @@ impl Authenticator {
     pub(crate) fn code(&self, world: &World) -> String {
         self.secret.code_at(world.clock.now())
     }
-}
-
-fn plain_of_base32(text: &str) -> String {
-    let (mut plain, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for letter in text.bytes() {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            _ => letter - b'2' + 26,
-        };
-        bits = (bits << 5) | u32::from(value);
-        count += 5;
-        if count >= 8 {
-            count -= 8;
-            plain.push(u8::try_from((bits >> count) & 0xff).unwrap());
-        }
-    }
-    String::from_utf8(plain).unwrap()
 }
 
 impl World {

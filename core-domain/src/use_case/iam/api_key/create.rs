@@ -81,7 +81,7 @@ pub async fn create(
         updated_at: now,
     };
     ensure_held(scope, &key)?;
-    make_room(uow, &key, now).await?;
+    evict_spent_keys(uow, &key, now).await?;
     let key = audited::insert(cx, scope, uow, key, "api_key.created").await?;
     Ok(IssuedApiKey { key, secret })
 }
@@ -119,7 +119,7 @@ fn ensure_held(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
 }
 
 /// Keeps the keys of an owner bounded: those that have long been over go, and no more than so many are made.
-async fn make_room(uow: &mut dyn UnitOfWork, key: &ApiKey, now: Timestamp) -> Result<()> {
+async fn evict_spent_keys(uow: &mut dyn UnitOfWork, key: &ApiKey, now: Timestamp) -> Result<()> {
     let (user, organization) = (key.user_id.as_ref(), &key.organization_id);
     let forgotten = ApiKeyQuery::forgotten(user, organization, now);
     unowned::<ApiKey>(uow).remove_all(&forgotten).await?;

@@ -12,7 +12,7 @@ pub use lookup::{ApiKeyDetails, details_by_secret, note_use};
 
 use crate::access::unowned;
 use crate::iam::{ApiKey, ApiKeyQuery, MAX_REQUESTS_PER_MINUTE};
-use crate::kernel::{Code, Error, Line, PlatformId, Result};
+use crate::kernel::{Code, Error, Line, OrganizationId, PlatformId, Result, UserId};
 use crate::port::UnitOfWork;
 
 /// Removes every key that acts for a platform that is gone.
@@ -23,6 +23,29 @@ pub(in crate::use_case::iam) async fn remove_of_platform(
     let of_platform = ApiKeyQuery::OfPlatform(platform.clone());
     unowned::<ApiKey>(uow).remove_all(&of_platform).await?;
     Ok(())
+}
+
+/// Removes the keys that somebody has made for themselves in an organization they leave: whoever comes back gets none of them back.
+pub(in crate::use_case::iam) async fn remove_of_member(
+    uow: &mut dyn UnitOfWork,
+    organization: &OrganizationId,
+    user: &UserId,
+) -> Result<()> {
+    let of_member = ApiKeyQuery::OfMember(organization.clone(), user.clone());
+    unowned::<ApiKey>(uow).remove_all(&of_member).await?;
+    Ok(())
+}
+
+/// Removes the keys that have been over for long; tells how many.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_forgotten(uow: &mut dyn UnitOfWork) -> Result<u64> {
+    let mut removed = 0;
+    for forgotten in ApiKeyQuery::all_forgotten(uow.now().await?) {
+        removed += unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
+    }
+    Ok(removed)
 }
 
 /// The name of a key, of 1 to 32 characters.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, MembershipScope, audited, unaudited, unowned};
+use crate::access::{AuditEvent, MembershipScope, audited, find_member, unaudited, unowned};
 use crate::iam::{
     Decision, GrantPermission, MAX_GRANTS, Member, MemberQuery, PermissionGrant, decide, membership,
 };
@@ -134,8 +134,7 @@ async fn member_of<G>(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
 ) -> Result<Stored<Member>> {
-    let of = MemberQuery::Of(scope.organization().id.clone(), user.clone());
-    let member = unowned::<Member>(uow).first(&of).await?;
+    let member = find_member(uow, &scope.organization().id, user).await?;
     member.ok_or(Error::NotFound(Member::KIND))
 }
 
@@ -164,8 +163,7 @@ async fn ensure_grantor_holds(
         return if own { Ok(()) } else { Err(Error::Forbidden) };
     }
     let organization = scope.organization();
-    let of = MemberQuery::Of(organization.id.clone(), command.granted_by.clone());
-    let Some(grantor) = unowned::<Member>(uow).first(&of).await? else {
+    let Some(grantor) = find_member(uow, &organization.id, &command.granted_by).await? else {
         return Ok(());
     };
     let held = membership(organization, &grantor, uow.now().await?).permissions;

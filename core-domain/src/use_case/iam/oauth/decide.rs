@@ -1,17 +1,19 @@
 //! The person's side: they enter the code of a device and decide about it.
 
+use super::grant::GrantRefusal;
 use crate::access::{SessionScope, audited, unowned};
 use crate::iam::{
-    DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, Session, UserCode,
+    DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, DeviceStatus,
+    Session, User, UserCode,
 };
-use crate::kernel::{Code, Context, Error, Machine, Record, Result};
+use crate::kernel::{Code, Context, Error, Machine, Record, Result, Stored};
 use crate::port::UnitOfWork;
 
 /// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
 ///
 /// # Errors
 /// `NOT_FOUND` for an unknown code, `expired_token` for one that is over; `INVALID_STATE` when something else was decided;
-/// `FORBIDDEN` for the session of a program: a copied access token shall not let its thief sign in for good.
+/// `access_denied` for somebody who is kept out; `FORBIDDEN` for the session of a program: a copied access token shall not let its thief sign in for good.
 pub async fn decide(
     cx: &Context,
     scope: &SessionScope,
@@ -19,19 +21,7 @@ pub async fn decide(
     code: &UserCode,
     decision: DeviceDecision,
 ) -> Result<()> {
-    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
-    let session = session.ok_or(Error::Unauthorized)?;
-    if session.client_id.is_some() {
-        return Err(Error::Forbidden);
-    }
-    let with_code = DeviceAuthorizationQuery::WithUserCode(code.clone());
-    let device = unowned::<DeviceAuthorization>(uow)
-        .first(&with_code)
-        .await?;
-    let device = device.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
-    if device.is_expired(uow.now().await?) {
-        return Err(Error::refused(Code::ExpiredToken, "The code is over."));
-    }
+    let (session, device) = asked(scope, uow, code).await?;
     let event = DeviceEvent::from(decision);
     let moves = event.of_event();
     if device.status == moves.to && device.user_id.as_ref() == Some(&session.user_id) {
@@ -44,4 +34,46 @@ pub async fn decide(
     let cx = &cx.consequence();
     audited::replace(cx, scope, uow, &device, next, moves.action).await?;
     Ok(())
+}
+
+/// The device with this code that waits for a decision, for whoever is about to take it.
+///
+/// # Errors
+/// As [`decide`]; `NOT_FOUND` too when it was decided already.
+pub async fn pending(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    code: &UserCode,
+) -> Result<Stored<DeviceAuthorization>> {
+    let (_, device) = asked(scope, uow, code).await?;
+    if device.status != DeviceStatus::Pending {
+        return Err(Error::NotFound(DeviceAuthorization::KIND));
+    }
+    Ok(device)
+}
+
+/// The session of the person who decides, and the device with the code.
+async fn asked(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    code: &UserCode,
+) -> Result<(Stored<Session>, Stored<DeviceAuthorization>)> {
+    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = session.ok_or(Error::Unauthorized)?;
+    if session.client_id.is_some() {
+        return Err(Error::Forbidden);
+    }
+    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    if user.is_none_or(|user| user.banned_at.is_some()) {
+        return Err(GrantRefusal::AccessDenied.into());
+    }
+    let with_code = DeviceAuthorizationQuery::WithUserCode(code.clone());
+    let device = unowned::<DeviceAuthorization>(uow)
+        .first(&with_code)
+        .await?;
+    let device = device.ok_or(Error::NotFound(DeviceAuthorization::KIND))?;
+    if device.is_expired(uow.now().await?) {
+        return Err(Error::refused(Code::ExpiredToken, "The code is over."));
+    }
+    Ok((session, device))
 }

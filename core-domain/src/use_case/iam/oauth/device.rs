@@ -1,14 +1,15 @@
 //! The device's side: it asks for codes, and for its tokens once a person has approved.
 
 use super::grant::{GrantOutcome, GrantRefusal};
-use super::tokens::{SECRET_LENGTH, issue};
+use super::tokens::issue;
 use crate::access::{PublicScope, audited, unaudited, unowned};
 use crate::iam::{
     DeviceAuthorization, DeviceAuthorizationQuery, DeviceEvent, DevicePoll, DeviceStatus,
     OAuthClient, TokenHash, User, UserCode,
 };
 use crate::kernel::{
-    Context, DeviceAuthorizationId, Error, Machine, Result, StoreError, Stored, secret_token,
+    Context, DeviceAuthorizationId, Error, Machine, Result, StoreError, Stored, TOKEN_LENGTH,
+    secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session;
@@ -45,7 +46,7 @@ pub async fn request(
     client: OAuthClient,
 ) -> Result<DeviceCodes> {
     let now = uow.now().await?;
-    let device_code = secret_token(cx.entropy.as_ref(), SECRET_LENGTH);
+    let device_code = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let mut attempt = 1;
     loop {
         let wanted = DeviceAuthorization {
@@ -126,6 +127,9 @@ async fn begin(
     let Some(user) = user else {
         return Ok(Err(GrantRefusal::InvalidGrant));
     };
+    if user.banned_at.is_some() {
+        return Ok(Err(GrantRefusal::AccessDenied));
+    }
     let (client, organization) = (device.client_id, device.organization_id.clone());
     let session = session::begin_for_client(cx, uow, &user, client, organization).await?;
     let mut next = device.edit();

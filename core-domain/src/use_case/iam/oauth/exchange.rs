@@ -6,11 +6,10 @@ use super::tokens::{as_owner, issue};
 use crate::access::{PublicScope, audited, unaudited, unowned};
 use crate::iam::{
     AccessToken, AccessTokenQuery, OAuthClient, RefreshDecision, RefreshToken, RefreshTokenQuery,
-    Session, SessionValidity, TokenHash,
+    Session, SessionValidity, TokenHash, User,
 };
 use crate::kernel::{Cipher, Context, Effect, Error, Result, Stored};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::user;
 
 /// Exchanges a refresh token; its session goes on as long as the new one. A token that was exchanged a moment ago gets the
 /// same tokens again; one that somebody uses who should not have it ends the session and every token of it.
@@ -36,7 +35,8 @@ pub async fn refresh(
     };
     let now = uow.now().await?;
     let over = session.validity(now) == SessionValidity::Expired;
-    if over || !user::exists(uow, &session.user_id).await? {
+    let user = unowned::<User>(uow).find(&session.user_id).await?;
+    if over || user.is_none_or(|user| user.banned_at.is_some()) {
         return invalid;
     }
     let successor = match &token.successor_hash {

@@ -10,7 +10,7 @@ mod grant;
 mod sweep;
 mod tokens;
 
-pub use decide::decide;
+pub use decide::{decide, pending};
 pub use device::{DeviceCodes, redeem, request};
 pub use exchange::refresh;
 pub use grant::{GrantOutcome, GrantRefusal};

@@ -10,11 +10,8 @@ use crate::iam::{
     ACCESS_TOKEN_LIFETIME, ACCESS_TOKEN_PREFIX, AccessToken, REFRESH_TOKEN_PREFIX, RefreshToken,
     Session, TokenHash,
 };
-use crate::kernel::{Caller, Context, Entropy, Result, Timestamp, secret_token};
+use crate::kernel::{Caller, Context, Entropy, Result, TOKEN_LENGTH, Timestamp, secret_token};
 use crate::port::UnitOfWork;
-
-/// Letters of a secret: 43 of 62 hold 256 bits.
-pub(super) const SECRET_LENGTH: usize = 43;
 
 /// An access token, and the refresh token to get the next one with.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +83,7 @@ pub(super) async fn issue(
 
 /// A new secret of 256 bits that shows what it is.
 fn secret(entropy: &dyn Entropy, prefix: &str) -> String {
-    format!("{prefix}{}", secret_token(entropy, SECRET_LENGTH))
+    format!("{prefix}{}", secret_token(entropy, TOKEN_LENGTH))
 }
 
 /// The context of whoever has just shown a secret of a session, for the audit.

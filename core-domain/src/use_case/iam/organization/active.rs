@@ -1,7 +1,7 @@
 //! Which organization a session acts for.
 
-use crate::access::{Covers, audited, unowned};
-use crate::iam::{Member, MemberQuery, Organization, Session};
+use crate::access::{Covers, audited, find_member, unowned};
+use crate::iam::{Organization, Session};
 use crate::kernel::{
     Context, Effect, Error, OrganizationId, Record, Result, SessionId, Stored, Unowned,
 };
@@ -19,8 +19,10 @@ pub(in crate::use_case) async fn set_active(
     organization: &OrganizationId,
 ) -> Result<Stored<Session>> {
     let seen = unowned::<Session>(uow).get(session).await?;
-    let of = MemberQuery::Of(organization.clone(), seen.user_id.clone());
-    if unowned::<Member>(uow).first(&of).await?.is_none() {
+    if find_member(uow, organization, &seen.user_id)
+        .await?
+        .is_none()
+    {
         return Err(Error::NotFound(Organization::KIND));
     }
     let mut next = seen.edit();

@@ -2,10 +2,10 @@
 
 use super::active::set_active;
 use super::member::{MemberOfOrganization, member_with_user};
-use super::own_membership::{OwnMembership, is_member_of, own_membership};
+use super::own_membership::{OwnMembership, own_membership};
 use super::refusal::{refused, role_is_known};
 use crate::access::{
-    Covers, MembershipScope, PersonScope, SessionScope, audited, ensure_fresh, unowned,
+    Covers, MembershipScope, PersonScope, SessionScope, audited, ensure_fresh, find_member, unowned,
 };
 use crate::iam::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus,
@@ -120,7 +120,7 @@ async fn store(
     }
     let with_email = UserQuery::WithEmail(new.email.clone());
     if let Some(user) = unowned::<User>(uow).first(&with_email).await?
-        && is_member_of(uow, &organization.id, &user.id)
+        && find_member(uow, &organization.id, &user.id)
             .await?
             .is_some()
     {
@@ -361,7 +361,7 @@ pub async fn accept_invitation(
     id: &InvitationId,
 ) -> Result<Answered> {
     let (seen, user) = for_recipient(scope, uow, id).await?;
-    if is_member_of(uow, &seen.organization_id, &user.id)
+    if find_member(uow, &seen.organization_id, &user.id)
         .await?
         .is_some()
     {

@@ -1,14 +1,15 @@
 //! Members: listed, given other roles, removed; one owner always stays.
 
-use super::own_membership::{OwnMembership, is_member_of};
+use super::own_membership::OwnMembership;
 use super::refusal::{refused, role_is_known};
-use crate::access::{PersonScope, audited, ensure_fresh, unowned};
+use crate::access::{PersonScope, audited, ensure_fresh, find_member, unowned};
 use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
 use crate::kernel::{
     Code, Context, Effect, Email, Error, MemberId, OrganizationId, Page, PageRequest, Permission,
     Result, Role, Roles, Stored, UserId,
 };
 use crate::port::UnitOfWork;
+use crate::use_case::iam::api_key;
 
 /// A member and who it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +80,7 @@ async fn named(
             let with_email = crate::iam::UserQuery::WithEmail(email.clone());
             let user = unowned::<User>(uow).first(&with_email).await?;
             let user = user.ok_or_else(missing)?;
-            is_member_of(uow, organization, &user.id).await?
+            find_member(uow, organization, &user.id).await?
         }
     };
     let found = found.filter(|member| member.organization_id == *organization);
@@ -193,6 +194,7 @@ async fn remove(
 ) -> Result<()> {
     audited::remove(cx, scope, uow, member, action).await?;
     act_for_nothing(uow, &member.organization_id, &member.user_id).await?;
+    api_key::remove_of_member(uow, &member.organization_id, &member.user_id).await?;
     uow.effects()
         .add(Effect::UserAccessChanged(member.user_id.clone()));
     Ok(())

@@ -1,9 +1,9 @@
 //! What a person is in an organization of theirs.
 
-use crate::access::{PersonScope, unowned};
-use crate::iam::{Member, MemberQuery, Organization, membership};
+use crate::access::{PersonScope, find_member, unowned};
+use crate::iam::{Member, Organization, membership};
 use crate::kernel::{
-    Membership, OrganizationId, Permission, PermissionPattern, Result, Role, Roles, Stored, UserId,
+    Membership, OrganizationId, Permission, PermissionPattern, Result, Role, Roles, Stored,
 };
 use crate::port::UnitOfWork;
 
@@ -48,7 +48,7 @@ pub async fn own_membership(
     let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
         return Ok(None);
     };
-    let Some(member) = is_member_of(uow, &organization.id, scope.user_id()).await? else {
+    let Some(member) = find_member(uow, &organization.id, scope.user_id()).await? else {
         return Ok(None);
     };
     let now = uow.now().await?;
@@ -57,13 +57,4 @@ pub async fn own_membership(
         organization,
         member,
     }))
-}
-
-pub(super) async fn is_member_of(
-    uow: &mut dyn UnitOfWork,
-    organization: &OrganizationId,
-    user: &UserId,
-) -> Result<Option<Stored<Member>>> {
-    let of = MemberQuery::Of(organization.clone(), user.clone());
-    unowned::<Member>(uow).first(&of).await
 }

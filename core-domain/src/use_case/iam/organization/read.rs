@@ -1,8 +1,8 @@
 //! Organizations, as the suite's own routes know them.
 
 use super::create::{NewOrganization, create};
-use crate::access::{ServiceScope, SignedInScope, unowned};
-use crate::iam::{CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery};
+use crate::access::{ServiceScope, SignedInScope, find_member, unowned};
+use crate::iam::{CreateOrganization, Organization, OrganizationQuery};
 use crate::kernel::{Context, Error, Record, Result, Slug, Stored};
 use crate::port::UnitOfWork;
 
@@ -50,7 +50,6 @@ pub async fn by_slug(
         return Ok(organization);
     }
     let user = cx.caller.person_id().ok_or(MISSING)?;
-    let of = MemberQuery::Of(organization.id.clone(), user.clone());
-    let member = unowned::<Member>(uow).first(&of).await?;
+    let member = find_member(uow, &organization.id, user).await?;
     member.map(|_| organization).ok_or(MISSING)
 }

@@ -1,13 +1,17 @@
 //! Letting go of a platform that is gone.
 
 use crate::access::{SystemScope, audited, unowned};
-use crate::iam::{Member, MemberQuery, Organization, OrganizationQuery, OrganizationType};
+use crate::iam::{
+    Invitation, InvitationQuery, Member, MemberQuery, Organization, OrganizationQuery,
+    OrganizationType,
+};
 use crate::kernel::{Context, Effect, OrganizationId, PlatformId, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
 
-/// Frees the organization of a platform that is gone, its own one or a further one, and removes the keys that acted for it. An organization goes with the last of
-/// its platforms: its slug is free again and its members' sessions act for nothing; one that has others goes on without it.
+/// Frees the organization of a platform that is gone, its own one or a further one, and removes the keys that acted for it. An
+/// organization goes with the last of its platforms: its slug is free again and its members' sessions act for nothing; one that
+/// has others goes on without it.
 ///
 /// # Errors
 /// When the store failed.
@@ -34,6 +38,8 @@ pub(in crate::use_case) async fn release_platform(
     }
     let members = MemberQuery::OfOrganization(seen.id.clone());
     unowned::<Member>(uow).remove_all(&members).await?;
+    let invitations = InvitationQuery::OfOrganization(seen.id.clone());
+    unowned::<Invitation>(uow).remove_all(&invitations).await?;
     audited::remove(cx, &scope, uow, &seen, "organization.removed").await
 }
 

@@ -7,12 +7,10 @@ use crate::iam::{
     MAX_SESSIONS, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
 };
 use crate::kernel::{
-    Caller, Code, Context, Effect, Error, OrganizationId, Result, SessionId, Stored, secret_token,
+    Caller, Code, Context, Effect, Error, OrganizationId, Result, SessionId, Stored, TOKEN_LENGTH,
+    secret_token,
 };
 use crate::port::UnitOfWork;
-
-/// Letters of a token: 43 of 62 hold 256 bits.
-const TOKEN_LENGTH: usize = 43;
 
 /// Somebody has signed in.
 #[derive(Clone, PartialEq)]
@@ -42,6 +40,27 @@ pub(in crate::use_case::iam) async fn begin(
     user: Stored<User>,
     remembered: bool,
 ) -> Result<SignedIn> {
+    begin_with(cx, uow, user, remembered, true).await
+}
+
+/// As [`begin`], for somebody who has shown their password alone on a device they trust: that is no fresh proof of who they
+/// are, as they have a second factor.
+pub(super) async fn begin_on_trusted_device(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    remembered: bool,
+) -> Result<SignedIn> {
+    begin_with(cx, uow, user, remembered, false).await
+}
+
+async fn begin_with(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    remembered: bool,
+    is_fresh: bool,
+) -> Result<SignedIn> {
     ensure_not_banned(&user)?;
     evict_sessions(cx, uow, &user).await?;
     let now = uow.now().await?;
@@ -60,7 +79,7 @@ pub(in crate::use_case::iam) async fn begin(
         created_at: now,
         updated_at: now,
         extended_at: now,
-        authenticated_at: Some(now),
+        authenticated_at: is_fresh.then_some(now),
         expires_at: Session::first_end(now, remembered),
     };
     // Its entry is that of the sign-in.
@@ -102,7 +121,8 @@ pub(in crate::use_case::iam) async fn begin_for_client(
     unaudited::insert(uow, session).await
 }
 
-pub(super) fn ensure_not_banned(user: &User) -> Result<()> {
+/// Refuses a user who is banned.
+pub(in crate::use_case::iam) fn ensure_not_banned(user: &User) -> Result<()> {
     if user.banned_at.is_some() {
         let message = "You have been banned from this application.";
         return Err(Error::refused(Code::BannedUser, message));

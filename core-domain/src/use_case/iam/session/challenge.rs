@@ -2,17 +2,16 @@
 
 use serde_json::json;
 
-use super::begin::{SignedIn, as_user, begin, ensure_not_banned};
+use super::super::eviction::evict;
+use super::begin::{SignedIn, as_user, begin, begin_on_trusted_device, ensure_not_banned};
+use super::trusted_device::use_trust;
 use crate::access::{AuditEvent, audited, unaudited, unowned};
 use crate::iam::{
     CHALLENGE_LIFETIME, MAX_CHALLENGES, TokenHash, TwoFactor, TwoFactorChallenge,
     TwoFactorChallengeQuery, User,
 };
-use crate::kernel::{Code, Context, Error, Result, Stored, secret_token};
+use crate::kernel::{Code, Context, Error, Result, Stored, TOKEN_LENGTH, secret_token};
 use crate::port::UnitOfWork;
-
-/// Letters of a token: 43 of 62 hold 256 bits.
-const TOKEN_LENGTH: usize = 43;
 
 /// A sign-in that waits for its second factor.
 #[derive(Clone, PartialEq)]
@@ -48,13 +47,44 @@ pub(in crate::use_case::iam) async fn begin_or_challenge(
     user: Stored<User>,
     remembered: bool,
 ) -> Result<SignInOutcome> {
+    let (outcome, _) = begin_or_challenge_on(cx, uow, user, remembered, None).await?;
+    Ok(outcome)
+}
+
+/// As [`begin_or_challenge`], on a device with this token: the second factor is not asked for on one that the user trusts.
+/// Answers the next token of that device too.
+pub(in crate::use_case::iam) async fn begin_or_challenge_on(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    remembered: bool,
+    device: Option<&str>,
+) -> Result<(SignInOutcome, Option<String>)> {
     ensure_not_banned(&user)?;
     let two_factor = unowned::<TwoFactor>(uow).find(&user.id).await?;
     if !two_factor.is_some_and(|two_factor| two_factor.is_confirmed()) {
         let signed_in = begin(cx, uow, user, remembered).await?;
-        return Ok(SignInOutcome::SignedIn(signed_in));
+        return Ok((SignInOutcome::SignedIn(signed_in), None));
     }
-    make_room(uow, &user).await?;
+    let trusted = match device {
+        Some(token) => use_trust(cx, uow, &user, token).await?,
+        None => None,
+    };
+    if trusted.is_some() {
+        let signed_in = begin_on_trusted_device(cx, uow, user, remembered).await?;
+        return Ok((SignInOutcome::SignedIn(signed_in), trusted));
+    }
+    let challenged = challenge(cx, uow, user, remembered).await?;
+    Ok((SignInOutcome::SecondFactorRequired(challenged), None))
+}
+
+async fn challenge(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    remembered: bool,
+) -> Result<Challenged> {
+    evict_challenges(uow, &user).await?;
     let now = uow.now().await?;
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let challenge = TwoFactorChallenge {
@@ -73,26 +103,19 @@ pub(in crate::use_case::iam) async fn begin_or_challenge(
     };
     // Who shows one factor is not known to be the user yet.
     audited::event(cx, uow, event).await?;
-    Ok(SignInOutcome::SecondFactorRequired(Challenged {
-        user,
-        token,
-    }))
+    Ok(Challenged { user, token })
 }
 
 /// Keeps the sign-ins of a user that wait bounded.
-async fn make_room(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
+async fn evict_challenges(uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
     let of_user = TwoFactorChallengeQuery::OfUser(user.id.clone());
     let waiting = unowned::<TwoFactorChallenge>(uow);
     let waiting = waiting.list(&of_user, 2 * MAX_CHALLENGES).await?;
     let now = uow.now().await?;
-    let kept = usize::try_from(MAX_CHALLENGES).unwrap_or(usize::MAX) - 1;
-    let too_many = waiting.len().saturating_sub(kept);
-    for (position, challenge) in waiting.iter().enumerate() {
-        if position < too_many || now >= challenge.expires_at {
-            unaudited::remove(uow, challenge).await?;
-        }
-    }
-    Ok(())
+    evict(uow, &waiting, MAX_CHALLENGES, |challenge| {
+        now >= challenge.expires_at
+    })
+    .await
 }
 
 /// The sign-in of a token, if it waits.

@@ -1,6 +1,7 @@
 //! A person's own sessions: listed, and ended.
 
 use super::lookup::session_of_token;
+use super::trusted_device::trust_no_device;
 use crate::access::{Covers, PersonScope, PublicScope, SessionScope, audited, unowned};
 use crate::iam::{
     MAX_SESSIONS, Session, SessionQuery, TokenHash, TwoFactorChallenge, TwoFactorChallengeQuery,
@@ -47,7 +48,8 @@ pub(in crate::use_case::iam) enum Kept<'a> {
     Only(&'a SessionId),
 }
 
-/// Ends the sessions of a user, at once and everywhere, and the sign-ins that wait for a second factor.
+/// Ends the sessions of a user, at once and everywhere, and the sign-ins that wait for a second factor; no device is trusted any
+/// more.
 pub(in crate::use_case::iam) async fn end_all(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -60,6 +62,7 @@ pub(in crate::use_case::iam) async fn end_all(
     unowned::<TwoFactorChallenge>(uow)
         .remove_all(&waiting)
         .await?;
+    trust_no_device(uow, user).await?;
     let all = SessionQuery::OldestOf(user.clone());
     for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
         if matches!(kept, Kept::Only(kept) if *kept == session.id) {

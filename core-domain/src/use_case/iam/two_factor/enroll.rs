@@ -4,7 +4,10 @@ use crate::access::{AuditEvent, SessionScope, audited, unowned};
 use crate::iam::{TotpSecret, TwoFactor, User, new_recovery_codes, recovery_hashes};
 use crate::kernel::{Cipher, Code, Context, Error, Result, Stored, secret_token};
 use crate::port::UnitOfWork;
+use crate::use_case::iam::session;
 use crate::use_case::iam::user::{PasswordCredential, person_of_password};
+use crate::use_case::iam::verification::Notices;
+use crate::use_case::iam::verification::mail::Notice;
 
 /// Letters of a secret: 32 of 62 hold 190 bits.
 const SECRET_LENGTH: usize = 32;
@@ -126,7 +129,7 @@ pub async fn renew_recovery_codes(
     Ok(codes)
 }
 
-/// Takes the second factor away.
+/// Takes the second factor away; no device is trusted any more.
 ///
 /// # Errors
 /// `INVALID_PASSWORD`; `TWO_FACTOR_NOT_ENABLED`.
@@ -135,7 +138,12 @@ pub async fn disable(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
+    notices: Notices<'_>,
 ) -> Result<()> {
-    let (_, seen) = own(scope, uow, checked).await?;
-    audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await
+    let (user, seen) = own(scope, uow, checked).await?;
+    audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await?;
+    session::trust_no_device(uow, &user.id).await?;
+    notices
+        .tell(cx, uow, &user, Notice::TwoFactorDisabled)
+        .await
 }

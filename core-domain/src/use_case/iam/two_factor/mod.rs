@@ -4,4 +4,4 @@ mod enroll;
 mod verify;
 
 pub use enroll::{Enrolment, disable, renew_recovery_codes, set_up, show_uri};
-pub use verify::{Proof, Verified, verify_for_sign_in, verify_in_session};
+pub use verify::{CompletedSignIn, Proof, Verified, verify_for_sign_in, verify_in_session};

@@ -5,10 +5,12 @@ use serde_json::json;
 
 use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
 use crate::iam::{TotpCode, TotpSecret, TwoFactor, User};
-use crate::kernel::{Cipher, Code, Context, Error, Result, Stored};
+use crate::kernel::{Code, Context, Error, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
 use crate::use_case::iam::user::person_of_session;
+use crate::use_case::iam::verification::Notices;
+use crate::use_case::iam::verification::mail::Notice;
 
 /// What somebody shows.
 #[derive(Clone, Copy)]
@@ -73,7 +75,25 @@ impl<T> Verified<T> {
     }
 }
 
-/// Completes a sign-in that waits: its session begins.
+/// A sign-in that is complete.
+#[derive(Clone)]
+pub struct CompletedSignIn {
+    /// The session that began.
+    pub signed_in: SignedIn,
+    /// The token of the device, if it is trusted from now on. Shown now and never again.
+    pub device: Option<String>,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for CompletedSignIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompletedSignIn")
+            .field("signed_in", &self.signed_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Completes a sign-in that waits: its session begins, and its device is trusted from now on, if wanted.
 ///
 /// # Errors
 /// `INVALID_TWO_FACTOR_COOKIE` when it does not wait; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED` when the second
@@ -82,21 +102,27 @@ pub async fn verify_for_sign_in(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
-    cipher: &Cipher,
+    notices: Notices<'_>,
     token: &str,
     proof: Proof<'_>,
-) -> Result<Verified<SignedIn>> {
+    trust: bool,
+) -> Result<Verified<CompletedSignIn>> {
     let challenge = session::find_challenge(uow, token).await?;
     let user = unowned::<User>(uow).find(&challenge.user_id).await?;
     let user = user.ok_or_else(|| proof.not_enabled())?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
     let seen = seen.filter(|seen| seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled())?;
-    if let Verified::Refused(error) = show(cx, uow, cipher, &user, &seen, proof).await? {
+    if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
         return Ok(Verified::Refused(error));
     }
     let done = session::complete_challenge(cx, uow, &challenge, user, proof.method());
-    Ok(Verified::Accepted(done.await?))
+    let signed_in = done.await?;
+    let device = match trust {
+        true => Some(session::trust_device(cx, uow, &signed_in.user).await?),
+        false => None,
+    };
+    Ok(Verified::Accepted(CompletedSignIn { signed_in, device }))
 }
 
 /// Shows the second factor within a session, which is a fresh proof of who one is. The first code that is right confirms a
@@ -109,7 +135,7 @@ pub async fn verify_in_session(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    cipher: &Cipher,
+    notices: Notices<'_>,
     proof: Proof<'_>,
 ) -> Result<Verified<Stored<User>>> {
     let user = person_of_session(scope, uow).await?;
@@ -117,7 +143,7 @@ pub async fn verify_in_session(
     let confirms = matches!(proof, Proof::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled())?;
-    if let Verified::Refused(error) = show(cx, uow, cipher, &user, &seen, proof).await? {
+    if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
         return Ok(Verified::Refused(error));
     }
     session::reauthenticate(cx, scope, uow, proof.method()).await?;
@@ -128,7 +154,7 @@ pub async fn verify_in_session(
 async fn show(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    cipher: &Cipher,
+    notices: Notices<'_>,
     user: &User,
     seen: &Stored<TwoFactor>,
     proof: Proof<'_>,
@@ -143,7 +169,8 @@ async fn show(
     }
     let used = match proof {
         Proof::Totp(code) => {
-            let secret = TotpSecret::new(cipher.open(user.id.as_str(), &seen.sealed_secret)?);
+            let secret =
+                TotpSecret::new(notices.cipher.open(user.id.as_str(), &seen.sealed_secret)?);
             let step =
                 TotpCode::parse(code).and_then(|code| secret.step_of(code, now, seen.last_step));
             step.map(|step| seen.code_used(now, step))
@@ -168,8 +195,12 @@ async fn show(
         record(cx, uow, "two_factor.enabled", user, json!({})).await?;
     }
     if matches!(proof, Proof::RecoveryCode(_)) {
-        let details = json!({ "left": stored.recovery_codes.len() });
+        let left = stored.recovery_codes.len();
+        let details = json!({ "left": left });
         record(cx, uow, "two_factor.recovery_code_used", user, details).await?;
+        notices
+            .tell(cx, uow, user, Notice::RecoveryCodeUsed(left))
+            .await?;
     }
     Ok(Verified::Accepted(()))
 }

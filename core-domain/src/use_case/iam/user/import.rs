@@ -51,14 +51,15 @@ pub async fn import(
     batch: &[ImportedUser],
 ) -> Result<Vec<ImportOutcome>> {
     let now = uow.now().await?;
-    let mut taken = Taken::by(uow, batch).await?;
+    let mut known = KnownUsers::of(uow, batch).await?;
     let mut outcomes = Vec::with_capacity(batch.len());
     let (mut users, mut accounts) = (Vec::new(), Vec::new());
     for person in batch {
-        if let Some(refused) = taken.refuses(person) {
+        if let Some(refused) = known.refuses(person) {
             outcomes.push(refused);
             continue;
         }
+        known.add(person);
         let id = person.id.clone();
         let id = id.unwrap_or_else(|| UserId::generate(now, cx.entropy.as_ref()));
         accounts.extend(account(cx, person, &id, now));
@@ -79,31 +80,38 @@ pub async fn import(
     Ok(outcomes)
 }
 
-/// What [`import`] would make of a batch, without making it.
+/// What [`import`] would make of a batch, without making it. `earlier` is who the batches before it would have taken over,
+/// whom the store does not know; those of this batch are added.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn preview_import(
     _: &OperatorScope,
     uow: &mut dyn UnitOfWork,
+    earlier: &mut KnownUsers,
     batch: &[ImportedUser],
 ) -> Result<Vec<ImportOutcome>> {
-    let mut taken = Taken::by(uow, batch).await?;
-    let outcome = |person: &ImportedUser| {
-        let refused = taken.refuses(person);
-        refused.unwrap_or_else(|| ImportOutcome::Imported(person.id.clone()))
-    };
-    Ok(batch.iter().map(outcome).collect())
+    let known = KnownUsers::of(uow, batch).await?;
+    let mut outcomes = Vec::with_capacity(batch.len());
+    for person in batch {
+        let refused = known.refuses(person).or_else(|| earlier.refuses(person));
+        outcomes.push(refused.unwrap_or_else(|| {
+            earlier.add(person);
+            ImportOutcome::Imported(person.id.clone())
+        }));
+    }
+    Ok(outcomes)
 }
 
-/// The addresses and ids of a batch that are somebody's.
-struct Taken {
+/// Addresses and ids that are somebody's.
+#[derive(Clone, Debug, Default)]
+pub struct KnownUsers {
     emails: BTreeSet<Email>,
     ids: BTreeSet<UserId>,
 }
 
-impl Taken {
-    async fn by(uow: &mut dyn UnitOfWork, batch: &[ImportedUser]) -> Result<Self> {
+impl KnownUsers {
+    async fn of(uow: &mut dyn UnitOfWork, batch: &[ImportedUser]) -> Result<Self> {
         let limit = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let emails = batch.iter().map(|person| person.email.clone()).collect();
         let with_emails = UserQuery::WithEmails(emails);
@@ -118,17 +126,19 @@ impl Taken {
         Ok(Self { emails, ids })
     }
 
-    /// Why the person cannot be taken over; when they can, they are known from now on.
-    fn refuses(&mut self, person: &ImportedUser) -> Option<ImportOutcome> {
+    /// Why the person cannot be taken over.
+    fn refuses(&self, person: &ImportedUser) -> Option<ImportOutcome> {
         if self.emails.contains(&person.email) {
             return Some(ImportOutcome::EmailTaken);
         }
-        if person.id.as_ref().is_some_and(|id| self.ids.contains(id)) {
-            return Some(ImportOutcome::IdTaken);
-        }
+        let id = person.id.as_ref();
+        id.is_some_and(|id| self.ids.contains(id))
+            .then_some(ImportOutcome::IdTaken)
+    }
+
+    fn add(&mut self, person: &ImportedUser) {
         self.emails.insert(person.email.clone());
         self.ids.extend(person.id.clone());
-        None
     }
 }
 

@@ -12,18 +12,21 @@ mod sign_in;
 mod sign_up;
 
 pub use ban::{ban, unban};
-pub use email_verification::{send_verification_email, verify_email};
-pub use import::{ImportOutcome, ImportedUser, import, preview_import};
+pub use email_verification::{VerifiedEmail, send_verification_email, verify_email};
+pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, send_magic_link, verify_magic_link};
 pub use password::{
     PasswordChanged, change_password, check_reset_token, list_accounts, own_credential,
-    request_password_reset, reset_password, wrong_password,
+    password_check_failed, request_password_reset, reset_password, wrong_password,
 };
 pub(super) use password::{person_of_password, person_of_session};
 pub use profile::{profile, update};
 pub use rehash::rehash_password;
-pub use sign_in::{PasswordCredential, SignIn, password_credential, sign_in, sign_in_failed};
-pub use sign_up::{SignUp, sign_up, sign_up_refused};
+pub use sign_in::{
+    Lockout, PasswordCredential, PasswordSignIn, SignIn, locked_out, password_credential,
+    refuse_unconfirmed, sign_in, sign_in_failed,
+};
+pub use sign_up::{SignUp, sign_up, sign_up_refused, sign_up_unconfirmed};
 
 use crate::access::unowned;
 use crate::iam::User;

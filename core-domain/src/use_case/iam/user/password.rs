@@ -5,13 +5,14 @@ use serde_json::json;
 use super::sign_in::PasswordCredential;
 use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
 use crate::iam::{
-    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, TwoFactor, User, UserQuery,
-    VerificationPurpose,
+    Account, AccountQuery, CREDENTIAL, MAX_PASSKEYS, Passkey, PasskeyQuery, PasswordHash, Session,
+    TwoFactor, User, UserQuery, VerificationPurpose,
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, Kept, SignedIn};
-use crate::use_case::iam::verification::{self, Links, invalid_token};
+use crate::use_case::iam::verification::mail::Notice;
+use crate::use_case::iam::verification::{self, Links, Notices, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
 
@@ -59,6 +60,24 @@ async fn password_account(
     unowned::<Account>(uow).first(&of).await
 }
 
+/// Records that the person behind a session showed a password that is not theirs.
+///
+/// # Errors
+/// When the store failed.
+pub async fn password_check_failed(
+    cx: &Context,
+    _: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    person: &User,
+) -> Result<()> {
+    let event = AuditEvent {
+        action: "user.password_check_failed",
+        entity_id: person.id.to_string(),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
+}
+
 /// Sets a new password, provided the old one is still the one that was checked. The person's other sessions end: whoever
 /// knew the old password is out. With `renew` the caller's ends as well, and a new one begins.
 ///
@@ -71,10 +90,14 @@ pub async fn change_password(
     checked: &PasswordCredential,
     hash: &PasswordHash,
     renew: bool,
+    notices: Notices<'_>,
 ) -> Result<PasswordChanged> {
     let (user, seen) = unchanged(scope, uow, checked).await?;
     set_hash(uow, &seen, hash).await?;
     record(cx, uow, "user.password_changed", &user, &seen.id).await?;
+    notices
+        .tell(cx, uow, &user, Notice::PasswordChanged)
+        .await?;
     let kept = if renew {
         Kept::None
     } else {
@@ -193,7 +216,8 @@ pub async fn reset_password(
     uow: &mut dyn UnitOfWork,
     token: &str,
     hash: &PasswordHash,
-) -> Result<()> {
+    notices: Notices<'_>,
+) -> Result<Stored<User>> {
     let used = verification::consume(uow, PURPOSE, token).await?;
     let with_email = UserQuery::WithEmail(used.email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
@@ -207,27 +231,36 @@ pub async fn reset_password(
         None => insert_account(cx, uow, &user.id, hash).await?,
     };
     record(cx, uow, "user.password_reset", &user, &account).await?;
+    notices.tell(cx, uow, &user, Notice::PasswordReset).await?;
     session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
-    if !user.email_verified {
-        remove_second_factor(cx, uow, &user).await?;
-        let mut next = user.edit();
-        next.email_verified = true;
-        audited::replace(cx, scope, uow, &user, next, "user.email_verified").await?;
+    if user.email_verified {
+        return Ok(user);
     }
-    Ok(())
+    remove_second_factor(cx, uow, &user).await?;
+    let mut next = user.edit();
+    next.email_verified = true;
+    audited::replace(cx, scope, uow, &user, next, "user.email_verified").await
 }
 
-/// Removes the second factor of an address that somebody else may have set up: nobody had proved before that they read mail
-/// there.
+/// Removes the second factor and the passkeys of an address that somebody else may have set up: nobody had proved before that
+/// they read mail there.
 pub(super) async fn remove_second_factor(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: &User,
 ) -> Result<()> {
+    session::trust_no_device(uow, &user.id).await?;
+    let scope = PublicScope::open();
+    let passkeys = PasskeyQuery::OfUser(user.id.clone());
+    for passkey in unowned::<Passkey>(uow)
+        .list(&passkeys, MAX_PASSKEYS)
+        .await?
+    {
+        audited::remove(cx, &scope, uow, &passkey, "passkey.unverified_removed").await?;
+    }
     let Some(seen) = unowned::<TwoFactor>(uow).find(&user.id).await? else {
         return Ok(());
     };
-    let scope = PublicScope::open();
     audited::remove(cx, &scope, uow, &seen, "two_factor.unverified_removed").await
 }
 

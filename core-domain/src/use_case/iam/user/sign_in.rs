@@ -1,12 +1,15 @@
 //! Sign-in with an address and a password. The slow check lies between [`password_credential`] and [`sign_in`].
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::access::{AuditEvent, PublicScope, audited, unowned};
-use crate::iam::{Account, AccountQuery, PasswordHash, User, UserQuery};
+use crate::iam::{Account, AccountQuery, PasswordHash, User, UserQuery, VerificationPurpose};
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignInOutcome};
+use crate::use_case::iam::verification::{self, Links};
 
 /// The password account behind an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,28 @@ pub struct SignIn {
     pub checked: PasswordCredential,
     /// Whether the browser shall keep the session.
     pub remembered: bool,
+    /// Whether the address must be confirmed.
+    pub confirmed_only: bool,
+    /// The token of the device, if it has one: it may be trusted.
+    pub device: Option<String>,
+}
+
+/// What the right password led to.
+#[derive(Clone, PartialEq)]
+pub struct PasswordSignIn {
+    /// A session, or the question for the second factor.
+    pub outcome: SignInOutcome,
+    /// The next token of the device, where trusting it took the place of the second factor. Shown now and never again.
+    pub device: Option<String>,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for PasswordSignIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PasswordSignIn")
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The password to check for an address; `None` when nobody has it, or has no password.
@@ -65,13 +90,14 @@ fn refusal() -> Error {
 /// checked.
 ///
 /// # Errors
-/// `INVALID_EMAIL_OR_PASSWORD` when it was changed in between.
+/// `INVALID_EMAIL_OR_PASSWORD` when it was changed in between; `EMAIL_NOT_VERIFIED` when the address must be confirmed and is
+/// not: go on with [`refuse_unconfirmed`].
 pub async fn sign_in(
     cx: &Context,
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
     input: &SignIn,
-) -> Result<SignInOutcome> {
+) -> Result<PasswordSignIn> {
     let checked = &input.checked;
     let account = unowned::<Account>(uow).find(&checked.account_id).await?;
     let unchanged = account.is_some_and(|a| a.password_hash.as_ref() == Some(&checked.hash));
@@ -79,9 +105,14 @@ pub async fn sign_in(
     let Some(user) = user.filter(|_| unchanged) else {
         return Err(refusal());
     };
-    let outcome = session::begin_or_challenge(cx, uow, user, input.remembered).await?;
+    if input.confirmed_only && !user.email_verified {
+        return Err(not_verified());
+    }
+    let (remembered, device) = (input.remembered, input.device.as_deref());
+    let begun = session::begin_or_challenge_on(cx, uow, user, remembered, device).await?;
+    let (outcome, device) = begun;
     let SignInOutcome::SignedIn(signed_in) = &outcome else {
-        return Ok(outcome);
+        return Ok(PasswordSignIn { outcome, device });
     };
     let event = AuditEvent {
         action: "user.signed_in",
@@ -89,11 +120,41 @@ pub async fn sign_in(
         details: Some(json!({
             "accountId": checked.account_id,
             "sessionId": signed_in.session.id,
+            "trustedDevice": device.is_some(),
         })),
         ..AuditEvent::default()
     };
     audited::event(&session::as_user(cx, &signed_in.user), uow, event).await?;
-    Ok(outcome)
+    Ok(PasswordSignIn { outcome, device })
+}
+
+fn not_verified() -> Error {
+    Error::refused(Code::EmailNotVerified, "Email not verified")
+}
+
+/// Records a sign-in that was refused because its address is not confirmed, sends a link that confirms it, and answers the
+/// refusal.
+///
+/// # Errors
+/// When the store failed.
+pub async fn refuse_unconfirmed(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    checked: &PasswordCredential,
+    email: &Email,
+    links: Links<'_>,
+) -> Result<Error> {
+    let purpose = VerificationPurpose::EmailVerification;
+    let link_sent = verification::send_unasked(cx, uow, purpose, email, Some(links)).await?;
+    let event = AuditEvent {
+        action: "user.sign_in_refused",
+        entity_id: checked.user_id.to_string(),
+        details: Some(json!({ "reason": Code::EmailNotVerified, "linkSent": link_sent })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await?;
+    Ok(not_verified())
 }
 
 /// Records a sign-in that failed, and answers the refusal.
@@ -115,4 +176,38 @@ pub async fn sign_in_failed(
     };
     audited::event(cx, uow, event).await?;
     Ok(refusal())
+}
+
+/// An account that takes no password for a while, because too many were wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lockout {
+    /// How many were.
+    pub failures: u32,
+    /// How long it goes on.
+    pub left: Duration,
+}
+
+/// Records that a password was not looked at. Whether the address has a user makes no other difference.
+///
+/// # Errors
+/// When the store failed.
+pub async fn locked_out(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+    lockout: &Lockout,
+) -> Result<()> {
+    let with_email = UserQuery::WithEmail(email.clone());
+    let user = unowned::<User>(uow).first(&with_email).await?;
+    let event = AuditEvent {
+        action: "user.locked_out",
+        entity_id: user.map_or_else(|| "unknown".to_owned(), |user| user.id.to_string()),
+        details: Some(json!({
+            "email": email,
+            "failures": lockout.failures,
+            "retryAfter": lockout.left.as_secs().max(1),
+        })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
 }

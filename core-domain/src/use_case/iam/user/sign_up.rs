@@ -3,11 +3,17 @@
 use serde_json::json;
 
 use super::password::insert_account;
-use crate::access::{AuditEvent, PublicScope, audited, unaudited};
-use crate::iam::{PasswordHash, User};
-use crate::kernel::{Code, Context, Email, Error, Line, Result, StoreError, Stored, UserId};
+use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned};
+use crate::iam::{PasswordHash, User, UserQuery, VerificationPurpose};
+use crate::kernel::{
+    Code, Context, Email, Error, Line, Result, StoreError, Stored, Timestamp, UserId,
+};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
+use crate::use_case::iam::verification::{self, Links, mail};
+use crate::use_case::shared::queue_mail;
+
+const CONFIRM: VerificationPurpose = VerificationPurpose::EmailVerification;
 
 /// What somebody signs up with.
 #[derive(Clone, Debug)]
@@ -54,6 +60,48 @@ pub async fn sign_up(
     Ok(signed_in)
 }
 
+/// Signs somebody up whose address must be confirmed first: a link goes there, and nobody is signed in. Where the address has
+/// a user, they are told by mail, and what is answered is made up: whoever asks learns nothing of the address.
+///
+/// # Errors
+/// `USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL` when somebody signed up with the address at the same time: try again.
+pub async fn sign_up_unconfirmed(
+    cx: &Context,
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    input: &SignUp,
+    links: Links<'_>,
+    sign_in_page: &str,
+) -> Result<User> {
+    let new = NewUser {
+        name: input.name.clone(),
+        email: input.email.clone(),
+        email_verified: false,
+        image: input.image.clone(),
+    };
+    let with_email = UserQuery::WithEmail(input.email.clone());
+    if let Some(known) = unowned::<User>(uow).first(&with_email).await? {
+        // The same work as for an address that is free.
+        if verification::send_unasked(cx, uow, CONFIRM, &input.email, None).await? {
+            let mail = mail::already_registered(&known.email, sign_in_page);
+            queue_mail(cx, uow, links.cipher, &mail).await?;
+        }
+        record_refusal(cx, uow, known.id.to_string(), &input.email).await?;
+        return Ok(new.user(cx, uow.now().await?));
+    }
+    let user = insert_user(cx, uow, new).await?;
+    insert_account(cx, uow, &user.id, &input.password_hash).await?;
+    verification::send_unasked(cx, uow, CONFIRM, &input.email, Some(links)).await?;
+    let event = AuditEvent {
+        action: "user.signed_up",
+        entity_id: user.id.to_string(),
+        details: Some(json!({ "email": input.email })),
+        ..AuditEvent::default()
+    };
+    audited::event(&session::as_user(cx, &user), uow, event).await?;
+    Ok(user.into_inner())
+}
+
 /// A user to be created.
 #[derive(Clone, Debug)]
 pub(super) struct NewUser {
@@ -63,24 +111,29 @@ pub(super) struct NewUser {
     pub(super) image: Option<Line<0, 2048>>,
 }
 
+impl NewUser {
+    fn user(self, cx: &Context, now: Timestamp) -> User {
+        User {
+            id: UserId::generate(now, cx.entropy.as_ref()),
+            name: self.name,
+            email: self.email,
+            email_verified: self.email_verified,
+            image: self.image,
+            banned_at: None,
+            ban_reason: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
 /// Adds a user; the entry is that of what it is a part of.
 pub(super) async fn insert_user(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     new: NewUser,
 ) -> Result<Stored<User>> {
-    let now = uow.now().await?;
-    let user = User {
-        id: UserId::generate(now, cx.entropy.as_ref()),
-        name: new.name,
-        email: new.email,
-        email_verified: new.email_verified,
-        image: new.image,
-        banned_at: None,
-        ban_reason: None,
-        created_at: now,
-        updated_at: now,
-    };
+    let user = new.user(cx, uow.now().await?);
     unaudited::insert(uow, user).await.map_err(taken)
 }
 
@@ -104,9 +157,18 @@ pub async fn sign_up_refused(
     uow: &mut dyn UnitOfWork,
     email: &Email,
 ) -> Result<()> {
+    record_refusal(cx, uow, "unknown".to_owned(), email).await
+}
+
+async fn record_refusal(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    entity_id: String,
+    email: &Email,
+) -> Result<()> {
     let event = AuditEvent {
         action: "user.sign_up_refused",
-        entity_id: "unknown".to_owned(),
+        entity_id,
         details: Some(json!({ "email": email })),
         ..AuditEvent::default()
     };

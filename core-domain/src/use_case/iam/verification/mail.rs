@@ -61,6 +61,75 @@ pub(in crate::use_case::iam) fn invitation(
     .to(to, link)
 }
 
+/// The mail to somebody who has an account, when their address is signed up with once more. It leads to the sign-in.
+pub(in crate::use_case::iam) fn already_registered(to: &Email, link: &str) -> Mail {
+    Letter {
+        subject: "You already have an account",
+        why: "Somebody signed up with this address, which has an account already. If that was you, sign in with it; if you \
+              do not know its password, ask for a new one there.",
+        button: "Sign in",
+        note: "If it was not you, nothing has happened: ignore this mail.",
+    }
+    .to(to, link)
+}
+
+/// What has happened to an account, for its owner to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::use_case::iam) enum Notice {
+    /// The second factor was taken away.
+    TwoFactorDisabled,
+    /// A recovery code was used; so many are left.
+    RecoveryCodeUsed(usize),
+    /// The password was changed by whoever knew the old one.
+    PasswordChanged,
+    /// The password was set by a link.
+    PasswordReset,
+    /// The address was confirmed.
+    EmailVerified,
+}
+
+/// The mail to the owner of an account. It leads to where a new password is set.
+pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -> Mail {
+    let left;
+    let (subject, why) = match notice {
+        Notice::TwoFactorDisabled => (
+            "Your second factor was disabled",
+            "The second factor of your account was disabled. From now on the password alone signs in.",
+        ),
+        Notice::RecoveryCodeUsed(count) => {
+            left = match count {
+                0 => "A recovery code was used in the place of your authenticator. It was the last one: make new ones."
+                    .to_owned(),
+                1 => "A recovery code was used in the place of your authenticator. One is left: make new ones soon."
+                    .to_owned(),
+                count => format!(
+                    "A recovery code was used in the place of your authenticator. {count} are left."
+                ),
+            };
+            ("A recovery code was used", left.as_str())
+        }
+        Notice::PasswordChanged => (
+            "Your password was changed",
+            "The password of your account was changed. Your other sessions have ended.",
+        ),
+        Notice::PasswordReset => (
+            "Your password was changed",
+            "A new password was set for your account, by a link that was sent to this address. All your sessions have ended.",
+        ),
+        Notice::EmailVerified => (
+            "Your e-mail address is confirmed",
+            "This address was confirmed for your account.",
+        ),
+    };
+    Letter {
+        subject,
+        why,
+        button: "Set a new password",
+        note: "If that was you, there is nothing to do. If it was not, set a new password at once by the link above.",
+    }
+    .to(to, link)
+}
+
 impl Letter<'_> {
     fn to(&self, to: &Email, link: &str) -> Mail {
         let Self {
@@ -104,6 +173,15 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_notice_says_how_many_recovery_codes_are_left() {
+        let to = Email::parse("ada@example.org").unwrap();
+        let text = |left| notice(Notice::RecoveryCodeUsed(left), &to, "https://x.test/").text;
+        assert!(text(9).contains("9 are left."));
+        assert!(text(1).contains("One is left"));
+        assert!(text(0).contains("It was the last one"));
+    }
 
     #[test]
     fn what_people_write_is_text_in_the_html_of_a_mail() {

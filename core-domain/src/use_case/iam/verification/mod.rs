@@ -1,19 +1,21 @@
 //! Tokens that are sent by mail: made, and used up.
 
 pub(in crate::use_case::iam) mod mail;
+mod notices;
 
+pub use notices::Notices;
+
+use super::eviction::evict;
 use crate::access::{unaudited, unowned};
 use crate::iam::{
     MAX_VERIFICATIONS, TokenHash, Verification, VerificationPurpose, VerificationQuery,
 };
 use crate::kernel::{
-    Cipher, Code, Context, Email, Error, Line, Result, Stored, VerificationId, secret_token,
+    Cipher, Code, Context, Email, Error, Line, Result, Stored, TOKEN_LENGTH, VerificationId,
+    secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::shared::queue_mail;
-
-/// Letters of a token: 43 of 62 hold 256 bits.
-const TOKEN_LENGTH: usize = 43;
 
 /// What a link is made of, and how its mail is kept until it is sent.
 #[derive(Clone, Copy)]
@@ -40,7 +42,7 @@ pub(in crate::use_case::iam) async fn send(
     name: Option<Line<0, 255>>,
     links: Option<Links<'_>>,
 ) -> Result<()> {
-    make_room(uow, purpose, email).await?;
+    evict_verifications(uow, purpose, email).await?;
     let now = uow.now().await?;
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let verification = Verification {
@@ -60,8 +62,28 @@ pub(in crate::use_case::iam) async fn send(
     Ok(())
 }
 
+/// As [`send`], of itself and unasked; tells whether it did: an address that has as many links as it may gets no more.
+pub(in crate::use_case::iam) async fn send_unasked(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    purpose: VerificationPurpose,
+    email: &Email,
+    links: Option<Links<'_>>,
+) -> Result<bool> {
+    let of = VerificationQuery::Of(purpose, email.clone());
+    let sent = unowned::<Verification>(uow);
+    let sent = sent.list(&of, 2 * MAX_VERIFICATIONS).await?;
+    let now = uow.now().await?;
+    let good = sent.iter().filter(|sent| now < sent.expires_at).count();
+    if u32::try_from(good).is_ok_and(|good| good < MAX_VERIFICATIONS) {
+        send(cx, uow, purpose, email, None, links).await?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
 /// Keeps the tokens of an address bounded.
-async fn make_room(
+async fn evict_verifications(
     uow: &mut dyn UnitOfWork,
     purpose: VerificationPurpose,
     email: &Email,
@@ -71,14 +93,10 @@ async fn make_room(
         .list(&of, 2 * MAX_VERIFICATIONS)
         .await?;
     let now = uow.now().await?;
-    let kept = usize::try_from(MAX_VERIFICATIONS).unwrap_or(usize::MAX) - 1;
-    let too_many = all.len().saturating_sub(kept);
-    for (position, verification) in all.iter().enumerate() {
-        if position < too_many || now >= verification.expires_at {
-            unaudited::remove(uow, verification).await?;
-        }
-    }
-    Ok(())
+    evict(uow, &all, MAX_VERIFICATIONS, |verification| {
+        now >= verification.expires_at
+    })
+    .await
 }
 
 /// The verification of a token, if it is good for the purpose now.

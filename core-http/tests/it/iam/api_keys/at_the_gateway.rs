@@ -15,7 +15,7 @@ use http::Request;
 use serde_json::json;
 use tower::ServiceExt;
 
-use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key, join, leave};
+use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key, leave};
 use crate::iam::EVE;
 use crate::world::{Answer, World, at, iam_config};
 
@@ -94,7 +94,7 @@ async fn what_becomes_of_a_key_counts_from_the_next_request_on() {
     let world = &front.world;
     let ada = Ada::in_(world).await;
     let eve = world.sign_up(EVE).await;
-    join(world, &eve, &ada.org, "member").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     let (id, secret) = ada.key(world, json!({})).await;
     let (other, expiring) = ada.key(world, json!({ "expiresIn": DAY })).await;
     let of = json!({ "organizationId": ada.org });

@@ -3,7 +3,7 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use super::{Ada, CREATE, DAY, DELETE, GET, LIST, ROTATE, UPDATE, header, join};
+use super::{Ada, CREATE, DAY, DELETE, GET, LIST, ROTATE, UPDATE, header};
 use crate::iam::EVE;
 use crate::world::{World, operator};
 
@@ -162,7 +162,7 @@ async fn somebody_elses_key_is_not_found_whatever_is_done_with_it() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
-    join(&world, &eve, &ada.org, "admin").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "admin").await;
     let (own, secret) = ada.key(&world, json!({})).await;
     let missing = "no-such-key".to_owned();
     for id in [&own, &missing] {
@@ -194,8 +194,8 @@ async fn an_organizations_keys_are_seen_by_its_members_and_changed_by_those_who_
         world.sign_up(EVE).await,
         world.sign_up("bob@example.org").await,
     ];
-    join(&world, &eve, &ada.org, "admin").await;
-    join(&world, &bob, &ada.org, "member").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "admin").await;
+    let _ = world.join([&ada.person, &bob], &ada.org, "member").await;
     let body = |scopes: Value| json!({ "organizationId": ada.org, "organizationOwned": true, "scopes": scopes });
     // Nobody gives what they lack.
     for (person, scopes, status) in [
@@ -248,7 +248,7 @@ async fn only_owners_and_operators_set_the_limit_of_a_key() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
-    join(&world, &eve, &ada.org, "admin").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "admin").await;
     let own = json!({ "organizationId": ada.org });
     let made = world.as_person(&eve, "POST", CREATE, own.clone()).await;
     let id = made.expect(200).id();

@@ -105,28 +105,6 @@ impl World {
     }
 }
 
-/// Makes somebody a member of an organization.
-async fn join(world: &World, person: &Person, organization: &str, role: &'static str) {
-    use core_domain::access::RecordKey;
-    use core_domain::iam::Member;
-    use core_domain::kernel::{MemberId, OrganizationId, Roles, UserId};
-    use core_domain::port::Mode;
-
-    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
-    let now = uow.now().await.unwrap();
-    let member = Member {
-        id: MemberId::generate(now, world.app.entropy.as_ref()),
-        organization_id: OrganizationId::parse(organization).unwrap(),
-        user_id: UserId::parse(&person.user_id).unwrap(),
-        role: Roles::parse(role).unwrap(),
-        grants: Vec::new(),
-        created_at: now,
-    };
-    let members = uow.repositories(RecordKey::for_tests()).members();
-    members.insert(member).await.unwrap();
-    uow.commit().await.unwrap();
-}
-
 /// Ends somebody's membership in their organization.
 async fn leave(world: &World, person: &Person, organization: &str) {
     use core_domain::access::RecordKey;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ada, ROLES, join};
+use super::{Ada, ROLES};
 use crate::iam::EVE;
 use crate::world::{World, operator};
 
@@ -15,7 +15,7 @@ async fn scopes_narrow_what_the_owner_may_and_never_widen_it() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
-    join(&world, &eve, &ada.org, "member").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     let make = async |scopes: Value| {
         let body = json!({ "organizationId": ada.org, "scopes": scopes });
         world.make_key(&eve.caller(), body).await

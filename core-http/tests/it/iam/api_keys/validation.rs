@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ada, DAY, DELETE, LIST, VALIDATE, join, leave};
+use super::{Ada, DAY, DELETE, LIST, VALIDATE, leave};
 use crate::iam::EVE;
 use crate::world::{World, owner};
 
@@ -76,7 +76,7 @@ async fn a_members_key_is_worth_nothing_without_the_membership() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
-    join(&world, &eve, &ada.org, "member").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     let of = json!({ "organizationId": ada.org });
     let made = world.make_key(&eve.caller(), of).await.expect(200);
     let secret = made.text("key");
@@ -86,7 +86,7 @@ async fn a_members_key_is_worth_nothing_without_the_membership() {
     // She still sees and deletes it, and who comes back has it back.
     let listed = world.iam.get(&eve.caller(), LIST).await.expect(200);
     assert_eq!(listed.json["total"], 1);
-    join(&world, &eve, &ada.org, "member").await;
+    let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     assert_eq!(world.verdict(secret).await, "VALID");
 }
 

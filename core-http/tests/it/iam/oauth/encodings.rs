@@ -1,9 +1,11 @@
 //! JSON callers get our envelope, form callers what RFC 6749 says; nothing is cached.
 
+use core_http::kernel::{ViaGateway, bytes_body};
+use http::Request;
 use serde_json::{Value, json};
 
 use crate::iam::ADA;
-use crate::world::World;
+use crate::world::{ORIGIN, World, operator};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -131,4 +133,70 @@ async fn clients_discover_where_everything_is() {
         "token_endpoint_auth_methods_supported": ["none"],
     });
     assert_eq!(told.json, expected);
+}
+
+#[tokio::test]
+async fn somebody_who_is_kept_out_gets_no_tokens_and_the_words_of_the_rfc_in_both_encodings() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let login = world.device_login(&ada).await;
+    let refresh = login.text("refresh_token");
+    let approved = world.approved(&ada).await;
+    let undecided = world.device_codes().await;
+    let ban = format!("/api/core/users/{}/ban", ada.user_id);
+    let banned = world.iam.post(&operator(), &ban, json!({})).await;
+    let _ = banned.expect(200);
+    for (path, form, json, word) in [
+        (
+            "/oauth/token",
+            format!("grant_type=refresh_token&client_id=core-cli&refresh_token={refresh}"),
+            json!({ "grant_type": "refresh_token", "client_id": "core-cli", "refresh_token": refresh }),
+            "invalid_grant",
+        ),
+        (
+            "/oauth/device/token",
+            format!("grant_type={GRANT}&client_id=core-cli&device_code={approved}"),
+            json!({ "grant_type": "urn:ietf:params:oauth:grant-type:device_code", "client_id": "core-cli", "device_code": approved }),
+            "access_denied",
+        ),
+    ] {
+        let refused = world.post_text(path, FORM, &form).await.expect(400);
+        assert_eq!(refused.json["error"], word, "{path}");
+        let refused = world.post(path, json).await;
+        refused.refused(400, word);
+    }
+    let access = world.whoami(login.text("access_token")).await;
+    access.refused(401, "UNAUTHORIZED");
+    let code = undecided.text("user_code");
+    let decided = world.decide(&ada, code, "approve").await;
+    decided.refused(401, "UNAUTHORIZED");
+    let waits = world.poll(undecided.text("device_code")).await;
+    waits.refused(400, "authorization_pending");
+}
+
+#[tokio::test]
+async fn a_session_that_is_left_of_somebody_who_is_kept_out_approves_and_refreshes_nothing() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let login = world.device_login(&ada).await;
+    world.keep_out(&ada).await;
+    let code = world.device_codes().await;
+    let code = code.text("user_code");
+    let denied = world.decide(&ada, code, "approve").await;
+    denied.refused(400, "access_denied");
+    let form = format!("user_code={code}");
+    let headers = [
+        ("cookie", ada.cookie.as_str()),
+        ("origin", ORIGIN),
+        ("content-type", FORM),
+    ];
+    let mut request = Request::post("/oauth/device/authorize").extension(ViaGateway);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let denied = world.iam.raw(request.body(bytes_body(form)).unwrap()).await;
+    // Their cookie is nobody's.
+    assert_eq!(denied.expect(401).json["error"], "access_denied");
+    let refreshed = world.refresh(login.text("refresh_token")).await;
+    refreshed.refused(400, "invalid_grant");
 }

@@ -1,0 +1,136 @@
+//! Which mails of an outbox folder are kept.
+
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What the name of a mail begins with that is not whole yet.
+pub(crate) const TEMPORARY: &str = ".mail-";
+
+/// How many mails are written between two looks at the folder.
+const WRITTEN_BETWEEN: u64 = 64;
+
+/// How many files a folder keeps, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutboxRetention {
+    pub(crate) files: usize,
+    pub(crate) age: Duration,
+}
+
+impl OutboxRetention {
+    /// 10,000 files of the last 7 days.
+    pub(crate) const DEFAULT: Self = Self {
+        files: 10_000,
+        age: Duration::from_secs(7 * 24 * 60 * 60),
+    };
+
+    /// Whether to look at the folder, after so many mails before this one.
+    pub(crate) fn is_due(self, written: u64) -> bool {
+        written.is_multiple_of(self.interval())
+    }
+
+    fn interval(self) -> u64 {
+        let files = u64::try_from(self.files).unwrap_or(u64::MAX);
+        WRITTEN_BETWEEN.min(files / 4 + 1)
+    }
+
+    /// Removes what is too old at the instant, and the oldest of what is too many, so that there never are more before the
+    /// next look. Tells how many went.
+    pub(crate) fn prune(self, folder: &Path, now: SystemTime) -> std::io::Result<u64> {
+        let mut mails = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            mails.extend(mail(&entry?)?);
+        }
+        mails.sort_unstable();
+        let room = usize::try_from(self.interval()).unwrap_or(usize::MAX) - 1;
+        let kept = self.files.saturating_sub(room).max(1);
+        let too_many = mails.len().saturating_sub(kept);
+        let mut removed = 0;
+        for (position, (written_at, file)) in mails.into_iter().enumerate() {
+            let age = now.duration_since(written_at).unwrap_or_default();
+            if position < too_many || age > self.age {
+                removed += u64::from(remove(&file)?);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// When a mail was written, whole or not; `None` for what is no mail of ours, or is gone already.
+fn mail(entry: &DirEntry) -> std::io::Result<Option<(SystemTime, PathBuf)>> {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    if !name.ends_with(".eml") && !name.starts_with(TEMPORARY) {
+        return Ok(None);
+    }
+    let about = match entry.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        about => about?,
+    };
+    if !about.is_file() {
+        return Ok(None);
+    }
+    Ok(Some((about.modified()?, entry.path())))
+}
+
+/// Tells whether it was there: another process may look at the folder as well.
+fn remove(file: &Path) -> std::io::Result<bool> {
+    match std::fs::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_too_old_and_the_oldest_of_too_many_go_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (name, seconds) in [
+            ("a.eml", 30),
+            ("b.eml", 20),
+            ("c.eml", 10),
+            ("d.eml", 0),
+            ("old.eml", 101),
+            (".mail-lost", 101),
+            ("of-somebody-else.txt", 101),
+        ] {
+            let file = std::fs::File::create(folder.path().join(name)).unwrap();
+            file.set_modified(now - Duration::from_secs(seconds))
+                .unwrap();
+        }
+        let retention = OutboxRetention {
+            files: 3,
+            age: Duration::from_secs(100),
+        };
+        assert_eq!(retention.prune(folder.path(), now).unwrap(), 3);
+        let left = ["b.eml", "c.eml", "d.eml", "of-somebody-else.txt"];
+        assert_eq!(names(folder.path()), left);
+        assert_eq!(retention.prune(folder.path(), now).unwrap(), 0);
+    }
+
+    #[test]
+    fn between_two_looks_there_are_never_more_files_than_allowed() {
+        for files in [1, 2, 3, 5, 100, 10_000] {
+            let retention = OutboxRetention {
+                files,
+                ..OutboxRetention::DEFAULT
+            };
+            let interval = usize::try_from(retention.interval()).unwrap();
+            let kept = files.saturating_sub(interval - 1).max(1);
+            assert!(kept + interval - 1 <= files, "{files}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A person's own passkeys: listed, named and removed.
+
+use crate::access::{PersonScope, audited, ensure_fresh, unowned};
+use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyQuery};
+use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, Stored, UserId};
+use crate::port::UnitOfWork;
+
+/// The passkeys of a user, oldest first.
+pub(super) async fn of_user(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<Vec<Stored<Passkey>>> {
+    let of_user = PasskeyQuery::OfUser(user.clone());
+    unowned::<Passkey>(uow).list(&of_user, MAX_PASSKEYS).await
+}
+
+/// The person's passkeys, oldest first; there are never more than [`MAX_PASSKEYS`].
+///
+/// # Errors
+/// When the store failed.
+pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<Passkey>>> {
+    of_user(uow, scope.user_id()).await
+}
+
+/// One of the person's passkeys; one that is somebody else's does not exist.
+async fn own(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &PasskeyId,
+) -> Result<Stored<Passkey>> {
+    let found = unowned::<Passkey>(uow).find(id).await?;
+    let found = found.filter(|found| found.user_id == *scope.user_id());
+    found.ok_or_else(|| Error::refused(Code::PasskeyNotFound, "Passkey not found"))
+}
+
+/// Calls one of the person's passkeys otherwise.
+///
+/// # Errors
+/// `PASSKEY_NOT_FOUND`.
+pub async fn rename(
+    cx: &Context,
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &PasskeyId,
+    name: Line<1, 255>,
+) -> Result<Stored<Passkey>> {
+    let seen = own(scope, uow, id).await?;
+    let mut next = seen.edit();
+    next.name = Some(name);
+    audited::replace(cx, scope, uow, &seen, next, "passkey.renamed").await
+}
+
+/// Removes one of the person's passkeys: it signs in nowhere any more.
+///
+/// # Errors
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `PASSKEY_NOT_FOUND`.
+pub async fn remove(
+    cx: &Context,
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &PasskeyId,
+) -> Result<()> {
+    ensure_fresh(cx, uow).await?;
+    let seen = own(scope, uow, id).await?;
+    audited::remove(cx, scope, uow, &seen, "passkey.removed").await
+}

@@ -1,0 +1,14 @@
+//! What an installation may want of sign-ups and sign-ins.
+
+use serde::{Deserialize, Serialize};
+
+/// What people must show before they are signed in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IamOptions {
+    /// Whether an address must be confirmed before its password signs in. Then a sign-up signs nobody in and does not tell
+    /// whether the address has a user: that is said by mail. No unless set.
+    pub require_email_verification: bool,
+    /// Whether the link that confirms an address signs in as well. No unless set.
+    pub auto_sign_in_after_verification: bool,
+}

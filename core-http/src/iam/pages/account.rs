@@ -1,0 +1,236 @@
+//! A person's own sessions and devices. Each part of the page is a section of its own.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, SessionScope, authorize_person, authorize_session};
+use core_domain::iam::{Passkey, Session, User};
+use core_domain::kernel::{Error, Result, SessionId, Stored};
+use core_domain::port::{Mode, transact};
+use core_domain::use_case::iam::{passkey, session, user};
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::api_keys;
+use super::form::hidden;
+use super::layout;
+use super::layout::moment;
+use super::next::{ACCOUNT, sign_in_first};
+use super::passkeys;
+use super::row::{form, page};
+use super::user_agent::program;
+use crate::iam::config::Iam;
+use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
+
+const REVOKE: &str = "/account/revoke-session";
+const REVOKE_OTHERS: &str = "/account/revoke-other-sessions";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(ACCOUNT, "accountPage"))
+            .summary("Shows people their passkeys, sessions and devices.")
+            .plain(with(iam, show)),
+        form(post(REVOKE, "revokeSessionByForm"))
+            .summary("Ends one of the person's sessions.")
+            .plain(with(iam, revoke)),
+        form(post(REVOKE_OTHERS, "revokeOtherSessionsByForm"))
+            .summary("Ends all of the person's sessions but that of the browser.")
+            .plain(with(iam, revoke_others)),
+    ]
+}
+
+/// What was done before.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Notice {
+    SessionEnded,
+    OthersEnded,
+    Joined,
+    Declined,
+    PasskeyAdded,
+    PasskeyRenamed,
+    PasskeyRemoved,
+}
+
+impl Notice {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::SessionEnded => "The session was ended.",
+            Self::OthersEnded => "All other sessions were ended.",
+            Self::Joined => "You are a member of the organization now.",
+            Self::Declined => "The invitation was declined.",
+            Self::PasskeyAdded => "The passkey was added. You can sign in with it from now on.",
+            Self::PasskeyRenamed => "The passkey has its new name.",
+            Self::PasskeyRemoved => "The passkey was removed. Remove it from your device as well.",
+        }
+    }
+}
+
+/// The query of the page.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+struct AccountQuery {
+    notice: Option<Notice>,
+}
+
+/// What the page shows.
+struct Account {
+    person: Stored<User>,
+    sessions: Vec<Stored<Session>>,
+    passkeys: Vec<Stored<Passkey>>,
+    own: SessionId,
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), AccountQuery>,
+) -> Result<PageOr> {
+    let Ok(session) = authorize_session(cx) else {
+        return Ok(sign_in_first(&iam, ACCOUNT));
+    };
+    let account = &account(cx, &session).await?;
+    let content = html! {
+        @if let Some(notice) = input.query.notice { (layout::notice(notice.words())) }
+        (who(&iam, &account.person))
+        (passkeys::section(&iam, &account.passkeys))
+        (sessions(&iam, account))
+        section aria-labelledby="api-keys" {
+            h2 id="api-keys" { "API keys" }
+            p { a href=(iam.path(api_keys::PATH)) { "Keys of your programs" } }
+        }
+    };
+    let page = layout::shown(&iam, "Your account", &content);
+    Ok(layout::with_script(&iam, page))
+}
+
+async fn account(cx: &Cx, own: &SessionScope) -> Result<Account> {
+    let scope = authorize_person(cx)?;
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let person = user::profile(&scope, uow.as_mut()).await;
+    let sessions = session::list(&scope, uow.as_mut()).await;
+    let passkeys = passkey::list(&scope, uow.as_mut()).await;
+    uow.rollback().await;
+    Ok(Account {
+        person: person?,
+        sessions: sessions?,
+        passkeys: passkeys?,
+        own: own.session_id().clone(),
+    })
+}
+
+fn who(iam: &Iam, person: &User) -> Markup {
+    html! {
+        section aria-labelledby="who" {
+            h2 id="who" { "Signed in as" }
+            p {
+                @if !person.name.as_str().is_empty() { strong { (person.name) } br; }
+                (person.email)
+            }
+            form method="post" action=(iam.path("/sign-out")) {
+                button.quiet type="submit" { "Sign out" }
+            }
+        }
+    }
+}
+
+fn sessions(iam: &Iam, account: &Account) -> Markup {
+    let (own, others): (Vec<_>, Vec<_>) = account
+        .sessions
+        .iter()
+        .partition(|session| session.id == account.own);
+    html! {
+        section aria-labelledby="sessions" {
+            h2 id="sessions" { "Sessions and devices" }
+            ul.sessions {
+                @for session in own.iter().chain(&others) {
+                    li { (entry(iam, session, session.id == account.own)) }
+                }
+            }
+            @if !others.is_empty() {
+                form method="post" action=(iam.path(REVOKE_OTHERS)) {
+                    button.quiet type="submit" { "End all other sessions" }
+                }
+            }
+        }
+    }
+}
+
+fn entry(iam: &Iam, session: &Session, is_own: bool) -> Markup {
+    let name = name_of(session);
+    html! {
+        div {
+            h3 { (name) @if is_own { " " span.badge { "This session" } } }
+            p.hint {
+                "Signed in " (moment(session.created_at))
+                @if let Some(address) = &session.ip_address { " from " (address) }
+                ", good until " (moment(session.expires_at))
+            }
+        }
+        @if !is_own {
+            form method="post" action=(iam.path(REVOKE)) {
+                (hidden("session", session.id.as_str()))
+                button.quiet type="submit" aria-label=(format!("End session: {name}")) { "End" }
+            }
+        }
+    }
+}
+
+fn name_of(session: &Session) -> String {
+    let program = program(session.user_agent.as_deref());
+    match session.client_id {
+        Some(client) => format!("Device: {client} ({program})"),
+        None => program,
+    }
+}
+
+/// The fields of the form.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct RevokeForm {
+    /// The session's id.
+    session: SessionId,
+}
+
+async fn revoke(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), RevokeForm>,
+) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let outcome = match authorize_session(cx) {
+        Ok(scope) => {
+            let (scope, name) = (&scope, input.body.session.as_str());
+            transact(cx.app.store.as_ref(), |uow, _| {
+                Box::pin(session::revoke_named(cx, scope, uow, name))
+            })
+            .await
+        }
+        Err(error) => Err(error),
+    };
+    back(&iam, outcome, "/account?notice=session-ended")
+}
+
+async fn revoke_others(cx: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let outcome = match authorize_session(cx) {
+        Ok(scope) => {
+            let scope = &scope;
+            transact(cx.app.store.as_ref(), |uow, _| {
+                Box::pin(session::revoke_all(cx, scope, uow, false))
+            })
+            .await
+        }
+        Err(error) => Err(error),
+    };
+    back(&iam, outcome, "/account?notice=others-ended")
+}
+
+/// Back to the page; whoever's session has ended meanwhile signs in first.
+fn back(iam: &Iam, outcome: Result<()>, done: &str) -> Result<PageOr> {
+    match outcome {
+        Ok(()) => Ok(layout::to(iam, done)),
+        Err(Error::Unauthorized) => Ok(layout::to(iam, "/sign-in")),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,386 @@
+//! A person's own API keys: listed, made, deleted.
+
+use std::sync::Arc;
+
+use core_domain::access::{
+    PublicScope, authorize_api_key, authorize_new_api_key, authorize_person, authorize_session,
+};
+use core_domain::gateway::RateClass;
+use core_domain::iam::{ApiKey, ApiKeyStatus, Organization};
+use core_domain::kernel::{
+    ApiKeyId, Code, Line, OrganizationId, PermissionPattern, Result, Stored, Timestamp,
+};
+use core_domain::port::{Mode, transact};
+use core_domain::use_case::iam::api_key::{self, IssuedApiKey, NewApiKey};
+use core_domain::use_case::iam::organization::list_own_organizations;
+use http::StatusCode;
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::confirm;
+use super::form::{Choice, Field, hidden};
+use super::form_errors::FormErrors;
+use super::layout;
+use super::layout::moment;
+use super::next::{ACCOUNT, CONFIRM, confirm_first, leading_to, sign_in_first};
+use super::row::{form, page};
+use crate::iam::config::Iam;
+use crate::iam::cookies::no_store;
+use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
+
+/// Where they are shown.
+pub(super) const PATH: &str = "/account/api-keys";
+
+const DELETE: &str = "/account/api-keys/delete";
+const TITLE: &str = "API keys";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(PATH, "apiKeysPage"))
+            .summary("Shows people their API keys.")
+            .plain(with(iam, show)),
+        form(post(PATH, "createApiKeyByForm"))
+            .summary("Makes an API key and shows its secret, this once.")
+            .success(&[StatusCode::OK, StatusCode::SEE_OTHER])
+            .rate(RateClass::Strict)
+            .refuses(&[
+                Code::InvalidNameLength,
+                Code::PlatformSuspended,
+                Code::NotFound,
+                Code::Forbidden,
+                Code::Conflict,
+            ])
+            .plain(with(iam, create)),
+        form(post(DELETE, "deleteApiKeyByForm"))
+            .summary("Deletes one of the person's API keys.")
+            .refuses(&[Code::KeyNotFound, Code::Forbidden, Code::PlatformSuspended])
+            .plain(with(iam, delete)),
+    ]
+}
+
+/// What was done before.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Notice {
+    Deleted,
+}
+
+/// The query of the page.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+struct ApiKeysQuery {
+    notice: Option<Notice>,
+}
+
+/// What the page shows.
+struct Shown {
+    keys: Vec<Stored<ApiKey>>,
+    organizations: Vec<Stored<Organization>>,
+    /// Whether the person has to prove who they are before they make a key.
+    confirms_first: bool,
+    now: Timestamp,
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), ApiKeysQuery>,
+) -> Result<PageOr> {
+    if authorize_session(cx).is_err() {
+        return Ok(sign_in_first(&iam, PATH));
+    }
+    let shown = &load(cx).await?;
+    let content = html! {
+        @if let Some(Notice::Deleted) = input.query.notice {
+            (layout::notice("The key was deleted. It is not accepted any more."))
+        }
+        (content(&iam, shown, &Entered::default(), &FormErrors::none()))
+    };
+    Ok(layout::shown(&iam, TITLE, &content))
+}
+
+async fn load(cx: &Cx) -> Result<Shown> {
+    let person = authorize_person(cx)?;
+    let confirms_first = confirm::comes_first(cx).await?;
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let keys = api_key::own(&person, uow.as_mut()).await;
+    let organizations = list_own_organizations(&person, uow.as_mut()).await;
+    uow.rollback().await;
+    Ok(Shown {
+        keys: keys?,
+        organizations: organizations?,
+        confirms_first,
+        now: cx.app.clock.now(),
+    })
+}
+
+/// What is in the form already.
+#[derive(Default)]
+struct Entered {
+    name: String,
+    organization: Option<OrganizationId>,
+    access: Access,
+    lifetime: Lifetime,
+}
+
+fn content(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> Markup {
+    html! {
+        (errors.show())
+        section aria-labelledby="keys" {
+            h2 id="keys" { "Your keys" }
+            p.hint { "A program with a key acts for you in one organization." }
+            @if shown.keys.is_empty() { p { "You have none." } }
+            ul.sessions {
+                @for key in &shown.keys { li { (entry(iam, shown, key)) } }
+            }
+        }
+        (new_key(iam, shown, entered, errors))
+        ul.ways {
+            li { a href=(iam.path(ACCOUNT)) { "Back to your account" } }
+        }
+    }
+}
+
+fn entry(iam: &Iam, shown: &Shown, key: &ApiKey) -> Markup {
+    let name = key.name.as_ref().map_or("Key without a name", Line::as_str);
+    let organization = shown.organizations.iter();
+    let organization = organization
+        .filter(|organization| organization.id == key.organization_id)
+        .map(|organization| organization.name.as_str())
+        .next();
+    let state = match key.status {
+        _ if key.has_expired(shown.now) => Some("Expired"),
+        ApiKeyStatus::Disabled => Some("Disabled"),
+        _ => None,
+    };
+    html! {
+        div {
+            h3 { (name) @if let Some(state) = state { " " span.badge { (state) } } }
+            p.hint {
+                code { (key.start) "\u{2026}" }
+                @if let Some(organization) = organization { " for " (organization) }
+                @if let Some(scopes) = &key.scopes {
+                    ", may " (scopes.iter().map(PermissionPattern::as_str).collect::<Vec<_>>().join(", "))
+                }
+                ", made " (moment(key.created_at))
+                @if let Some(used) = key.last_used_at { ", last used " (moment(used)) }
+                @else { ", never used" }
+                @if let Some(end) = key.expires_at { ", good until " (moment(end)) }
+            }
+        }
+        form method="post" action=(iam.path(DELETE)) {
+            (hidden("key", key.id.as_str()))
+            button.quiet type="submit" aria-label=(format!("Delete key: {name}")) { "Delete" }
+        }
+    }
+}
+
+fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> Markup {
+    let with_platform = || {
+        let organizations = shown.organizations.iter();
+        organizations.filter(|organization| organization.platform_id.is_some())
+    };
+    let organizations: Vec<(&str, &str)> = with_platform()
+        .map(|organization| (organization.id.as_str(), organization.name.as_str()))
+        .collect();
+    let chosen = entered.organization.as_ref().map(OrganizationId::as_str);
+    html! {
+        section aria-labelledby="new" {
+            h2 id="new" { "New key" }
+            @if organizations.is_empty() {
+                p { "A key acts in an organization that has a platform; you are in none." }
+            } @else if shown.confirms_first {
+                p { "Making a key asks for a fresh proof of who you are." }
+                p { a href=(iam.path(&leading_to(CONFIRM, PATH))) { "Confirm that it is you" } }
+            } @else {
+                form method="post" action=(iam.path(PATH)) {
+                    (Field {
+                        name: "name",
+                        label: "Name",
+                        kind: "text",
+                        autocomplete: "off",
+                        value: &entered.name,
+                        hint: Some("What you will recognise it by: at most 32 characters."),
+                        required: true,
+                    }.show(errors))
+                    (Choice {
+                        name: "organization",
+                        label: "Organization",
+                        options: &organizations,
+                        chosen,
+                    }.show())
+                    (Choice {
+                        name: "access",
+                        label: "It may",
+                        options: &Access::OPTIONS,
+                        chosen: Some(entered.access.value()),
+                    }.show())
+                    (Choice {
+                        name: "lifetime",
+                        label: "It works",
+                        options: &Lifetime::OPTIONS,
+                        chosen: Some(entered.lifetime.value()),
+                    }.show())
+                    button type="submit" { "Make the key" }
+                }
+            }
+        }
+    }
+}
+
+macro_rules! options {
+    ($(#[$meta:meta])* $name:ident { $($(#[$default:ident])? $option:ident = $value:literal, $label:literal;)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+        enum $name {
+            $($(#[$default])? #[serde(rename = $value)] $option,)+
+        }
+
+        impl $name {
+            const OPTIONS: [(&'static str, &'static str); [$($value),+].len()] = [$(($value, $label)),+];
+
+            const fn value(self) -> &'static str {
+                match self {
+                    $(Self::$option => $value,)+
+                }
+            }
+        }
+    };
+}
+
+options! {
+    /// What a new key may.
+    Access {
+        #[default] Reads = "reads", "Read what you may read";
+        Everything = "everything", "Do everything that you may do";
+    }
+}
+
+options! {
+    /// For how long a new key works.
+    Lifetime {
+        Month = "30", "For 30 days";
+        #[default] Quarter = "90", "For 90 days";
+        Year = "365", "For a year";
+        Unlimited = "unlimited", "Until you delete it";
+    }
+}
+
+impl Access {
+    fn scopes(self) -> Option<Vec<PermissionPattern>> {
+        let reads = PermissionPattern::parse("*:read")
+            .ok()
+            .map(|reads| vec![reads]);
+        reads.filter(|_| self == Self::Reads)
+    }
+}
+
+impl Lifetime {
+    const fn seconds(self) -> Option<i64> {
+        const DAY: i64 = 24 * 60 * 60;
+        match self {
+            Self::Month => Some(30 * DAY),
+            Self::Quarter => Some(90 * DAY),
+            Self::Year => Some(365 * DAY),
+            Self::Unlimited => None,
+        }
+    }
+}
+
+/// The fields of the form.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct NewKeyForm {
+    #[schemars(example = &"CI")]
+    name: Line<0, 255>,
+    organization: OrganizationId,
+    access: Access,
+    lifetime: Lifetime,
+}
+
+async fn create(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), NewKeyForm>,
+) -> Result<PageOr> {
+    let form = input.body;
+    iam.refuse_foreign_form(cx)?;
+    if authorize_session(cx).is_err() {
+        return Ok(sign_in_first(&iam, PATH));
+    }
+    let error = match created(cx, &form).await {
+        Ok(issued) => return Ok(secret_page(&iam, &issued)),
+        Err(error) => error,
+    };
+    if error.code() == Code::StepUpRequired {
+        return Ok(confirm_first(&iam, PATH));
+    }
+    let errors = FormErrors::of(error)?;
+    let entered = Entered {
+        name: form.name.as_str().to_owned(),
+        organization: Some(form.organization),
+        access: form.access,
+        lifetime: form.lifetime,
+    };
+    let content = content(&iam, &load(cx).await?, &entered, &errors);
+    Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+}
+
+async fn created(cx: &Cx, form: &NewKeyForm) -> Result<IssuedApiKey> {
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            let scope = authorize_new_api_key(cx, uow, &form.organization, false).await?;
+            let new = NewApiKey {
+                name: Some(form.name.clone()),
+                expires_in: form.lifetime.seconds(),
+                scopes: form.access.scopes(),
+                ..NewApiKey::default()
+            };
+            api_key::create(cx, &scope, uow, new).await
+        })
+    })
+    .await
+}
+
+fn secret_page(iam: &Iam, issued: &IssuedApiKey) -> PageOr {
+    let content = html! {
+        (layout::notice("The key was made. This is the only time that it is shown: copy it now."))
+        p { code.secret { (issued.secret.expose()) } }
+        p { "A program sends it as " code { "X-API-Key" } ", or as " code { "Authorization: Bearer" } "." }
+        ul.ways {
+            li { a href=(iam.path(PATH)) { "To your keys" } }
+        }
+    };
+    match layout::shown(iam, "Your new key", &content) {
+        PageOr::Page(page) => PageOr::Page(no_store(page)),
+        on => on,
+    }
+}
+
+/// The fields of the form that deletes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct DeleteKeyForm {
+    key: ApiKeyId,
+}
+
+async fn delete(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), DeleteKeyForm>,
+) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    if authorize_session(cx).is_err() {
+        return Ok(sign_in_first(&iam, PATH));
+    }
+    let id = &input.body.key;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            let scope = authorize_api_key(cx, uow, id).await?;
+            api_key::delete(cx, &scope, uow).await
+        })
+    })
+    .await?;
+    Ok(layout::to(&iam, "/account/api-keys?notice=deleted"))
+}

@@ -1,0 +1,158 @@
+//! Proving once more who one is, before what asks for a fresh proof.
+
+use std::sync::Arc;
+
+use core_domain::access::{
+    PublicScope, SessionScope, authorize_person, authorize_session, missing_proof, proof_methods,
+};
+use core_domain::gateway::RateClass;
+use core_domain::iam::ProofMethod;
+use core_domain::kernel::{Code, Line, Result};
+use core_domain::port::Mode;
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::form::{Field, hidden};
+use super::form_errors::FormErrors;
+use super::layout;
+use super::next::{ACCOUNT, CONFIRM, NextQuery, next_path, sign_in_first};
+use super::passkeys;
+use super::row::{form, page};
+use super::two_factor::{CODE, proof, without_spaces};
+use crate::iam::config::Iam;
+use crate::iam::target::Target;
+use crate::iam::{password, two_factor};
+use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
+
+const TITLE: &str = "Confirm that it is you";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(CONFIRM, "confirmPage"))
+            .summary("Asks people once more who they are.")
+            .refuses(&[Code::InvalidCallbackUrl])
+            .plain(with(iam, show)),
+        form(post(CONFIRM, "confirmByForm"))
+            .summary("Takes a password or a code as a fresh proof, and leads on.")
+            .rate(RateClass::Strict)
+            .refuses(&[
+                Code::InvalidCallbackUrl,
+                Code::InvalidPassword,
+                Code::InvalidCode,
+                Code::InvalidBackupCode,
+                Code::TotpNotEnabled,
+                Code::BackupCodesNotEnabled,
+            ])
+            .plain(with(iam, confirm)),
+    ]
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), NextQuery>,
+) -> Result<PageOr> {
+    let next = next_path(input.query.next.as_deref())?;
+    if authorize_session(cx).is_err() {
+        return Ok(sign_in_first(&iam, next));
+    }
+    let content = content(&iam, next, &methods(cx).await?, &FormErrors::none());
+    let page = layout::shown(&iam, TITLE, &content);
+    Ok(layout::with_script(&iam, page))
+}
+
+async fn methods(cx: &Cx) -> Result<Vec<ProofMethod>> {
+    let person = authorize_person(cx)?;
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let methods = proof_methods(&person, uow.as_mut()).await;
+    uow.rollback().await;
+    methods
+}
+
+/// Whether the caller has to prove who they are before what asks for a fresh proof.
+pub(super) async fn comes_first(cx: &Cx) -> Result<bool> {
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let missing = missing_proof(cx, uow.as_mut()).await;
+    uow.rollback().await;
+    Ok(missing?.is_some())
+}
+
+fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) -> Markup {
+    let field = methods.iter().find_map(|method| match method {
+        ProofMethod::Password => Some(Field::password("Password", "current-password")),
+        ProofMethod::Totp | ProofMethod::BackupCode => Some(CODE),
+        ProofMethod::Passkey | ProofMethod::SignIn => None,
+    });
+    html! {
+        p { "What comes next cannot be undone, or gives somebody access. So show once more that it is you." }
+        @if let Some(field) = field {
+            form method="post" action=(iam.path(CONFIRM)) {
+                (errors.show())
+                (hidden("next", next))
+                (field.show(errors))
+                button type="submit" { "Confirm" }
+            }
+        } @else {
+            (sign_in_again(iam, next))
+        }
+        @if methods.contains(&ProofMethod::Passkey) {
+            (passkeys::shown(iam, next, "Confirm with a passkey"))
+        }
+        ul.ways {
+            li { a href=(iam.path(ACCOUNT)) { "Back to your account" } }
+        }
+    }
+}
+
+fn sign_in_again(iam: &Iam, next: &str) -> Markup {
+    html! {
+        form method="post" action=(iam.path("/sign-out")) {
+            (hidden("next", next))
+            button type="submit" { "Sign in again" }
+        }
+    }
+}
+
+/// The fields of the form: one of the first two.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct ConfirmForm {
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: Option<String>,
+    /// Of an authenticator: six digits; otherwise it is a recovery code.
+    code: Option<Line<0, 64>>,
+    /// A path of ours to go on to.
+    next: Option<Target>,
+}
+
+async fn confirm(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), ConfirmForm>,
+) -> Result<PageOr> {
+    let form = input.body;
+    iam.refuse_foreign_form(cx)?;
+    let next = next_path(form.next.as_deref())?;
+    let Ok(session) = authorize_session(cx) else {
+        return Ok(sign_in_first(&iam, next));
+    };
+    let Err(error) = confirmed(cx, &iam, &session, &form).await else {
+        return Ok(layout::to(&iam, next));
+    };
+    let errors = FormErrors::of(error)?;
+    let content = content(&iam, next, &methods(cx).await?, &errors);
+    let page = layout::refused(&iam, TITLE, errors.status(), &content);
+    Ok(layout::with_script(&iam, page))
+}
+
+async fn confirmed(cx: &Cx, iam: &Iam, session: &SessionScope, form: &ConfirmForm) -> Result<()> {
+    if let (None, Some(code)) = (&form.password, &form.code) {
+        let code = without_spaces(code.as_str());
+        two_factor::reauthenticate(cx, iam, session, proof(&code)).await?;
+        return Ok(());
+    }
+    let entered = form.password.as_deref().unwrap_or_default();
+    password::reauthenticate(cx, iam, session, entered).await
+}

@@ -1,0 +1,187 @@
+//! Where the code of a device is entered, and a person decides about it.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, authorize_session};
+use core_domain::gateway::RateClass;
+use core_domain::iam::{DeviceAuthorization, DeviceDecision};
+use core_domain::kernel::{Code, Result, TextValue};
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::form::{Field, hidden};
+use super::form_errors::FormErrors;
+use super::layout;
+use super::layout::moment;
+use super::next::sign_in_first;
+use super::row::{form, page};
+use super::user_agent::program;
+use crate::iam::config::{Iam, with_parameters};
+use crate::iam::oauth::{decided, pending};
+use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
+
+const PATH: &str = "/device";
+const TITLE: &str = "Sign in on a device";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(PATH, "devicePage"))
+            .summary("Asks for the code of a device, and shows which device has it.")
+            .refuses(&[Code::Forbidden, Code::NotFound, Code::ExpiredToken])
+            .plain(with(iam, show)),
+        form(post(PATH, "decideAboutDeviceByForm"))
+            .summary("Lets the device with a code sign in, or refuses it.")
+            .rate(RateClass::Strict)
+            .refuses(&[
+                Code::Forbidden,
+                Code::NotFound,
+                Code::ExpiredToken,
+                Code::InvalidState,
+            ])
+            .plain(with(iam, decide)),
+        page(get("/device/approved", "deviceApprovedPage"))
+            .summary("Says that a device may sign in.")
+            .plain(with(iam, approved)),
+        page(get("/device/denied", "deviceDeniedPage"))
+            .summary("Says that a device was refused.")
+            .plain(with(iam, denied)),
+    ]
+}
+
+/// The query of the page.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct DeviceQuery {
+    /// The code the device shows.
+    #[schemars(
+        length(max = 64),
+        regex(pattern = r"^[^\u0000]*$"),
+        example = "BCDF-GHJK"
+    )]
+    user_code: Option<String>,
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), DeviceQuery>,
+) -> Result<PageOr> {
+    let code = input.query.user_code.unwrap_or_default();
+    let Ok(session) = authorize_session(cx) else {
+        return Ok(sign_in_first(&iam, &own_path(&code)));
+    };
+    if code.is_empty() {
+        let content = code_content(&iam, "", &FormErrors::none());
+        return Ok(layout::shown(&iam, TITLE, &content));
+    }
+    match pending(cx, &iam, &session, &code).await {
+        Ok(device) => Ok(layout::shown(&iam, TITLE, &device_content(&iam, &device))),
+        Err(error) => {
+            let errors = FormErrors::of(error)?;
+            let content = code_content(&iam, &code, &errors);
+            Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+        }
+    }
+}
+
+fn own_path(code: &str) -> String {
+    if code.is_empty() {
+        return PATH.to_owned();
+    }
+    with_parameters(PATH.to_owned(), &[("user_code", code)])
+}
+
+fn code_content(iam: &Iam, entered: &str, errors: &FormErrors) -> Markup {
+    let code = Field {
+        name: "user_code",
+        label: "Code",
+        kind: "text",
+        autocomplete: "one-time-code",
+        value: entered,
+        hint: Some("The eight letters that your device shows, such as BCDF-GHJK."),
+        required: true,
+    };
+    html! {
+        form method="get" action=(iam.path(PATH)) {
+            (errors.show())
+            (code.show(errors))
+            button type="submit" { "Continue" }
+        }
+    }
+}
+
+fn device_content(iam: &Iam, device: &DeviceAuthorization) -> Markup {
+    html! {
+        p { strong { (device.client_id) } " wants to sign in as you." }
+        dl {
+            dt { "Code" }
+            dd { code { (device.user_code.as_text()) } }
+            dt { "Program" }
+            dd { (program(device.user_agent.as_deref())) }
+            @if let Some(address) = &device.ip_address {
+                dt { "Address" }
+                dd { (address) }
+            }
+            dt { "Asked" }
+            dd { (moment(device.created_at)) }
+        }
+        p { "Approve only what you have started yourself, and only if the device shows this code. If somebody sent you here, deny it." }
+        form method="post" action=(iam.path(PATH)) {
+            (hidden("user_code", device.user_code.as_text()))
+            div.actions {
+                button type="submit" name="action" value="approve" { "Approve" }
+                button.quiet type="submit" name="action" value="deny" { "Deny" }
+            }
+        }
+    }
+}
+
+/// The fields of the form.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct DecisionForm {
+    #[schemars(length(min = 1, max = 64), example = "BCDF-GHJK")]
+    user_code: String,
+    action: DeviceDecision,
+}
+
+async fn decide(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), DecisionForm>,
+) -> Result<PageOr> {
+    let DecisionForm { user_code, action } = input.body;
+    iam.refuse_foreign_form(cx)?;
+    let Ok(session) = authorize_session(cx) else {
+        return Ok(sign_in_first(&iam, &own_path(&user_code)));
+    };
+    if let Err(error) = decided(cx, &iam, &session, &user_code, action).await {
+        let errors = FormErrors::of(error)?;
+        let content = code_content(&iam, &user_code, &errors);
+        return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
+    }
+    Ok(layout::to(
+        &iam,
+        match action {
+            DeviceDecision::Approve => "/device/approved",
+            DeviceDecision::Deny => "/device/denied",
+        },
+    ))
+}
+
+async fn approved(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+    let content = html! {
+        p { "Your device may sign in now. Go back to it; this page can be closed." }
+        p { a href=(iam.path("/account")) { "Your sessions and devices" } }
+    };
+    Ok(layout::shown(&iam, "Device approved", &content))
+}
+
+async fn denied(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+    let content = html! {
+        p { "The device was not let in. If you did not start this, there is nothing more to do." }
+        p { a href=(iam.path("/account")) { "Your sessions and devices" } }
+    };
+    Ok(layout::shown(&iam, "Device denied", &content))
+}

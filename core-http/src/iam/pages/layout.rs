@@ -1,0 +1,78 @@
+//! What all pages have in common.
+
+use core_domain::kernel::Timestamp;
+use http::header::CONTENT_SECURITY_POLICY;
+use http::{HeaderValue, StatusCode};
+use maud::{DOCTYPE, Markup, html};
+
+use super::stylesheet;
+use crate::iam::config::Iam;
+use crate::kernel::{Html, Output, PageOr, SCRIPT_POLICY};
+
+/// A page with this title, which is its heading as well.
+pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Markup) -> Html {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                // A screen reader reads the title first.
+                title { @if has_errors { "Error: " } (title) " \u{2013} Platform Control" }
+                link rel="stylesheet" href=(iam.path(&stylesheet::path()));
+            }
+            body {
+                header { p.brand { a href=(iam.path("/")) { "Platform Control" } } }
+                main {
+                    h1 { (title) }
+                    (content)
+                }
+            }
+        }
+    };
+    Html(page.into_string())
+}
+
+/// Shows a page.
+pub(super) fn shown(iam: &Iam, title: &str, content: &Markup) -> PageOr {
+    PageOr::Page(Output::new(html_page(iam, title, false, content)))
+}
+
+/// Shows a page that says what is wrong.
+pub(super) fn refused(iam: &Iam, title: &str, status: StatusCode, content: &Markup) -> PageOr {
+    PageOr::Page(Output::new(html_page(iam, title, true, content)).status(status))
+}
+
+/// Lets a page run the script of ours, where there is one.
+pub(super) fn with_script(iam: &Iam, page: PageOr) -> PageOr {
+    match page {
+        PageOr::Page(page) if iam.passkeys().is_ok() => {
+            let policy = HeaderValue::from_static(SCRIPT_POLICY);
+            PageOr::Page(page.header(CONTENT_SECURITY_POLICY, policy))
+        }
+        other => other,
+    }
+}
+
+/// Sends the browser to a path of ours.
+pub(super) fn to(iam: &Iam, path: &str) -> PageOr {
+    PageOr::To(Output::new(iam.path(path)))
+}
+
+/// Something that went well.
+pub(super) fn notice(text: &str) -> Markup {
+    html! { p.notice role="status" { (text) } }
+}
+
+/// Something that went wrong with the whole form.
+pub(super) fn alert(text: &str) -> Markup {
+    html! { p.alert role="alert" { (text) } }
+}
+
+/// A moment, to the minute.
+pub(super) fn moment(at: Timestamp) -> Markup {
+    let exact = at.to_rfc3339();
+    let minute = exact.get(..16).unwrap_or(&exact).replace('T', " ");
+    html! { time datetime=(exact) { (minute) " UTC" } }
+}

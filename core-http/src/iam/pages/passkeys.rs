@@ -1,0 +1,190 @@
+//! Passkeys on the pages: the way to sign in, and the part of the account. Using and adding one needs script; looking at them,
+//! naming and removing them does not.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, authorize_person};
+use core_domain::iam::Passkey;
+use core_domain::kernel::{Code, Error, Line, PasskeyId, Result, Stored};
+use core_domain::port::transact;
+use core_domain::use_case::iam::passkey;
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::form::hidden;
+use super::layout::{self, moment};
+use super::next::{ACCOUNT, CONFIRM, confirm_first};
+use super::row::form;
+use super::script;
+use crate::iam::config::Iam;
+use crate::kernel::{Cx, Endpoint, Input, PageOr, post, with};
+
+const RENAME: &str = "/account/rename-passkey";
+const REMOVE: &str = "/account/remove-passkey";
+
+/// What the rows of passkeys begin with.
+const API: &str = "/api/auth/passkey";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        form(post(RENAME, "renamePasskeyByForm"))
+            .summary("Calls one of the person's passkeys otherwise.")
+            .plain(with(iam, rename)),
+        form(post(REMOVE, "removePasskeyByForm"))
+            .summary("Removes one of the person's passkeys.")
+            .plain(with(iam, remove)),
+    ]
+}
+
+/// The button to show a passkey, which leads on; nothing where there are none.
+pub(super) fn shown(iam: &Iam, next: &str, button: &str) -> Markup {
+    html! {
+        @if iam.passkeys().is_ok() {
+            div.passkey hidden data-passkey="signIn" data-api=(iam.path(API)) data-next=(iam.path(next))
+                data-confirm=(iam.path("/sign-in")) {
+                p.alert role="alert" hidden {}
+                button.quiet type="button" { (button) }
+            }
+            (script::element(iam))
+        }
+    }
+}
+
+/// The person's passkeys; nothing where there can be none.
+pub(super) fn section(iam: &Iam, passkeys: &[Stored<Passkey>]) -> Markup {
+    let possible = iam.passkeys().is_ok();
+    html! {
+        @if possible || !passkeys.is_empty() {
+            section aria-labelledby="passkeys" {
+                h2 id="passkeys" { "Passkeys" }
+                p.hint { "A passkey signs you in with your finger, your face or the PIN of your device." }
+                @if passkeys.is_empty() {
+                    p { "You have no passkeys." }
+                } @else {
+                    ul.sessions {
+                        @for passkey in passkeys { li { (entry(iam, passkey)) } }
+                    }
+                }
+                @if possible { (adding(iam)) }
+            }
+        }
+    }
+}
+
+fn adding(iam: &Iam) -> Markup {
+    html! {
+        div.passkey hidden data-passkey="add" data-api=(iam.path(API))
+            data-next=(iam.path("/account?notice=passkey-added")) data-confirm=(iam.path(CONFIRM)) {
+            p.alert role="alert" hidden {}
+            div.field {
+                label for="passkey-name" { "Name of the new passkey" }
+                input id="passkey-name" type="text" maxlength="255" autocomplete="off" placeholder="My phone";
+            }
+            button.quiet type="button" { "Add a passkey" }
+        }
+        (script::element(iam))
+    }
+}
+
+fn entry(iam: &Iam, passkey: &Passkey) -> Markup {
+    let name = passkey.name.as_ref().map_or("Passkey", Line::as_str);
+    let field = format!("name-{}", passkey.id);
+    html! {
+        div {
+            h3 { (name) @if passkey.backed_up { " " span.badge { "Synced" } } }
+            p.hint {
+                "Added " (moment(passkey.created_at))
+                @if let Some(at) = passkey.last_used_at { ", last used " (moment(at)) }
+            }
+            details {
+                summary { "Rename" span.only-read { ": " (name) } }
+                form method="post" action=(iam.path(RENAME)) {
+                    (hidden("passkey", passkey.id.as_str()))
+                    div.field {
+                        label for=(field) { "New name" }
+                        input id=(field) name="name" type="text" value=(name) maxlength="255" autocomplete="off" required;
+                    }
+                    button.quiet type="submit" { "Rename" }
+                }
+            }
+        }
+        form method="post" action=(iam.path(REMOVE)) {
+            (hidden("passkey", passkey.id.as_str()))
+            button.quiet type="submit" aria-label=(format!("Remove passkey: {name}")) { "Remove" }
+        }
+    }
+}
+
+/// The fields of the form that renames.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct RenameForm {
+    /// The passkey's id.
+    passkey: PasskeyId,
+    /// How the person calls it from now on.
+    name: Line<1, 255>,
+}
+
+async fn rename(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), RenameForm>,
+) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let outcome = match authorize_person(cx) {
+        Ok(scope) => {
+            let (scope, body) = (&scope, &input.body);
+            let renamed = transact(cx.app.store.as_ref(), |uow, _| {
+                Box::pin(passkey::rename(
+                    cx,
+                    scope,
+                    uow,
+                    &body.passkey,
+                    body.name.clone(),
+                ))
+            });
+            renamed.await.map(drop)
+        }
+        Err(error) => Err(error),
+    };
+    back(&iam, outcome, "/account?notice=passkey-renamed")
+}
+
+/// The fields of the form that removes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct RemoveForm {
+    /// The passkey's id.
+    passkey: PasskeyId,
+}
+
+async fn remove(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), (), RemoveForm>,
+) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let outcome = match authorize_person(cx) {
+        Ok(scope) => {
+            let (scope, id) = (&scope, &input.body.passkey);
+            transact(cx.app.store.as_ref(), |uow, _| {
+                Box::pin(passkey::remove(cx, scope, uow, id))
+            })
+            .await
+        }
+        Err(error) => Err(error),
+    };
+    back(&iam, outcome, "/account?notice=passkey-removed")
+}
+
+/// Back to the account; whoever must prove who they are does that first, and whoever's session has ended signs in.
+fn back(iam: &Iam, outcome: Result<()>, done: &str) -> Result<PageOr> {
+    match outcome {
+        Ok(()) => Ok(layout::to(iam, done)),
+        Err(Error::Unauthorized) => Ok(layout::to(iam, "/sign-in")),
+        Err(error) if error.code() == Code::StepUpRequired => Ok(confirm_first(iam, ACCOUNT)),
+        Err(error) if error.code() == Code::PasskeyNotFound => Ok(layout::to(iam, ACCOUNT)),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,45 @@
+//! The one script of the pages: what passkeys need, which no page can do without.
+
+use std::sync::LazyLock;
+
+use core_domain::access::PublicScope;
+use core_domain::kernel::Result;
+use http::StatusCode;
+use maud::{Markup, html};
+
+use super::asset;
+use crate::iam::config::Iam;
+use crate::kernel::{Answer, AnswerKind, Cx, Endpoint, Input, Reply, get};
+
+const PATH: &str = "/assets/passkeys.js";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const TEXT: &str = include_str!("passkeys.js");
+
+static VERSION: LazyLock<String> = LazyLock::new(|| asset::version_of(TEXT));
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    let row = get(PATH, "getPasskeyScript").summary("What the pages need for passkeys.");
+    vec![row.plain(script)]
+}
+
+/// The element of a page; the page must be one with script, see `layout::with_script`.
+pub(super) fn element(iam: &Iam) -> Markup {
+    let path = format!("{PATH}?v={}", *VERSION);
+    html! { script defer src=(iam.path(&path)) {} }
+}
+
+struct Script;
+
+impl Answer for Script {
+    fn kind() -> AnswerKind {
+        AnswerKind::other(Some(JAVASCRIPT)).with_etag()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        asset::reply(default, JAVASCRIPT, TEXT, &VERSION)
+    }
+}
+
+async fn script(_: &Cx, _: PublicScope, _: Input) -> Result<Script> {
+    Ok(Script)
+}

@@ -1,0 +1,229 @@
+//! Signing in with an address and a password, and out.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, authorize_session};
+use core_domain::gateway::RateClass;
+use core_domain::kernel::{Code, Result};
+use core_domain::use_case::iam::session::SignInOutcome;
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::form::{Field, hidden};
+use super::form_errors::FormErrors;
+use super::layout;
+use super::next::{leading_to, next_path};
+use super::passkeys;
+use super::row::{form, page};
+use super::two_factor;
+use crate::iam::challenge::{set_challenge_cookie, set_device_cookie};
+use crate::iam::config::Iam;
+use crate::iam::cookies::{clear_session_cookies, set_session_cookie};
+use crate::iam::target::Target;
+use crate::iam::{session, user};
+use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
+
+const PATH: &str = "/sign-in";
+const TITLE: &str = "Sign in";
+
+/// Where a link leads that confirmed an address.
+pub(super) const CONFIRMED: &str = "/sign-in?notice=email-confirmed";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(PATH, "signInPage"))
+            .summary("Asks for an address and a password.")
+            .refuses(&[Code::InvalidCallbackUrl])
+            .plain(with(iam, show)),
+        form(post(PATH, "signInByForm"))
+            .summary("Signs in with an address and a password, and leads on.")
+            .rate(RateClass::Strict)
+            .refuses(&[
+                Code::InvalidCallbackUrl,
+                Code::InvalidEmail,
+                Code::InvalidEmailOrPassword,
+                Code::BannedUser,
+                Code::EmailNotVerified,
+            ])
+            .plain(with(iam, sign_in)),
+        form(post("/sign-out", "signOutByForm"))
+            .summary("Ends the session of the browser.")
+            .refuses(&[Code::InvalidCallbackUrl])
+            .plain(with(iam, sign_out)),
+    ]
+}
+
+/// What was done before.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Notice {
+    PasswordChanged,
+    SignedOut,
+    EmailConfirmed,
+}
+
+impl Notice {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::PasswordChanged => "Your password was changed. Sign in with the new one.",
+            Self::SignedOut => "You are signed out.",
+            Self::EmailConfirmed => "Your address is confirmed. Sign in.",
+        }
+    }
+}
+
+/// The query of the page.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct SignInQuery {
+    /// A path of ours to go on to.
+    next: Option<Target>,
+    notice: Option<Notice>,
+    /// The code of why the last link confirmed no address.
+    #[schemars(length(max = 64), regex(pattern = r"^[^\u0000]*$"))]
+    error: Option<String>,
+    /// Whoever is half signed in starts again.
+    restart: Option<bool>,
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), SignInQuery>,
+) -> Result<PageOr> {
+    let query = input.query;
+    let next = next_path(query.next.as_deref())?;
+    if authorize_session(cx).is_ok() {
+        return Ok(layout::to(&iam, next));
+    }
+    // A link that was mailed leads here, when its account asks for a second factor.
+    if query.notice.is_none()
+        && iam.challenge_token(&cx.headers).is_some()
+        && query.restart.is_none()
+    {
+        return Ok(layout::to(&iam, &leading_to(two_factor::PATH, next)));
+    }
+    let entered = Entered {
+        email: "",
+        remember: true,
+    };
+    let content = html! {
+        @if query.error.is_some() {
+            (layout::alert("This link is not valid any more. Sign in to get a new one."))
+        } @else if let Some(notice) = query.notice {
+            (layout::notice(notice.words()))
+        }
+        (content(&iam, next, &entered, &FormErrors::none()))
+    };
+    Ok(layout::with_script(
+        &iam,
+        layout::shown(&iam, TITLE, &content),
+    ))
+}
+
+/// What is in the form already.
+struct Entered<'a> {
+    email: &'a str,
+    remember: bool,
+}
+
+fn content(iam: &Iam, next: &str, entered: &Entered<'_>, errors: &FormErrors) -> Markup {
+    let link = |path| iam.path(&leading_to(path, next));
+    html! {
+        form method="post" action=(iam.path(PATH)) {
+            (errors.show())
+            (hidden("next", next))
+            (Field::email(entered.email).show(errors))
+            (Field::password("Password", "current-password").show(errors))
+            div.choice {
+                input id="remember" name="remember" type="checkbox" value="true" checked[entered.remember];
+                label for="remember" { "Keep me signed in on this device" }
+            }
+            button type="submit" { "Sign in" }
+        }
+        (passkeys::shown(iam, next, "Sign in with a passkey"))
+        ul.ways {
+            li { a href=(link("/magic-link")) { "Sign in with a link by mail" } }
+            li { a href=(iam.path("/reset-password")) { "Forgot your password?" } }
+            li { a href=(link("/sign-up")) { "Create an account" } }
+        }
+    }
+}
+
+/// The fields of the form.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct SignInForm {
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    email: String,
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: String,
+    /// Browsers leave a box that is not ticked out.
+    remember: Option<bool>,
+    /// A path of ours to go on to.
+    next: Option<Target>,
+}
+
+async fn sign_in(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), SignInForm>,
+) -> Result<PageOr> {
+    let SignInForm {
+        email,
+        password,
+        remember,
+        next,
+    } = input.body;
+    iam.refuse_foreign_form(cx)?;
+    let next = next_path(next.as_deref())?;
+    let remember = remember.unwrap_or(false);
+    let (credentials, target) = ([&*email, &*password], Some(CONFIRMED));
+    let outcome = user::signed_in(cx, &iam, &scope, credentials, remember, target).await;
+    let begun = match outcome {
+        Ok(begun) => begun,
+        Err(error) => {
+            let errors = FormErrors::of(error)?;
+            let entered = Entered {
+                email: &email,
+                remember,
+            };
+            let content = content(&iam, next, &entered, &errors);
+            let page = layout::refused(&iam, TITLE, errors.status(), &content);
+            return Ok(layout::with_script(&iam, page));
+        }
+    };
+    let device = begun.device.as_deref();
+    Ok(PageOr::To(match &begun.outcome {
+        SignInOutcome::SignedIn(begun) => {
+            let on = set_device_cookie(&iam, Output::new(iam.path(next)), device);
+            set_session_cookie(&iam, on, &begun.session, &begun.token)
+        }
+        SignInOutcome::SecondFactorRequired(challenged) => {
+            let on = Output::new(iam.path(&leading_to(two_factor::PATH, next)));
+            set_challenge_cookie(&iam, on, challenged)
+        }
+    }))
+}
+
+/// The fields of the form that signs out.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct SignOutForm {
+    /// A path of ours to go on to, after signing in again.
+    next: Option<Target>,
+}
+
+async fn sign_out(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), SignOutForm>,
+) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let next = next_path(input.body.next.as_deref())?;
+    session::end(cx, &iam, &scope).await?;
+    let path = leading_to("/sign-in?notice=signed-out", next);
+    let on = Output::new(iam.path(&path));
+    Ok(PageOr::To(clear_session_cookies(&iam, on)))
+}

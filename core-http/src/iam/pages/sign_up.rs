@@ -1,0 +1,157 @@
+//! Signing up with an address and a password.
+
+use std::sync::Arc;
+
+use core_domain::access::{PublicScope, authorize_session};
+use core_domain::gateway::RateClass;
+use core_domain::kernel::{Code, Email, Error, Line, Result};
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::form::{Field, hidden};
+use super::form_errors::FormErrors;
+use super::layout;
+use super::next::{NextQuery, leading_to, next_path};
+use super::row::{form, page};
+use super::sign_in::CONFIRMED;
+use crate::iam::config::Iam;
+use crate::iam::cookies::set_session_cookie;
+use crate::iam::target::Target;
+use crate::iam::user::{Newcomer, SignUpOutcome, signed_up};
+use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
+
+const PATH: &str = "/sign-up";
+const SENT_PAGE: &str = "/sign-up/sent";
+const TITLE: &str = "Create an account";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(PATH, "signUpPage"))
+            .summary("Asks somebody new for an address and a password.")
+            .refuses(&[Code::InvalidCallbackUrl])
+            .plain(with(iam, show)),
+        form(post(PATH, "signUpByForm"))
+            .summary("Signs somebody up, and in, and leads on.")
+            .rate(RateClass::Strict)
+            .refuses(&[
+                Code::InvalidCallbackUrl,
+                Code::InvalidEmail,
+                Code::UserAlreadyExists,
+            ])
+            .refuses(&[
+                Code::PasswordTooShort,
+                Code::PasswordTooLong,
+                Code::PasswordTooCommon,
+            ])
+            .plain(with(iam, sign_up)),
+        page(get(SENT_PAGE, "signUpSentPage"))
+            .summary("Says that a mail was sent, where addresses must be confirmed.")
+            .plain(with(iam, sent)),
+    ]
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), NextQuery>,
+) -> Result<PageOr> {
+    let next = next_path(input.query.next.as_deref())?;
+    if authorize_session(cx).is_ok() {
+        return Ok(layout::to(&iam, next));
+    }
+    let content = content(&iam, next, ["", ""], &FormErrors::none());
+    Ok(layout::shown(&iam, TITLE, &content))
+}
+
+fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors) -> Markup {
+    let own_name = Field {
+        name: "name",
+        label: "Your name",
+        kind: "text",
+        autocomplete: "name",
+        value: name,
+        hint: None,
+        required: true,
+    };
+    let password = Field {
+        hint: Some("8 characters or more; a few words that do not belong together are good."),
+        ..Field::password("Password", "new-password")
+    };
+    html! {
+        form method="post" action=(iam.path(PATH)) {
+            (errors.show())
+            (hidden("next", next))
+            (own_name.show(errors))
+            (Field::email(email).show(errors))
+            (password.show(errors))
+            button type="submit" { "Create account" }
+        }
+        ul.ways {
+            li { a href=(iam.path(&leading_to("/sign-in", next))) { "I have an account: sign in" } }
+        }
+    }
+}
+
+/// The fields of the form.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct SignUpForm {
+    /// What the person calls themselves.
+    name: Line<0, 255>,
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    email: String,
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    password: String,
+    /// A path of ours to go on to.
+    next: Option<Target>,
+}
+
+async fn sign_up(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), SignUpForm>,
+) -> Result<PageOr> {
+    let body = input.body;
+    iam.refuse_foreign_form(cx)?;
+    let next = next_path(body.next.as_deref())?;
+    let begun = match begun(cx, &iam, &scope, &body).await {
+        Ok(SignUpOutcome::SignedIn(begun)) => begun,
+        Ok(SignUpOutcome::LinkSent(_)) => return Ok(layout::to(&iam, SENT_PAGE)),
+        Err(error) => {
+            let errors = FormErrors::of(error)?;
+            let entered = [body.name.as_str(), &body.email];
+            let content = content(&iam, next, entered, &errors);
+            return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
+        }
+    };
+    let on = Output::new(iam.path(next));
+    let on = set_session_cookie(&iam, on, &begun.session, &begun.token);
+    Ok(PageOr::To(on))
+}
+
+async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
+    let content = html! {
+        p { "A mail is on its way to the address you entered. Open the link in it to confirm that the address is yours; then sign in." }
+        p { "Nothing came? Look where unwanted mail goes, or " a href=(iam.path("/sign-in")) { "sign in" } ": then we send another link." }
+    };
+    Ok(layout::shown(&iam, "Look into your mail", &content))
+}
+
+async fn begun(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    form: &SignUpForm,
+) -> Result<SignUpOutcome> {
+    let email = Email::parse(&form.email)
+        .map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
+    let newcomer = Newcomer {
+        name: form.name.clone(),
+        email,
+        image: None,
+        remembered: true,
+    };
+    signed_up(cx, iam, scope, newcomer, &form.password, Some(CONFIRMED)).await
+}

@@ -1,0 +1,150 @@
+//! The second factor of a sign-in.
+
+use std::sync::Arc;
+
+use core_domain::access::PublicScope;
+use core_domain::gateway::RateClass;
+use core_domain::kernel::{Code, Line, Result};
+use core_domain::use_case::iam::two_factor::Proof;
+use maud::{Markup, html};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::form::{Field, hidden};
+use super::form_errors::FormErrors;
+use super::layout;
+use super::next::{NextQuery, leading_to, next_path};
+use super::row::{form, page};
+use crate::iam::config::Iam;
+use crate::iam::target::Target;
+use crate::iam::two_factor;
+use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
+
+/// Where a sign-in goes on that needs a second factor.
+pub(super) const PATH: &str = "/two-factor";
+
+const TITLE: &str = "Second factor";
+
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    vec![
+        page(get(PATH, "twoFactorPage"))
+            .summary("Asks whoever is half signed in for a code.")
+            .refuses(&[Code::InvalidCallbackUrl])
+            .plain(with(iam, show)),
+        form(post(PATH, "showSecondFactorByForm"))
+            .summary("Completes a sign-in by a code of an authenticator, or a recovery code, and leads on.")
+            .rate(RateClass::Strict)
+            .refuses(&[
+                Code::InvalidCallbackUrl,
+                Code::InvalidCode,
+                Code::InvalidBackupCode,
+                Code::BannedUser,
+            ])
+            .plain(with(iam, complete)),
+    ]
+}
+
+/// The field for a code.
+pub(super) const CODE: Field<'static> = Field {
+    name: "code",
+    label: "Code",
+    kind: "text",
+    autocomplete: "one-time-code",
+    value: "",
+    hint: Some("The six digits that your authenticator shows, or one of your recovery codes."),
+    required: true,
+};
+
+/// A code as it is meant: authenticators show it in groups.
+pub(super) fn without_spaces(entered: &str) -> String {
+    entered.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Six digits are a code of an authenticator; anything else is a recovery code.
+pub(super) fn proof(code: &str) -> Proof<'_> {
+    let digits = code.len() == 6 && code.bytes().all(|b| b.is_ascii_digit());
+    if digits {
+        Proof::Totp(code)
+    } else {
+        Proof::RecoveryCode(code)
+    }
+}
+
+async fn show(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    _: PublicScope,
+    input: Input<(), NextQuery>,
+) -> Result<PageOr> {
+    let next = next_path(input.query.next.as_deref())?;
+    if iam.challenge_token(&cx.headers).is_none() {
+        return Ok(layout::to(&iam, &leading_to("/sign-in", next)));
+    }
+    Ok(layout::shown(
+        &iam,
+        TITLE,
+        &content(&iam, next, &FormErrors::none()),
+    ))
+}
+
+fn content(iam: &Iam, next: &str, errors: &FormErrors) -> Markup {
+    html! {
+        form method="post" action=(iam.path(PATH)) {
+            (errors.show())
+            (hidden("next", next))
+            (CODE.show(errors))
+            div.choice {
+                input id="trust" name="trust" type="checkbox" value="true";
+                label for="trust" { "Do not ask for a code on this device for 30 days" }
+            }
+            button type="submit" { "Sign in" }
+        }
+        ul.ways {
+            li { a href=(iam.path(&leading_to("/sign-in?restart=true", next))) { "Start again" } }
+        }
+    }
+}
+
+/// The fields of the form.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct CodeForm {
+    /// Of an authenticator: six digits; otherwise it is a recovery code.
+    #[schemars(example = "123456")]
+    code: Line<0, 64>,
+    /// Browsers leave a box that is not ticked out.
+    trust: Option<bool>,
+    /// A path of ours to go on to.
+    next: Option<Target>,
+}
+
+async fn complete(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), CodeForm>,
+) -> Result<PageOr> {
+    let CodeForm { code, trust, next } = input.body;
+    let trust = trust.unwrap_or(false);
+    iam.refuse_foreign_form(cx)?;
+    let next = next_path(next.as_deref())?;
+    let again = || Ok(layout::to(&iam, &leading_to("/sign-in?restart=true", next)));
+    let Some(token) = iam.challenge_token(&cx.headers) else {
+        return again();
+    };
+    let code = without_spaces(code.as_str());
+    let proof = proof(&code);
+    match two_factor::for_sign_in(cx, &iam, &scope, &token, proof, trust).await {
+        Ok(done) => {
+            let on = Output::new(iam.path(next));
+            Ok(PageOr::To(two_factor::set_completed_cookies(
+                &iam, on, &done,
+            )))
+        }
+        Err(error) if error.code() == Code::InvalidTwoFactorCookie => again(),
+        Err(error) => {
+            let errors = FormErrors::of(error)?;
+            let content = content(&iam, next, &errors);
+            Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+        }
+    }
+}

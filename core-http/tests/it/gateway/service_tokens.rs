@@ -1,0 +1,138 @@
+//! Service tokens with which a gateway vouches for requests to a service behind HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use core_domain::gateway::Secret;
+use core_domain::iam::SuiteService;
+use core_domain::kernel::Caller;
+use core_http::gateway::{HttpUpstream, InProcess, ServiceTokens, Upstream, UpstreamError};
+use core_http::kernel::{Body, empty_body};
+use futures_util::future::join_all;
+use http::{Request, Response};
+
+use crate::world::server::{Server, options};
+use crate::world::{PLATFORMS, SERVICE_KEY, World, at, owner};
+
+/// IAM, which counts how often it is asked and can be down.
+#[derive(Clone, Debug)]
+struct Iam {
+    service: InProcess,
+    asked: Arc<AtomicUsize>,
+    is_down: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Upstream for Iam {
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.is_down.load(Ordering::SeqCst) {
+            return Err(UpstreamError::Broken("down".to_owned()));
+        }
+        self.service.send(request).await
+    }
+}
+
+/// The registry over a socket, and the way to it.
+struct Remote {
+    world: World,
+    iam: Iam,
+    upstream: HttpUpstream,
+    _registry: Server,
+}
+
+impl Remote {
+    /// With tokens for this service.
+    async fn with_tokens_for(target: SuiteService) -> Self {
+        let world = World::new();
+        let registry = Server::start(world.registry.0.clone(), options()).await;
+        let iam = Iam {
+            service: InProcess::service(world.iam.0.clone()),
+            asked: Arc::default(),
+            is_down: Arc::default(),
+        };
+        let key = Secret::new(SERVICE_KEY);
+        let tokens = ServiceTokens::new(iam.clone(), &key, world.clock.clone()).unwrap();
+        let upstream = HttpUpstream::new(&format!("http://{}", registry.address), None).unwrap();
+        Self {
+            world,
+            iam,
+            upstream: upstream.with_service_tokens(Arc::new(tokens), target),
+            _registry: registry,
+        }
+    }
+
+    async fn get(&self, caller: Caller, path: &str) -> Result<u16, UpstreamError> {
+        let request = Request::get(path).extension(Arc::new(caller));
+        let answer = self.upstream.send(request.body(empty_body()).unwrap());
+        Ok(answer.await?.status().as_u16())
+    }
+
+    fn asked(&self) -> usize {
+        self.iam.asked.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn a_service_behind_http_believes_a_gateways_word_by_a_service_token_for_it() {
+    let remote = Remote::with_tokens_for(SuiteService::Registry).await;
+    let [own, foreign] = [
+        remote.world.platform("looms").await,
+        remote.world.platform("mills").await,
+    ];
+    let caller = || owner(&own);
+    assert_eq!(remote.get(caller(), &at(&own, "")).await.unwrap(), 200);
+    assert_eq!(remote.get(caller(), &at(&foreign, "")).await.unwrap(), 404);
+    let anonymous = remote.get(Caller::Anonymous, PLATFORMS).await;
+    assert_eq!(anonymous.unwrap(), 401);
+    assert_eq!(remote.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_token_for_another_service_vouches_for_nobody() {
+    let remote = Remote::with_tokens_for(SuiteService::Provisioning).await;
+    let own = remote.world.platform("looms").await;
+    assert_eq!(remote.get(owner(&own), &at(&own, "")).await.unwrap(), 401);
+}
+
+#[tokio::test]
+async fn iam_is_asked_once_for_all_requests_until_the_token_is_nearly_over() {
+    let remote = Remote::with_tokens_for(SuiteService::Registry).await;
+    let own = remote.world.platform("looms").await;
+    let path = &at(&own, "");
+    let many = join_all((0..20).map(|_| remote.get(owner(&own), path))).await;
+    assert!(
+        many.iter().all(|answer| matches!(answer, Ok(200))),
+        "{many:?}"
+    );
+    assert_eq!(remote.asked(), 1);
+    remote.world.tick(239);
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+    assert_eq!(remote.asked(), 1);
+    remote.world.tick(1);
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+    assert_eq!(remote.asked(), 2);
+}
+
+#[tokio::test]
+async fn while_iam_is_down_a_token_serves_to_its_end_and_then_the_service_is_unavailable() {
+    let remote = Remote::with_tokens_for(SuiteService::Registry).await;
+    let own = remote.world.platform("looms").await;
+    let path = &at(&own, "");
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+    remote.iam.is_down.store(true, Ordering::SeqCst);
+    remote.world.tick(250);
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+    // It is not asked with every request.
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+    assert_eq!(remote.asked(), 2);
+    remote.world.tick(50);
+    let refused = remote.get(owner(&own), path).await;
+    assert!(
+        matches!(refused, Err(UpstreamError::Broken(_))),
+        "{refused:?}"
+    );
+    remote.iam.is_down.store(false, Ordering::SeqCst);
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+}

@@ -1,0 +1,173 @@
+//! Where an address must be confirmed before its password signs in.
+
+use core_http::iam::IamOptions;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, GET_SESSION, SIGN_UP, WRONG, cookies};
+use crate::world::{Answer, ORIGIN, PASSWORD, World, on_every_store};
+
+const REQUIRED: IamOptions = IamOptions {
+    require_email_verification: true,
+    auto_sign_in_after_verification: false,
+};
+
+fn world() -> World {
+    World::new().with_iam(REQUIRED)
+}
+
+async fn sign_up(world: &World, email: &str) -> Answer {
+    let body = json!({ "name": "Ada", "email": email, "password": PASSWORD });
+    let answer = world.post(SIGN_UP, body).await.expect(200);
+    assert!(cookies(&answer).is_empty());
+    assert_eq!(answer.json["token"], Value::Null);
+    answer
+}
+
+/// Follows the link of a mail.
+async fn follow_link(world: &World, link: &str) -> Answer {
+    let path = link.strip_prefix(ORIGIN).unwrap();
+    world.ask("GET", path, &[], Value::Null).await
+}
+
+async fn subjects(world: &World) -> Vec<String> {
+    let mails = world.mails().await.into_iter();
+    mails.map(|mail| mail.subject).collect()
+}
+
+#[tokio::test]
+async fn a_sign_up_says_the_same_of_a_free_address_and_a_taken_one_and_the_mail_says_which() {
+    let world = world();
+    let mut free = sign_up(&world, ADA).await;
+    world.tick(1);
+    let mut taken = sign_up(&world, "ADA@example.org").await;
+    let entries = world.audit("user.sign_up_refused").await;
+    assert_eq!(entries[0].entity_id, free.json["user"]["id"]);
+    assert_ne!(taken.json["user"]["id"], free.json["user"]["id"]);
+    for answer in [&mut free, &mut taken] {
+        let user = &mut answer.json["user"];
+        assert_eq!(user["createdAt"], user["updatedAt"]);
+        let id = user["id"].as_str().unwrap();
+        assert_eq!(id.len(), 36);
+        for of_each in ["id", "createdAt", "updatedAt"] {
+            user[of_each] = Value::Null;
+        }
+        answer.headers.remove("x-request-id");
+    }
+    assert_eq!(free.json, taken.json);
+    assert_eq!(free.headers, taken.headers);
+    let expected = ["Confirm your e-mail address", "You already have an account"];
+    assert_eq!(subjects(&world).await, expected);
+    let told = world.mails().await.pop().unwrap();
+    assert_eq!(told.to.as_str(), ADA);
+    assert!(told.text.contains("http://iam.test/sign-in\n"));
+    assert!(!told.text.contains("token") && !told.html.contains("token"));
+}
+
+#[tokio::test]
+async fn an_address_is_sent_no_more_mails_than_it_may_have_links() {
+    let world = world();
+    for _ in 0..8 {
+        sign_up(&world, ADA).await;
+    }
+    assert_eq!(subjects(&world).await.len(), 5);
+    world.tick(3_600);
+    for _ in 0..8 {
+        let refused = world.sign_in(ADA, PASSWORD).await;
+        refused.refused(403, "EMAIL_NOT_VERIFIED");
+    }
+    assert_eq!(subjects(&world).await.len(), 10);
+    let told = world.audit("user.sign_in_refused").await;
+    let sent = told.iter().filter(|entry| {
+        let details = entry.after.as_ref().unwrap().as_str();
+        details.contains(r#""linkSent":true"#)
+    });
+    assert_eq!((told.len(), sent.count()), (8, 5));
+}
+
+#[tokio::test]
+async fn the_right_password_alone_is_told_that_the_address_is_not_confirmed_and_gets_a_link() {
+    let world = world();
+    sign_up(&world, ADA).await;
+    for (email, password) in [(ADA, WRONG), (EVE, PASSWORD)] {
+        let refused = world.sign_in(email, password).await;
+        refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    }
+    assert_eq!(subjects(&world).await.len(), 1);
+    let body = json!({ "email": ADA, "password": PASSWORD, "callbackURL": "/dash" });
+    world.tick(1);
+    let refused = world.post(super::SIGN_IN, body).await;
+    assert_eq!(refused.text("message"), "Email not verified");
+    let refused = refused.refused(403, "EMAIL_NOT_VERIFIED");
+    assert!(cookies(&refused).is_empty());
+    let link = world.mailed_link(ADA).await;
+    let confirmed = follow_link(&world, &link).await.expect(302);
+    assert_eq!(confirmed.header("location"), "http://iam.test/dash");
+    assert!(cookies(&confirmed).is_empty(), "a link is no session");
+    let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
+    assert_eq!(signed_in.json["user"]["emailVerified"], true);
+    let again = follow_link(&world, &link).await.expect(302);
+    let target = "http://iam.test/dash?error=INVALID_TOKEN";
+    assert_eq!(again.header("location"), target);
+}
+
+#[tokio::test]
+async fn links_to_sign_in_and_for_a_new_password_confirm_the_address_as_well() {
+    let world = world();
+    sign_up(&world, ADA).await;
+    sign_up(&world, EVE).await;
+    let send =
+        |path: &'static str, email: &'static str| world.post(path, json!({ "email": email }));
+    world.tick(1);
+    let _ = send("/api/auth/sign-in/magic-link", ADA).await.expect(200);
+    let token = world.mailed_token(ADA).await;
+    let path = format!("/api/auth/magic-link/verify?token={token}");
+    let signed_in = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    assert_eq!(signed_in.json["user"]["emailVerified"], true);
+    let _ = send("/api/auth/request-password-reset", EVE)
+        .await
+        .expect(200);
+    let token = world.mailed_token(EVE).await;
+    let body = json!({ "token": token, "newPassword": "staple battery horse" });
+    let _ = world
+        .post("/api/auth/reset-password", body)
+        .await
+        .expect(200);
+    let signed_in = world.sign_in(EVE, "staple battery horse").await;
+    let _ = signed_in.expect(200);
+}
+
+#[tokio::test]
+async fn where_it_is_wanted_the_link_that_confirms_an_address_signs_in_once() {
+    let world = World::new().with_iam(IamOptions {
+        auto_sign_in_after_verification: true,
+        ..REQUIRED
+    });
+    sign_up(&world, ADA).await;
+    let link = world.mailed_link(ADA).await;
+    let confirmed = follow_link(&world, &link).await.expect(302);
+    assert_eq!(confirmed.header("location"), "http://iam.test/");
+    let token = confirmed.header("set-auth-token");
+    let session = world.held(token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(session.json["user"]["email"], ADA);
+    assert_eq!(world.audit("user.signed_in").await.len(), 1);
+    let again = follow_link(&world, &link).await.expect(302);
+    assert!(cookies(&again).is_empty());
+    // Whose address is confirmed already gets no such link.
+    let before = subjects(&world).await;
+    let send = json!({ "email": ADA });
+    let sent = world.post("/api/auth/send-verification-email", send).await;
+    let _ = sent.expect(200);
+    assert_eq!(subjects(&world).await, before);
+}
+
+async fn one_address_gives_one_user_however_many_sign_up_at_once(world: World) {
+    let world = world.with_iam(REQUIRED);
+    let answers = join_all((0..8).map(|_| sign_up(&world, ADA))).await;
+    assert_eq!(answers.len(), 8);
+    assert_eq!(world.audit("user.signed_up").await.len(), 1);
+    assert_eq!(world.audit("user.sign_up_refused").await.len(), 7);
+    assert_eq!(subjects(&world).await.len(), 5);
+}
+
+on_every_store! { one_address_gives_one_user_however_many_sign_up_at_once }

@@ -1,0 +1,293 @@
+//! API keys: made, renewed while the former secret goes on, disabled, over, deleted, and used too often.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::harness::{Model, Subject, Visit, machine};
+use crate::world::{Answer, Person, World, operator};
+
+machine! { keys_are_accepted_as_a_plain_list_of_them_says of Keys }
+
+const DAY: u64 = 24 * 3_600;
+
+/// How often a key with a limit may be used in a minute.
+const LIMIT: usize = 3;
+
+/// Keys that are over are forgotten later than this.
+const LONGEST: u64 = 25 * DAY;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Make {
+        days: Option<u64>,
+        limited: bool,
+    },
+    Rotate {
+        key: usize,
+        overlap: u64,
+    },
+    Enable {
+        key: usize,
+        enabled: bool,
+    },
+    Delete(usize),
+    /// Presents the secret that is so many before the last.
+    Present {
+        key: usize,
+        back: usize,
+    },
+    Wait(u64),
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    /// How many secrets it has had.
+    secrets: usize,
+    overlap_until: u64,
+    until: Option<u64>,
+    enabled: bool,
+    deleted: bool,
+    limited: bool,
+    /// Uses since time has passed.
+    used: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct List {
+    now: u64,
+    keys: Vec<Known>,
+    good: bool,
+    verdict: &'static str,
+}
+
+impl List {
+    fn is_over(&self, at: usize) -> bool {
+        self.keys[at].until.is_some_and(|until| self.now >= until)
+    }
+
+    fn verdict(&mut self, at: usize, back: usize) -> &'static str {
+        let (over, now) = (self.is_over(at), self.now);
+        let key = &mut self.keys[at];
+        if back > 1 {
+            return "NOT_FOUND";
+        }
+        if key.deleted || !key.enabled {
+            return "REVOKED";
+        }
+        if over {
+            return "EXPIRED";
+        }
+        if back == 1 && now >= key.overlap_until {
+            return "REVOKED";
+        }
+        key.used += 1;
+        if key.limited && key.used > LIMIT {
+            return "RATE_LIMITED";
+        }
+        "VALID"
+    }
+
+    fn rotate(&mut self, at: usize, overlap: u64) -> bool {
+        let (over, now) = (self.is_over(at), self.now);
+        let key = &mut self.keys[at];
+        let overlaps = now < key.overlap_until;
+        if key.deleted || !key.enabled || over || (overlaps && overlap > 0) {
+            return false;
+        }
+        key.secrets += 1;
+        key.overlap_until = now + overlap;
+        true
+    }
+}
+
+impl Model for List {
+    type Step = Step;
+
+    fn steps(&self) -> BoxedStrategy<Step> {
+        let days = prop::option::weighted(0.4, prop::sample::select(vec![1, 2]));
+        let make = (days, any::<bool>()).prop_map(|(days, limited)| Step::Make { days, limited });
+        if self.keys.is_empty() {
+            return make.boxed();
+        }
+        let one = 0..self.keys.len();
+        let overlap = prop::sample::select(vec![0, 60, 3_600]);
+        let back = prop::sample::select(vec![0, 0, 0, 1, 1, 2]);
+        let rotate =
+            (one.clone(), overlap).prop_map(|(key, overlap)| Step::Rotate { key, overlap });
+        let present = (one.clone(), back).prop_map(|(key, back)| Step::Present { key, back });
+        let enable = (one.clone(), any::<bool>());
+        prop_oneof![
+            2 => make,
+            4 => rotate,
+            2 => enable.prop_map(|(key, enabled)| Step::Enable { key, enabled }),
+            1 => one.prop_map(Step::Delete),
+            12 => present,
+            4 => prop::sample::select(vec![60, 3_540, 3_600, DAY]).prop_map(Step::Wait),
+        ]
+        .boxed()
+    }
+
+    fn allows(&self, step: &Step) -> bool {
+        match step {
+            Step::Make { .. } => self.keys.len() < 4,
+            Step::Wait(seconds) => self.now + seconds < LONGEST,
+            Step::Rotate { key, .. } | Step::Enable { key, .. } | Step::Delete(key) => {
+                *key < self.keys.len()
+            }
+            Step::Present { key, back } => {
+                self.keys.get(*key).is_some_and(|key| *back < key.secrets)
+            }
+        }
+    }
+
+    fn apply(&mut self, step: &Step) {
+        self.good = true;
+        match *step {
+            Step::Make { days, limited } => self.keys.push(Known {
+                secrets: 1,
+                overlap_until: 0,
+                until: days.map(|days| self.now + days * DAY),
+                enabled: true,
+                deleted: false,
+                limited,
+                used: 0,
+            }),
+            Step::Rotate { key, overlap } => self.good = self.rotate(key, overlap),
+            Step::Enable { key, enabled } => {
+                self.good = !self.keys[key].deleted;
+                if self.good {
+                    self.keys[key].enabled = enabled;
+                }
+            }
+            Step::Delete(key) => self.good = !std::mem::replace(&mut self.keys[key].deleted, true),
+            Step::Present { key, back } => self.verdict = self.verdict(key, back),
+            Step::Wait(seconds) => {
+                self.now += seconds;
+                self.keys.iter_mut().for_each(|key| key.used = 0);
+            }
+        }
+    }
+}
+
+struct Keys {
+    world: Arc<World>,
+    ada: Person,
+    organization: String,
+    /// Ids, and secrets from the first on.
+    keys: Vec<(String, Vec<String>)>,
+}
+
+impl Keys {
+    /// A call by Ada, who has just signed in.
+    async fn call(&self, call: &str, body: Value) -> Answer {
+        let visit = Visit::of(&self.world, &self.ada).await;
+        let path = format!("/api/auth/api-key/{call}");
+        let answer = self
+            .world
+            .iam
+            .post(&visit.person.caller(), &path, body)
+            .await;
+        visit.ends_with(answer).await
+    }
+
+    async fn send(&self, step: &Step) -> Answer {
+        match step {
+            Step::Make { days, limited } => {
+                let body = json!({
+                    "organizationId": self.organization,
+                    "expiresIn": days.map(|days| days * DAY),
+                    "requestsPerMinute": limited.then_some(LIMIT),
+                });
+                self.call("create", body).await
+            }
+            Step::Rotate { key, overlap } => {
+                let body = json!({ "keyId": self.keys[*key].0, "overlap": overlap });
+                self.call("rotate", body).await
+            }
+            Step::Enable { key, enabled } => {
+                let body = json!({ "keyId": self.keys[*key].0, "enabled": enabled });
+                self.call("update", body).await
+            }
+            Step::Delete(key) => {
+                self.call("delete", json!({ "keyId": self.keys[*key].0 }))
+                    .await
+            }
+            Step::Present { .. } | Step::Wait(_) => unreachable!("no call of hers"),
+        }
+    }
+
+    async fn present(&self, key: usize, back: usize) -> String {
+        let secrets = &self.keys[key].1;
+        let body = json!({ "key": secrets[secrets.len() - 1 - back] });
+        let path = "/api/core/apikey/validate";
+        let told = self
+            .world
+            .iam
+            .post(&operator(), path, body)
+            .await
+            .expect(200);
+        told.json["code"].as_str().unwrap_or("VALID").to_owned()
+    }
+}
+
+impl Subject for Keys {
+    type Model = List;
+
+    async fn begin(world: Arc<World>, case: u32) -> Self {
+        let ada = world.sign_up(&format!("keys-{case}@example.com")).await;
+        let made = world
+            .set_up(&ada, &format!("keys-{case}"))
+            .await
+            .expect(201);
+        Self {
+            world,
+            ada,
+            organization: made.text("orgId").to_owned(),
+            keys: Vec::new(),
+        }
+    }
+
+    async fn step(&mut self, step: &Step, model: &List) {
+        match step {
+            Step::Wait(seconds) => return self.world.tick(*seconds),
+            Step::Present { key, back } => {
+                let told = self.present(*key, *back).await;
+                return assert_eq!(told, model.verdict, "{step:?}");
+            }
+            _ => {}
+        }
+        let answer = self.send(step).await;
+        let context = format!("{step:?}: {} {}", answer.status, answer.json);
+        assert_eq!(answer.is_good(), model.good, "{context}");
+        match step {
+            Step::Make { .. } => {
+                let secret = answer.text("key").to_owned();
+                self.keys.push((answer.id(), vec![secret]));
+            }
+            Step::Rotate { key, .. } if model.good => {
+                self.keys[*key].1.push(answer.text("key").to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    async fn look(&self, model: &List) {
+        let path = "/api/auth/api-key/list";
+        let caller = self.ada.caller();
+        let list = self.world.iam.get(&caller, path).await.expect(200);
+        let listed = list.json["apiKeys"].as_array().unwrap();
+        let there = model.keys.iter().filter(|key| !key.deleted).count();
+        assert_eq!(listed.len(), there, "{}", list.json);
+        for ((id, _), key) in self
+            .keys
+            .iter()
+            .zip(&model.keys)
+            .filter(|(_, key)| !key.deleted)
+        {
+            let shown = listed.iter().find(|shown| shown["id"] == **id).unwrap();
+            assert_eq!(shown["enabled"], key.enabled, "{shown}");
+        }
+    }
+}

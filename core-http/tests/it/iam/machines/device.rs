@@ -1,0 +1,214 @@
+//! Device logins: asked for, polled, decided, over, and had once.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::harness::{Model, Subject, machine};
+use crate::world::{Person, World};
+
+machine! { devices_are_told_what_a_plain_record_of_them_says of Devices }
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask,
+    Poll(usize),
+    /// The first or the second person lets the device sign in, or refuses it.
+    Decide {
+        device: usize,
+        second: bool,
+        approve: bool,
+    },
+    /// In tenths of a second.
+    Wait(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Pending,
+    Approved { second: bool },
+    Denied { second: bool },
+    Redeemed { second: bool },
+}
+
+#[derive(Clone, Debug)]
+struct Device {
+    asked: u64,
+    polled: Option<u64>,
+    interval: u64,
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Record {
+    /// In tenths of a second.
+    now: u64,
+    devices: Vec<Device>,
+    /// The code of the last answer; empty for a success.
+    told: &'static str,
+}
+
+impl Record {
+    fn is_over(&self, at: usize) -> bool {
+        self.now >= self.devices[at].asked + 6_000
+    }
+
+    fn poll(&mut self, at: usize) -> &'static str {
+        let (over, now) = (self.is_over(at), self.now);
+        let device = &mut self.devices[at];
+        match device.status {
+            Status::Redeemed { .. } => "invalid_grant",
+            _ if over => "expired_token",
+            Status::Denied { .. } => "access_denied",
+            Status::Approved { second } => {
+                device.status = Status::Redeemed { second };
+                ""
+            }
+            Status::Pending => {
+                // Half a second may be lost on the way.
+                let early = device
+                    .polled
+                    .is_some_and(|last| now - last + 5 < device.interval);
+                device.polled = Some(now);
+                if early {
+                    device.interval += 50;
+                    return "slow_down";
+                }
+                "authorization_pending"
+            }
+        }
+    }
+
+    fn decide(&mut self, at: usize, second: bool, approve: bool) -> &'static str {
+        if self.is_over(at) {
+            return "expired_token";
+        }
+        let decided = match approve {
+            true => Status::Approved { second },
+            false => Status::Denied { second },
+        };
+        match self.devices[at].status {
+            Status::Pending => {
+                self.devices[at].status = decided;
+                ""
+            }
+            status if status == decided => "",
+            _ => "INVALID_STATE",
+        }
+    }
+}
+
+impl Model for Record {
+    type Step = Step;
+
+    fn steps(&self) -> BoxedStrategy<Step> {
+        if self.devices.is_empty() {
+            return Just(Step::Ask).boxed();
+        }
+        let one = 0..self.devices.len();
+        let wait = prop::sample::select(vec![1, 40, 44, 45, 50, 95, 100, 150, 600, 3_000, 6_000]);
+        let decide = (one.clone(), any::<bool>(), prop::bool::weighted(0.7));
+        prop_oneof![
+            2 => Just(Step::Ask),
+            8 => one.prop_map(Step::Poll),
+            3 => decide.prop_map(|(device, second, approve)| Step::Decide { device, second, approve }),
+            5 => wait.prop_map(Step::Wait),
+        ]
+        .boxed()
+    }
+
+    fn allows(&self, step: &Step) -> bool {
+        match step {
+            Step::Poll(at) | Step::Decide { device: at, .. } => *at < self.devices.len(),
+            Step::Ask | Step::Wait(_) => true,
+        }
+    }
+
+    fn apply(&mut self, step: &Step) {
+        self.told = match *step {
+            Step::Ask => {
+                self.devices.push(Device {
+                    asked: self.now,
+                    polled: None,
+                    interval: 50,
+                    status: Status::Pending,
+                });
+                ""
+            }
+            Step::Poll(at) => self.poll(at),
+            Step::Decide {
+                device,
+                second,
+                approve,
+            } => self.decide(device, second, approve),
+            Step::Wait(tenths) => {
+                self.now += tenths;
+                ""
+            }
+        };
+    }
+}
+
+struct Devices {
+    world: Arc<World>,
+    people: [Person; 2],
+    /// Device codes and user codes.
+    codes: Vec<(String, String)>,
+}
+
+impl Subject for Devices {
+    type Model = Record;
+
+    async fn begin(world: Arc<World>, case: u32) -> Self {
+        let first = world.sign_up(&format!("first-{case}@example.org")).await;
+        let second = world.sign_up(&format!("second-{case}@example.org")).await;
+        Self {
+            world,
+            people: [first, second],
+            codes: Vec::new(),
+        }
+    }
+
+    async fn step(&mut self, step: &Step, model: &Record) {
+        let answer = match step {
+            Step::Wait(tenths) => {
+                let pause = std::time::Duration::from_millis(tenths * 100);
+                return self.world.clock.advance(pause);
+            }
+            Step::Ask => {
+                let codes = self.world.device_codes().await;
+                let [device, user] =
+                    ["device_code", "user_code"].map(|code| codes.text(code).to_owned());
+                self.codes.push((device, user));
+                codes
+            }
+            Step::Poll(at) => self.world.poll(&self.codes[*at].0).await,
+            Step::Decide {
+                device,
+                second,
+                approve,
+            } => {
+                let person = &self.people[usize::from(*second)];
+                let action = if *approve { "approve" } else { "deny" };
+                self.world
+                    .decide(person, &self.codes[*device].1, action)
+                    .await
+            }
+        };
+        assert_eq!(answer.code(), model.told, "{step:?}: {}", answer.json);
+        assert_eq!(answer.is_good(), model.told.is_empty(), "{step:?}");
+        if let Step::Poll(at) = step
+            && answer.is_good()
+        {
+            let Status::Redeemed { second } = model.devices[*at].status else {
+                panic!("{:?}", model.devices[*at]);
+            };
+            let token = answer.text("access_token");
+            let found = self.world.held(token, "GET", crate::iam::GET_SESSION).await;
+            let user = found.expect(200).json["user"]["id"].clone();
+            assert_eq!(user, self.people[usize::from(second)].user_id);
+        }
+    }
+
+    async fn look(&self, _: &Record) {}
+}

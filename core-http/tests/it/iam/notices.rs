@@ -1,0 +1,149 @@
+//! The owner of an account is told by mail what happens to it.
+
+use serde_json::{Value, json};
+
+use super::{ADA, WRONG};
+use crate::world::{PASSWORD, Person, World};
+
+const NEW: &str = "staple battery horse";
+
+/// The subject and the text of the mails since the last look.
+async fn told(world: &World, seen: &mut usize) -> Vec<(String, String)> {
+    let mails = world.mails().await;
+    let new = mails[*seen..].iter().map(|mail| {
+        assert_eq!(mail.to.as_str(), ADA);
+        assert!(mail.text.contains("\nhttp://iam.test/reset-password\n"));
+        assert!(
+            mail.html
+                .contains("href=\"http://iam.test/reset-password\"")
+        );
+        for secret in [PASSWORD, NEW, "token="] {
+            assert!(!mail.text.contains(secret) && !mail.html.contains(secret));
+        }
+        (mail.subject.clone(), mail.text.clone())
+    });
+    let new = new.collect();
+    *seen = mails.len();
+    world.tick(1);
+    new
+}
+
+async fn subjects(world: &World, seen: &mut usize) -> Vec<String> {
+    told(world, seen)
+        .await
+        .into_iter()
+        .map(|(subject, _)| subject)
+        .collect()
+}
+
+async fn own(world: &World, person: &Person, path: &str, body: Value) {
+    let path = format!("/api/auth/{path}");
+    let done = world.iam.post(&person.caller(), &path, body).await;
+    let _ = done.expect(200);
+}
+
+#[tokio::test]
+async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut seen = 0;
+    let wrong = json!({ "currentPassword": WRONG, "newPassword": NEW });
+    let path = "/api/auth/change-password";
+    let refused = world.iam.post(&ada.caller(), path, wrong).await;
+    refused.refused(400, "INVALID_PASSWORD");
+    assert!(subjects(&world, &mut seen).await.is_empty());
+    let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
+    own(&world, &ada, "change-password", change).await;
+    let [(subject, text)] = &told(&world, &mut seen).await[..] else {
+        panic!("one mail");
+    };
+    assert_eq!(subject, "Your password was changed");
+    assert!(text.contains("Your other sessions have ended."));
+    let ask = json!({ "email": ADA });
+    let _ = world
+        .post("/api/auth/request-password-reset", ask)
+        .await
+        .expect(200);
+    let token = world.mailed_token(ADA).await;
+    seen += 1;
+    world.tick(1);
+    let body = json!({ "token": token, "newPassword": PASSWORD });
+    let _ = world
+        .post("/api/auth/reset-password", body.clone())
+        .await
+        .expect(200);
+    assert_eq!(
+        subjects(&world, &mut seen).await,
+        ["Your password was changed"]
+    );
+    let again = world.post("/api/auth/reset-password", body).await;
+    again.refused(400, "INVALID_TOKEN");
+    assert!(subjects(&world, &mut seen).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_address_that_is_confirmed_is_told_of_once() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let send = json!({ "email": ADA });
+    own(&world, &ada, "send-verification-email", send).await;
+    let path = format!(
+        "/api/auth/verify-email?token={}",
+        world.mailed_token(ADA).await
+    );
+    let mut seen = 1;
+    world.tick(1);
+    let _ = world.iam.get(&ada.caller(), &path).await.expect(200);
+    assert_eq!(
+        subjects(&world, &mut seen).await,
+        ["Your e-mail address is confirmed"]
+    );
+}
+
+#[tokio::test]
+async fn a_recovery_code_that_is_used_and_a_second_factor_that_is_disabled_are_told_of() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let mut seen = 0;
+    assert!(subjects(&world, &mut seen).await.is_empty());
+    for (used, left) in [
+        (0, "9 are left."),
+        (8, "One is left"),
+        (9, "It was the last one"),
+    ] {
+        // Those between are used within the session.
+        let before = if used == 8 { 1..8 } else { 0..0 };
+        for code in &authenticator.recovery_codes[before.clone()] {
+            own(
+                &world,
+                &ada,
+                "two-factor/verify-backup-code",
+                json!({ "code": code }),
+            )
+            .await;
+            world.tick(1);
+        }
+        seen += before.len();
+        let cookie = world.half_sign_in(ADA).await;
+        let code = &authenticator.recovery_codes[used];
+        let done = world.complete(&cookie, "verify-backup-code", code).await;
+        let _ = done.expect(200);
+        let [(subject, text)] = &told(&world, &mut seen).await[..] else {
+            panic!("one mail");
+        };
+        assert_eq!(subject, "A recovery code was used");
+        assert!(text.contains(left) && !text.contains(code), "{text}");
+    }
+    own(
+        &world,
+        &ada,
+        "two-factor/disable",
+        json!({ "password": PASSWORD }),
+    )
+    .await;
+    assert_eq!(
+        subjects(&world, &mut seen).await,
+        ["Your second factor was disabled"]
+    );
+}

@@ -1,0 +1,123 @@
+//! A person's API keys.
+
+use serde_json::json;
+
+use super::{ADA, EVE, PASSWORD, World, location, text};
+use crate::world::{Person, operator};
+
+const KEYS: &str = "/account/api-keys";
+const CONFIRM: &str = "/account/confirm";
+
+/// The fields of a key that reads, for 30 days.
+fn new_key<'a>(name: &'a str, organization: &'a str) -> [(&'static str, &'a str); 4] {
+    [
+        ("name", name),
+        ("organization", organization),
+        ("access", "reads"),
+        ("lifetime", "30"),
+    ]
+}
+
+/// The id of the only key of a page.
+fn key_of(page: &str) -> String {
+    let (_, after) = page.split_once("name=\"key\" value=\"").unwrap();
+    after.split('"').next().unwrap().to_owned()
+}
+
+async fn owner(world: &World) -> (Person, String) {
+    let ada = world.sign_up(ADA).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let organization = made.text("orgId").to_owned();
+    (ada, organization)
+}
+
+#[tokio::test]
+async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
+    let world = World::new();
+    let (ada, organization) = owner(&world).await;
+    let new = new_key("Nightly build", &organization);
+    let made = world.form_of(&ada, KEYS, &new).await;
+    let shown = text(&made, 200);
+    assert_eq!(made.header("cache-control"), "no-store");
+    let (_, secret) = shown.split_once("<code class=\"secret\">").unwrap();
+    let secret = secret.split('<').next().unwrap();
+    let check = async || {
+        let (path, body) = ("/api/core/apikey/validate", json!({ "key": secret }));
+        let found = world.iam.post(&operator(), path, body).await;
+        found.expect(200).json["valid"] == true
+    };
+    assert!(check().await);
+    let page = text(&world.page_of(&ada, KEYS).await, 200);
+    assert!(!page.contains(secret) && page.contains(&secret[..12]));
+    assert!(page.contains("Nightly build") && page.contains("may *:read"));
+    // Another person's form does not reach it.
+    let eve = world.sign_up(EVE).await;
+    let key = key_of(&page);
+    let delete = "/account/api-keys/delete";
+    let foreign = world.form_of(&eve, delete, &[("key", &key)]).await;
+    let _ = text(&foreign, 404);
+    assert!(check().await);
+    let deleted = world.form_of(&ada, delete, &[("key", &key)]).await;
+    assert_eq!(location(&deleted), "/account/api-keys?notice=deleted");
+    assert!(!check().await);
+    assert!(text(&world.page_of(&ada, KEYS).await, 200).contains("You have none."));
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_new_key_is_said_beside_its_field_and_what_was_entered_stays() {
+    let world = World::new();
+    let (ada, organization) = owner(&world).await;
+    let long = "x".repeat(33);
+    let refused = world
+        .form_of(&ada, KEYS, &new_key(&long, &organization))
+        .await;
+    let page = text(&refused, 400);
+    assert!(page.contains("A name has 1 to 32 characters.") && page.contains(&long));
+    assert!(page.contains("<option value=\"30\" selected>"), "{page}");
+}
+
+#[tokio::test]
+async fn whoever_has_not_shown_lately_who_they_are_does_so_before_they_make_a_key() {
+    let world = World::new();
+    let (ada, organization) = owner(&world).await;
+    world.tick(11 * 60);
+    let page = text(&world.page_of(&ada, KEYS).await, 200);
+    assert!(!page.contains("Make the key") && page.contains("Confirm that it is you"));
+    let sent_on = world
+        .form_of(&ada, KEYS, &new_key("CI", &organization))
+        .await;
+    let confirm = "/account/confirm?next=%2Faccount%2Fapi-keys";
+    assert_eq!(location(&sent_on), confirm);
+    let page = text(&world.page_of(&ada, confirm).await, 200);
+    assert!(page.contains("type=\"password\""), "{page}");
+    let show = async |password: &str| {
+        let fields = [("password", password), ("next", KEYS)];
+        world.form_of(&ada, CONFIRM, &fields).await
+    };
+    let refused = text(&show("wrong horse battery").await, 400);
+    assert!(refused.contains("The password is wrong."));
+    assert_eq!(location(&show(PASSWORD).await), KEYS);
+    let made = world
+        .form_of(&ada, KEYS, &new_key("CI", &organization))
+        .await;
+    let _ = text(&made, 200);
+}
+
+#[tokio::test]
+async fn a_code_confirms_for_who_has_a_second_factor_and_a_password_alone_does_not() {
+    let world = World::new();
+    let (ada, _) = owner(&world).await;
+    let authenticator = world.second_factor(&ada).await;
+    world.tick(11 * 60);
+    let page = text(&world.page_of(&ada, CONFIRM).await, 200);
+    assert!(page.contains("one-time-code") && !page.contains("type=\"password\""));
+    let shown = [("password", PASSWORD), ("next", KEYS)];
+    assert_eq!(location(&world.form_of(&ada, CONFIRM, &shown).await), KEYS);
+    let page = text(&world.page_of(&ada, KEYS).await, 200);
+    assert!(page.contains("Confirm that it is you"));
+    let code = authenticator.code(&world);
+    let shown = [("code", code.as_str()), ("next", KEYS)];
+    assert_eq!(location(&world.form_of(&ada, CONFIRM, &shown).await), KEYS);
+    let page = text(&world.page_of(&ada, KEYS).await, 200);
+    assert!(page.contains("Make the key"));
+}

@@ -1,0 +1,63 @@
+//! Errors of pages are pages, where a browser asks.
+
+use serde_json::Value;
+
+use super::{HTML, OWN, World, text};
+
+#[tokio::test]
+async fn a_browser_is_told_of_errors_on_pages_and_a_program_in_json() {
+    let world = World::new();
+    for (method, path, status, title) in [
+        ("GET", "/nothing/here", 404, "Not found"),
+        ("GET", "/sign-out", 405, "Not possible"),
+        ("GET", "/accept-invitation", 400, "This cannot be read"),
+        ("GET", "/sign-in?notice=bought", 400, "This cannot be read"),
+        ("GET", "/sign-in?next=//evil.test", 403, "Not allowed"),
+        ("POST", "/sign-out", 403, "Not allowed"),
+    ] {
+        let shown = world.ask(method, path, &[HTML], Value::Null).await;
+        let page = text(&shown, status);
+        assert!(
+            page.contains(&format!("<h1>{title}</h1>")),
+            "{path}: {page}"
+        );
+        assert!(page.contains(shown.header("x-request-id")));
+        assert_eq!(shown.header("cache-control"), "no-store");
+        let policy = shown.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'self'"), "{policy}");
+        let said = world.ask(method, path, &[], Value::Null).await;
+        assert_eq!(said.status, status);
+        assert!(!said.code().is_empty(), "{path}: {}", said.json);
+    }
+}
+
+#[tokio::test]
+async fn the_interface_answers_browsers_as_it_answers_programs() {
+    let world = World::new();
+    for path in [
+        "/api/sessions",
+        "/api/auth/list-sessions",
+        "/api/auth/nothing",
+    ] {
+        let answer = world.page(path, &[]).await;
+        assert!(answer.status.is_client_error(), "{path}");
+        assert_eq!(answer.header("content-type"), "application/json");
+    }
+}
+
+#[tokio::test]
+async fn whoever_tries_too_often_is_told_so_on_a_page() {
+    let world = World::new();
+    let fields = [("email", "ada@example.org"), ("password", "wrong horse")];
+    let mut last = None;
+    for _ in 0..30 {
+        let answer = world.form("/sign-in", &fields, &[OWN]).await;
+        if answer.status == 429 {
+            last = Some(answer);
+            break;
+        }
+    }
+    let refused = last.unwrap();
+    assert!(text(&refused, 429).contains("Too many attempts"));
+    assert!(!refused.header("retry-after").is_empty());
+}

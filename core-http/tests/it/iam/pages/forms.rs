@@ -1,0 +1,233 @@
+//! Signing up, in and out by forms.
+
+use core_http::iam::IamOptions;
+
+use super::{ADA, EVE, HTML, ORIGIN, OWN, PASSWORD, World, cookies, location, text};
+
+const GOOD: [(&str, &str); 2] = [("email", ADA), ("password", PASSWORD)];
+
+#[tokio::test]
+async fn a_form_signs_up_or_in_sets_the_cookie_and_leads_on_with_303() {
+    let world = World::new();
+    let new = [
+        ("name", "Ada"),
+        ("email", ADA),
+        ("password", PASSWORD),
+        ("next", "/device"),
+    ];
+    let up = world.form("/sign-up", &new, &[OWN]).await;
+    assert_eq!((location(&up), cookies(&up).len()), ("/device", 1));
+    let remember = [GOOD[0], GOOD[1], ("remember", "true")];
+    for (fields, set, age) in [(&GOOD[..], 2, false), (&remember[..], 1, true)] {
+        let signed_in = world.form("/sign-in", fields, &[OWN]).await;
+        assert_eq!(location(&signed_in), "/account");
+        let cookies = cookies(&signed_in);
+        assert_eq!((cookies.len(), cookies[0].contains("Max-Age")), (set, age));
+        assert_eq!(signed_in.header("cache-control"), "no-store");
+        let cookie = cookies[0].split(';').next().unwrap();
+        let account = world.page("/account", &[("cookie", cookie)]).await;
+        assert!(text(&account, 200).contains(ADA));
+        let held = [("cookie", cookie)];
+        let again = world.page("/sign-in?next=/device", &held).await;
+        assert_eq!(location(&again), "/device");
+        let out = [OWN, ("cookie", cookie)];
+        let out = world.form("/sign-out", &[], &out).await;
+        assert_eq!(location(&out), "/sign-in?notice=signed-out");
+        let account = world.page("/account", &[("cookie", cookie)]).await;
+        assert_eq!(location(&account), "/sign-in");
+    }
+    let home = world.page("/", &[]).await;
+    assert_eq!(location(&home), "/sign-in");
+    let told = world.page("/sign-in?notice=signed-out", &[]).await;
+    assert!(text(&told, 200).contains("You are signed out."));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_beside_its_field_and_nothing_entered_is_lost_but_passwords() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let beside = |field: &str, page: &str| {
+        let about = format!("aria-describedby=\"{field}-error\"");
+        let hinted = format!("aria-describedby=\"{field}-hint {field}-error\"");
+        let error = format!("id=\"{field}-error\"");
+        assert!(page.contains(&about) || page.contains(&hinted), "{page}");
+        assert!(page.contains(&error) && page.contains("aria-invalid=\"true\""));
+        assert!(page.contains("<title>Error: "), "{page}");
+    };
+    let unsafe_text = "\"><script>alert(1)</script>";
+    for (path, fields, status, field) in [
+        (
+            "/sign-in",
+            [("email", ADA), ("password", "wrong horse")],
+            401,
+            "password",
+        ),
+        (
+            "/sign-in",
+            [("email", EVE), ("password", PASSWORD)],
+            401,
+            "password",
+        ),
+        (
+            "/sign-in",
+            [("email", unsafe_text), ("password", PASSWORD)],
+            400,
+            "email",
+        ),
+        (
+            "/sign-up",
+            [("email", "nobody"), ("password", PASSWORD)],
+            400,
+            "email",
+        ),
+        (
+            "/sign-up",
+            [("email", ADA), ("password", PASSWORD)],
+            422,
+            "email",
+        ),
+        (
+            "/sign-up",
+            [("email", EVE), ("password", "short")],
+            400,
+            "password",
+        ),
+        (
+            "/sign-up",
+            [("email", EVE), ("password", "password1")],
+            400,
+            "password",
+        ),
+        (
+            "/magic-link",
+            [("email", "nobody"), ("password", "")],
+            400,
+            "email",
+        ),
+        (
+            "/reset-password",
+            [("email", "nobody"), ("password", "")],
+            400,
+            "email",
+        ),
+    ] {
+        let fields = [fields[0], fields[1], ("name", "Ada"), ("next", "/device")];
+        let answer = world.form(path, &fields, &[OWN]).await;
+        let page = text(&answer, status);
+        beside(field, &page);
+        assert!(cookies(&answer).is_empty());
+        let entered = fields[0].1.replace('"', "&quot;").replace('<', "&lt;");
+        let entered = entered.replace('>', "&gt;");
+        assert!(page.contains(&format!("value=\"{entered}\"")), "{page}");
+        assert!(path == "/reset-password" || page.contains("value=\"/device\""));
+        assert!(!page.contains("<script>") && !page.contains("wrong horse"));
+    }
+}
+
+#[tokio::test]
+async fn a_form_must_say_that_one_of_our_pages_sent_it_with_cookies_or_without() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let site = |value| ("sec-fetch-site", value);
+    let cookie = ("cookie", ada.cookie.as_str());
+    let revoke = [("session", ada.session_id.as_str())];
+    let posts = [
+        ("/sign-in", &GOOD[..]),
+        (
+            "/sign-up",
+            &[("name", "E"), ("email", EVE), ("password", PASSWORD)],
+        ),
+        ("/magic-link", &GOOD[..1]),
+        ("/reset-password", &GOOD[..1]),
+        ("/reset-password/new", &[("token", "x"), GOOD[1]]),
+        ("/sign-out", &[]),
+        (
+            "/device",
+            &[("user_code", "BCDF-GHJK"), ("action", "approve")],
+        ),
+        ("/accept-invitation", &[("id", "x1"), ("action", "accept")]),
+        ("/account/revoke-session", &revoke),
+        ("/account/revoke-other-sessions", &[]),
+    ];
+    for (path, fields) in posts {
+        for said in [
+            &[("origin", "http://evil.test")][..],
+            &[("origin", "null")],
+            &[("origin", "é")],
+            &[("origin", "null"), site("same-origin")],
+            &[site("cross-site")],
+            &[site("same-site")],
+            &[site("none")],
+            &[],
+        ] {
+            for headers in [said.to_vec(), [said, &[cookie]].concat()] {
+                let refused = world.form(path, fields, &headers).await;
+                let page = text(&refused, 403);
+                assert!(page.contains("<h1>Not allowed</h1>"), "{path} {headers:?}");
+                assert!(cookies(&refused).is_empty());
+            }
+        }
+    }
+    assert!(world.mails().await.is_empty());
+    let kept = world.page_of(&ada, "/account").await;
+    assert!(text(&kept, 200).contains(ADA));
+    let same = [site("same-origin")];
+    let signed_in = world.form("/sign-in", &GOOD, &same).await;
+    assert_eq!(location(&signed_in), "/account");
+}
+
+#[tokio::test]
+async fn nobody_is_led_to_a_foreign_address() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    for next in ["https://evil.test/", "//evil.test", "/\\evil.test"] {
+        for path in ["/sign-in", "/sign-up", "/magic-link"] {
+            let query = serde_urlencoded::to_string([("next", next)]).unwrap();
+            let page = world.page(&format!("{path}?{query}"), &[HTML]).await;
+            assert!(!text(&page, 403).contains("evil"));
+            let fields = [GOOD[0], GOOD[1], ("name", "A"), ("next", next)];
+            let posted = world.form(path, &fields, &[OWN]).await;
+            assert!(!text(&posted, 403).contains("evil"));
+            assert!(cookies(&posted).is_empty());
+        }
+    }
+    assert!(world.mails().await.is_empty());
+}
+
+#[tokio::test]
+async fn where_addresses_must_be_confirmed_the_pages_say_what_to_do() {
+    let world = World::new().with_iam(IamOptions {
+        require_email_verification: true,
+        ..IamOptions::default()
+    });
+    let new = [("name", "Ada"), GOOD[0], GOOD[1]];
+    // The second one is told that she has an account by mail.
+    for _ in 0..2 {
+        let up = world.form("/sign-up", &new, &[OWN]).await;
+        assert_eq!(location(&up), "/sign-up/sent");
+        assert!(cookies(&up).is_empty());
+    }
+    let page = text(&world.page("/sign-up/sent", &[]).await, 200);
+    assert!(page.contains("<h1>Look into your mail</h1>"));
+    world.tick(1);
+    let refused = world.form("/sign-in", &GOOD, &[OWN]).await;
+    assert!(text(&refused, 403).contains("Your address is not confirmed yet."));
+    let link = world.mailed_link(ADA).await;
+    let link = link.strip_prefix(ORIGIN).unwrap();
+    for (location, words) in [
+        (
+            "/sign-in?notice=email-confirmed",
+            "Your address is confirmed.",
+        ),
+        (
+            "/sign-in?notice=email-confirmed&error=INVALID_TOKEN",
+            "This link is not valid any more.",
+        ),
+    ] {
+        let followed = world.page(link, &[]).await;
+        assert_eq!(followed.header("location"), format!("{ORIGIN}{location}"));
+        assert!(text(&world.page(location, &[]).await, 200).contains(words));
+    }
+    let signed_in = world.form("/sign-in", &GOOD, &[OWN]).await;
+    assert_eq!(location(&signed_in), "/account");
+}

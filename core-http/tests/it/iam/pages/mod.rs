@@ -1,0 +1,75 @@
+//! The pages, as a browser without script uses them.
+
+mod account;
+mod api_keys;
+mod devices;
+mod errors;
+mod forms;
+mod invitations;
+mod layout;
+mod links;
+mod passkeys;
+mod two_factor;
+
+use core_domain::kernel::Caller;
+use core_http::kernel::{ViaGateway, bytes_body};
+use http::Request;
+use serde_json::Value;
+
+use super::{ADA, EVE, Headers, cookies};
+use crate::world::{Answer, ORIGIN, PASSWORD, Person, World};
+
+const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+const OWN: (&str, &str) = ("origin", ORIGIN);
+
+impl World {
+    /// A page, as a browser asks for it.
+    async fn page(&self, path: &str, headers: Headers<'_>) -> Answer {
+        let headers = [&[HTML], headers].concat();
+        let nobody = Caller::Anonymous;
+        self.iam
+            .send(&nobody, "GET", path, &headers, Value::Null)
+            .await
+    }
+
+    /// A page, for a person who is signed in.
+    async fn page_of(&self, person: &Person, path: &str) -> Answer {
+        self.page(path, &[("cookie", &person.cookie)]).await
+    }
+
+    /// A form as a browser posts it, with whatever headers it sends.
+    async fn form(&self, path: &str, fields: &[(&str, &str)], headers: Headers<'_>) -> Answer {
+        let mut request = Request::post(path)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .extension(ViaGateway);
+        for (name, value) in [&[HTML], headers].concat() {
+            request = request.header(name, value);
+        }
+        let text = serde_urlencoded::to_string(fields).unwrap();
+        let request = request.body(bytes_body(text)).unwrap();
+        self.iam.raw(request).await
+    }
+
+    /// A form of our page, of a person who is signed in.
+    async fn form_of(&self, person: &Person, path: &str, fields: &[(&str, &str)]) -> Answer {
+        self.form(path, fields, &[OWN, ("cookie", &person.cookie)])
+            .await
+    }
+}
+
+/// The text of a page with this status.
+#[track_caller]
+fn text(answer: &Answer, status: u16) -> String {
+    let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    assert_eq!(answer.status, status, "{text}");
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    text
+}
+
+/// Where an answer sends the browser on to.
+#[track_caller]
+fn location(answer: &Answer) -> &str {
+    let text = String::from_utf8_lossy(&answer.bytes);
+    assert_eq!(answer.status, 303, "{text}");
+    answer.header("location")
+}

@@ -1,0 +1,76 @@
+//! Passkeys on the pages; what needs script is tried in a browser.
+
+use super::{ADA, EVE, World, location, text};
+
+fn policy(answer: &super::Answer) -> &str {
+    answer.header("content-security-policy")
+}
+
+#[tokio::test]
+async fn pages_with_passkeys_run_the_script_of_ours_and_the_others_none() {
+    let world = World::new();
+    let page = world.page("/sign-in", &[]).await;
+    assert!(policy(&page).contains("script-src 'self';"));
+    assert_eq!(
+        page.headers
+            .get_all("content-security-policy")
+            .iter()
+            .count(),
+        1
+    );
+    let html = text(&page, 200);
+    // Without script nobody sees the button.
+    assert!(
+        html.contains("<div class=\"passkey\" hidden data-passkey=\"signIn\""),
+        "{html}"
+    );
+    let source = html.split("<script defer src=\"").nth(1).unwrap();
+    let source = source.split('"').next().unwrap();
+    let sent = world.ask("GET", source, &[], serde_json::Value::Null).await;
+    let sent = sent.expect(200);
+    assert_eq!(
+        sent.header("content-type"),
+        "text/javascript; charset=utf-8"
+    );
+    assert_eq!(sent.header("x-content-type-options"), "nosniff");
+    for path in ["/sign-up", "/magic-link", "/reset-password", "/nothing"] {
+        let page = world.page(path, &[]).await;
+        assert!(policy(&page).contains("script-src 'none';"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_sees_names_and_removes_their_passkeys() {
+    let world = World::new();
+    let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    world.passkey(&ada, 1).await;
+    let id = world.passkeys_of(&ada).await[0]["id"].clone();
+    let id = id.as_str().unwrap();
+    let page = text(&world.page_of(&ada, "/account").await, 200);
+    assert!(page.contains("<h3>Phone") && page.contains("data-passkey=\"add\""));
+    let page = text(&world.page_of(&eve, "/account").await, 200);
+    assert!(page.contains("You have no passkeys."));
+    let send = async |person, path: &str, fields: &[(&str, &str)]| {
+        location(&world.form_of(person, path, fields).await).to_owned()
+    };
+    let (rename, remove) = ("/account/rename-passkey", "/account/remove-passkey");
+    let fields = [("passkey", id), ("name", "<b>Laptop</b>")];
+    assert_eq!(send(&eve, rename, &fields).await, "/account");
+    assert_eq!(send(&eve, remove, &fields[..1]).await, "/account");
+    assert_eq!(
+        send(&ada, rename, &fields).await,
+        "/account?notice=passkey-renamed"
+    );
+    let page = text(&world.page_of(&ada, "/account").await, 200);
+    assert!(page.contains("<h3>&lt;b&gt;Laptop&lt;/b&gt;"), "{page}");
+    world.tick(600);
+    let to = send(&ada, remove, &fields[..1]).await;
+    assert_eq!(to, "/account/confirm");
+    let page = text(&world.page_of(&ada, &to).await, 200);
+    assert!(page.contains("Confirm with a passkey"), "{page}");
+    let foreign = world
+        .form(remove, &fields[..1], &[("cookie", &ada.cookie)])
+        .await;
+    assert_eq!(foreign.status, 403);
+    assert_eq!(world.passkeys_of(&ada).await.len(), 1);
+}

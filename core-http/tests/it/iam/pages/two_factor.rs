@@ -1,0 +1,63 @@
+//! The second factor on its page.
+
+use super::{ADA, OWN, text};
+use crate::world::{PASSWORD, World, waiting_cookie};
+
+const PAGE: &str = "/two-factor?next=%2Fdevice";
+
+#[tokio::test]
+async fn a_sign_in_by_form_asks_for_the_second_factor_and_leads_on_with_it() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let fields = [("email", ADA), ("password", PASSWORD), ("next", "/device")];
+    let asked = world.form("/sign-in", &fields, &[OWN]).await;
+    assert_eq!(
+        (asked.status.as_u16(), asked.header("location")),
+        (303, PAGE)
+    );
+    let cookie = waiting_cookie(&asked);
+    let waiting = [OWN, ("cookie", cookie.as_str())];
+    assert!(text(&world.page(PAGE, &waiting).await, 200).contains("one-time-code"));
+    // Whoever is sent to sign in by a link is asked here.
+    let signing_in = world.page("/sign-in?next=%2Fdevice", &waiting).await;
+    assert_eq!(signing_in.header("location"), PAGE);
+    let wrong = world
+        .form("/two-factor", &[("code", "000000")], &waiting)
+        .await;
+    assert!(text(&wrong, 401).contains("This code is wrong"));
+    let code = authenticator.code(&world);
+    let fields = [("code", code.as_str()), ("next", "/device")];
+    let done = world.form("/two-factor", &fields, &waiting).await;
+    assert_eq!(
+        (done.status.as_u16(), done.header("location")),
+        (303, "/device")
+    );
+    assert!(!done.header("set-auth-token").is_empty());
+    let over = world.form("/two-factor", &fields, &waiting).await;
+    assert_eq!(
+        over.header("location"),
+        "/sign-in?restart=true&next=%2Fdevice"
+    );
+}
+
+#[tokio::test]
+async fn a_recovery_code_completes_a_sign_in_and_nobody_is_asked_without_one_that_waits() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let cookie = world.half_sign_in(ADA).await;
+    let waiting = [OWN, ("cookie", cookie.as_str())];
+    let fields = [("code", authenticator.recovery_codes[0].as_str())];
+    let done = world.form("/two-factor", &fields, &waiting).await;
+    assert_eq!(
+        (done.status.as_u16(), done.header("location")),
+        (303, "/account")
+    );
+    let nobody = world.page(PAGE, &[]).await;
+    assert_eq!(nobody.header("location"), "/sign-in?next=%2Fdevice");
+    let refused = world
+        .form("/two-factor", &fields, &[("origin", "https://evil.net")])
+        .await;
+    assert_eq!(refused.status, 403);
+}

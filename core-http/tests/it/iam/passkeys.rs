@@ -1,0 +1,373 @@
+//! Passkeys, with authenticators that make real keys and signatures.
+
+use core_domain::kernel::Caller;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, GET_SESSION, SESSIONS, cookies};
+use crate::world::{ORIGIN, PASSWORD, World, on_every_store, operator};
+
+const NOBODY: &Caller = &Caller::Anonymous;
+
+async fn a_passkey_that_was_registered_signs_in(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let own = world.passkeys_of(&ada).await;
+    assert_eq!(own.len(), 1);
+    assert_eq!(own[0]["name"], "Phone");
+    assert_eq!(own[0]["credentialID"], phone.id());
+    assert_eq!(own[0]["userId"], ada.user_id.as_str());
+    assert_eq!(own[0]["deviceType"], "singleDevice");
+    assert_eq!(own[0]["transports"], "internal");
+    assert_eq!(
+        (&own[0]["counter"], &own[0]["lastUsedAt"]),
+        (&json!(1), &Value::Null)
+    );
+    assert_eq!(world.audit("passkey.added").await.len(), 1);
+    world.tick(60);
+    let done = world.sign_in_by_passkey(&mut phone).await.expect(200);
+    assert_eq!(done.json["user"]["id"], ada.user_id.as_str());
+    assert_eq!(done.header("cache-control"), "no-store");
+    let set = cookies(&done);
+    assert!(
+        set.iter()
+            .any(|c| c.starts_with("better-auth.session_token=") && !c.contains("=;"))
+    );
+    assert!(
+        set.iter()
+            .any(|c| c.starts_with("better-auth.better-auth-passkey=; Max-Age=0"))
+    );
+    let token = done.json["session"]["token"].as_str().unwrap();
+    let session = world.held(token, "GET", GET_SESSION).await;
+    assert_eq!(session.json["user"]["email"], ADA);
+    let own = world.passkeys_of(&ada).await;
+    assert_eq!(own[0]["counter"], 2);
+    assert!(own[0]["lastUsedAt"].is_string());
+    let told = world.audit("user.signed_in").await;
+    let entry = told.first().unwrap();
+    assert_eq!(entry.actor_id, ada.user_id);
+    assert!(
+        entry
+            .after
+            .as_ref()
+            .unwrap()
+            .as_str()
+            .contains(r#""method":"passkey""#)
+    );
+    assert_eq!(world.audit("passkey.used").await.len(), 1);
+}
+
+async fn a_challenge_is_good_once_however_many_answer_it_at_once(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let begun = &world.begin_passkey(&ada).await;
+    let mut made = [1, 2, 3].map(|seed| world.authenticator(seed));
+    let made = made.each_mut().map(|one| one.create(&begun.options));
+    let rivals = made
+        .iter()
+        .map(|made| world.finish_passkey(&ada, &begun.cookie, made));
+    let answers = join_all(rivals).await;
+    let kept = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!((kept, world.passkeys_of(&ada).await.len()), (1, 1));
+    for refused in answers.iter().filter(|answer| answer.status != 200) {
+        assert_eq!(refused.code(), "CHALLENGE_NOT_FOUND");
+    }
+    let mut phone = world.passkey(&ada, 9).await;
+    let asked = &world.ask_for_passkey().await;
+    let shown = &phone.get(&asked.options);
+    let rivals = (0..3).map(|_| world.show_passkey(NOBODY, &asked.cookie, shown));
+    let answers = join_all(rivals).await;
+    let done = answers.iter().filter(|answer| answer.status == 200).count();
+    assert_eq!(done, 1);
+    let replayed = world.show_passkey(NOBODY, &asked.cookie, shown).await;
+    replayed.refused(400, "CHALLENGE_NOT_FOUND");
+    // A wrong answer uses it up as well.
+    let asked = world.ask_for_passkey().await;
+    let mut elsewhere = phone.clone();
+    elsewhere.origin = "https://evil.example.net".to_owned();
+    let wrong = elsewhere.get(&asked.options);
+    let wrong = world.show_passkey(NOBODY, &asked.cookie, &wrong).await;
+    wrong.refused(401, "AUTHENTICATION_FAILED");
+    let right = phone.get(&asked.options);
+    let late = world.show_passkey(NOBODY, &asked.cookie, &right).await;
+    late.refused(400, "CHALLENGE_NOT_FOUND");
+}
+
+async fn a_counter_that_goes_back_is_refused_and_written_down(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let mut copy = phone.clone();
+    let _ = world.sign_in_by_passkey(&mut phone).await.expect(200);
+    let refused = world.sign_in_by_passkey(&mut copy).await;
+    refused.refused(401, "AUTHENTICATION_FAILED");
+    let told = world.audit("passkey.counter_went_back").await;
+    assert_eq!((told.len(), told[0].actor_id.as_str()), (1, "anonymous"));
+    let own = world.passkeys_of(&ada).await;
+    assert_eq!(told[0].entity_id, own[0]["id"].as_str().unwrap());
+    assert_eq!(own[0]["counter"], 2);
+    let _ = world.sign_in_by_passkey(&mut phone).await.expect(200);
+}
+
+on_every_store! {
+    a_passkey_that_was_registered_signs_in,
+    a_challenge_is_good_once_however_many_answer_it_at_once,
+    a_counter_that_goes_back_is_refused_and_written_down,
+}
+
+#[tokio::test]
+async fn a_passkey_is_two_factors_at_once() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.second_factor(&ada).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let waiting = world.half_sign_in(ADA).await;
+    let asked = world.ask_for_passkey().await;
+    let shown = phone.get(&asked.options);
+    let both = format!("{waiting}; {}", asked.cookie);
+    let done = world.show_passkey(NOBODY, &both, &shown).await.expect(200);
+    assert!(done.json["session"]["token"].is_string());
+    let set = cookies(&done);
+    assert!(
+        set.iter()
+            .any(|c| c.starts_with("better-auth.two_factor=; Max-Age=0"))
+    );
+}
+
+#[tokio::test]
+async fn whoever_was_not_verified_or_is_on_another_page_is_refused() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let mut careless = phone.clone();
+    careless.verifies_user = false;
+    let mut elsewhere = phone.clone();
+    elsewhere.origin = "http://iam.test.evil.net".to_owned();
+    let mut forged = world.authenticator(2);
+    forged.credential_id.clone_from(&phone.credential_id);
+    forged.user_handle.clone_from(&phone.user_handle);
+    forged.counter = 100;
+    for wrong in [&mut careless, &mut elsewhere, &mut forged] {
+        let refused = world.sign_in_by_passkey(wrong).await;
+        refused.refused(401, "AUTHENTICATION_FAILED");
+    }
+    assert_eq!(world.audit("passkey.failed").await.len(), 3);
+    let _ = world.sign_in_by_passkey(&mut phone).await.expect(200);
+    let begun = world.begin_passkey(&ada).await;
+    let mut careless = world.authenticator(3);
+    careless.verifies_user = false;
+    let made = careless.create(&begun.options);
+    let refused = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    refused.refused(400, "FAILED_TO_VERIFY_REGISTRATION");
+    assert_eq!(world.audit("passkey.registration_failed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_passkey_proves_nothing_of_anybody_but_its_owner() {
+    let world = World::new();
+    let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    let phone = world.passkey(&ada, 1).await;
+    let mut hers = world.passkey(&eve, 2).await;
+    // Eve shows her key under the name of Ada's, and as Ada.
+    hers.user_handle.clone_from(&phone.user_handle);
+    let refused = world.sign_in_by_passkey(&mut hers).await;
+    refused.refused(401, "AUTHENTICATION_FAILED");
+    hers.user_handle = None;
+    let refused = world.sign_in_by_passkey(&mut hers).await;
+    refused.refused(401, "AUTHENTICATION_FAILED");
+    // A challenge is of whoever began: Eve cannot complete Ada's, nor add a passkey of Ada's to her account.
+    let begun = world.begin_passkey(&ada).await;
+    let made = world.authenticator(3).create(&begun.options);
+    let foreign = world.finish_passkey(&eve, &begun.cookie, &made).await;
+    foreign.refused(400, "CHALLENGE_NOT_FOUND");
+    let begun = world.begin_passkey(&eve).await;
+    let same = world.authenticator(1).create(&begun.options);
+    let taken = world.finish_passkey(&eve, &begun.cookie, &same).await;
+    taken.refused(400, "PREVIOUSLY_REGISTERED");
+    let nobody = world.finish_passkey(&eve, "", &made).await;
+    nobody.refused(400, "CHALLENGE_NOT_FOUND");
+    // One of a registration signs in nowhere, and the other way round.
+    let begun = world.begin_passkey(&ada).await;
+    let shown = phone.clone().get(&json!({
+        "rpId": "iam.test", "challenge": begun.options["challenge"],
+    }));
+    let mixed = world.show_passkey(NOBODY, &begun.cookie, &shown).await;
+    mixed.refused(400, "CHALLENGE_NOT_FOUND");
+    let asked = world.ask_for_passkey().await;
+    let mixed = world.finish_passkey(&ada, &asked.cookie, &made).await;
+    mixed.refused(400, "CHALLENGE_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn strangers_learn_no_credential_of_anybody() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.passkey(&ada, 1).await;
+    let asked = world.ask_for_passkey().await;
+    assert_eq!(asked.options["allowCredentials"], json!([]));
+    assert_eq!(asked.options["userVerification"], "required");
+    let begun = world.begin_passkey(&ada).await;
+    let excluded = begun.options["excludeCredentials"].as_array().unwrap();
+    assert_eq!(excluded.len(), 1);
+}
+
+#[tokio::test]
+async fn a_challenge_waits_five_minutes() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let asked = world.ask_for_passkey().await;
+    let shown = phone.get(&asked.options);
+    world.tick(300);
+    let late = world.show_passkey(NOBODY, &asked.cookie, &shown).await;
+    late.refused(400, "CHALLENGE_NOT_FOUND");
+    let forged = "better-auth.better-auth-passkey=abc.def";
+    let forged = world.show_passkey(NOBODY, forged, &shown).await;
+    forged.refused(400, "CHALLENGE_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn passkeys_are_named_and_removed_by_their_owner_alone() {
+    let world = World::new();
+    let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    let mut phone = world.passkey(&ada, 1).await;
+    let id = world.passkeys_of(&ada).await[0]["id"].clone();
+    let (rename, remove) = (json!({ "id": id, "name": "Laptop" }), json!({ "id": id }));
+    let call = async |person: &crate::world::Person, call: &str, body: &Value| {
+        world
+            .call_passkey(&person.caller(), call, "", body.clone())
+            .await
+    };
+    call(&eve, "update-passkey", &rename)
+        .await
+        .refused(404, "PASSKEY_NOT_FOUND");
+    call(&eve, "delete-passkey", &remove)
+        .await
+        .refused(404, "PASSKEY_NOT_FOUND");
+    let renamed = call(&ada, "update-passkey", &rename).await.expect(200);
+    assert_eq!(renamed.json["passkey"]["name"], "Laptop");
+    world.tick(600);
+    let stale = call(&ada, "delete-passkey", &remove).await;
+    let stale = stale.refused(403, "STEP_UP_REQUIRED");
+    assert!(stale.bytes.windows(9).any(|part| part == b"\"passkey\""));
+    let asked = world.ask_for_passkey().await;
+    let shown = phone.get(&asked.options);
+    let proved = world
+        .show_passkey(&ada.caller(), &asked.cookie, &shown)
+        .await;
+    let proved = proved.expect(200);
+    assert_eq!(proved.json["session"]["id"], ada.session_id.as_str());
+    assert!(
+        cookies(&proved)
+            .iter()
+            .all(|c| !c.contains("session_token"))
+    );
+    let told = world.audit("session.reauthenticated").await;
+    assert_eq!((told.len(), &told[0].entity_id), (1, &ada.session_id));
+    let removed = call(&ada, "delete-passkey", &remove).await.expect(200);
+    assert_eq!(removed.json, json!({ "status": true }));
+    let gone = world.sign_in_by_passkey(&mut phone).await;
+    gone.refused(401, "PASSKEY_NOT_FOUND");
+    assert_eq!(world.audit("passkey.removed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_passkey_is_added_by_whoever_proved_lately_who_they_are() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let begun = world.begin_passkey(&ada).await;
+    let made = world.authenticator(1).create(&begun.options);
+    world.tick(300);
+    let late = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    late.refused(400, "CHALLENGE_NOT_FOUND");
+    world.tick(299);
+    let begun = world.begin_passkey(&ada).await;
+    world.tick(1);
+    let made = world.authenticator(1).create(&begun.options);
+    let stale = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    stale.refused(403, "STEP_UP_REQUIRED");
+    let call = "generate-register-options";
+    let caller = ada.caller();
+    let stale = world.call_passkey(&caller, call, "", Value::Null);
+    stale.await.refused(403, "STEP_UP_REQUIRED");
+    let nobody = world.call_passkey(NOBODY, call, "", Value::Null).await;
+    nobody.refused(401, "UNAUTHORIZED");
+}
+
+#[tokio::test]
+async fn a_session_of_somebody_else_is_not_renewed_by_a_passkey() {
+    let world = World::new();
+    let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    let mut phone = world.passkey(&ada, 1).await;
+    let asked = world.ask_for_passkey().await;
+    let shown = phone.get(&asked.options);
+    let done = world
+        .show_passkey(&eve.caller(), &asked.cookie, &shown)
+        .await;
+    let done = done.expect(200);
+    assert_eq!(done.json["user"]["id"], ada.user_id.as_str());
+    assert_ne!(done.json["session"]["id"], eve.session_id.as_str());
+    assert!(world.audit("session.reauthenticated").await.is_empty());
+}
+
+#[tokio::test]
+async fn whoever_is_banned_signs_in_by_no_passkey() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let path = format!("/api/core/users/{}/ban", ada.user_id);
+    let banned = world.iam.post(&operator(), &path, json!({})).await;
+    let _ = banned.expect(200);
+    let kept_out = world.sign_in_by_passkey(&mut phone).await;
+    kept_out.refused(403, "BANNED_USER");
+    assert_eq!(world.audit("passkey.failed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_passkey_somebody_added_to_an_address_that_is_not_theirs_goes_with_the_rest() {
+    let world = World::new();
+    let mallory = world.sign_up(ADA).await;
+    let mut hers = world.passkey(&mallory, 1).await;
+    let [magic, ..] = world.link_tokens(ADA).await;
+    let path = format!("/api/auth/magic-link/verify?token={magic}");
+    let _ = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    let gone = world.sign_in_by_passkey(&mut hers).await;
+    gone.refused(401, "PASSKEY_NOT_FOUND");
+    assert_eq!(world.audit("passkey.unverified_removed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn there_are_twenty_passkeys_at_most() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let begun = world.begin_passkey(&ada).await;
+    for seed in 0..20 {
+        world.passkey(&ada, seed).await;
+        world.tick(1);
+    }
+    let made = world.authenticator(99).create(&begun.options);
+    let old = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    old.refused(400, "PASSKEY_LIMIT_REACHED");
+    let call = "generate-register-options";
+    let caller = ada.caller();
+    let full = world.call_passkey(&caller, call, "", Value::Null);
+    full.await.refused(400, "PASSKEY_LIMIT_REACHED");
+}
+
+#[tokio::test]
+async fn what_is_stored_of_a_challenge_and_told_of_a_passkey_holds_no_token_and_no_key() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.passkey(&ada, 1).await;
+    let own = world.passkeys_of(&ada).await;
+    assert_eq!(own[0].get("credential"), None);
+    let told = world.audit("passkey.added").await;
+    let after = told[0].after.as_ref().unwrap().as_str();
+    assert!(
+        after.contains("credentialID") && !after.contains("\"credential\""),
+        "{after}"
+    );
+    let _ = world.held(&ada.token, "GET", SESSIONS).await.expect(200);
+    let wrong = json!({ "email": ADA, "password": PASSWORD, "origin": ORIGIN });
+    let asked = world.ask_for_passkey().await;
+    let refused = world.show_passkey(NOBODY, &asked.cookie, &wrong).await;
+    refused.refused(401, "PASSKEY_NOT_FOUND");
+}

@@ -1,0 +1,174 @@
+//! Devices on which the password signs in without the second factor.
+
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, SIGN_IN, cookies};
+use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World};
+
+const NAME: &str = "better-auth.trust_device=";
+
+/// The cookie of the device that an answer sets, if it does.
+fn device_of(answer: &Answer) -> Option<String> {
+    let set = cookies(answer).into_iter().find(|c| c.starts_with(NAME))?;
+    let (pair, attributes) = set.split_once("; ").unwrap();
+    assert_eq!(
+        attributes,
+        "Max-Age=2592000; Path=/; HttpOnly; SameSite=Lax"
+    );
+    Some(pair.to_owned())
+}
+
+async fn sign_in(world: &World, email: &str, device: &str) -> Answer {
+    let headers = [("cookie", device), ("origin", ORIGIN)];
+    let body = json!({ "email": email, "password": PASSWORD });
+    world.tick(1);
+    world.ask("POST", SIGN_IN, &headers, body).await.expect(200)
+}
+
+/// Signs in with the second factor and trusts the device.
+async fn trusted(world: &World, email: &str, authenticator: &Authenticator) -> String {
+    world.tick(30);
+    let cookie = world.half_sign_in(email).await;
+    let headers = [("cookie", cookie.as_str()), ("origin", ORIGIN)];
+    let body = json!({ "code": authenticator.code(world), "trustDevice": true });
+    let path = "/api/auth/two-factor/verify-totp";
+    let done = world.ask("POST", path, &headers, body).await.expect(200);
+    world.tick(30);
+    device_of(&done).unwrap()
+}
+
+fn is_asked(answer: &Answer) -> bool {
+    assert_eq!(
+        device_of(answer).is_some(),
+        answer.json["token"].is_string()
+    );
+    answer.json == json!({ "twoFactorRedirect": true })
+}
+
+async fn ada_with_device() -> (World, Person, Authenticator, String) {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let authenticator = world.second_factor(&ada).await;
+    let device = trusted(&world, ADA, &authenticator).await;
+    (world, ada, authenticator, device)
+}
+
+#[tokio::test]
+async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_sign_in() {
+    let (world, ada, authenticator, mut device) = ada_with_device().await;
+    let told = world.audit("two_factor.device_trusted").await;
+    assert_eq!((told.len(), &told[0].actor_id), (1, &ada.user_id));
+    let day = 24 * 3_600;
+    for pause in [0, 29 * day, 29 * day] {
+        world.tick(pause);
+        let signed_in = sign_in(&world, ADA, &device).await;
+        assert!(!is_asked(&signed_in));
+        let next = device_of(&signed_in).unwrap();
+        assert!(
+            is_asked(&sign_in(&world, ADA, &device).await),
+            "a token is good once"
+        );
+        device = next;
+    }
+    let entries = world.audit("user.signed_in").await;
+    let details = entries[0].after.as_ref().unwrap().as_str();
+    assert!(details.contains(r#""trustedDevice":true"#), "{details}");
+    world.tick(30 * day);
+    assert!(is_asked(&sign_in(&world, ADA, &device).await));
+    // Who does not want it is asked the next time.
+    let cookie = world.half_sign_in(ADA).await;
+    let code = authenticator.code(&world);
+    let done = world
+        .complete(&cookie, "verify-totp", &code)
+        .await
+        .expect(200);
+    assert_eq!(device_of(&done), None);
+}
+
+#[tokio::test]
+async fn a_device_is_trusted_by_whoever_said_so_and_with_a_valid_signature_alone() {
+    let (world, _, _, device) = ada_with_device().await;
+    let eve = world.sign_up(EVE).await;
+    let other = world.second_factor(&eve).await;
+    assert!(is_asked(&sign_in(&world, EVE, &device).await));
+    let (_, value) = device.split_once('=').unwrap();
+    let (token, _) = value.split_once('.').unwrap();
+    for forged in [token, "", "a.b"] {
+        let forged = format!("{NAME}{forged}");
+        assert!(is_asked(&sign_in(&world, ADA, &forged).await));
+    }
+    let of_eve = trusted(&world, EVE, &other).await;
+    assert!(is_asked(&sign_in(&world, ADA, &of_eve).await));
+    assert!(!is_asked(&sign_in(&world, ADA, &device).await));
+}
+
+#[tokio::test]
+async fn a_link_that_signs_in_asks_for_the_second_factor_on_every_device() {
+    let (world, _, _, device) = ada_with_device().await;
+    let [token, ..] = world.link_tokens(ADA).await;
+    let path = format!("/api/auth/magic-link/verify?token={token}");
+    let headers = [("cookie", device.as_str())];
+    let asked = world.ask("GET", &path, &headers, Value::Null).await;
+    assert!(is_asked(&asked.expect(200)));
+}
+
+#[tokio::test]
+async fn no_device_is_trusted_after_a_new_password_a_sign_out_everywhere_or_another_second_factor()
+{
+    let new = "staple battery horse";
+    for (path, body) in [
+        (
+            "change-password",
+            json!({ "currentPassword": PASSWORD, "newPassword": new }),
+        ),
+        ("revoke-sessions", json!({})),
+        ("two-factor/disable", json!({ "password": PASSWORD })),
+    ] {
+        let (world, ada, _, device) = ada_with_device().await;
+        let path = format!("/api/auth/{path}");
+        let _ = world.iam.post(&ada.caller(), &path, body).await.expect(200);
+        if path.ends_with("disable") {
+            world.second_factor(&ada).await;
+        }
+        if path.ends_with("change-password") {
+            let token = {
+                let ask = json!({ "email": ADA });
+                let asked = world.post("/api/auth/request-password-reset", ask).await;
+                let _ = asked.expect(200);
+                world.mailed_token(ADA).await
+            };
+            let body = json!({ "token": token, "newPassword": PASSWORD });
+            let set = world.post("/api/auth/reset-password", body).await;
+            let _ = set.expect(200);
+        }
+        assert!(is_asked(&sign_in(&world, ADA, &device).await), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_on_a_trusted_device_is_no_fresh_proof() {
+    let (world, ada, authenticator, device) = ada_with_device().await;
+    // Keys belong to an organization.
+    world.found(&ada, "acme").await;
+    let signed_in = sign_in(&world, ADA, &device).await;
+    let bearer = format!("Bearer {}", signed_in.text("token"));
+    let headers = [("authorization", bearer.as_str())];
+    let key = json!({ "name": "ci" });
+    let path = "/api/auth/api-key/create";
+    let refused = world.ask("POST", path, &headers, key.clone()).await;
+    refused.refused(403, "STEP_UP_REQUIRED");
+    let password = json!({ "password": PASSWORD });
+    let own = "/api/auth/verify-password";
+    let _ = world.ask("POST", own, &headers, password).await.expect(200);
+    let refused = world.ask("POST", path, &headers, key.clone()).await;
+    refused.refused(403, "STEP_UP_REQUIRED");
+    world.tick(30);
+    let code = json!({ "code": authenticator.code(&world) });
+    let shown = "/api/auth/two-factor/verify-totp";
+    let shown = world.ask("POST", shown, &headers, code).await.expect(200);
+    assert_eq!(shown.json["user"]["id"], ada.user_id.as_str());
+    // The proof is taken; what is missing now is a platform.
+    let proved = world.ask("POST", path, &headers, key).await;
+    proved.refused(409, "CONFLICT");
+}

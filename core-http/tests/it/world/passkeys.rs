@@ -1,0 +1,122 @@
+//! Passkeys of people, with authenticators in software.
+
+use core_domain::kernel::Caller;
+use core_http::kernel::testing::Answer;
+use core_webauthn::testing::SoftAuthenticator;
+use serde_json::{Value, json};
+
+use super::{ORIGIN, Person, World};
+
+const COOKIE: &str = "better-auth.better-auth-passkey=";
+
+/// A ceremony that has begun, as the browser has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ceremony {
+    pub(crate) options: Value,
+    pub(crate) cookie: String,
+}
+
+impl Ceremony {
+    fn read(answer: &Answer) -> Self {
+        assert_eq!(answer.header("cache-control"), "no-store");
+        let (pair, attributes) = answer.header("set-cookie").split_once(';').unwrap();
+        assert!(pair.starts_with(COOKIE), "{pair}");
+        let expected = " Max-Age=300; Path=/; HttpOnly; SameSite=Lax";
+        assert_eq!(attributes, expected);
+        Self {
+            options: answer.json.clone(),
+            cookie: pair.to_owned(),
+        }
+    }
+}
+
+impl World {
+    /// An authenticator that has no passkey yet, in a browser that shows our page.
+    pub(crate) fn authenticator(&self, seed: u8) -> SoftAuthenticator {
+        SoftAuthenticator::new(seed, ORIGIN)
+    }
+
+    /// A call of the routes of passkeys, with the cookie of a challenge.
+    pub(crate) async fn call_passkey(
+        &self,
+        caller: &Caller,
+        call: &str,
+        cookie: &str,
+        body: Value,
+    ) -> Answer {
+        let path = format!("/api/auth/passkey/{call}");
+        let method = if body.is_null() { "GET" } else { "POST" };
+        let mut headers = vec![("origin", ORIGIN)];
+        if !cookie.is_empty() {
+            headers.push(("cookie", cookie));
+        }
+        self.iam.send(caller, method, &path, &headers, body).await
+    }
+
+    /// A person begins to register a passkey.
+    pub(crate) async fn begin_passkey(&self, person: &Person) -> Ceremony {
+        let call = "generate-register-options";
+        let caller = person.caller();
+        let begun = self.call_passkey(&caller, call, "", Value::Null);
+        Ceremony::read(&begun.await.expect(200))
+    }
+
+    /// A person sends what an authenticator has made.
+    pub(crate) async fn finish_passkey(
+        &self,
+        person: &Person,
+        cookie: &str,
+        made: &Value,
+    ) -> Answer {
+        let (call, body) = (
+            "verify-registration",
+            json!({ "response": made, "name": "Phone" }),
+        );
+        self.call_passkey(&person.caller(), call, cookie, body)
+            .await
+    }
+
+    /// A passkey that a person has registered.
+    pub(crate) async fn passkey(&self, person: &Person, seed: u8) -> SoftAuthenticator {
+        let mut authenticator = self.authenticator(seed);
+        let begun = self.begin_passkey(person).await;
+        let made = authenticator.create(&begun.options);
+        let kept = self.finish_passkey(person, &begun.cookie, &made).await;
+        let _ = kept.expect(200);
+        authenticator
+    }
+
+    /// Somebody begins to sign in by a passkey.
+    pub(crate) async fn ask_for_passkey(&self) -> Ceremony {
+        let call = "generate-authenticate-options";
+        let begun = self.call_passkey(&Caller::Anonymous, call, "", Value::Null);
+        Ceremony::read(&begun.await.expect(200))
+    }
+
+    /// Sends what an authenticator has shown.
+    pub(crate) async fn show_passkey(
+        &self,
+        caller: &Caller,
+        cookie: &str,
+        shown: &Value,
+    ) -> Answer {
+        let (call, body) = ("verify-authentication", json!({ "response": shown }));
+        self.call_passkey(caller, call, cookie, body).await
+    }
+
+    /// A whole sign-in by a passkey.
+    pub(crate) async fn sign_in_by_passkey(&self, authenticator: &mut SoftAuthenticator) -> Answer {
+        let asked = self.ask_for_passkey().await;
+        let shown = authenticator.get(&asked.options);
+        self.show_passkey(&Caller::Anonymous, &asked.cookie, &shown)
+            .await
+    }
+
+    /// The passkeys that a person is shown.
+    pub(crate) async fn passkeys_of(&self, person: &Person) -> Vec<Value> {
+        let call = "list-user-passkeys";
+        let caller = person.caller();
+        let listed = self.call_passkey(&caller, call, "", Value::Null);
+        listed.await.expect(200).json.as_array().unwrap().clone()
+    }
+}

@@ -1,0 +1,43 @@
+CREATE INDEX "sessions_by_expires_at" ON "sessions" ("expires_at", "id");
+
+CREATE INDEX "api_keys_by_updated_at_if_status" ON "api_keys" ("updated_at", "id") WHERE "status" = 'revoked';
+CREATE INDEX "api_keys_by_expires_at_if_expires_at" ON "api_keys" ("expires_at", "id") WHERE "expires_at" IS NOT NULL;
+
+CREATE TABLE "trusted_devices" (
+    "token_hash" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "user_id" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "expires_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "trusted_devices_by_user_id_created_at" ON "trusted_devices" ("user_id", "created_at", "token_hash");
+CREATE INDEX "trusted_devices_by_expires_at" ON "trusted_devices" ("expires_at", "token_hash");
+
+CREATE TABLE "passkeys" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "user_id" TEXT COLLATE "C" NOT NULL,
+    "name" TEXT COLLATE "C",
+    "credential_id" TEXT COLLATE "C" NOT NULL,
+    "credential" TEXT COLLATE "C" NOT NULL,
+    "counter" BIGINT NOT NULL,
+    "device_type" TEXT COLLATE "C" NOT NULL,
+    "backed_up" BOOLEAN NOT NULL,
+    "transports" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "last_used_at" BIGINT,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "passkeys_credential" ON "passkeys" ("credential_id");
+CREATE INDEX "passkeys_by_user_id_created_at" ON "passkeys" ("user_id", "created_at", "id");
+
+CREATE TABLE "passkey_challenges" (
+    "token_hash" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "user_id" TEXT COLLATE "C",
+    "state" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "expires_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "passkey_challenges_by_user_id_created_at" ON "passkey_challenges" ("user_id", "created_at", "token_hash");
+CREATE INDEX "passkey_challenges_by_expires_at" ON "passkey_challenges" ("expires_at", "token_hash");

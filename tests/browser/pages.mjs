@@ -1,0 +1,398 @@
+// What people do with the pages, in a browser without script (and with, where passkeys are); each page is looked at by axe-core, in light and dark.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+const { NODE_MODULES, IAM, SERVICE_KEY, OUTBOX, CHROMIUM, SCREENSHOTS } = process.env;
+const require = createRequire(path.join(NODE_MODULES, 'x.js'));
+const { chromium } = require('playwright-core');
+const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+const PASSWORD = 'correct horse battery';
+const NEW_PASSWORD = 'staple battery horse';
+
+const browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: process.getuid() === 0 ? ['--no-sandbox'] : [],
+});
+if (SCREENSHOTS) fs.mkdirSync(SCREENSHOTS, { recursive: true });
+
+/** A browser of somebody's own: without script, as a stranger's would be at worst. */
+async function visitor() {
+    const context = await browser.newContext({ javaScriptEnabled: false, baseURL: IAM });
+    const page = await context.newPage();
+    page.setDefaultTimeout(20_000);
+    // What the policy of a page forbids is told on the console.
+    page.on('console', message => {
+        if (/Content Security Policy/.test(message.text())) problems.push(message.text());
+    });
+    return page;
+}
+
+/** A browser that runs script and has an authenticator built in, which verifies its user. */
+async function visitorWithPasskeys() {
+    const context = await browser.newContext({ baseURL: IAM });
+    const page = await context.newPage();
+    page.setDefaultTimeout(20_000);
+    page.on('console', message => {
+        if (/Content Security Policy/.test(message.text())) problems.push(message.text());
+    });
+    page.on('pageerror', error => problems.push(error.message));
+    const client = await context.newCDPSession(page);
+    await client.send('WebAuthn.enable');
+    const { authenticatorId } = await client.send('WebAuthn.addVirtualAuthenticator', { options: {
+        protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true, isUserVerified: true,
+        automaticPresenceSimulation: true,
+    } });
+    const verifies = isUserVerified => client.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified });
+    return { page, verifies };
+}
+
+const problems = [];
+const looked = new Set();
+
+/**
+ * Looks at a page: axe-core in light and dark, and a narrow picture. The page is opened once more for it, by its text, in a
+ * context that runs script but is not signed in anywhere.
+ */
+async function look(page, name) {
+    if (looked.has(name)) return;
+    looked.add(name);
+    const html = await page.content();
+    const href = html.match(/href="([^"]*iam\.css[^"]*)"/)[1];
+    const css = await (await page.request.get(href)).text();
+    for (const colorScheme of ['light', 'dark']) {
+        const context = await browser.newContext({ colorScheme, viewport: { width: 900, height: 800 } });
+        const copy = await context.newPage();
+        const style = `<style>${css}</style>`;
+        await copy.setContent(html.replace(/<link rel="stylesheet"[^>]*>/, () => style));
+        await copy.evaluate(axe);
+        const found = await copy.evaluate(() => globalThis.axe.run(document, {
+            runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+        }));
+        assert.ok(found.passes.length > 10, `${name}: axe looked at nothing`);
+        for (const { id, help, nodes } of found.violations) {
+            problems.push(`${name} (${colorScheme}): ${id}: ${help}: ${nodes.map(node => node.html).join(' ')}`);
+        }
+        if (SCREENSHOTS) await copy.screenshot({ path: path.join(SCREENSHOTS, `${name}-${colorScheme}.png`), fullPage: true });
+        // Nothing is wider than a small phone.
+        await copy.setViewportSize({ width: 320, height: 640 });
+        const width = await copy.evaluate(() => document.documentElement.scrollWidth);
+        if (width > 320) problems.push(`${name} (${colorScheme}): ${width} px wide on a phone of 320`);
+        if (SCREENSHOTS) await copy.screenshot({ path: path.join(SCREENSHOTS, `${name}-${colorScheme}-phone.png`), fullPage: true });
+        await context.close();
+    }
+}
+
+/** The link of the last mail to an address, once it is there. */
+async function mailedLink(to, seen = 0) {
+    for (const end = Date.now() + 20_000; Date.now() < end;) {
+        const files = fs.existsSync(OUTBOX) ? fs.readdirSync(OUTBOX).filter(name => name.endsWith('.eml')) : [];
+        const mails = files.map(name => path.join(OUTBOX, name))
+            .sort((a, b) => fs.statSync(a).mtimeMs - fs.statSync(b).mtimeMs)
+            .map(file => fs.readFileSync(file, 'utf8'))
+            .filter(text => text.includes(to));
+        if (mails.length > seen) {
+            let text = mails.at(-1);
+            if (/quoted-printable/i.test(text)) {
+                text = text.replace(/=\r?\n/g, '').replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
+            }
+            return text.match(/https?:\/\/\S+/)[0];
+        }
+        await new Promise(done => setTimeout(done, 50));
+    }
+    throw new Error(`no mail to ${to}`);
+}
+
+const heading = page => page.locator('h1').innerText();
+const at = (page, where) => assert.equal(page.url().slice(IAM.length), where);
+const press = (page, name) => leads(page, () => page.getByRole('button', { name, exact: true }).click());
+const follow = (page, name) => leads(page, () => page.getByRole('link', { name, exact: true }).click());
+
+/** Does what leads to another page, and waits until that is there. */
+async function leads(page, act) {
+    const loaded = page.waitForEvent('load');
+    await act();
+    await loaded;
+}
+
+async function fill(page, fields) {
+    for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
+}
+
+/** Tabs until the element with the focus is one of this name. */
+async function tabTo(page, role, name) {
+    for (let presses = 0; presses < 20; presses += 1) {
+        await page.keyboard.press('Tab');
+        const target = page.getByRole(role, { name, exact: true });
+        if (await target.evaluate(element => element === document.activeElement)) return;
+    }
+    throw new Error(`the keyboard does not reach ${name}`);
+}
+
+async function signUp(name, email) {
+    const page = await visitor();
+    await page.goto('/sign-up');
+    await look(page, 'sign-up');
+    await fill(page, { 'Your name': name, 'E-mail address': email, 'Password': PASSWORD });
+    await press(page, 'Create account');
+    at(page, '/account');
+    return page;
+}
+
+const flows = {
+    async 'somebody signs up, sees their session and signs out'() {
+        const page = await signUp('Ada', 'ada@example.org');
+        await look(page, 'account');
+        assert.match(await page.locator('main').innerText(), /Chrome on Linux\s+This session/);
+        await press(page, 'Sign out');
+        at(page, '/sign-in?notice=signed-out');
+        await look(page, 'signed-out');
+        await page.goto('/account');
+        at(page, '/sign-in');
+    },
+
+    async 'somebody makes an API key for a program, and deletes it'() {
+        const page = await signUp('Edsger', 'edsger@example.org');
+        await follow(page, 'Keys of your programs');
+        at(page, '/account/api-keys');
+        await look(page, 'api-keys-none');
+        const data = { name: 'Paths', slug: 'paths' };
+        const made = await page.request.post('/api/core/org-setup', { data, headers: { origin: IAM } });
+        assert.equal(made.status(), 201, await made.text());
+        await page.reload();
+        await fill(page, { Name: 'Nightly build' });
+        await page.getByLabel('It works', { exact: true }).selectOption('For 30 days');
+        await look(page, 'api-keys-new');
+        await press(page, 'Make the key');
+        await look(page, 'api-key-made');
+        const key = await page.locator('code.secret').innerText();
+        const headers = { authorization: `Bearer ${SERVICE_KEY}`, cookie: '' };
+        const works = async () => (await (await page.request.post('/api/core/apikey/validate', { data: { key }, headers })).json()).valid;
+        assert.equal(await works(), true);
+        await follow(page, 'To your keys');
+        await look(page, 'api-keys');
+        await press(page, 'Delete key: Nightly build');
+        at(page, '/account/api-keys?notice=deleted');
+        assert.equal(await works(), false);
+    },
+
+    async 'a wrong password is said beside its field, and the right one signs in, by keyboard alone'() {
+        const page = await visitor();
+        await page.goto('/sign-in?next=%2Fdevice');
+        await look(page, 'sign-in');
+        await tabTo(page, 'textbox', 'E-mail address');
+        await page.keyboard.type('ada@example.org');
+        await tabTo(page, 'textbox', 'Password');
+        await page.keyboard.type('wrong horse battery');
+        await leads(page, () => page.keyboard.press('Enter'));
+        await look(page, 'sign-in-refused');
+        const password = page.getByLabel('Password', { exact: true });
+        assert.equal(await password.getAttribute('aria-invalid'), 'true');
+        const about = await password.getAttribute('aria-describedby');
+        assert.match(await page.locator(`#${about}`).innerText(), /wrong/);
+        assert.ok(await password.evaluate(element => element === document.activeElement), 'the field has the focus');
+        await page.keyboard.type(PASSWORD);
+        await tabTo(page, 'checkbox', 'Keep me signed in on this device');
+        await page.keyboard.press('Space');
+        await tabTo(page, 'button', 'Sign in');
+        await leads(page, () => page.keyboard.press('Enter'));
+        at(page, '/device');
+        await page.context().close();
+    },
+
+    async 'a link by mail signs in once'() {
+        const page = await visitor();
+        await page.goto('/sign-in');
+        await follow(page, 'Sign in with a link by mail');
+        await look(page, 'magic-link');
+        await fill(page, { 'E-mail address': 'linus@example.org' });
+        await press(page, 'Send the link');
+        at(page, '/magic-link/sent');
+        await look(page, 'magic-link-sent');
+        const link = await mailedLink('linus@example.org');
+        await page.goto(link);
+        at(page, '/account');
+        assert.match(await page.locator('main').innerText(), /linus@example.org/);
+        const other = await visitor();
+        await other.goto(link);
+        assert.match(await other.getByRole('alert').innerText(), /not valid any more/);
+        await look(other, 'magic-link-refused');
+    },
+
+    async 'a forgotten password is set anew'() {
+        const page = await visitor();
+        await page.goto('/sign-in');
+        await follow(page, 'Forgot your password?');
+        await look(page, 'reset-password');
+        await fill(page, { 'E-mail address': 'ada@example.org' });
+        await press(page, 'Send the link');
+        at(page, '/reset-password/sent');
+        await look(page, 'reset-password-sent');
+        await page.goto(await mailedLink('ada@example.org'));
+        assert.equal(await heading(page), 'Set a new password');
+        await look(page, 'reset-password-new');
+        await fill(page, { 'New password': NEW_PASSWORD });
+        await press(page, 'Set the password');
+        at(page, '/sign-in?notice=password-changed');
+        await fill(page, { 'E-mail address': 'ada@example.org', 'Password': NEW_PASSWORD });
+        await press(page, 'Sign in');
+        at(page, '/account');
+    },
+
+    async 'an invitation is followed through signing up, and accepted'() {
+        const inviter = await signUp('Grace', 'grace@example.org');
+        const call = async (name, data) => {
+            const headers = { origin: IAM };
+            const answer = await inviter.request.post(`/api/auth/organization/${name}`, { data, headers });
+            assert.equal(answer.status(), 200, await answer.text());
+            return answer.json();
+        };
+        const { id } = await call('create', { name: 'Weavers', slug: 'weavers' });
+        await call('invite-member', { email: 'wanda@example.org', role: 'member', organizationId: id });
+        const page = await visitor();
+        await page.goto(await mailedLink('wanda@example.org'));
+        assert.equal(await heading(page), 'Sign in');
+        await follow(page, 'Create an account');
+        await fill(page, { 'Your name': 'Wanda', 'E-mail address': 'wanda@example.org', 'Password': PASSWORD });
+        await press(page, 'Create account');
+        assert.equal(await heading(page), 'Invitation');
+        const text = await page.locator('main').innerText();
+        assert.match(text, /Grace \(grace@example.org\) invites you to join Weavers/);
+        await look(page, 'invitation');
+        const link = page.url();
+        await press(page, 'Accept');
+        at(page, '/account?notice=joined');
+        await look(page, 'joined');
+        await page.goto(link);
+        await look(page, 'invitation-closed');
+        assert.match(await page.getByRole('alert').innerText(), /not open/);
+    },
+
+    async 'a device is approved by its code, and ended on the account page'() {
+        const page = await signUp('Dora', 'dora@example.org');
+        const device = async () => {
+            const answer = await fetch(`${IAM}/oauth/device/code`, {
+                method: 'POST', body: new URLSearchParams({ client_id: 'core-cli' }),
+            });
+            assert.equal(answer.status, 200);
+            return answer.json();
+        };
+        const poll = async codes => {
+            const answer = await fetch(`${IAM}/oauth/device/token`, {
+                method: 'POST',
+                body: new URLSearchParams({
+                    grant_type: 'urn:ietf:params:oauth:grant-type:device_code', client_id: 'core-cli', device_code: codes.device_code,
+                }),
+            });
+            return answer.json();
+        };
+        const codes = await device();
+        await page.goto(codes.verification_uri);
+        await look(page, 'device');
+        await fill(page, { 'Code': 'bcdf ghjk' });
+        await press(page, 'Continue');
+        await look(page, 'device-refused');
+        await fill(page, { 'Code': codes.user_code.toLowerCase() });
+        await press(page, 'Continue');
+        assert.match(await page.locator('main').innerText(), /core-cli wants to sign in as you/);
+        await look(page, 'device-decide');
+        await press(page, 'Approve');
+        at(page, '/device/approved');
+        await look(page, 'device-approved');
+        assert.ok((await poll(codes)).access_token, 'the device has its token');
+        const second = await device();
+        await page.goto(second.verification_uri_complete);
+        await press(page, 'Deny');
+        at(page, '/device/denied');
+        await look(page, 'device-denied');
+        assert.equal((await poll(second)).error, 'access_denied');
+        await page.goto('/account');
+        await look(page, 'account-devices');
+        const ends = page.getByRole('button', { name: /^End session: Device: core-cli/ });
+        await leads(page, () => ends.click());
+        at(page, '/account?notice=session-ended');
+        assert.equal(await ends.count(), 0);
+    },
+
+    async 'a passkey is added, signs in, and is removed; without verification it does not'() {
+        const { page, verifies } = await visitorWithPasskeys();
+        await page.goto('/sign-up');
+        await fill(page, { 'Your name': 'Pat', 'E-mail address': 'pat@example.org', 'Password': PASSWORD });
+        await press(page, 'Create account');
+        at(page, '/account');
+        await look(page, 'account-without-passkeys');
+        await fill(page, { 'Name of the new passkey': 'My laptop' });
+        await press(page, 'Add a passkey');
+        at(page, '/account?notice=passkey-added');
+        await look(page, 'account-passkeys');
+        assert.equal(await page.getByRole('heading', { name: 'My laptop' }).count(), 1);
+        await page.getByRole('button', { name: 'Add a passkey', exact: true }).click();
+        await page.getByText('This device has a passkey for your account already.').waitFor();
+        await press(page, 'Sign out');
+        await verifies(false);
+        await page.getByRole('button', { name: 'Sign in with a passkey', exact: true }).click();
+        await page.getByText('No passkey was used.').waitFor();
+        await look(page, 'sign-in-passkey-refused');
+        await verifies(true);
+        await press(page, 'Sign in with a passkey');
+        at(page, '/account');
+        assert.match(await page.locator('main').innerText(), /pat@example.org/);
+        assert.match(await page.locator('main').innerText(), /last used/);
+        await page.locator('summary').click();
+        await fill(page, { 'New name': 'Laptop at home' });
+        await press(page, 'Rename');
+        at(page, '/account?notice=passkey-renamed');
+        await page.goto('/account/confirm');
+        await look(page, 'confirm');
+        await press(page, 'Confirm with a passkey');
+        at(page, '/account');
+        assert.match(await page.locator('main').innerText(), /This session/);
+        assert.equal(await page.locator('section[aria-labelledby="sessions"] h3').count(), 1, 'the session was renewed');
+        await press(page, 'Remove passkey: Laptop at home');
+        at(page, '/account?notice=passkey-removed');
+        assert.match(await page.locator('main').innerText(), /You have no passkeys/);
+        await press(page, 'Sign out');
+        await page.getByRole('button', { name: 'Sign in with a passkey', exact: true }).click();
+        await page.getByText('This passkey is not known here any more.').waitFor();
+        // Without script there is no button, and the rest is there.
+        const plain = await visitor();
+        await plain.goto('/sign-in');
+        assert.equal(await plain.getByRole('button', { name: 'Sign in with a passkey' }).count(), 0);
+        await plain.context().close();
+        await page.context().close();
+    },
+
+    async 'a session is ended from another one, and the error pages are pages'() {
+        const page = await visitor();
+        await page.goto('/sign-in');
+        await fill(page, { 'E-mail address': 'dora@example.org', 'Password': PASSWORD });
+        await press(page, 'Sign in');
+        at(page, '/account');
+        await press(page, 'End all other sessions');
+        at(page, '/account?notice=others-ended');
+        assert.equal(await page.getByRole('heading', { level: 3 }).count(), 1);
+        await page.goto('/nothing/here');
+        assert.equal(await heading(page), 'Not found');
+        await look(page, 'not-found');
+        const forged = await page.goto('/sign-in?next=//evil.example');
+        assert.equal(forged.status(), 403);
+    },
+};
+
+let failed = 0;
+for (const [name, flow] of Object.entries(flows)) {
+    try {
+        await flow();
+        console.log(`ok   ${name}`);
+    } catch (error) {
+        failed += 1;
+        console.log(`FAIL ${name}\n${error.stack}`);
+    }
+}
+await browser.close();
+for (const problem of problems) console.log(`FAIL ${problem}`);
+console.log(`${Object.keys(flows).length - failed} flows, ${looked.size} pages looked at, ${problems.length} problems`);
+process.exit(failed || problems.length ? 1 : 0);

@@ -1,0 +1,18 @@
+# How the scripts of this folder install what is missing on a Debian-like machine. To be sourced.
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo -n "$@"; else die "cannot install: run as root, or install by hand: $*"; fi
+}
+
+apt_updated=
+install() { # what a missing package is needed for, then its Debian names
+    local why=$1
+    shift
+    command -v apt-get >/dev/null || die "$why is missing and there is no apt-get; install: $*"
+    say "installing $* ($why)"
+    if [ -z "$apt_updated" ]; then as_root apt-get update -qq; apt_updated=1; fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}

@@ -1,0 +1,156 @@
+//! The secrets, and every way in which they could be written down.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
+
+/// Half of this is still enough to look for a secret by, wherever it begins.
+const LONG: usize = 32;
+
+#[derive(Debug)]
+struct Mark {
+    what: &'static str,
+    secret: String,
+    /// Whether it is kept as it is: a code that people type in is looked up by, and good for minutes.
+    kept: bool,
+}
+
+/// Secrets, and answers that must hold none of them.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    marks: Vec<Mark>,
+    answers: Vec<(String, Bytes)>,
+}
+
+impl Marks {
+    /// A secret.
+    pub(super) fn text(&mut self, what: &'static str, secret: &str) {
+        self.mark(what, secret, false);
+    }
+
+    /// A secret that the store keeps as it is, and nobody else.
+    pub(super) fn kept(&mut self, what: &'static str, secret: &str) {
+        self.mark(what, secret, true);
+    }
+
+    fn mark(&mut self, what: &'static str, secret: &str, kept: bool) {
+        assert!(
+            secret.len() >= 8 && secret.is_ascii(),
+            "{what} cannot be looked for"
+        );
+        if !self.marks.iter().any(|known| known.secret == secret) {
+            let secret = secret.to_owned();
+            self.marks.push(Mark { what, secret, kept });
+        }
+    }
+
+    /// An answer that must hold none, not even one that is not known yet.
+    pub(super) fn answer(&mut self, name: String, body: Bytes) {
+        self.answers.push((name, body));
+    }
+
+    pub(super) fn absent_from_answers(&self) {
+        assert!(self.answers.len() > 60, "{} answers", self.answers.len());
+        for (name, body) in &self.answers {
+            self.absent_from(name, body);
+        }
+    }
+
+    /// Makes sure that none of them is there, in no encoding.
+    pub(super) fn absent_from(&self, place: &str, content: &[u8]) {
+        absent(place, content, self.marks.iter());
+    }
+
+    /// The same of what a store keeps.
+    pub(super) fn absent_from_store(&self, place: &str, content: &[u8]) {
+        absent(place, content, self.marks.iter().filter(|mark| !mark.kept));
+    }
+}
+
+fn absent<'m>(place: &str, content: &[u8], marks: impl Iterator<Item = &'m Mark>) {
+    // Secrets and their spellings are ASCII: what is no UTF-8 between them does not matter.
+    let content = String::from_utf8_lossy(content);
+    let lower = content.to_ascii_lowercase();
+    let (mut sought, mut found) = (0, Vec::new());
+    for mark in marks {
+        sought += 1;
+        for (how, needle) in parts(&mark.secret).flat_map(spellings) {
+            let content = if how == "hex" { &lower } else { &*content };
+            if content.contains(&needle) {
+                found.push(format!("{} ({how})", mark.what));
+            }
+        }
+    }
+    assert!(sought > 30, "{sought} secrets");
+    assert!(found.is_empty(), "{place} holds {found:?}");
+}
+
+/// A long secret is looked for by its halves: what was cut off is found as well. How an API key begins is kept on purpose.
+fn parts(secret: &str) -> impl Iterator<Item = &str> {
+    let (first, second) = match secret.len() {
+        length if length >= LONG => secret.split_at(length / 2),
+        _ => (secret, ""),
+    };
+    [first, second].into_iter().filter(|part| !part.is_empty())
+}
+
+fn spellings(text: &str) -> Vec<(&'static str, String)> {
+    let mut spellings = vec![
+        ("plain", text.to_owned()),
+        ("percent-encoded", percent_encoded(text, "%20")),
+        ("form-encoded", percent_encoded(text, "+")),
+    ];
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    spellings.push(("hex", hex));
+    for (how, engine) in [
+        ("base64", &STANDARD_NO_PAD),
+        ("base64url", &URL_SAFE_NO_PAD),
+    ] {
+        spellings.extend((0..3).map(|before| (how, inside_base64(engine, text, before))));
+    }
+    spellings
+}
+
+/// What base64 makes of a text that has so many bytes before it and others behind it, as far as it depends on it alone.
+fn inside_base64(engine: &impl Engine, text: &str, before: usize) -> String {
+    let encoded = engine.encode([&vec![0; before], text.as_bytes()].concat());
+    let begins = (before * 8).div_ceil(6);
+    let ends = (before + text.len()) * 8 / 6;
+    encoded[begins..ends].to_owned()
+}
+
+fn percent_encoded(text: &str, blank: &str) -> String {
+    let encoded = text.bytes().map(|byte| match byte {
+        b' ' => blank.to_owned(),
+        b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    });
+    encoded.collect()
+}
+
+#[test]
+fn a_secret_is_found_however_it_is_written_down() {
+    let secret = "p4ss w+rd/and more";
+    let mut marks = Marks::default();
+    for n in 0..40 {
+        marks.text("filler", &format!("filler number {n}"));
+    }
+    marks.text("password", secret);
+    let found = |content: Vec<u8>| {
+        std::panic::catch_unwind(|| marks.absent_from("here", &content)).is_err()
+    };
+    assert!(!found(b"nothing of it, p4ss w+rd/and mor".to_vec()));
+    let around = format!("a{secret}b");
+    let hex: String = around.bytes().map(|byte| format!("{byte:02X}")).collect();
+    for written in [
+        around.clone(),
+        hex,
+        "q=p4ss%20w%2Brd%2Fand%20more&".to_owned(),
+        "q=p4ss+w%2Brd%2Fand+more&".to_owned(),
+        STANDARD_NO_PAD.encode(secret),
+        STANDARD_NO_PAD.encode(&around),
+        URL_SAFE_NO_PAD.encode(format!("aa{secret}bbb")),
+    ] {
+        assert!(found(written.clone().into_bytes()), "{written}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Secrets of a whole installation: each is marked and used, and then looked for wherever it must not be.
+
+mod errors;
+mod marks;
+mod remains;
+mod story;
+
+use std::path::Path;
+
+use core_storage::testing::{connect, postgres};
+
+use self::marks::Marks;
+use self::story::Story;
+use crate::world::{Call, Installation, Server, checked_configuration};
+
+const SERVICE_KEY: &str = "marked-service-key-7Qx+/4tZ";
+const SECRET: &str = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2";
+const MASTER_KEY: &str = "3a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57";
+const SMTP_PASSWORD: &str = "marked-smtp-password-Zk8";
+
+/// Everything our crates can say.
+const LOG_LEVEL: &str = "info,core=trace,core_domain=trace,core_http=trace,core_storage=trace,core_suite=trace,\
+    core_local=trace,core_smtp=trace,core_server=trace";
+
+fn environment() -> Vec<(&'static str, String)> {
+    vec![
+        ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
+        ("CORE_SECRET", SECRET.to_owned()),
+        ("CORE_MASTER_KEY", MASTER_KEY.to_owned()),
+        ("CORE_TRUSTED_PROXIES", "127.0.0.1".to_owned()),
+        ("RUST_LOG", LOG_LEVEL.to_owned()),
+    ]
+}
+
+/// A mail server that is not there.
+fn with_mail_server() -> Vec<(&'static str, String)> {
+    let url = format!("smtp://core:{SMTP_PASSWORD}@127.0.0.1:1?tls=none");
+    let mut environment = environment();
+    environment.push(("SMTP_URL", url));
+    environment.push(("MAIL_FROM", "core@example.org".to_owned()));
+    environment
+}
+
+fn settings_marked() -> Marks {
+    let mut marks = Marks::default();
+    marks.text("the service key", SERVICE_KEY);
+    marks.text("the secret", SECRET);
+    marks.text("the master key", MASTER_KEY);
+    marks.text("the password of the mail server", SMTP_PASSWORD);
+    marks
+}
+
+/// Uses every secret there is, and looks for all of them where every store may leave them; answers them.
+async fn used(data: &Path, arguments: &[&str], database: Option<&str>) -> Marks {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut marks = settings_marked();
+    let server = Server::logging_to(log.path(), data, arguments, &environment()).await;
+    let mut story = Story::of(&server, data, &mut marks);
+    story.live().await;
+    story.provoke().await;
+    if let Some(url) = database {
+        story.fail(&connect(url).await).await;
+    }
+    story.read_audit().await;
+    assert!(server.terminate().await.success());
+
+    let server = Server::logging_to(log.path(), data, arguments, &with_mail_server()).await;
+    let body = serde_json::json!({ "email": "ada@example.org" });
+    let asked = Call::post("/api/auth/sign-in/magic-link", &body);
+    let _ = server.send("iam", asked).await.expect(200);
+    remains::until_logged(log.path(), "comes again").await;
+    assert!(server.terminate().await.success());
+
+    let said = remains::read(log.path());
+    assert!(said.contains("a mail was written"), "the log says nothing");
+    marks.absent_from("the log", said.as_bytes());
+    assert!(
+        !said.contains("$argon2"),
+        "the log holds a hash of a password"
+    );
+    let shown = checked_configuration(data, arguments, &with_mail_server()).await;
+    assert!(shown.contains("smtp_url"), "{shown}");
+    marks.absent_from("what check-config shows", shown.as_bytes());
+    marks.absent_from_answers();
+    marks
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_found_in_the_log_the_audit_an_error_or_a_file_of_sqlite() {
+    let data = tempfile::tempdir().unwrap();
+    let marks = used(data.path(), &[], None).await;
+    let files = remains::files(data.path());
+    assert!(files.iter().any(|(name, _)| name.ends_with("core.sqlite")));
+    for (name, content) in &files {
+        marks.absent_from_store(name, content);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_found_in_the_log_the_audit_an_error_or_a_table_of_postgres() {
+    let data = tempfile::tempdir().unwrap();
+    let database = postgres().await;
+    let arguments = ["--database-url", &database.url];
+    let marks = used(data.path(), &arguments, Some(&database.url)).await;
+    let tables = remains::tables(&connect(&database.url).await).await;
+    assert!(
+        tables
+            .iter()
+            .any(|(name, rows)| name.ends_with("users") && !rows.is_empty())
+    );
+    for (name, rows) in &tables {
+        marks.absent_from_store(name, rows.as_bytes());
+    }
+    for (name, content) in &remains::files(data.path()) {
+        marks.absent_from_store(name, content);
+    }
+}

@@ -1,0 +1,88 @@
+//! Where an installation writes: its log, its folder, its database.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Far longer than anything here takes.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// Looks until something is there.
+async fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let end = Instant::now() + WAIT_TIMEOUT;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} does not come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub(super) async fn until_logged(log: &Path, message: &str) {
+    until(message, || read(log).contains(message).then_some(())).await;
+}
+
+/// The newest link of some sort that was mailed to an address, of those that were not seen yet.
+pub(super) async fn mailed_link(data: &Path, to: &str, part: &str, seen: &[String]) -> String {
+    let outbox = data.join("outbox");
+    until(part, || {
+        let mails = below(&outbox).into_iter().map(|path| read(&path));
+        let mails = mails.filter(|mail| mail.contains(&format!("To: {to}")));
+        let links = mails.filter_map(|mail| {
+            let plain = mail.replace("=\r\n", "").replace("=3D", "=");
+            let link = plain
+                .split_whitespace()
+                .find(|word| word.contains(part) && word.starts_with("http"));
+            link.map(str::to_owned)
+        });
+        links.into_iter().find(|link| !seen.contains(link))
+    })
+    .await
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+/// Every file of the data folder but mails, which are what a link is for.
+pub(super) fn files(data: &Path) -> Vec<(String, Vec<u8>)> {
+    let files = below(data)
+        .into_iter()
+        .filter(|path| !path.starts_with(data.join("outbox")));
+    files
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+/// Every table of the database, each row as text.
+pub(super) async fn tables(client: &tokio_postgres::Client) -> Vec<(String, String)> {
+    let tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables \
+        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
+    let mut found = Vec::new();
+    for table in client.query(tables, &[]).await.unwrap() {
+        let table: String = table.get(0);
+        let rows = client
+            .query(&format!("SELECT t::text FROM {table} t"), &[])
+            .await
+            .unwrap();
+        let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        found.push((table, rows.join("\n")));
+    }
+    found
+}
