@@ -6,6 +6,7 @@ use core_domain::gateway::{RatePlan, TrustedProxies};
 use core_domain::iam::{CookieNames, CookieSigner};
 use core_domain::kernel::{Code, Error, InvitationId, Result};
 use core_domain::port::Passkeys;
+use core_domain::use_case::iam::verification::Notices;
 use http::{Uri, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -53,6 +54,8 @@ pub(super) struct Iam {
     /// The address people reach IAM at, without a slash at its end.
     pub(super) base_url: String,
     pub(super) options: IamOptions,
+    /// Where a new password is set.
+    password_page: String,
     origins: Vec<String>,
     passkeys: Option<Arc<dyn Passkeys>>,
 }
@@ -61,13 +64,15 @@ impl Iam {
     pub(super) fn new(config: &IamConfig, rates: &RatePlan) -> Self {
         let base = std::iter::once(&config.base_url);
         let origins = base.chain(&config.trusted_origins);
+        let base_url = config.base_url.trim_end_matches('/').to_owned();
         Self {
             failed_sign_ins: FailedSignIns::new(rates),
             wrong_user_codes: WrongUserCodes::new(rates),
             options: config.options,
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
-            base_url: config.base_url.trim_end_matches('/').to_owned(),
+            password_page: format!("{base_url}/reset-password"),
+            base_url,
             origins: origins.filter_map(|url| origin_of(url)).collect(),
             passkeys: config.passkeys.clone(),
         }
@@ -114,9 +119,12 @@ impl Iam {
         format!("{}{path}", below.unwrap_or_default())
     }
 
-    /// Where a new password is set.
-    pub(super) fn password_page(&self) -> String {
-        self.link("/reset-password", &[])
+    /// How the owners of accounts are told what has happened to them.
+    pub(super) fn notices<'a>(&'a self, cx: &'a Cx) -> Notices<'a> {
+        Notices {
+            page: &self.password_page,
+            cipher: &cx.app.cipher,
+        }
     }
 
     /// Where an invitation is answered.

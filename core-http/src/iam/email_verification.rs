@@ -9,7 +9,7 @@ use core_domain::kernel::{Code, Email, Error, Result};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::session::SignInOutcome;
 use core_domain::use_case::iam::user;
-use core_domain::use_case::iam::verification::{Links, Notices};
+use core_domain::use_case::iam::verification::Links;
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,11 +111,7 @@ async fn verify(
         Err(Error::refused(Code::InvalidToken, "Invalid token"))
     } else {
         let sign_in = iam.options.auto_sign_in_after_verification;
-        let page = &iam.password_page();
-        let notices = Notices {
-            page,
-            cipher: &cx.app.cipher,
-        };
+        let notices = iam.notices(cx);
         user::verify_email(cx, &scope, uow, &query.token, sign_in, notices).await
     };
     let Some(target) = query.callback_url.map(|target| iam.absolute(&target)) else {

@@ -145,12 +145,14 @@ async fn complete_registration(
         response: &response,
         name: input.body.name,
     };
+    let notices = iam.notices(cx);
     let done = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(passkey::complete_registration(
             cx,
             &scope,
             uow,
             passkeys,
+            notices,
             registration,
         ))
     })

@@ -10,7 +10,7 @@ use core_domain::kernel::{Code, Email, Error, Result, Stored};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::session;
 use core_domain::use_case::iam::user::{self, PasswordCredential, wrong_password};
-use core_domain::use_case::iam::verification::{Links, Notices};
+use core_domain::use_case::iam::verification::Links;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,11 +99,8 @@ async fn change(
     check_password(&new)?;
     let (_, checked) = check_own(cx, &iam, &scope, &body.current_password).await?;
     let hash = PasswordHash::new(cx.app.hasher.hash(&new).await.map_err(broken)?);
-    let (checked, hash, page) = (&checked, &hash, &iam.password_page());
-    let notices = Notices {
-        page,
-        cipher: &cx.app.cipher,
-    };
+    let (checked, hash) = (&checked, &hash);
+    let notices = iam.notices(cx);
     let renew = body.revoke_other_sessions.unwrap_or(false);
     let done = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(user::change_password(
@@ -306,11 +303,7 @@ pub(super) async fn set_by_link(
     uow.rollback().await;
     good?;
     let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
-    let page = &iam.password_page();
-    let notices = Notices {
-        page,
-        cipher: &cx.app.cipher,
-    };
+    let notices = iam.notices(cx);
     let user = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(user::reset_password(cx, scope, uow, token, hash, notices))
     })

@@ -9,7 +9,6 @@ use core_domain::iam::User;
 use core_domain::kernel::{Code, Error, Line, Result, Stored};
 use core_domain::port::transact;
 use core_domain::use_case::iam::two_factor::{self, CompletedSignIn, Proof};
-use core_domain::use_case::iam::verification::Notices;
 use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,11 +123,8 @@ async fn disable(
     input: Input<(), (), OwnPassword>,
 ) -> Result<Output<Status>> {
     let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
-    let (checked, page) = (&checked, &iam.password_page());
-    let notices = Notices {
-        page,
-        cipher: &cx.app.cipher,
-    };
+    let checked = &checked;
+    let notices = iam.notices(cx);
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::disable(cx, &scope, uow, checked, notices))
     })
@@ -268,11 +264,7 @@ pub(super) async fn for_sign_in(
     proof: Proof<'_>,
     trust: bool,
 ) -> Result<CompletedSignIn> {
-    let page = &iam.password_page();
-    let notices = Notices {
-        page,
-        cipher: &cx.app.cipher,
-    };
+    let notices = iam.notices(cx);
     let shown = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::verify_for_sign_in(
             cx, scope, uow, notices, token, proof, trust,
@@ -323,11 +315,7 @@ pub(super) async fn reauthenticate(
     scope: &SessionScope,
     proof: Proof<'_>,
 ) -> Result<Stored<User>> {
-    let page = &iam.password_page();
-    let notices = Notices {
-        page,
-        cipher: &cx.app.cipher,
-    };
+    let notices = iam.notices(cx);
     let shown = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::verify_in_session(
             cx, scope, uow, notices, proof,

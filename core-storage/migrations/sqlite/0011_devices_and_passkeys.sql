@@ -1,5 +1,7 @@
 CREATE INDEX "sessions_by_expires_at" ON "sessions" ("expires_at", "id");
 
+CREATE INDEX "device_authorizations_by_user_id_if_status" ON "device_authorizations" ("user_id", "id") WHERE "status" = 'approved';
+
 CREATE INDEX "api_keys_by_updated_at_if_status" ON "api_keys" ("updated_at", "id") WHERE "status" = 'revoked';
 CREATE INDEX "api_keys_by_expires_at_if_expires_at" ON "api_keys" ("expires_at", "id") WHERE "expires_at" IS NOT NULL;
 

@@ -8,7 +8,9 @@ use core_domain::iam::{
 use crate::codec::{Int, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::{Tabular, table};
+use crate::{IndexPredicate, Tabular, table};
+
+const APPROVED: IndexPredicate = IndexPredicate::Is("status", "approved");
 
 table! {
     DeviceAuthorization in "device_authorizations" {
@@ -28,7 +30,7 @@ table! {
         expires_at: Time,
     }
     unique { device_code: [device_code_hash], user_code: [user_code] }
-    index { [expires_at] }
+    index { [user_id] where [APPROVED], [expires_at] }
     select device_authorizations
 }
 
@@ -40,6 +42,9 @@ fn device_authorizations(query: &DeviceAuthorizationQuery) -> Select {
         }
         DeviceAuthorizationQuery::WithUserCode(code) => {
             devices.filter(Filter::eq("user_code", code))
+        }
+        DeviceAuthorizationQuery::ApprovedBy(user) => {
+            devices.filter(Filter::eq("user_id", user).and(Filter::of_index(APPROVED)))
         }
         DeviceAuthorizationQuery::ExpiredAt(now) => devices
             .filter(Filter::le("expires_at", *now))

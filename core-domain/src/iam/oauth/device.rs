@@ -31,7 +31,7 @@ text_enum! {
         Pending = "pending",
         /// A person lets the device sign in.
         Approved = "approved",
-        /// A person refuses it.
+        /// A person refuses it, or took the approval back.
         Denied = "denied",
         /// The device has its tokens. Never left.
         Redeemed = "redeemed",
@@ -45,6 +45,8 @@ state_machine! {
         Approve = "approve": [Pending] => Approved, "device_authorization.approved";
         /// A person refuses it.
         Deny = "deny": [Pending] => Denied, "device_authorization.denied";
+        /// The person ends all their sessions before the device has its own.
+        Revoke = "revoke": [Approved] => Denied, "device_authorization.revoked";
         /// The device takes its tokens.
         Redeem = "redeem": [Approved] => Redeemed, "device_authorization.redeemed";
     }
@@ -121,6 +123,8 @@ pub enum DeviceAuthorizationQuery {
     WithDeviceCode(TokenHash),
     /// The one with this user code.
     WithUserCode(UserCode),
+    /// Those that this user has approved and that have no tokens yet.
+    ApprovedBy(UserId),
     /// Those that have expired at this instant.
     ExpiredAt(Timestamp),
 }

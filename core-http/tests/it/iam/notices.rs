@@ -101,12 +101,16 @@ async fn an_address_that_is_confirmed_is_told_of_once() {
 }
 
 #[tokio::test]
-async fn a_recovery_code_that_is_used_and_a_second_factor_that_is_disabled_are_told_of() {
+async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is_used_are_told_of()
+{
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
     let mut seen = 0;
-    assert!(subjects(&world, &mut seen).await.is_empty());
+    assert_eq!(
+        subjects(&world, &mut seen).await,
+        ["A second factor was enabled"]
+    );
     for (used, left) in [
         (0, "9 are left."),
         (8, "One is left"),
@@ -146,4 +150,17 @@ async fn a_recovery_code_that_is_used_and_a_second_factor_that_is_disabled_are_t
         subjects(&world, &mut seen).await,
         ["Your second factor was disabled"]
     );
+}
+
+#[tokio::test]
+async fn a_passkey_that_is_added_is_told_of_and_one_that_is_refused_is_not() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut seen = 0;
+    let begun = world.begin_passkey(&ada).await;
+    let refused = world.finish_passkey(&ada, &begun.cookie, &json!({})).await;
+    refused.refused(400, "FAILED_TO_VERIFY_REGISTRATION");
+    assert!(subjects(&world, &mut seen).await.is_empty());
+    let _ = world.passkey(&ada, 1).await;
+    assert_eq!(subjects(&world, &mut seen).await, ["A passkey was added"]);
 }

@@ -66,17 +66,25 @@ impl World {
         format!("{entries:?}{messages:?}{:?}", verifications.unwrap())
     }
 
-    /// The link in the last mail to an address.
-    pub(crate) async fn mailed_link(&self, to: &str) -> String {
-        let mut mails = self.mails().await.into_iter();
-        let mail = mails.rfind(|mail| mail.to.as_str() == to).unwrap();
-        let link = mail.text.lines().find(|line| line.starts_with("http"));
-        link.unwrap().to_owned()
+    /// The links in the mails to an address, the last one last.
+    async fn mailed_links(&self, to: &str) -> std::vec::IntoIter<String> {
+        let mails = self.mails().await.into_iter();
+        let links = mails.filter(|mail| mail.to.as_str() == to).map(|mail| {
+            let link = mail.text.lines().find(|line| line.starts_with("http"));
+            link.unwrap().to_owned()
+        });
+        links.collect::<Vec<_>>().into_iter()
     }
 
-    /// The token in the last mail to an address.
+    /// The link in the last mail to an address.
+    pub(crate) async fn mailed_link(&self, to: &str) -> String {
+        self.mailed_links(to).await.next_back().unwrap()
+    }
+
+    /// The token in the last mail to an address that has one.
     pub(crate) async fn mailed_token(&self, to: &str) -> String {
-        let link = self.mailed_link(to).await;
+        let mut links = self.mailed_links(to).await;
+        let link = links.rfind(|link| link.contains("token=")).unwrap();
         let (_, token) = link.split_once("token=").unwrap();
         token.split('&').next().unwrap().to_owned()
     }

@@ -1,13 +1,16 @@
 //! The person's side: they enter the code of a device and decide about it.
 
 use super::grant::GrantRefusal;
-use crate::access::{SessionScope, audited, unowned};
+use crate::access::{Covers, SessionScope, audited, unowned};
 use crate::iam::{
     DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, DeviceStatus,
     Session, User, UserCode,
 };
-use crate::kernel::{Code, Context, Error, Machine, Record, Result, Stored};
+use crate::kernel::{Code, Context, Error, Machine, Record, Result, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
+
+/// How many approvals are read at once when they are taken back.
+const APPROVALS_AT_ONCE: u32 = 100;
 
 /// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
 ///
@@ -50,6 +53,30 @@ pub async fn pending(
         return Err(Error::NotFound(DeviceAuthorization::KIND));
     }
     Ok(device)
+}
+
+/// Takes back what a user has approved and no device has tokens for yet.
+pub(in crate::use_case::iam) async fn revoke_approvals(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<()> {
+    let approved = DeviceAuthorizationQuery::ApprovedBy(user.clone());
+    loop {
+        let devices = unowned::<DeviceAuthorization>(uow);
+        let devices = devices.list(&approved, APPROVALS_AT_ONCE).await?;
+        if devices.is_empty() {
+            return Ok(());
+        }
+        for device in devices {
+            let revoke = DeviceEvent::Revoke;
+            let mut next = device.edit();
+            next.status = revoke.next(device.status)?;
+            let action = revoke.of_event().action;
+            audited::replace(cx, scope, uow, &device, next, action).await?;
+        }
+    }
 }
 
 /// The session of the person who decides, and the device with the code.

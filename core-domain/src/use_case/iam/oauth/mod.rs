@@ -10,6 +10,7 @@ mod grant;
 mod sweep;
 mod tokens;
 
+pub(super) use decide::revoke_approvals;
 pub use decide::{decide, pending};
 pub use device::{DeviceCodes, redeem, request};
 pub use exchange::refresh;

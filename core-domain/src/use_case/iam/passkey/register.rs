@@ -10,6 +10,8 @@ use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, StoreError, S
 use crate::port::{NewPasskey, PasskeyError, PasskeyUser, Passkeys, UnitOfWork};
 use crate::use_case::iam::two_factor::Verified;
 use crate::use_case::iam::user::person_of_session;
+use crate::use_case::iam::verification::Notices;
+use crate::use_case::iam::verification::mail::Notice;
 
 /// The answer of an authenticator that was to make a passkey.
 #[derive(Clone)]
@@ -77,6 +79,7 @@ pub async fn complete_registration(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     passkeys: &dyn Passkeys,
+    notices: Notices<'_>,
     input: &Registration<'_>,
 ) -> Result<Verified<Stored<Passkey>>> {
     ensure_fresh(cx, uow).await?;
@@ -100,11 +103,13 @@ pub async fn complete_registration(
     }
     let passkey = passkey(cx, uow, &user, made, input.name.clone()).await?;
     let kept = audited::insert(&cx.consequence(), scope, uow, passkey, "passkey.added").await;
-    kept.map(Verified::Accepted).map_err(|error| match error {
+    let kept = kept.map_err(|error| match error {
         // Somebody was faster.
         Error::Store(StoreError::Conflict { .. }) => previously_registered(),
         error => error,
-    })
+    })?;
+    notices.tell(cx, uow, &user, Notice::PasskeyAdded).await?;
+    Ok(Verified::Accepted(kept))
 }
 
 fn previously_registered() -> Error {

@@ -1,5 +1,6 @@
 //! A person's own sessions: listed, and ended.
 
+use super::super::oauth::revoke_approvals;
 use super::lookup::session_of_token;
 use super::trusted_device::trust_no_device;
 use crate::access::{Covers, PersonScope, PublicScope, SessionScope, audited, unowned};
@@ -48,8 +49,8 @@ pub(in crate::use_case::iam) enum Kept<'a> {
     Only(&'a SessionId),
 }
 
-/// Ends the sessions of a user, at once and everywhere, and the sign-ins that wait for a second factor; no device is trusted any
-/// more.
+/// Ends the sessions of a user, at once and everywhere, and what would begin one without a new proof: the sign-ins that wait for a
+/// second factor, the devices that were approved and have no tokens yet. No device is trusted any more.
 pub(in crate::use_case::iam) async fn end_all(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -63,6 +64,7 @@ pub(in crate::use_case::iam) async fn end_all(
         .remove_all(&waiting)
         .await?;
     trust_no_device(uow, user).await?;
+    revoke_approvals(&cx, scope, uow, user).await?;
     let all = SessionQuery::OldestOf(user.clone());
     for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
         if matches!(kept, Kept::Only(kept) if *kept == session.id) {

@@ -193,6 +193,8 @@ async fn show(
     };
     if !seen.is_confirmed() {
         record(cx, uow, "two_factor.enabled", user, json!({})).await?;
+        let enabled = Notice::TwoFactorEnabled;
+        notices.tell(cx, uow, user, enabled).await?;
     }
     if matches!(proof, Proof::RecoveryCode(_)) {
         let left = stored.recovery_codes.len();

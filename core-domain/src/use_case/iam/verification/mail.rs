@@ -76,10 +76,14 @@ pub(in crate::use_case::iam) fn already_registered(to: &Email, link: &str) -> Ma
 /// What has happened to an account, for its owner to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::iam) enum Notice {
+    /// A second factor is asked for from now on.
+    TwoFactorEnabled,
     /// The second factor was taken away.
     TwoFactorDisabled,
     /// A recovery code was used; so many are left.
     RecoveryCodeUsed(usize),
+    /// A passkey was added.
+    PasskeyAdded,
     /// The password was changed by whoever knew the old one.
     PasswordChanged,
     /// The password was set by a link.
@@ -92,6 +96,10 @@ pub(in crate::use_case::iam) enum Notice {
 pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -> Mail {
     let left;
     let (subject, why) = match notice {
+        Notice::TwoFactorEnabled => (
+            "A second factor was enabled",
+            "From now on the password alone does not sign in to your account: it asks for a code of your authenticator as well.",
+        ),
         Notice::TwoFactorDisabled => (
             "Your second factor was disabled",
             "The second factor of your account was disabled. From now on the password alone signs in.",
@@ -108,6 +116,11 @@ pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -
             };
             ("A recovery code was used", left.as_str())
         }
+        Notice::PasskeyAdded => (
+            "A passkey was added",
+            "A passkey was added to your account. From now on it signs in without the password. Your account's page shows it, \
+             and removes it.",
+        ),
         Notice::PasswordChanged => (
             "Your password was changed",
             "The password of your account was changed. Your other sessions have ended.",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::harness::{Model, Subject, machine};
 use crate::world::{Person, World};
@@ -18,6 +19,10 @@ enum Step {
         device: usize,
         second: bool,
         approve: bool,
+    },
+    /// The first or the second person ends their other sessions.
+    EndSessions {
+        second: bool,
     },
     /// In tenths of a second.
     Wait(u64),
@@ -112,6 +117,7 @@ impl Model for Record {
             2 => Just(Step::Ask),
             8 => one.prop_map(Step::Poll),
             3 => decide.prop_map(|(device, second, approve)| Step::Decide { device, second, approve }),
+            1 => any::<bool>().prop_map(|second| Step::EndSessions { second }),
             5 => wait.prop_map(Step::Wait),
         ]
         .boxed()
@@ -120,7 +126,7 @@ impl Model for Record {
     fn allows(&self, step: &Step) -> bool {
         match step {
             Step::Poll(at) | Step::Decide { device: at, .. } => *at < self.devices.len(),
-            Step::Ask | Step::Wait(_) => true,
+            Step::Ask | Step::EndSessions { .. } | Step::Wait(_) => true,
         }
     }
 
@@ -141,6 +147,14 @@ impl Model for Record {
                 second,
                 approve,
             } => self.decide(device, second, approve),
+            Step::EndSessions { second } => {
+                for device in &mut self.devices {
+                    if device.status == (Status::Approved { second }) {
+                        device.status = Status::Denied { second };
+                    }
+                }
+                ""
+            }
             Step::Wait(tenths) => {
                 self.now += tenths;
                 ""
@@ -174,6 +188,11 @@ impl Subject for Devices {
             Step::Wait(tenths) => {
                 let pause = std::time::Duration::from_millis(tenths * 100);
                 return self.world.clock.advance(pause);
+            }
+            Step::EndSessions { second } => {
+                let caller = self.people[usize::from(*second)].caller();
+                let path = "/api/auth/revoke-other-sessions";
+                self.world.iam.post(&caller, path, json!({})).await
             }
             Step::Ask => {
                 let codes = self.world.device_codes().await;

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::iam::{ADA, EVE};
-use crate::world::{World, api_key, on_every_store, operator};
+use crate::world::{PASSWORD, World, api_key, on_every_store, operator};
 
 on_every_store! { a_device_signs_in_once_with_the_code_a_person_approves }
 
@@ -101,6 +101,30 @@ async fn a_refused_device_and_one_that_is_too_late_get_no_tokens() {
     let decided = world.decide(&ada, late.text("user_code"), "approve").await;
     decided.refused(400, "expired_token");
     world.poll("unknown").await.refused(400, "invalid_grant");
+}
+
+on_every_store! { an_approval_that_no_device_has_used_ends_with_the_persons_sessions }
+
+async fn an_approval_that_no_device_has_used_ends_with_the_persons_sessions(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let eve = world.sign_up(EVE).await;
+    let kept = world.approved(&eve).await;
+    let body = json!({
+        "currentPassword": PASSWORD, "newPassword": "staple battery horse", "revokeOtherSessions": true
+    });
+    for (path, body) in [
+        ("/api/auth/revoke-other-sessions", json!({})),
+        ("/api/auth/change-password", body),
+    ] {
+        let approved = [world.approved(&ada).await, world.approved(&ada).await];
+        let _ = world.iam.post(&ada.caller(), path, body).await.expect(200);
+        for device_code in approved {
+            world.poll(&device_code).await.refused(400, "access_denied");
+        }
+        world.tick(1);
+    }
+    assert_eq!(world.audit("device_authorization.revoked").await.len(), 4);
+    let _ = world.poll(&kept).await.expect(200);
 }
 
 #[tokio::test]
