@@ -1,4 +1,4 @@
-// What people do with the pages, in a browser without script (and with, where passkeys are); each page is looked at by axe-core, in light and dark.
+// What people do with the pages, in a browser without script (and with, where passkeys are); each page is inspected by axe-core, in light and dark.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -51,15 +51,15 @@ async function visitorWithPasskeys() {
 }
 
 const problems = [];
-const looked = new Set();
+const inspected = new Set();
 
 /**
  * Looks at a page: axe-core in light and dark, and a narrow picture. The page is opened once more for it, by its text, in a
  * context that runs script but is not signed in anywhere.
  */
-async function look(page, name) {
-    if (looked.has(name)) return;
-    looked.add(name);
+async function inspect(page, name) {
+    if (inspected.has(name)) return;
+    inspected.add(name);
     const html = await page.content();
     const href = html.match(/href="([^"]*iam\.css[^"]*)"/)[1];
     const css = await (await page.request.get(href)).text();
@@ -72,7 +72,7 @@ async function look(page, name) {
         const found = await copy.evaluate(() => globalThis.axe.run(document, {
             runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
         }));
-        assert.ok(found.passes.length > 10, `${name}: axe looked at nothing`);
+        assert.ok(found.passes.length > 10, `${name}: axe inspected nothing`);
         for (const { id, help, nodes } of found.violations) {
             problems.push(`${name} (${colorScheme}): ${id}: ${help}: ${nodes.map(node => node.html).join(' ')}`);
         }
@@ -135,7 +135,7 @@ async function tabTo(page, role, name) {
 async function signUp(name, email) {
     const page = await visitor();
     await page.goto('/sign-up');
-    await look(page, 'sign-up');
+    await inspect(page, 'sign-up');
     await fill(page, { 'Your name': name, 'E-mail address': email, 'Password': PASSWORD });
     await press(page, 'Create account');
     at(page, '/account');
@@ -145,11 +145,11 @@ async function signUp(name, email) {
 const flows = {
     async 'somebody signs up, sees their session and signs out'() {
         const page = await signUp('Ada', 'ada@example.org');
-        await look(page, 'account');
+        await inspect(page, 'account');
         assert.match(await page.locator('main').innerText(), /Chrome on Linux\s+This session/);
         await press(page, 'Sign out');
         at(page, '/sign-in?notice=signed-out');
-        await look(page, 'signed-out');
+        await inspect(page, 'signed-out');
         await page.goto('/account');
         at(page, '/sign-in');
     },
@@ -158,22 +158,22 @@ const flows = {
         const page = await signUp('Edsger', 'edsger@example.org');
         await follow(page, 'Keys of your programs');
         at(page, '/account/api-keys');
-        await look(page, 'api-keys-none');
+        await inspect(page, 'api-keys-none');
         const data = { name: 'Paths', slug: 'paths' };
         const made = await page.request.post('/api/core/org-setup', { data, headers: { origin: IAM } });
         assert.equal(made.status(), 201, await made.text());
         await page.reload();
         await fill(page, { Name: 'Nightly build' });
         await page.getByLabel('It works', { exact: true }).selectOption('For 30 days');
-        await look(page, 'api-keys-new');
+        await inspect(page, 'api-keys-new');
         await press(page, 'Make the key');
-        await look(page, 'api-key-made');
+        await inspect(page, 'api-key-made');
         const key = await page.locator('code.secret').innerText();
         const headers = { authorization: `Bearer ${SERVICE_KEY}`, cookie: '' };
         const works = async () => (await (await page.request.post('/api/core/apikey/validate', { data: { key }, headers })).json()).valid;
         assert.equal(await works(), true);
         await follow(page, 'To your keys');
-        await look(page, 'api-keys');
+        await inspect(page, 'api-keys');
         await press(page, 'Delete key: Nightly build');
         at(page, '/account/api-keys?notice=deleted');
         assert.equal(await works(), false);
@@ -182,13 +182,13 @@ const flows = {
     async 'a wrong password is said beside its field, and the right one signs in, by keyboard alone'() {
         const page = await visitor();
         await page.goto('/sign-in?next=%2Fdevice');
-        await look(page, 'sign-in');
+        await inspect(page, 'sign-in');
         await tabTo(page, 'textbox', 'E-mail address');
         await page.keyboard.type('ada@example.org');
         await tabTo(page, 'textbox', 'Password');
         await page.keyboard.type('wrong horse battery');
         await leads(page, () => page.keyboard.press('Enter'));
-        await look(page, 'sign-in-refused');
+        await inspect(page, 'sign-in-refused');
         const password = page.getByLabel('Password', { exact: true });
         assert.equal(await password.getAttribute('aria-invalid'), 'true');
         const about = await password.getAttribute('aria-describedby');
@@ -207,11 +207,11 @@ const flows = {
         const page = await visitor();
         await page.goto('/sign-in');
         await follow(page, 'Sign in with a link by mail');
-        await look(page, 'magic-link');
+        await inspect(page, 'magic-link');
         await fill(page, { 'E-mail address': 'linus@example.org' });
         await press(page, 'Send the link');
         at(page, '/magic-link/sent');
-        await look(page, 'magic-link-sent');
+        await inspect(page, 'magic-link-sent');
         const link = await mailedLink('linus@example.org');
         await page.goto(link);
         at(page, '/account');
@@ -219,21 +219,21 @@ const flows = {
         const other = await visitor();
         await other.goto(link);
         assert.match(await other.getByRole('alert').innerText(), /not valid any more/);
-        await look(other, 'magic-link-refused');
+        await inspect(other, 'magic-link-refused');
     },
 
     async 'a forgotten password is set anew'() {
         const page = await visitor();
         await page.goto('/sign-in');
         await follow(page, 'Forgot your password?');
-        await look(page, 'reset-password');
+        await inspect(page, 'reset-password');
         await fill(page, { 'E-mail address': 'ada@example.org' });
         await press(page, 'Send the link');
         at(page, '/reset-password/sent');
-        await look(page, 'reset-password-sent');
+        await inspect(page, 'reset-password-sent');
         await page.goto(await mailedLink('ada@example.org'));
         assert.equal(await heading(page), 'Set a new password');
-        await look(page, 'reset-password-new');
+        await inspect(page, 'reset-password-new');
         await fill(page, { 'New password': NEW_PASSWORD });
         await press(page, 'Set the password');
         at(page, '/sign-in?notice=password-changed');
@@ -261,13 +261,13 @@ const flows = {
         assert.equal(await heading(page), 'Invitation');
         const text = await page.locator('main').innerText();
         assert.match(text, /Grace \(grace@example.org\) invites you to join Weavers/);
-        await look(page, 'invitation');
+        await inspect(page, 'invitation');
         const link = page.url();
         await press(page, 'Accept');
         at(page, '/account?notice=joined');
-        await look(page, 'joined');
+        await inspect(page, 'joined');
         await page.goto(link);
-        await look(page, 'invitation-closed');
+        await inspect(page, 'invitation-closed');
         assert.match(await page.getByRole('alert').innerText(), /not open/);
     },
 
@@ -291,26 +291,26 @@ const flows = {
         };
         const codes = await device();
         await page.goto(codes.verification_uri);
-        await look(page, 'device');
+        await inspect(page, 'device');
         await fill(page, { 'Code': 'bcdf ghjk' });
         await press(page, 'Continue');
-        await look(page, 'device-refused');
+        await inspect(page, 'device-refused');
         await fill(page, { 'Code': codes.user_code.toLowerCase() });
         await press(page, 'Continue');
         assert.match(await page.locator('main').innerText(), /core-cli wants to sign in as you/);
-        await look(page, 'device-decide');
+        await inspect(page, 'device-decide');
         await press(page, 'Approve');
         at(page, '/device/approved');
-        await look(page, 'device-approved');
+        await inspect(page, 'device-approved');
         assert.ok((await poll(codes)).access_token, 'the device has its token');
         const second = await device();
         await page.goto(second.verification_uri_complete);
         await press(page, 'Deny');
         at(page, '/device/denied');
-        await look(page, 'device-denied');
+        await inspect(page, 'device-denied');
         assert.equal((await poll(second)).error, 'access_denied');
         await page.goto('/account');
-        await look(page, 'account-devices');
+        await inspect(page, 'account-devices');
         const ends = page.getByRole('button', { name: /^End session: Device: core-cli/ });
         await leads(page, () => ends.click());
         at(page, '/account?notice=session-ended');
@@ -323,11 +323,11 @@ const flows = {
         await fill(page, { 'Your name': 'Pat', 'E-mail address': 'pat@example.org', 'Password': PASSWORD });
         await press(page, 'Create account');
         at(page, '/account');
-        await look(page, 'account-without-passkeys');
+        await inspect(page, 'account-without-passkeys');
         await fill(page, { 'Name of the new passkey': 'My laptop' });
         await press(page, 'Add a passkey');
         at(page, '/account?notice=passkey-added');
-        await look(page, 'account-passkeys');
+        await inspect(page, 'account-passkeys');
         assert.equal(await page.getByRole('heading', { name: 'My laptop' }).count(), 1);
         await page.getByRole('button', { name: 'Add a passkey', exact: true }).click();
         await page.getByText('This device has a passkey for your account already.').waitFor();
@@ -335,7 +335,7 @@ const flows = {
         await verifies(false);
         await page.getByRole('button', { name: 'Sign in with a passkey', exact: true }).click();
         await page.getByText('No passkey was used.').waitFor();
-        await look(page, 'sign-in-passkey-refused');
+        await inspect(page, 'sign-in-passkey-refused');
         await verifies(true);
         await press(page, 'Sign in with a passkey');
         at(page, '/account');
@@ -346,7 +346,7 @@ const flows = {
         await press(page, 'Rename');
         at(page, '/account?notice=passkey-renamed');
         await page.goto('/account/confirm');
-        await look(page, 'confirm');
+        await inspect(page, 'confirm');
         await press(page, 'Confirm with a passkey');
         at(page, '/account');
         assert.match(await page.locator('main').innerText(), /This session/);
@@ -376,7 +376,7 @@ const flows = {
         assert.equal(await page.getByRole('heading', { level: 3 }).count(), 1);
         await page.goto('/nothing/here');
         assert.equal(await heading(page), 'Not found');
-        await look(page, 'not-found');
+        await inspect(page, 'not-found');
         const forged = await page.goto('/sign-in?next=//evil.example');
         assert.equal(forged.status(), 403);
     },
@@ -394,5 +394,5 @@ for (const [name, flow] of Object.entries(flows)) {
 }
 await browser.close();
 for (const problem of problems) console.log(`FAIL ${problem}`);
-console.log(`${Object.keys(flows).length - failed} flows, ${looked.size} pages looked at, ${problems.length} problems`);
+console.log(`${Object.keys(flows).length - failed} flows, ${inspected.size} pages inspected, ${problems.length} problems`);
 process.exit(failed || problems.length ? 1 : 0);

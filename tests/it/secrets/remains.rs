@@ -10,11 +10,11 @@ pub(super) fn read(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// Looks until something is there.
-async fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+/// Checks again and again until something is there.
+async fn until<T>(what: &str, check: impl Fn() -> Option<T>) -> T {
     let end = Instant::now() + WAIT_TIMEOUT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = check() {
             return found;
         }
         assert!(Instant::now() < end, "{what} does not come");

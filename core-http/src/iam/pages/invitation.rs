@@ -62,7 +62,7 @@ async fn show(
     if authorize_session(cx).is_err() {
         return Ok(sign_in_first(&iam, &own_path(id)));
     }
-    match found(cx, id).await {
+    match find_invitation(cx, id).await {
         Ok(details) => {
             let content = content(&iam, &details, &FormErrors::none());
             Ok(layout::shown(&iam, TITLE, &content))
@@ -75,7 +75,7 @@ fn own_path(id: &InvitationId) -> String {
     with_parameters(PATH.to_owned(), &[("id", id.as_str())])
 }
 
-async fn found(cx: &Cx, id: &InvitationId) -> Result<InvitationDetails> {
+async fn find_invitation(cx: &Cx, id: &InvitationId) -> Result<InvitationDetails> {
     let person = authorize_person(cx)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let found = get_invitation(&person, uow.as_mut(), id).await;
@@ -180,7 +180,7 @@ async fn answer(
         return not_for_them(&iam, error, &id);
     }
     let errors = FormErrors::of(error)?;
-    let content = content(&iam, &found(cx, &id).await?, &errors);
+    let content = content(&iam, &find_invitation(cx, &id).await?, &errors);
     Ok(layout::refused(&iam, TITLE, errors.status(), &content))
 }
 

@@ -8,9 +8,9 @@ use crate::world::{PASSWORD, Person, World};
 const NEW: &str = "staple battery horse";
 
 /// The subject and the text of the mails since the last look.
-async fn told(world: &World, seen: &mut usize) -> Vec<(String, String)> {
+async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
     let mails = world.mails().await;
-    let new = mails[*seen..].iter().map(|mail| {
+    let new = mails[*mails_read..].iter().map(|mail| {
         assert_eq!(mail.to.as_str(), ADA);
         assert!(mail.text.contains("\nhttp://iam.test/reset-password\n"));
         assert!(
@@ -23,20 +23,20 @@ async fn told(world: &World, seen: &mut usize) -> Vec<(String, String)> {
         (mail.subject.clone(), mail.text.clone())
     });
     let new = new.collect();
-    *seen = mails.len();
+    *mails_read = mails.len();
     world.tick(1);
     new
 }
 
-async fn subjects(world: &World, seen: &mut usize) -> Vec<String> {
-    told(world, seen)
+async fn subjects(world: &World, mails_read: &mut usize) -> Vec<String> {
+    told(world, mails_read)
         .await
         .into_iter()
         .map(|(subject, _)| subject)
         .collect()
 }
 
-async fn own(world: &World, person: &Person, path: &str, body: Value) {
+async fn post_as(world: &World, person: &Person, path: &str, body: Value) {
     let path = format!("/api/auth/{path}");
     let done = world.iam.post(&person.caller(), &path, body).await;
     let _ = done.expect(200);
@@ -46,15 +46,15 @@ async fn own(world: &World, person: &Person, path: &str, body: Value) {
 async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut seen = 0;
+    let mut mails_read = 0;
     let wrong = json!({ "currentPassword": WRONG, "newPassword": NEW });
     let path = "/api/auth/change-password";
     let refused = world.iam.post(&ada.caller(), path, wrong).await;
     refused.refused(400, "INVALID_PASSWORD");
-    assert!(subjects(&world, &mut seen).await.is_empty());
+    assert!(subjects(&world, &mut mails_read).await.is_empty());
     let change = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
-    own(&world, &ada, "change-password", change).await;
-    let [(subject, text)] = &told(&world, &mut seen).await[..] else {
+    post_as(&world, &ada, "change-password", change).await;
+    let [(subject, text)] = &told(&world, &mut mails_read).await[..] else {
         panic!("one mail");
     };
     assert_eq!(subject, "Your password was changed");
@@ -65,7 +65,7 @@ async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
         .await
         .expect(200);
     let token = world.mailed_token(ADA).await;
-    seen += 1;
+    mails_read += 1;
     world.tick(1);
     let body = json!({ "token": token, "newPassword": PASSWORD });
     let _ = world
@@ -73,12 +73,12 @@ async fn a_password_that_is_changed_or_set_by_a_link_is_told_of() {
         .await
         .expect(200);
     assert_eq!(
-        subjects(&world, &mut seen).await,
+        subjects(&world, &mut mails_read).await,
         ["Your password was changed"]
     );
     let again = world.post("/api/auth/reset-password", body).await;
     again.refused(400, "INVALID_TOKEN");
-    assert!(subjects(&world, &mut seen).await.is_empty());
+    assert!(subjects(&world, &mut mails_read).await.is_empty());
 }
 
 #[tokio::test]
@@ -86,16 +86,16 @@ async fn an_address_that_is_confirmed_is_told_of_once() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let send = json!({ "email": ADA });
-    own(&world, &ada, "send-verification-email", send).await;
+    post_as(&world, &ada, "send-verification-email", send).await;
     let path = format!(
         "/api/auth/verify-email?token={}",
         world.mailed_token(ADA).await
     );
-    let mut seen = 1;
+    let mut mails_read = 1;
     world.tick(1);
     let _ = world.iam.get(&ada.caller(), &path).await.expect(200);
     assert_eq!(
-        subjects(&world, &mut seen).await,
+        subjects(&world, &mut mails_read).await,
         ["Your e-mail address is confirmed"]
     );
 }
@@ -106,9 +106,9 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let authenticator = world.second_factor(&ada).await;
-    let mut seen = 0;
+    let mut mails_read = 0;
     assert_eq!(
-        subjects(&world, &mut seen).await,
+        subjects(&world, &mut mails_read).await,
         ["A second factor was enabled"]
     );
     for (used, left) in [
@@ -119,7 +119,7 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
         // Those between are used within the session.
         let before = if used == 8 { 1..8 } else { 0..0 };
         for code in &authenticator.recovery_codes[before.clone()] {
-            own(
+            post_as(
                 &world,
                 &ada,
                 "two-factor/verify-backup-code",
@@ -128,18 +128,18 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
             .await;
             world.tick(1);
         }
-        seen += before.len();
+        mails_read += before.len();
         let cookie = world.half_sign_in(ADA).await;
         let code = &authenticator.recovery_codes[used];
         let done = world.complete(&cookie, "verify-backup-code", code).await;
         let _ = done.expect(200);
-        let [(subject, text)] = &told(&world, &mut seen).await[..] else {
+        let [(subject, text)] = &told(&world, &mut mails_read).await[..] else {
             panic!("one mail");
         };
         assert_eq!(subject, "A recovery code was used");
         assert!(text.contains(left) && !text.contains(code), "{text}");
     }
-    own(
+    post_as(
         &world,
         &ada,
         "two-factor/disable",
@@ -147,7 +147,7 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
     )
     .await;
     assert_eq!(
-        subjects(&world, &mut seen).await,
+        subjects(&world, &mut mails_read).await,
         ["Your second factor was disabled"]
     );
 }
@@ -156,11 +156,14 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
 async fn a_passkey_that_is_added_is_told_of_and_one_that_is_refused_is_not() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
-    let mut seen = 0;
+    let mut mails_read = 0;
     let begun = world.begin_passkey(&ada).await;
     let refused = world.finish_passkey(&ada, &begun.cookie, &json!({})).await;
     refused.refused(400, "FAILED_TO_VERIFY_REGISTRATION");
-    assert!(subjects(&world, &mut seen).await.is_empty());
+    assert!(subjects(&world, &mut mails_read).await.is_empty());
     let _ = world.passkey(&ada, 1).await;
-    assert_eq!(subjects(&world, &mut seen).await, ["A passkey was added"]);
+    assert_eq!(
+        subjects(&world, &mut mails_read).await,
+        ["A passkey was added"]
+    );
 }

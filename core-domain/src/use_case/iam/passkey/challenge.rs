@@ -29,8 +29,8 @@ impl std::fmt::Debug for Begun {
     }
 }
 
-/// Keeps what the answer will be checked against; for a registration, whose it is.
-pub(super) async fn keep(
+/// Stores what the answer will be checked against; for a registration, whose it is.
+pub(super) async fn store_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user_id: Option<UserId>,
@@ -69,8 +69,8 @@ async fn evict_registrations(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<
     .await
 }
 
-/// Takes the challenge of a token, which is gone with that: one that was made for this user, or for anybody.
-pub(super) async fn take(
+/// Consumes the challenge of a token, which is gone with that: one that was made for this user, or for anybody.
+pub(super) async fn consume_challenge(
     uow: &mut dyn UnitOfWork,
     token: &str,
     user: Option<&UserId>,
@@ -86,7 +86,7 @@ pub(super) async fn take(
 }
 
 /// What failed on our side.
-pub(super) fn our_fault(error: &PasskeyError) -> Error {
+pub(super) fn internal(error: &PasskeyError) -> Error {
     let mut text = error.to_string();
     if let Some(cause) = std::error::Error::source(error) {
         text = format!("{text}: {cause}");

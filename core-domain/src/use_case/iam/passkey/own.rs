@@ -23,7 +23,7 @@ pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<S
 }
 
 /// One of the person's passkeys; one that is somebody else's does not exist.
-async fn own(
+async fn find_own(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
     id: &PasskeyId,
@@ -44,7 +44,7 @@ pub async fn rename(
     id: &PasskeyId,
     name: Line<1, 255>,
 ) -> Result<Stored<Passkey>> {
-    let seen = own(scope, uow, id).await?;
+    let seen = find_own(scope, uow, id).await?;
     let mut next = seen.edit();
     next.name = Some(name);
     audited::replace(cx, scope, uow, &seen, next, "passkey.renamed").await
@@ -61,6 +61,6 @@ pub async fn remove(
     id: &PasskeyId,
 ) -> Result<()> {
     ensure_fresh(cx, uow).await?;
-    let seen = own(scope, uow, id).await?;
+    let seen = find_own(scope, uow, id).await?;
     audited::remove(cx, scope, uow, &seen, "passkey.removed").await
 }

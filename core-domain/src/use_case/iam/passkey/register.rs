@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::challenge::{Begun, keep, our_fault, take};
+use super::challenge::{Begun, consume_challenge, internal, store_challenge};
 use super::own::of_user;
 use crate::access::{AuditEvent, SessionScope, audited, ensure_fresh, unowned};
 use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyDevice, PasskeyQuery, User};
@@ -56,8 +56,8 @@ pub async fn begin_registration(
         display_name: name.unwrap_or(email),
     };
     let ceremony = passkeys.begin_registration(&shown, &known);
-    let ceremony = ceremony.map_err(|error| our_fault(&error))?;
-    keep(cx, uow, Some(user.id.clone()), ceremony).await
+    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    store_challenge(cx, uow, Some(user.id.clone()), ceremony).await
 }
 
 fn ensure_room(known: &[Stored<Passkey>]) -> Result<()> {
@@ -84,10 +84,10 @@ pub async fn complete_registration(
 ) -> Result<Verified<Stored<Passkey>>> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
-    let state = take(uow, input.token, Some(&user.id)).await?;
+    let state = consume_challenge(uow, input.token, Some(&user.id)).await?;
     let made = match passkeys.complete_registration(&state, input.response) {
         Ok(made) => made,
-        Err(error @ PasskeyError::Failed(_)) => return Err(our_fault(&error)),
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
         Err(_) => {
             return Ok(Verified::Refused(refused(cx, uow, &user).await?));
         }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::challenge::{Begun, keep, our_fault, take};
+use super::challenge::{Begun, consume_challenge, internal, store_challenge};
 use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unowned};
 use crate::iam::{Passkey, PasskeyQuery, Session, User};
 use crate::kernel::{Code, Context, Error, Result, Stored};
@@ -59,8 +59,8 @@ pub async fn begin_authentication(
     passkeys: &dyn Passkeys,
 ) -> Result<Begun> {
     let ceremony = passkeys.begin_authentication();
-    let ceremony = ceremony.map_err(|error| our_fault(&error))?;
-    keep(cx, uow, None, ceremony).await
+    let ceremony = ceremony.map_err(|error| internal(&error))?;
+    store_challenge(cx, uow, None, ceremony).await
 }
 
 /// Signs in whoever shows a passkey; whoever is signed in already as its owner has given a fresh proof. A refusal is written
@@ -75,7 +75,7 @@ pub async fn complete_authentication(
     passkeys: &dyn Passkeys,
     input: Showing<'_>,
 ) -> Result<Verified<Shown>> {
-    let state = take(uow, input.token, None).await?;
+    let state = consume_challenge(uow, input.token, None).await?;
     let Some(seen) = find(uow, passkeys, input.response).await? else {
         failed(cx, uow, None, "passkey.failed", "unknown").await?;
         let unknown = Error::refused(Code::PasskeyNotFound, "Passkey not found");
@@ -87,7 +87,7 @@ pub async fn complete_authentication(
     };
     let (action, reason) = match passkeys.complete_authentication(&state, input.response, &shown) {
         Ok(used) => return accept(cx, scope, uow, &seen, used, input.session).await,
-        Err(error @ PasskeyError::Failed(_)) => return Err(our_fault(&error)),
+        Err(error @ PasskeyError::Failed(_)) => return Err(internal(&error)),
         Err(PasskeyError::CounterWentBack) => ("passkey.counter_went_back", "counter"),
         Err(_) => ("passkey.failed", "refused"),
     };

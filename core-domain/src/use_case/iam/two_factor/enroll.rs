@@ -75,7 +75,7 @@ pub async fn set_up(
     })
 }
 
-async fn own(
+async fn find_own(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
@@ -99,7 +99,7 @@ pub async fn show_uri(
     checked: &PasswordCredential,
     issuer: &str,
 ) -> Result<String> {
-    let (user, found) = own(scope, uow, checked).await?;
+    let (user, found) = find_own(scope, uow, checked).await?;
     let secret = TotpSecret::new(cipher.open(user.id.as_str(), &found.sealed_secret)?);
     let event = AuditEvent {
         action: "two_factor.secret_shown",
@@ -120,7 +120,7 @@ pub async fn renew_recovery_codes(
     uow: &mut dyn UnitOfWork,
     checked: &PasswordCredential,
 ) -> Result<Vec<String>> {
-    let (user, seen) = own(scope, uow, checked).await?;
+    let (user, seen) = find_own(scope, uow, checked).await?;
     let codes = new_recovery_codes(cx.entropy.as_ref());
     let mut next = seen.edit();
     next.recovery_codes = recovery_hashes(&user.id, &codes);
@@ -140,7 +140,7 @@ pub async fn disable(
     checked: &PasswordCredential,
     notices: Notices<'_>,
 ) -> Result<()> {
-    let (user, seen) = own(scope, uow, checked).await?;
+    let (user, seen) = find_own(scope, uow, checked).await?;
     audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await?;
     session::trust_no_device(uow, &user.id).await?;
     notices

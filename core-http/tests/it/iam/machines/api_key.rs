@@ -273,7 +273,7 @@ impl Subject for Keys {
         }
     }
 
-    async fn look(&self, model: &List) {
+    async fn check_state(&self, model: &List) {
         let path = "/api/auth/api-key/list";
         let caller = self.ada.caller();
         let list = self.world.iam.get(&caller, path).await.expect(200);

@@ -229,5 +229,5 @@ impl Subject for Devices {
         }
     }
 
-    async fn look(&self, _: &Record) {}
+    async fn check_state(&self, _: &Record) {}
 }

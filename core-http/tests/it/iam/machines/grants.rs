@@ -297,7 +297,7 @@ impl Subject for Member {
         }
     }
 
-    async fn look(&self, model: &Rules) {
+    async fn check_state(&self, model: &Rules) {
         let path = "/api/validate-session";
         let body = json!({ "token": self.eve.token });
         let session = self

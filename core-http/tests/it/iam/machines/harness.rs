@@ -35,8 +35,8 @@ pub(super) trait Subject: Sized {
     /// Takes the step, whose outcome must be what the model says, which has taken it already.
     async fn step(&mut self, step: &<Self::Model as Model>::Step, model: &Self::Model);
 
-    /// Looks at everything there is.
-    async fn look(&self, model: &Self::Model);
+    /// Compares everything there is with the model.
+    async fn check_state(&self, model: &Self::Model);
 }
 
 struct Reference<M>(PhantomData<M>);
@@ -104,7 +104,7 @@ pub(super) fn run<S: Subject>(backend: Backend, file: &'static str) {
                 }
                 model.apply(step);
                 subject.step(step, &model).await;
-                subject.look(&model).await;
+                subject.check_state(&model).await;
             }
         });
         Ok(())

@@ -330,7 +330,7 @@ impl Subject for Organization {
         );
     }
 
-    async fn look(&self, model: &Record) {
+    async fn check_state(&self, model: &Record) {
         let owner = model
             .members
             .iter()

@@ -306,7 +306,7 @@ impl Subject for Sessions {
         }
     }
 
-    async fn look(&self, model: &List) {
+    async fn check_state(&self, model: &List) {
         let mut valid = Vec::new();
         for (at, (token, id)) in self.known.iter().enumerate() {
             let expected = model.is_valid(at);

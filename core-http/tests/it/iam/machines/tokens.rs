@@ -214,7 +214,7 @@ impl Subject for Family {
         let _ = done.expect(200);
     }
 
-    async fn look(&self, model: &Chain) {
+    async fn check_state(&self, model: &Chain) {
         for (at, (_, access)) in self.tokens.iter().enumerate().rev().take(2) {
             let path = "/api/validate-session";
             let told = self
