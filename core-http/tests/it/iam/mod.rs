@@ -22,6 +22,7 @@ mod sessions;
 mod sign_in;
 mod sign_up;
 mod step_up;
+mod take_over;
 mod throttle;
 mod trusted_devices;
 mod two_factor;

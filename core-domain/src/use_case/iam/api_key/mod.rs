@@ -36,6 +36,16 @@ pub(in crate::use_case::iam) async fn remove_of_member(
     Ok(())
 }
 
+/// Removes the keys that somebody has made for themselves.
+pub(in crate::use_case::iam) async fn remove_of_user(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<()> {
+    let of_user = ApiKeyQuery::OfUser(user.clone());
+    unowned::<ApiKey>(uow).remove_all(&of_user).await?;
+    Ok(())
+}
+
 /// Removes the keys that have been over for long; tells how many.
 ///
 /// # Errors

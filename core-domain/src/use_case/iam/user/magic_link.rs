@@ -2,14 +2,11 @@
 
 use serde_json::json;
 
-use super::password::remove_second_factor;
 use super::sign_up::{NewUser, insert_user};
+use super::take_over::take_over;
 use crate::access::{AuditEvent, PublicScope, audited, unowned};
-use crate::iam::{
-    Account, AccountQuery, MAX_SESSIONS, Session, SessionQuery, User, UserQuery,
-    VerificationPurpose,
-};
-use crate::kernel::{Context, Effect, Email, Line, Result, Stored};
+use crate::iam::{Account, AccountQuery, User, UserQuery, VerificationPurpose};
+use crate::kernel::{Context, Email, Line, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignInOutcome};
 use crate::use_case::iam::verification::{self, Links};
@@ -41,14 +38,13 @@ pub async fn send_magic_link(
 }
 
 /// Signs in whoever has the token, for good and once; somebody new is signed up. Who has it reads mail at the address: if
-/// nobody had proved that before, whatever somebody else may have set up for the address (a password, a second factor,
-/// sessions) goes.
+/// nobody had proved that before, whatever gives access and somebody else may have set up for the address goes.
 ///
 /// # Errors
 /// `INVALID_TOKEN`; `BANNED_USER`.
 pub async fn verify_magic_link(
     cx: &Context,
-    _: &PublicScope,
+    scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     token: &str,
 ) -> Result<LinkSignIn> {
@@ -57,7 +53,7 @@ pub async fn verify_magic_link(
     let known = unowned::<User>(uow).first(&with_email).await?;
     let is_new = known.is_none();
     let user = match known {
-        Some(user) => confirmed(cx, uow, user).await?,
+        Some(user) => confirmed(cx, scope, uow, user).await?,
         None => {
             let new = NewUser {
                 name: used.name.clone().unwrap_or_default(),
@@ -90,31 +86,20 @@ pub async fn verify_magic_link(
     Ok(LinkSignIn { outcome, is_new })
 }
 
-/// The user, whose address is theirs from now on.
+/// The user, whose address is theirs from now on; a password that was set before is not.
 async fn confirmed(
     cx: &Context,
+    scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
 ) -> Result<Stored<User>> {
     if user.email_verified {
         return Ok(user);
     }
-    let (cx, scope) = (
-        session::as_user(cx, &user).consequence(),
-        PublicScope::open(),
-    );
+    let cx = session::as_user(cx, &user).consequence();
     let password = AccountQuery::PasswordOf(user.id.clone());
     if let Some(account) = unowned::<Account>(uow).first(&password).await? {
-        audited::remove(&cx, &scope, uow, &account, "account.unverified_removed").await?;
+        audited::remove(&cx, scope, uow, &account, "account.unverified_removed").await?;
     }
-    remove_second_factor(&cx, uow, &user).await?;
-    let all = SessionQuery::OldestOf(user.id.clone());
-    for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
-        uow.effects()
-            .add(Effect::SessionChanged(session.id.clone()));
-    }
-    unowned::<Session>(uow).remove_all(&all).await?;
-    let mut next = user.edit();
-    next.email_verified = true;
-    audited::replace(&cx, &scope, uow, &user, next, "user.email_verified").await
+    take_over(&cx, scope, uow, &user).await
 }

@@ -10,6 +10,7 @@ mod profile;
 mod rehash;
 mod sign_in;
 mod sign_up;
+mod take_over;
 
 pub use ban::{ban, unban};
 pub use email_verification::{VerifiedEmail, send_verification_email, verify_email};

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::sign_in::PasswordCredential;
+use super::take_over::take_over;
 use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
 use crate::iam::{
-    Account, AccountQuery, CREDENTIAL, MAX_PASSKEYS, Passkey, PasskeyQuery, PasswordHash, Session,
-    TwoFactor, User, UserQuery, VerificationPurpose,
+    Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, UserId};
 use crate::port::UnitOfWork;
@@ -232,36 +232,11 @@ pub async fn reset_password(
     };
     record(cx, uow, "user.password_reset", &user, &account).await?;
     notices.tell(cx, uow, &user, Notice::PasswordReset).await?;
-    session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
     if user.email_verified {
+        session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
         return Ok(user);
     }
-    remove_second_factor(cx, uow, &user).await?;
-    let mut next = user.edit();
-    next.email_verified = true;
-    audited::replace(cx, scope, uow, &user, next, "user.email_verified").await
-}
-
-/// Removes the second factor and the passkeys of an address that somebody else may have set up: nobody had proved before that
-/// they read mail there.
-pub(super) async fn remove_second_factor(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    user: &User,
-) -> Result<()> {
-    session::trust_no_device(uow, &user.id).await?;
-    let scope = PublicScope::open();
-    let passkeys = PasskeyQuery::OfUser(user.id.clone());
-    for passkey in unowned::<Passkey>(uow)
-        .list(&passkeys, MAX_PASSKEYS)
-        .await?
-    {
-        audited::remove(cx, &scope, uow, &passkey, "passkey.unverified_removed").await?;
-    }
-    let Some(seen) = unowned::<TwoFactor>(uow).find(&user.id).await? else {
-        return Ok(());
-    };
-    audited::remove(cx, &scope, uow, &seen, "two_factor.unverified_removed").await
+    take_over(cx, scope, uow, &user).await
 }
 
 /// Adds a password account; its entry is that of what it is a part of.

@@ -1,0 +1,105 @@
+//! Whoever shows that they read mail at an address takes over the account that somebody else may have made with it.
+
+use serde_json::{Value, json};
+
+use super::{ADA, SIGN_IN};
+use crate::world::{PASSWORD, Person, World, on_every_store, operator};
+
+/// What Mallory has who signed up with Ada's address.
+struct Access {
+    session: String,
+    device_code: String,
+    half_signed_in: String,
+    key: String,
+    codes: Vec<String>,
+}
+
+async fn set_up(world: &World, mallory: &Person) -> Access {
+    let made = world.set_up(mallory, "engines").await.expect(201);
+    let body = json!({ "organizationId": made.text("orgId") });
+    let key = world.make_key(&mallory.caller(), body).await.expect(200);
+    let second_factor = world.second_factor(mallory).await;
+    let half_signed_in = world.half_sign_in(ADA).await;
+    Access {
+        session: mallory.token.clone(),
+        device_code: world.approved(mallory).await,
+        half_signed_in,
+        key: key.text("key").to_owned(),
+        codes: second_factor.recovery_codes,
+    }
+}
+
+async fn is_accepted(world: &World, key: &str) -> Value {
+    let path = "/api/core/apikey/validate";
+    let told = world
+        .iam
+        .post(&operator(), path, json!({ "key": key }))
+        .await;
+    told.expect(200).json["valid"].clone()
+}
+
+/// None of it gives access any more.
+async fn assert_ended(world: &World, access: &Access) {
+    let session = world.held(&access.session, "GET", super::GET_SESSION).await;
+    assert_eq!(session.expect(200).json, Value::Null);
+    let device = world.poll(&access.device_code).await;
+    device.refused(400, "access_denied");
+    let code = &access.codes[0];
+    let completed = world
+        .complete(&access.half_signed_in, "verify-backup-code", code)
+        .await;
+    completed.refused(401, "INVALID_TWO_FACTOR_COOKIE");
+    assert_eq!(is_accepted(world, &access.key).await, false);
+}
+
+on_every_store! { a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_confirmed }
+
+async fn a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_confirmed(
+    world: World,
+) {
+    let mallory = world.sign_up(ADA).await;
+    let access = set_up(&world, &mallory).await;
+    let [magic, ..] = world.link_tokens(ADA).await;
+    let path = format!("/api/auth/magic-link/verify?token={magic}");
+    let ada = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    assert_eq!(ada.json["user"]["id"], mallory.user_id.as_str());
+    assert_ended(&world, &access).await;
+    let body = json!({ "email": ADA, "password": PASSWORD });
+    let refused = world.post(SIGN_IN, body).await;
+    refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+}
+
+on_every_store! { a_new_password_by_mail_ends_whatever_gave_access_before_the_address_was_confirmed }
+
+async fn a_new_password_by_mail_ends_whatever_gave_access_before_the_address_was_confirmed(
+    world: World,
+) {
+    let mallory = world.sign_up(ADA).await;
+    let access = set_up(&world, &mallory).await;
+    let [_, reset, _] = world.link_tokens(ADA).await;
+    let new = "staple battery horse";
+    let body = json!({ "token": reset, "newPassword": new });
+    let set = world.post("/api/auth/reset-password", body).await;
+    let _ = set.expect(200);
+    assert_ended(&world, &access).await;
+    let signed_in = world.sign_in(ADA, new).await.expect(200);
+    assert_eq!(signed_in.json["user"]["id"], mallory.user_id.as_str());
+}
+
+on_every_store! { whoever_has_confirmed_their_address_keeps_their_keys_and_factors }
+
+async fn whoever_has_confirmed_their_address_keeps_their_keys_and_factors(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let [.., confirm] = world.link_tokens(ADA).await;
+    let path = format!("/api/auth/verify-email?token={confirm}");
+    let _ = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    let access = set_up(&world, &ada).await;
+    let [magic, ..] = world.link_tokens(ADA).await;
+    let path = format!("/api/auth/magic-link/verify?token={magic}");
+    let asked = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    assert_eq!(asked.json["twoFactorRedirect"], true);
+    let session = world.held(&access.session, "GET", super::GET_SESSION).await;
+    assert_eq!(session.expect(200).json["user"]["id"], ada.user_id.as_str());
+    let _ = world.poll(&access.device_code).await.expect(200);
+    assert_eq!(is_accepted(&world, &access.key).await, true);
+}
