@@ -1,7 +1,8 @@
 //! The service tokens with which a gateway vouches for requests to services behind HTTP.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use core_domain::gateway::Secret;
@@ -12,7 +13,6 @@ use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::Mutex;
 
 use super::config::ConfigError;
 use super::upstream::{Upstream, UpstreamError};
@@ -31,14 +31,26 @@ const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 /// How soon IAM is asked again after it had no token.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How long IAM may take: requests wait meanwhile.
+const ISSUE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Gets service tokens of IAM and keeps each as long as it is good, so that the service key goes to IAM alone. One for all
 /// upstreams of a gateway.
 pub struct ServiceTokens {
     iam: Arc<dyn Upstream>,
     key: HeaderValue,
     clock: Arc<dyn Clock>,
-    // Held while IAM is asked: it is asked once, however many requests wait.
-    kept: Mutex<BTreeMap<SuiteService, Kept>>,
+    slots: BTreeMap<SuiteService, Slot>,
+}
+
+/// The token for a service.
+#[derive(Default)]
+struct Slot {
+    kept: Mutex<Option<Kept>>,
+    /// How often IAM had none.
+    failures: AtomicU64,
+    /// Held while IAM is asked: it is asked once, however many requests wait.
+    renewal: tokio::sync::Mutex<()>,
 }
 
 /// What was got for a service.
@@ -46,6 +58,41 @@ struct Kept {
     vouching: Vouching,
     expires_at: Timestamp,
     asked_at: Timestamp,
+}
+
+/// What a slot has for a request.
+enum Held {
+    /// A token that is good for a while.
+    Fresh(Vouching),
+    /// One that is to be replaced, and is good until it is.
+    Due(Vouching),
+    Nothing,
+}
+
+impl Slot {
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self, now: Timestamp) -> Held {
+        let kept = self.kept();
+        let Some(kept) = kept.as_ref().filter(|kept| now < kept.expires_at) else {
+            return Held::Nothing;
+        };
+        let vouching = kept.vouching.clone();
+        let is_due = now.plus(RENEWED_BEFORE) >= kept.expires_at;
+        if is_due && now >= kept.asked_at.plus(ASKED_AGAIN_AFTER) {
+            Held::Due(vouching)
+        } else {
+            Held::Fresh(vouching)
+        }
+    }
+
+    fn note_asked(&self, now: Timestamp) {
+        if let Some(kept) = self.kept().as_mut() {
+            kept.asked_at = now;
+        }
+    }
 }
 
 /// What IAM answers.
@@ -66,42 +113,92 @@ impl ServiceTokens {
         service_key: &Secret,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ConfigError> {
+        let slots = SuiteService::ALL.iter();
         Ok(Self {
             iam: Arc::new(iam),
             key: Vouching::by_key(service_key)?.authorization,
             clock,
-            kept: Mutex::default(),
+            slots: slots.map(|service| (*service, Slot::default())).collect(),
         })
     }
 
-    /// A token for a service that is good for a while. As long as the one before still is, it serves when IAM has none.
+    /// A token for a service that is good for a while. As long as the one before still is, it serves when IAM has none or does
+    /// not answer.
     ///
     /// # Errors
     /// [`UpstreamError`] when there is none.
     pub(super) async fn get(&self, target: SuiteService) -> Result<Vouching, UpstreamError> {
-        let mut all = self.kept.lock().await;
+        let slot = self.slots.get(&target);
+        let slot = slot.ok_or_else(|| UpstreamError::Broken(format!("no slot for {target}")))?;
         let now = self.clock.now();
-        let kept = all.get_mut(&target).filter(|kept| now < kept.expires_at);
-        let Some(kept) = kept else {
-            let new = self.issue(target, now).await?;
-            let vouching = new.vouching.clone();
-            all.insert(target, new);
-            return Ok(vouching);
-        };
-        let is_due = now.plus(RENEWED_BEFORE) >= kept.expires_at;
-        if is_due && now >= kept.asked_at.plus(ASKED_AGAIN_AFTER) {
-            kept.asked_at = now;
-            match self.issue(target, now).await {
-                Ok(new) => *kept = new,
-                Err(error) => {
-                    tracing::warn!(%error, "no new service token; the old one still serves")
-                }
-            }
+        match slot.held(now) {
+            Held::Fresh(vouching) => Ok(vouching),
+            Held::Due(old) => match slot.renewal.try_lock() {
+                Ok(_renewing) => Ok(self.renew(slot, target, now, old).await),
+                Err(_) => Ok(old),
+            },
+            Held::Nothing => self.get_first(slot, target).await,
         }
-        Ok(kept.vouching.clone())
     }
 
-    async fn issue(&self, target: SuiteService, now: Timestamp) -> Result<Kept, UpstreamError> {
+    /// The next token, or the old one when there is none.
+    async fn renew(
+        &self,
+        slot: &Slot,
+        target: SuiteService,
+        now: Timestamp,
+        old: Vouching,
+    ) -> Vouching {
+        slot.note_asked(now);
+        match self.issue(slot, target, now).await {
+            Ok(new) => new,
+            Err(error) => {
+                tracing::warn!(%error, "no new service token; the old one still serves");
+                old
+            }
+        }
+    }
+
+    /// The first token, when there is none that could serve meanwhile. Who waits while IAM is asked gets what the one gets who
+    /// asks.
+    async fn get_first(
+        &self,
+        slot: &Slot,
+        target: SuiteService,
+    ) -> Result<Vouching, UpstreamError> {
+        let failures = slot.failures.load(Ordering::Acquire);
+        let _renewing = slot.renewal.lock().await;
+        let now = self.clock.now();
+        if let Held::Fresh(vouching) | Held::Due(vouching) = slot.held(now) {
+            return Ok(vouching);
+        }
+        if slot.failures.load(Ordering::Acquire) != failures {
+            let problem = "IAM had no service token a moment ago";
+            return Err(UpstreamError::Unavailable(problem.to_owned()));
+        }
+        let issued = self.issue(slot, target, now).await;
+        if issued.is_err() {
+            slot.failures.fetch_add(1, Ordering::Release);
+        }
+        issued
+    }
+
+    /// Asks IAM, and keeps what it answers.
+    async fn issue(
+        &self,
+        slot: &Slot,
+        target: SuiteService,
+        now: Timestamp,
+    ) -> Result<Vouching, UpstreamError> {
+        let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.ask(target, now));
+        let late = |_| UpstreamError::Unavailable("IAM does not answer".to_owned());
+        let new = asked.await.map_err(late)??;
+        let vouching = new.vouching.clone();
+        *slot.kept() = Some(new);
+        Ok(vouching)
+    }
+
+    async fn ask(&self, target: SuiteService, now: Timestamp) -> Result<Kept, UpstreamError> {
         let body = json!({ "serviceId": SuiteService::Gateway, "targetService": target });
         let request = Request::post(PATH)
             .header(AUTHORIZATION, self.key.clone())

@@ -15,12 +15,13 @@ use http::{Request, Response};
 use crate::world::server::{Server, options};
 use crate::world::{PLATFORMS, SERVICE_KEY, World, at, owner};
 
-/// IAM, which counts how often it is asked and can be down.
+/// IAM, which counts how often it is asked, and can be down or hang.
 #[derive(Clone, Debug)]
 struct Iam {
     service: InProcess,
     asked: Arc<AtomicUsize>,
     is_down: Arc<AtomicBool>,
+    hangs: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -29,6 +30,9 @@ impl Upstream for Iam {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.is_down.load(Ordering::SeqCst) {
             return Err(UpstreamError::Broken("down".to_owned()));
+        }
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
         }
         self.service.send(request).await
     }
@@ -51,6 +55,7 @@ impl Remote {
             service: InProcess::service(world.iam.0.clone()),
             asked: Arc::default(),
             is_down: Arc::default(),
+            hangs: Arc::default(),
         };
         let key = Secret::new(SERVICE_KEY);
         let tokens = ServiceTokens::new(iam.clone(), &key, world.clock.clone()).unwrap();
@@ -135,4 +140,43 @@ async fn while_iam_is_down_a_token_serves_to_its_end_and_then_the_service_is_una
     );
     remote.iam.is_down.store(false, Ordering::SeqCst);
     assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn while_iam_does_not_answer_requests_go_on_with_the_token_there_is() {
+    let remote = Remote::with_tokens_for(SuiteService::Registry).await;
+    let own = remote.world.platform("looms").await;
+    let path = &at(&own, "");
+    assert_eq!(remote.get(owner(&own), path).await.unwrap(), 200);
+    remote.iam.hangs.store(true, Ordering::SeqCst);
+    remote.world.tick(250);
+    let asking = remote.get(owner(&own), path);
+    let others = async {
+        while remote.asked() == 1 {
+            tokio::task::yield_now().await;
+        }
+        // The one before still waits.
+        remote.get(owner(&own), path).await.unwrap()
+    };
+    tokio::pin!(asking);
+    tokio::select! {
+        biased;
+        _ = &mut asking => panic!("IAM does not answer"),
+        status = others => assert_eq!(status, 200),
+    }
+    assert_eq!(asking.await.unwrap(), 200);
+    assert_eq!(remote.asked(), 2);
+}
+
+#[tokio::test]
+async fn requests_without_a_token_ask_an_iam_that_is_down_once_together() {
+    let remote = Remote::with_tokens_for(SuiteService::Registry).await;
+    let own = remote.world.platform("looms").await;
+    remote.iam.hangs.store(true, Ordering::SeqCst);
+    let path = &at(&own, "");
+    let many = join_all((0..20).map(|_| remote.get(owner(&own), path))).await;
+    let none =
+        |answer: &Result<u16, UpstreamError>| matches!(answer, Err(UpstreamError::Unavailable(_)));
+    assert!(many.iter().all(none), "{many:?}");
+    assert_eq!(remote.asked(), 1);
 }
