@@ -14,6 +14,9 @@ text_enum! {
         PasswordReset = "password-reset",
         /// To prove that one reads mail at the address.
         EmailVerification = "email-verification",
+        /// For nothing: the mail to somebody who has an account, whose address is signed up with once more, leads to the
+        /// sign-in, and is bounded and costs as much work as the one to somebody new.
+        AlreadyRegistered = "already-registered",
     }
 }
 
@@ -23,7 +26,9 @@ impl VerificationPurpose {
     pub const fn lifetime(self) -> Duration {
         match self {
             Self::MagicLink => Duration::from_secs(5 * 60),
-            Self::PasswordReset | Self::EmailVerification => Duration::from_secs(60 * 60),
+            Self::PasswordReset | Self::EmailVerification | Self::AlreadyRegistered => {
+                Duration::from_secs(60 * 60)
+            }
         }
     }
 }

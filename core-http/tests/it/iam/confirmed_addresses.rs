@@ -65,18 +65,19 @@ async fn a_sign_up_says_the_same_of_a_free_address_and_a_taken_one_and_the_mail_
 }
 
 #[tokio::test]
-async fn an_address_is_sent_no_more_mails_than_it_may_have_links() {
+async fn an_address_is_sent_five_mails_of_a_sort_an_hour() {
     let world = world();
     for _ in 0..8 {
         sign_up(&world, ADA).await;
     }
-    assert_eq!(subjects(&world).await.len(), 5);
+    // One with a link, and five that say that there is an account.
+    assert_eq!(subjects(&world).await.len(), 6);
     world.tick(3_600);
     for _ in 0..8 {
         let refused = world.sign_in(ADA, PASSWORD).await;
         refused.refused(403, "EMAIL_NOT_VERIFIED");
     }
-    assert_eq!(subjects(&world).await.len(), 10);
+    assert_eq!(subjects(&world).await.len(), 11);
     let told = world.audit("user.sign_in_refused").await;
     let sent = told.iter().filter(|entry| {
         let details = entry.after.as_ref().unwrap().as_str();
@@ -167,7 +168,25 @@ async fn one_address_gives_one_user_however_many_sign_up_at_once(world: World) {
     assert_eq!(answers.len(), 8);
     assert_eq!(world.audit("user.signed_up").await.len(), 1);
     assert_eq!(world.audit("user.sign_up_refused").await.len(), 7);
-    assert_eq!(subjects(&world).await.len(), 5);
+    assert_eq!(subjects(&world).await.len(), 6);
+}
+
+#[tokio::test]
+async fn signing_up_with_an_address_again_and_again_keeps_no_link_from_its_owner() {
+    let world = world();
+    sign_up(&world, ADA).await;
+    for _ in 0..8 {
+        world.tick(1);
+        sign_up(&world, ADA).await;
+    }
+    let sent = subjects(&world).await.len();
+    world.tick(1);
+    let refused = world.sign_in(ADA, PASSWORD).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    assert_eq!(subjects(&world).await.len(), sent + 1);
+    let confirmed = follow_link(&world, &world.mailed_link(ADA).await).await;
+    let _ = confirmed.expect(302);
+    let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
 }
 
 on_every_store! { one_address_gives_one_user_however_many_sign_up_at_once }

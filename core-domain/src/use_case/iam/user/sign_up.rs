@@ -10,8 +10,7 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
-use crate::use_case::iam::verification::{self, Links, mail};
-use crate::use_case::shared::queue_mail;
+use crate::use_case::iam::verification::{self, Links};
 
 const CONFIRM: VerificationPurpose = VerificationPurpose::EmailVerification;
 
@@ -82,16 +81,18 @@ pub async fn sign_up_unconfirmed(
     let with_email = UserQuery::WithEmail(input.email.clone());
     if let Some(known) = unowned::<User>(uow).first(&with_email).await? {
         // The same work as for an address that is free.
-        if verification::send_unasked(cx, uow, CONFIRM, &input.email, None).await? {
-            let mail = mail::already_registered(&known.email, sign_in_page);
-            queue_mail(cx, uow, links.cipher, &mail).await?;
-        }
+        let links = Links {
+            link: &|_| sign_in_page.to_owned(),
+            ..links
+        };
+        let purpose = VerificationPurpose::AlreadyRegistered;
+        verification::send_unasked(cx, uow, purpose, &input.email, links).await?;
         record_refusal(cx, uow, known.id.to_string(), &input.email).await?;
         return Ok(new.user(cx, uow.now().await?));
     }
     let user = insert_user(cx, uow, new).await?;
     insert_account(cx, uow, &user.id, &input.password_hash).await?;
-    verification::send_unasked(cx, uow, CONFIRM, &input.email, Some(links)).await?;
+    verification::send_unasked(cx, uow, CONFIRM, &input.email, links).await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: user.id.to_string(),

@@ -37,6 +37,13 @@ pub(super) fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) ->
             button: "Confirm the address",
             note: IGNORE,
         },
+        VerificationPurpose::AlreadyRegistered => Letter {
+            subject: "You already have an account",
+            why: "Somebody signed up with this address, which has an account already. If that was you, sign in with it; if \
+                  you do not know its password, ask for a new one there.",
+            button: "Sign in",
+            note: "If it was not you, nothing has happened: ignore this mail.",
+        },
     };
     letter.to(to, link)
 }
@@ -57,18 +64,6 @@ pub(in crate::use_case::iam) fn invitation(
         why: &why,
         button: "See the invitation",
         note: "If you do not know why you were invited, you may ignore this mail.",
-    }
-    .to(to, link)
-}
-
-/// The mail to somebody who has an account, when their address is signed up with once more. It leads to the sign-in.
-pub(in crate::use_case::iam) fn already_registered(to: &Email, link: &str) -> Mail {
-    Letter {
-        subject: "You already have an account",
-        why: "Somebody signed up with this address, which has an account already. If that was you, sign in with it; if you \
-              do not know its password, ask for a new one there.",
-        button: "Sign in",
-        note: "If it was not you, nothing has happened: ignore this mail.",
     }
     .to(to, link)
 }

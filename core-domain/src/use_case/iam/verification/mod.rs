@@ -68,7 +68,7 @@ pub(in crate::use_case::iam) async fn send_unasked(
     uow: &mut dyn UnitOfWork,
     purpose: VerificationPurpose,
     email: &Email,
-    links: Option<Links<'_>>,
+    links: Links<'_>,
 ) -> Result<bool> {
     let of = VerificationQuery::Of(purpose, email.clone());
     let sent = unowned::<Verification>(uow);
@@ -76,7 +76,7 @@ pub(in crate::use_case::iam) async fn send_unasked(
     let now = uow.now().await?;
     let good = sent.iter().filter(|sent| now < sent.expires_at).count();
     if u32::try_from(good).is_ok_and(|good| good < MAX_VERIFICATIONS) {
-        send(cx, uow, purpose, email, None, links).await?;
+        send(cx, uow, purpose, email, None, Some(links)).await?;
         return Ok(true);
     }
     Ok(false)

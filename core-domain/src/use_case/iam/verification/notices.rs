@@ -11,7 +11,7 @@ use crate::use_case::shared::queue_mail;
 pub struct Notices<'a> {
     /// Where a new password is set: what to do when it was somebody else.
     pub page: &'a str,
-    /// Encrypts the mail in the outbox.
+    /// The cipher of the installation, which encrypts the mail in the outbox.
     pub cipher: &'a Cipher,
 }
 
