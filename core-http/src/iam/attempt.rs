@@ -8,8 +8,8 @@ use super::config::Iam;
 use super::failed_sign_ins::Attempt;
 use crate::kernel::Cx;
 
-/// Counts a password of an account that is about to be looked at. The first refusal of a delay of the account is written down:
-/// not each, so that nobody floods the audit.
+/// Counts a password of an account that is about to be looked at. The first refusal of a delay of the account, or of a window of
+/// the client, is written down: not each, so that nobody floods the audit.
 ///
 /// # Errors
 /// `RATE_LIMITED` when too many were wrong, whether this one is or not.

@@ -4,6 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Windows};
 use core_domain::iam::{FAILURES_FORGOTTEN_AFTER, TokenHash, sign_in_delay};
@@ -18,6 +19,9 @@ const CAPACITY: usize = 100_000;
 
 /// The policy of the accounts that a client failed with already.
 const ACCOUNT: &str = "account-of-client";
+
+/// The policy of the refusals that are told of.
+const TOLD: &str = "told";
 
 /// Whom a client that came over no connection is counted as.
 const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -38,6 +42,8 @@ pub(super) struct FailedSignIns {
 #[derive(Debug)]
 struct Limit {
     policy: RatePolicy,
+    /// Of a window one refusal is told of.
+    told: RatePolicy,
     windows: Mutex<Windows>,
 }
 
@@ -45,18 +51,32 @@ impl Limit {
     fn new(policy: &RatePolicy) -> Self {
         Self {
             policy: policy.clone(),
+            told: policy.once_per_window(TOLD),
             windows: Mutex::new(Windows::new(CAPACITY)),
         }
     }
 
-    fn take(&self, key: RateKey, now: Timestamp) -> Result<(), Refused> {
-        let usage = self.windows().take(key, &self.policy, now);
+    /// Counts one more of a client with a subject; answers what it was counted under.
+    fn count(
+        &self,
+        client: IpAddr,
+        subject: RateSubject<'_>,
+        now: Timestamp,
+    ) -> Result<RateKey, Refused> {
+        let key = RateKey::new(&self.policy, client, subject);
+        let mut windows = self.windows();
+        let usage = windows.take(key, &self.policy, now);
         if usage.allowed {
-            return Ok(());
+            return Ok(key);
         }
+        let told = RateKey::new(&self.told, client, subject);
+        let is_first = windows.take(told, &self.told, now).allowed;
         Err(Refused {
             error: refusal(usage.reset_after),
-            lockout: None,
+            lockout: is_first.then(|| Lockout::OfClient {
+                limit: self.policy.name().to_owned(),
+                left: Duration::from_secs(usage.reset_after),
+            }),
         })
     }
 
@@ -78,7 +98,7 @@ struct AccountFailures {
 pub(super) struct Refused {
     /// `RATE_LIMITED`.
     pub(super) error: Error,
-    /// The first one of a delay of the account tells of it.
+    /// The first one of a delay of the account, or of a window of the client, tells of it.
     pub(super) lockout: Option<Lockout>,
 }
 
@@ -131,14 +151,15 @@ impl FailedSignIns {
             at: now,
         };
         for (limit, subject) in self.limits().into_iter().zip([all, one]) {
-            let key = RateKey::new(&limit.policy, client, subject);
-            if let Err(refused) = limit.take(key, now) {
-                self.give_back(&attempt);
-                return Err(refused);
+            match limit.count(client, subject, now) {
+                Ok(key) => attempt.counted.push(key),
+                Err(refused) => {
+                    self.give_back(&attempt);
+                    return Err(refused);
+                }
             }
-            attempt.counted.push(key);
         }
-        if let Err(refused) = self.count_account_of_client(&mut attempt, now) {
+        if let Err(refused) = self.count_account_of_client(&mut attempt, client, now) {
             self.give_back(&attempt);
             return Err(refused);
         }
@@ -153,9 +174,10 @@ impl FailedSignIns {
     fn count_account_of_client(
         &self,
         attempt: &mut Attempt,
+        client: IpAddr,
         now: Timestamp,
     ) -> Result<(), Refused> {
-        let [client, account] = attempt.client_and_account;
+        let [_, account] = attempt.client_and_account;
         let mut known = self.known_of_client.windows();
         if !known
             .take(account, &self.known_of_client.policy, now)
@@ -163,7 +185,8 @@ impl FailedSignIns {
         {
             return Ok(());
         }
-        if let Err(refused) = self.accounts_of_client.take(client, now) {
+        let all = RateSubject::Everything;
+        if let Err(refused) = self.accounts_of_client.count(client, all, now) {
             known.give_back(&account);
             return Err(refused);
         }
@@ -251,7 +274,7 @@ impl AccountFailures {
             return None;
         }
         let left = until.since(now);
-        let lockout = Lockout {
+        let lockout = Lockout::OfAccount {
             failures: self.count,
             left,
         };

@@ -147,6 +147,13 @@ async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
         assert_eq!(refused.header("retry-after"), "3600");
     }
     assert_eq!(looked_at, 30);
+    let told = world.audit("client.locked_out").await;
+    let [told] = &told[..] else {
+        panic!("one entry a window: {told:?}");
+    };
+    let details = told.after.as_ref().unwrap().as_str();
+    assert!(details.contains(r#""limit":"failed-accounts-of-client","retryAfter":3600"#));
+    assert!(details.contains("person30@example.org"), "{details}");
     waits(&world, 1, ADA, 3_600).await;
     succeed(&world, 2, ADA).await;
     let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
@@ -159,6 +166,7 @@ async fn who_tries_one_password_on_many_accounts_is_refused_and_nobody_else() {
     let tried = join_all(tried).await;
     let failed = tried.iter().filter(|answer| answer.status == 401);
     assert_eq!(failed.count(), 30);
+    assert_eq!(world.audit("client.locked_out").await.len(), 2);
     world.tick(3_600);
     succeed(&world, 1, ADA).await;
 }

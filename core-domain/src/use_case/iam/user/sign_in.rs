@@ -146,7 +146,7 @@ pub async fn refuse_unconfirmed(
     links: Links<'_>,
 ) -> Result<Error> {
     let purpose = VerificationPurpose::EmailVerification;
-    let link_sent = verification::send_unasked(cx, uow, purpose, email, Some(links)).await?;
+    let link_sent = verification::send_unasked(cx, uow, purpose, email, links).await?;
     let event = AuditEvent {
         action: "user.sign_in_refused",
         entity_id: checked.user_id.to_string(),
@@ -178,13 +178,23 @@ pub async fn sign_in_failed(
     Ok(refusal())
 }
 
-/// An account that takes no password for a while, because too many were wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lockout {
-    /// How many were.
-    pub failures: u32,
-    /// How long it goes on.
-    pub left: Duration,
+/// Why no password is taken for a while: too many were wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lockout {
+    /// Of the account, whoever tried.
+    OfAccount {
+        /// How many were.
+        failures: u32,
+        /// How long it goes on.
+        left: Duration,
+    },
+    /// Of the client, whatever the account.
+    OfClient {
+        /// The name of the limit that it has reached.
+        limit: String,
+        /// How long it goes on at most.
+        left: Duration,
+    },
 }
 
 /// Records that a password was not looked at. Whether the address has a user makes no other difference.
@@ -197,17 +207,29 @@ pub async fn locked_out(
     email: &Email,
     lockout: &Lockout,
 ) -> Result<()> {
-    let with_email = UserQuery::WithEmail(email.clone());
-    let user = unowned::<User>(uow).first(&with_email).await?;
-    let event = AuditEvent {
-        action: "user.locked_out",
-        entity_id: user.map_or_else(|| "unknown".to_owned(), |user| user.id.to_string()),
-        details: Some(json!({
-            "email": email,
-            "failures": lockout.failures,
-            "retryAfter": lockout.left.as_secs().max(1),
-        })),
-        ..AuditEvent::default()
+    let seconds = |left: &Duration| left.as_secs().max(1);
+    let unknown = || "unknown".to_owned();
+    let event = match lockout {
+        Lockout::OfAccount { failures, left } => {
+            let with_email = UserQuery::WithEmail(email.clone());
+            let user = unowned::<User>(uow).first(&with_email).await?;
+            AuditEvent {
+                action: "user.locked_out",
+                entity_id: user.map_or_else(unknown, |user| user.id.to_string()),
+                details: Some(json!({
+                    "email": email, "failures": failures, "retryAfter": seconds(left),
+                })),
+                ..AuditEvent::default()
+            }
+        }
+        Lockout::OfClient { limit, left } => AuditEvent {
+            action: "client.locked_out",
+            entity_id: cx.request.ip.clone().unwrap_or_else(unknown),
+            details: Some(json!({
+                "email": email, "limit": limit, "retryAfter": seconds(left),
+            })),
+            ..AuditEvent::default()
+        },
     };
     audited::event(cx, uow, event).await
 }
