@@ -2,23 +2,23 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use core_domain::kernel::OutboxId;
 use core_domain::port::{Cause, Mail, MailError, Mailbox, Mailer, mime_message};
 
-use crate::outbox_retention::{OutboxRetention, TEMPORARY};
+use crate::outbox_retention::{OutboxRetention, PruneSchedule, TEMPORARY};
 
 /// Writes every mail into a folder, one `.eml` file a mail, which mail programs open. The files are for their owner alone:
-/// links in mails are secrets. Each goes after 7 days, and the oldest goes when there are 10,000: when the next ones are written.
+/// links in mails are secrets. Each goes after 7 days, within an hour of the next mail, and the oldest goes when there are 10,000.
 #[derive(Clone, Debug)]
 pub struct OutboxFolder {
     folder: PathBuf,
     from: Mailbox,
     retention: OutboxRetention,
-    written: Arc<AtomicU64>,
+    schedule: Arc<Mutex<PruneSchedule>>,
 }
 
 impl OutboxFolder {
@@ -29,8 +29,14 @@ impl OutboxFolder {
             folder: folder.into(),
             from,
             retention: OutboxRetention::DEFAULT,
-            written: Arc::new(AtomicU64::new(0)),
+            schedule: Arc::default(),
         }
+    }
+
+    fn is_due(&self) -> bool {
+        let schedule = self.schedule.lock();
+        let mut schedule = schedule.unwrap_or_else(PoisonError::into_inner);
+        schedule.is_due(self.retention, Instant::now())
     }
 }
 
@@ -41,7 +47,7 @@ impl Mailer for OutboxFolder {
         let folder = self.folder.clone();
         let name = format!("{id}.eml");
         let retention = self.retention;
-        let due = retention.is_due(self.written.fetch_add(1, Ordering::Relaxed));
+        let due = self.is_due();
         let write = move || {
             let file = write(&folder, &name, &message)?;
             if due && let Err(error) = prune(retention, &folder, &file) {

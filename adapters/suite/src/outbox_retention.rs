@@ -2,13 +2,16 @@
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What the name of a mail begins with that is not whole yet.
 pub(crate) const TEMPORARY: &str = ".mail-";
 
-/// How many mails are written between two looks at the folder.
-const WRITTEN_BETWEEN: u64 = 64;
+/// How many mails are written at most before the folder is pruned again.
+const PRUNE_EVERY: u64 = 64;
+
+/// How long mails are written before the folder is pruned again, however few they are.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// How many files a folder keeps, and how long.
 #[derive(Clone, Copy, Debug)]
@@ -24,18 +27,13 @@ impl OutboxRetention {
         age: Duration::from_secs(7 * 24 * 60 * 60),
     };
 
-    /// Whether to look at the folder, after so many mails before this one.
-    pub(crate) fn is_due(self, written: u64) -> bool {
-        written.is_multiple_of(self.interval())
-    }
-
     fn interval(self) -> u64 {
         let files = u64::try_from(self.files).unwrap_or(u64::MAX);
-        WRITTEN_BETWEEN.min(files / 4 + 1)
+        PRUNE_EVERY.min(files / 4 + 1)
     }
 
     /// Removes what is too old at the instant, and the oldest of what is too many, so that there never are more before the
-    /// next look. Tells how many went.
+    /// folder is pruned again. Tells how many went.
     pub(crate) fn prune(self, folder: &Path, now: SystemTime) -> std::io::Result<u64> {
         let mut mails = Vec::new();
         for entry in std::fs::read_dir(folder)? {
@@ -53,6 +51,31 @@ impl OutboxRetention {
             }
         }
         Ok(removed)
+    }
+}
+
+/// When a folder was pruned.
+#[derive(Debug, Default)]
+pub(crate) struct PruneSchedule {
+    pruned_at: Option<Instant>,
+    written_since: u64,
+}
+
+impl PruneSchedule {
+    /// Counts a mail, and tells whether the folder is to be pruned with it: with the first one of a process, too.
+    pub(crate) fn is_due(&mut self, retention: OutboxRetention, now: Instant) -> bool {
+        self.written_since += 1;
+        let recently = self
+            .pruned_at
+            .is_some_and(|at| now.duration_since(at) < PRUNE_INTERVAL);
+        if recently && self.written_since < retention.interval() {
+            return false;
+        }
+        *self = Self {
+            pruned_at: Some(now),
+            written_since: 0,
+        };
+        true
     }
 }
 
@@ -92,6 +115,21 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_folder_is_pruned_at_first_and_after_many_mails_or_an_hour() {
+        let (retention, mut schedule) = (OutboxRetention::DEFAULT, PruneSchedule::default());
+        let begun = Instant::now();
+        let mut written_at = |minutes: u64| {
+            let now = begun + Duration::from_secs(60 * minutes);
+            schedule.is_due(retention, now)
+        };
+        assert!(written_at(0));
+        assert!((0..63).all(|_| !written_at(1)));
+        assert!(written_at(1));
+        assert!(!written_at(60));
+        assert!(written_at(61));
     }
 
     #[test]

@@ -143,7 +143,9 @@ pub async fn disable(
     let (user, seen) = find_own(scope, uow, checked).await?;
     audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await?;
     session::trust_no_device(uow, &user.id).await?;
-    notices
-        .tell(cx, uow, &user, Notice::TwoFactorDisabled)
-        .await
+    if !seen.is_confirmed() {
+        return Ok(());
+    }
+    let disabled = Notice::TwoFactorDisabled;
+    notices.tell(cx, uow, &user, disabled).await
 }
