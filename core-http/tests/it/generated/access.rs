@@ -162,13 +162,14 @@ async fn a_foreign_platform_or_organization_is_not_found_exactly_as_a_missing_on
 }
 
 /// Ids in bodies and queries of rows for persons.
-const OF_PERSON: [&str; 6] = [
+const OF_PERSON: [&str; 7] = [
     "organizationId",
     "memberId",
     "invitationId",
     "sentId",
     "keyId",
     "joinedId",
+    "passkeyId",
 ];
 
 #[tokio::test]

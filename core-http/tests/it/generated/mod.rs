@@ -6,6 +6,7 @@ mod contract;
 mod fixture;
 mod lists;
 mod openapi;
+mod pages;
 mod preconditions;
 mod routes;
 mod samples;
