@@ -1,10 +1,10 @@
 //! The port by `webauthn-rs`.
 
 use std::fmt;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core_domain::iam::PASSKEY_CHALLENGE_LIFETIME;
 use core_domain::kernel::{JsonText, UserId};
 use core_domain::port::{
     Cause, NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey,
@@ -19,9 +19,6 @@ use webauthn_rs::prelude::{
     PublicKeyCredential, RegisterPublicKeyCredential, Url, Uuid, WebauthnBuilder,
     WebauthnError as Fault,
 };
-
-/// How long browsers wait for the person; as long as a challenge is good for.
-const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The address of an installation can have no passkeys.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +51,9 @@ impl Webauthn {
         let origin = Url::parse(base_url).map_err(|_| refused())?;
         let relying_party = origin.domain().ok_or_else(refused)?.to_owned();
         let builder = WebauthnBuilder::new(&relying_party, &origin).map_err(|_| refused())?;
-        let mut builder = builder.rp_name(&relying_party).timeout(TIMEOUT);
+        let mut builder = builder
+            .rp_name(&relying_party)
+            .timeout(PASSKEY_CHALLENGE_LIFETIME);
         for origin in trusted_origins.iter().filter_map(|o| Url::parse(o).ok()) {
             builder = builder.append_allowed_origin(&origin);
         }
@@ -62,12 +61,6 @@ impl Webauthn {
             inner: builder.build().map_err(|_| refused())?,
             relying_party,
         })
-    }
-
-    /// The relying party: passkeys are bound to it by authenticators.
-    #[must_use]
-    pub fn relying_party(&self) -> &str {
-        &self.relying_party
     }
 }
 

@@ -60,6 +60,18 @@ impl NewApiKeyScope {
         }
     }
 
+    /// What the maker holds of what a pattern stands for: what a key can be narrowed to.
+    #[must_use]
+    pub fn held_within(&self, pattern: &str) -> Vec<PermissionPattern> {
+        let permissions = match &self.0 {
+            Maker::Member { own, .. } => own.permissions.clone(),
+            Maker::Organization(scope) => scope.permissions(),
+        };
+        let held = permissions.within([pattern]).patterns();
+        let held = held.iter().map(|held| PermissionPattern::parse(held));
+        held.filter_map(Result::ok).collect()
+    }
+
     /// Tells whether the maker owns the organization, or operates the installation.
     #[must_use]
     pub fn is_owner(&self) -> bool {

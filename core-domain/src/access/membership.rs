@@ -8,8 +8,8 @@ use super::platform::suspended;
 use super::records::unowned;
 use crate::iam::{Member, Organization, PlatformSuspension};
 use crate::kernel::{
-    Caller, Context, Error, Grant, GrantId, Membership, OrganizationId, PermissionPattern, Record,
-    Result, Role, Stored,
+    Caller, Context, Error, Grant, GrantId, Membership, OrganizationId, PermissionPattern,
+    PermissionSet, Record, Result, Role, Stored,
 };
 use crate::port::UnitOfWork;
 
@@ -34,6 +34,14 @@ impl<G> MembershipScope<G> {
     pub fn holds(&self, pattern: &PermissionPattern) -> bool {
         let own = self.own.as_ref();
         own.is_none_or(|own| own.permissions.covers(pattern.as_str()))
+    }
+
+    /// What the caller may in the organization.
+    pub(super) fn permissions(&self) -> PermissionSet {
+        match &self.own {
+            Some(own) => own.permissions.clone(),
+            None => PermissionSet::new(["*:*"]),
+        }
     }
 
     /// Tells whether the caller owns the organization, or operates the installation.

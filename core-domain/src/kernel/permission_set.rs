@@ -65,6 +65,16 @@ fn intersection(one: &str, other: &str) -> Option<String> {
     ))
 }
 
+/// What patterns of both lists stand for.
+fn intersections(some: &[String], others: &[String]) -> Vec<String> {
+    let pairs = some
+        .iter()
+        .flat_map(|one| others.iter().map(move |other| (one, other)));
+    pairs
+        .filter_map(|(one, other)| intersection(one, other))
+        .collect()
+}
+
 /// What a caller is allowed: what some pattern allows and none denies, within the scopes of the credential if it has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PermissionSet {
@@ -101,7 +111,11 @@ impl PermissionSet {
     /// What the set and these scopes allow both.
     #[must_use]
     pub fn within(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.scopes = Some(sorted(scopes));
+        let scopes = sorted(scopes);
+        self.scopes = Some(match self.scopes.take() {
+            Some(narrower) => sorted(intersections(&narrower, &scopes)),
+            None => scopes,
+        });
         self
     }
 
@@ -132,12 +146,7 @@ impl PermissionSet {
             .scopes
             .clone()
             .unwrap_or_else(|| vec!["*:*".to_owned()]);
-        let within = self.allowed.iter().flat_map(|allowed| {
-            let inside = scopes
-                .iter()
-                .filter_map(move |scope| intersection(allowed, scope));
-            inside.collect::<Vec<_>>()
-        });
+        let within = intersections(&self.allowed, &scopes).into_iter();
         sorted(within.flat_map(|pattern| self.without_denied(pattern)))
     }
 

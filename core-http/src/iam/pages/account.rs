@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use core_domain::access::{PublicScope, SessionScope, authorize_person, authorize_session};
 use core_domain::iam::{Passkey, Session, User};
-use core_domain::kernel::{Error, Result, SessionId, Stored};
+use core_domain::kernel::{Result, SessionId, Stored};
 use core_domain::port::{Mode, transact};
 use core_domain::use_case::iam::{passkey, session, user};
 use maud::{Markup, html};
@@ -15,7 +15,7 @@ use super::api_keys;
 use super::form::hidden;
 use super::layout;
 use super::layout::moment;
-use super::next::{ACCOUNT, sign_in_first};
+use super::next::{ACCOUNT, back_to_account, sign_in_first};
 use super::passkeys;
 use super::row::{form, page};
 use super::user_agent::program;
@@ -198,39 +198,26 @@ async fn revoke(
     input: Input<(), (), RevokeForm>,
 ) -> Result<PageOr> {
     iam.refuse_foreign_form(cx)?;
-    let outcome = match authorize_session(cx) {
-        Ok(scope) => {
-            let (scope, name) = (&scope, input.body.session.as_str());
-            transact(cx.app.store.as_ref(), |uow, _| {
-                Box::pin(session::revoke_named(cx, scope, uow, name))
-            })
-            .await
-        }
-        Err(error) => Err(error),
+    let outcome = async {
+        let scope = authorize_session(cx)?;
+        let (scope, name) = (&scope, input.body.session.as_str());
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(session::revoke_named(cx, scope, uow, name))
+        })
+        .await
     };
-    back(&iam, outcome, "/account?notice=session-ended")
+    back_to_account(&iam, outcome.await, "session-ended")
 }
 
 async fn revoke_others(cx: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     iam.refuse_foreign_form(cx)?;
-    let outcome = match authorize_session(cx) {
-        Ok(scope) => {
-            let scope = &scope;
-            transact(cx.app.store.as_ref(), |uow, _| {
-                Box::pin(session::revoke_all(cx, scope, uow, false))
-            })
-            .await
-        }
-        Err(error) => Err(error),
+    let outcome = async {
+        let scope = authorize_session(cx)?;
+        let scope = &scope;
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(session::revoke_all(cx, scope, uow, false))
+        })
+        .await
     };
-    back(&iam, outcome, "/account?notice=others-ended")
-}
-
-/// Back to the page; whoever's session has ended meanwhile signs in first.
-fn back(iam: &Iam, outcome: Result<()>, done: &str) -> Result<PageOr> {
-    match outcome {
-        Ok(()) => Ok(layout::to(iam, done)),
-        Err(Error::Unauthorized) => Ok(layout::to(iam, "/sign-in")),
-        Err(error) => Err(error),
-    }
+    back_to_account(&iam, outcome.await, "others-ended")
 }

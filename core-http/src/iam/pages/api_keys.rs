@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use core_domain::access::{
-    PublicScope, authorize_api_key, authorize_new_api_key, authorize_person, authorize_session,
+    NewApiKeyScope, PublicScope, authorize_api_key, authorize_new_api_key, authorize_person,
+    authorize_session,
 };
 use core_domain::gateway::RateClass;
 use core_domain::iam::{ApiKey, ApiKeyStatus, Organization};
@@ -20,13 +21,12 @@ use serde::Deserialize;
 
 use super::confirm;
 use super::form::{Choice, Field, hidden};
-use super::form_errors::FormErrors;
+use super::form_errors::{FormErrors, Words};
 use super::layout;
 use super::layout::moment;
 use super::next::{ACCOUNT, CONFIRM, confirm_first, leading_to, sign_in_first};
 use super::row::{form, page};
 use crate::iam::config::Iam;
-use crate::iam::cookies::no_store;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
 /// Where they are shown.
@@ -268,11 +268,11 @@ options! {
 }
 
 impl Access {
-    fn scopes(self) -> Option<Vec<PermissionPattern>> {
-        let reads = PermissionPattern::parse("*:read")
-            .ok()
-            .map(|reads| vec![reads]);
-        reads.filter(|_| self == Self::Reads)
+    fn scopes(self, maker: &NewApiKeyScope) -> Option<Vec<PermissionPattern>> {
+        match self {
+            Self::Reads => Some(maker.held_within("*:read")),
+            Self::Everything => None,
+        }
     }
 }
 
@@ -316,7 +316,7 @@ async fn create(
     if error.code() == Code::StepUpRequired {
         return Ok(confirm_first(&iam, PATH));
     }
-    let errors = FormErrors::of(error)?;
+    let errors = FormErrors::on_page(error, words)?;
     let entered = Entered {
         name: form.name.as_str().to_owned(),
         organization: Some(form.organization),
@@ -334,13 +334,26 @@ async fn created(cx: &Cx, form: &NewKeyForm) -> Result<IssuedApiKey> {
             let new = NewApiKey {
                 name: Some(form.name.clone()),
                 expires_in: form.lifetime.seconds(),
-                scopes: form.access.scopes(),
+                scopes: form.access.scopes(&scope),
                 ..NewApiKey::default()
             };
             api_key::create(cx, &scope, uow, new).await
         })
     })
     .await
+}
+
+fn words(code: Code) -> Option<Words> {
+    Some(match code {
+        Code::InvalidNameLength => (Some("name"), "A name has 1 to 32 characters."),
+        Code::NotFound => (None, "You are not in this organization any more."),
+        Code::Forbidden => (None, "You may not give a key this access."),
+        Code::Conflict => (
+            None,
+            "You have too many keys already, or the organization has no platform. Delete a key first.",
+        ),
+        _ => return None,
+    })
 }
 
 fn secret_page(iam: &Iam, issued: &IssuedApiKey) -> PageOr {
@@ -352,10 +365,7 @@ fn secret_page(iam: &Iam, issued: &IssuedApiKey) -> PageOr {
             li { a href=(iam.path(PATH)) { "To your keys" } }
         }
     };
-    match layout::shown(iam, "Your new key", &content) {
-        PageOr::Page(page) => PageOr::Page(no_store(page)),
-        on => on,
-    }
+    layout::shown(iam, "Your new key", &content)
 }
 
 /// The fields of the form that deletes.

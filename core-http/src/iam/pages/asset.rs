@@ -1,7 +1,7 @@
 //! Files that pages name: each is part of the program, and has another address when it has another text.
 
 use bytes::Bytes;
-use core_domain::kernel::Result;
+use core_domain::kernel::{Result, hex};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
@@ -9,9 +9,9 @@ use crate::kernel::{Content, Reply};
 
 /// What tells a text from a former one, so that no browser shows a page with an old file.
 pub(super) fn version_of(text: &str) -> String {
-    let digest = Sha256::digest(text);
-    let bytes = digest.iter().take(8);
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    let mut version = hex(&Sha256::digest(text));
+    version.truncate(16);
+    version
 }
 
 /// The file.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::form::{Field, hidden};
-use super::form_errors::FormErrors;
+use super::form_errors::{FormErrors, Words};
 use super::layout;
 use super::layout::moment;
 use super::next::sign_in_first;
@@ -23,12 +23,18 @@ use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
 const PATH: &str = "/device";
 const TITLE: &str = "Sign in on a device";
+const USER_CODE: &str = "user_code";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "devicePage"))
             .summary("Asks for the code of a device, and shows which device has it.")
-            .refuses(&[Code::Forbidden, Code::NotFound, Code::ExpiredToken])
+            .refuses(&[
+                Code::Forbidden,
+                Code::NotFound,
+                Code::ExpiredToken,
+                Code::AccessDenied,
+            ])
             .plain(with(iam, show)),
         form(post(PATH, "decideAboutDeviceByForm"))
             .summary("Lets the device with a code sign in, or refuses it.")
@@ -38,6 +44,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::NotFound,
                 Code::ExpiredToken,
                 Code::InvalidState,
+                Code::AccessDenied,
             ])
             .plain(with(iam, decide)),
         page(get("/device/approved", "deviceApprovedPage"))
@@ -47,6 +54,24 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .summary("Says that a device was refused.")
             .plain(with(iam, denied)),
     ]
+}
+
+fn words(code: Code) -> Option<Words> {
+    Some(match code {
+        Code::NotFound => (
+            Some(USER_CODE),
+            "There is no such code. Look at your device once more.",
+        ),
+        Code::ExpiredToken => (
+            Some(USER_CODE),
+            "This code is over. Start again on your device to get a new one.",
+        ),
+        Code::Forbidden => (
+            None,
+            "A program cannot let a device in. Sign in as yourself.",
+        ),
+        _ => return None,
+    })
 }
 
 /// The query of the page.
@@ -78,7 +103,7 @@ async fn show(
     match pending(cx, &iam, &session, &code).await {
         Ok(device) => Ok(layout::shown(&iam, TITLE, &device_content(&iam, &device))),
         Err(error) => {
-            let errors = FormErrors::of(error)?;
+            let errors = FormErrors::on_page(error, words)?;
             let content = code_content(&iam, &code, &errors);
             Ok(layout::refused(&iam, TITLE, errors.status(), &content))
         }
@@ -89,12 +114,12 @@ fn own_path(code: &str) -> String {
     if code.is_empty() {
         return PATH.to_owned();
     }
-    with_parameters(PATH.to_owned(), &[("user_code", code)])
+    with_parameters(PATH.to_owned(), &[(USER_CODE, code)])
 }
 
 fn code_content(iam: &Iam, entered: &str, errors: &FormErrors) -> Markup {
     let code = Field {
-        name: "user_code",
+        name: USER_CODE,
         label: "Code",
         kind: "text",
         autocomplete: "one-time-code",
@@ -128,7 +153,7 @@ fn device_content(iam: &Iam, device: &DeviceAuthorization) -> Markup {
         }
         p { "Approve only what you have started yourself, and only if the device shows this code. If somebody sent you here, deny it." }
         form method="post" action=(iam.path(PATH)) {
-            (hidden("user_code", device.user_code.as_text()))
+            (hidden(USER_CODE, device.user_code.as_text()))
             div.actions {
                 button type="submit" name="action" value="approve" { "Approve" }
                 button.quiet type="submit" name="action" value="deny" { "Deny" }
@@ -157,7 +182,7 @@ async fn decide(
         return Ok(sign_in_first(&iam, &own_path(&user_code)));
     };
     if let Err(error) = decided(cx, &iam, &session, &user_code, action).await {
-        let errors = FormErrors::of(error)?;
+        let errors = FormErrors::on_page(error, words)?;
         let content = code_content(&iam, &user_code, &errors);
         return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
     }

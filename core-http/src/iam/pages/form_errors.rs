@@ -1,4 +1,5 @@
-//! What is wrong with a form, said to a person beside the field it is about.
+//! What is wrong with a form, said to a person beside the field it is about. What several pages say stands here; what a page
+//! alone says stands with it.
 
 use core_domain::kernel::{Code, Error, Result};
 use http::StatusCode;
@@ -6,6 +7,9 @@ use maud::{Markup, html};
 
 use super::layout::alert;
 use crate::kernel::status_of;
+
+/// The field that a refusal is about, `None` for the whole form, and what to say.
+pub(super) type Words = (Option<&'static str>, &'static str);
 
 /// What is wrong with a form.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +31,16 @@ impl FormErrors {
     /// # Errors
     /// The error, when it is not about what was entered.
     pub(super) fn of(error: Error) -> Result<Self> {
-        let Some((field, words)) = explained(error.code()) else {
+        Self::on_page(error, |_| None)
+    }
+
+    /// As [`FormErrors::of`], on a page that has words of its own.
+    ///
+    /// # Errors
+    /// As [`FormErrors::of`].
+    pub(super) fn on_page(error: Error, own: impl FnOnce(Code) -> Option<Words>) -> Result<Self> {
+        let code = error.code();
+        let Some((field, words)) = own(code).or_else(|| shared(code)) else {
             return Err(error);
         };
         Ok(Self {
@@ -53,9 +66,9 @@ impl FormErrors {
     }
 }
 
-/// The field that a refusal is about, and what to say.
-const fn explained(code: Code) -> Option<(Option<&'static str>, &'static str)> {
-    let (field, words) = match code {
+/// What several pages say of a refusal.
+fn shared(code: Code) -> Option<Words> {
+    let in_field = match code {
         Code::InvalidEmail => (
             "email",
             "This is no e-mail address. One looks like name@example.org.",
@@ -66,7 +79,6 @@ const fn explained(code: Code) -> Option<(Option<&'static str>, &'static str)> {
         ),
         Code::InvalidEmailOrPassword => ("password", "The address or the password is wrong."),
         Code::InvalidPassword => ("password", "The password is wrong."),
-        Code::InvalidNameLength => ("name", "A name has 1 to 32 characters."),
         Code::PasswordTooShort => ("password", "This is too short. Take 8 characters or more."),
         Code::PasswordTooLong => ("password", "This is too long for a password."),
         Code::PasswordTooCommon => (
@@ -77,39 +89,25 @@ const fn explained(code: Code) -> Option<(Option<&'static str>, &'static str)> {
             "code",
             "This code is wrong, or was used. Wait for the next one, and try again.",
         ),
-        Code::NotFound => (
-            "user_code",
-            "There is no such code. Look at your device once more.",
-        ),
-        Code::ExpiredToken => (
-            "user_code",
-            "This code is over. Start again on your device to get a new one.",
-        ),
-        code => {
-            return match of_form(code) {
-                Some(words) => Some((None, words)),
-                None => None,
-            };
-        }
+        code => return Some((None, of_form(code)?)),
     };
+    let (field, words) = in_field;
     Some((Some(field), words))
 }
 
-const fn of_form(code: Code) -> Option<&'static str> {
-    match code {
-        Code::BannedUser => Some("This account is blocked. Ask whoever runs the platform."),
-        Code::EmailNotVerified => Some(
-            "Your address is not confirmed yet. Open the link in the mail we sent you, and sign in again.",
-        ),
-        Code::InvalidToken => Some("This link is not valid any more. Ask for a new one."),
-        Code::InvalidState => Some("This was decided already, in another way."),
-        Code::AlreadyMember => Some("You are a member of this organization already."),
-        Code::PlatformSuspended => Some("The platform of this organization is suspended."),
-        Code::Forbidden => Some("You may not give a key this access."),
-        Code::Conflict => Some(
-            "You have too many keys already, or the organization has no platform. Delete a key first.",
-        ),
-        Code::MembershipLimitReached => Some("This organization cannot have more members."),
-        _ => None,
-    }
+fn of_form(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::BannedUser | Code::AccessDenied => {
+            "This account is blocked. Ask whoever runs the platform."
+        }
+        Code::EmailNotVerified => {
+            "Your address is not confirmed yet. Open the link in the mail we sent you, and sign in again."
+        }
+        Code::InvalidToken => "This link is not valid any more. Ask for a new one.",
+        Code::InvalidState => "This was decided already, in another way.",
+        Code::AlreadyMember => "You are a member of this organization already.",
+        Code::PlatformSuspended => "The platform of this organization is suspended.",
+        Code::MembershipLimitReached => "This organization cannot have more members.",
+        _ => return None,
+    })
 }

@@ -1,6 +1,6 @@
 //! Where a person goes on to after signing in: a path of ours, and nowhere else.
 
-use core_domain::kernel::Result;
+use core_domain::kernel::{Code, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,6 +56,21 @@ pub(super) fn sign_in_first(iam: &Iam, back: &str) -> PageOr {
 /// The way to a fresh proof, and back.
 pub(super) fn confirm_first(iam: &Iam, back: &str) -> PageOr {
     layout::to(iam, &leading_to(CONFIRM, back))
+}
+
+/// Back to the account when something was done there, which it tells; whoever must prove who they are does that first, whoever's
+/// session has ended signs in, and what is gone already is not shown any more.
+pub(super) fn back_to_account(iam: &Iam, outcome: Result<()>, notice: &str) -> Result<PageOr> {
+    let Err(error) = outcome else {
+        let target = with_parameters(ACCOUNT.to_owned(), &[("notice", notice)]);
+        return Ok(layout::to(iam, &target));
+    };
+    match error.code() {
+        Code::Unauthorized => Ok(layout::to(iam, "/sign-in")),
+        Code::StepUpRequired => Ok(confirm_first(iam, ACCOUNT)),
+        Code::PasskeyNotFound => Ok(layout::to(iam, ACCOUNT)),
+        _ => Err(error),
+    }
 }
 
 #[cfg(test)]

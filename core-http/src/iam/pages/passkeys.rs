@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use core_domain::access::{PublicScope, authorize_person};
 use core_domain::iam::Passkey;
-use core_domain::kernel::{Code, Error, Line, PasskeyId, Result, Stored};
+use core_domain::kernel::{Line, PasskeyId, Result, Stored};
 use core_domain::port::transact;
 use core_domain::use_case::iam::passkey;
 use maud::{Markup, html};
@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::form::hidden;
-use super::layout::{self, moment};
-use super::next::{ACCOUNT, CONFIRM, confirm_first};
+use super::layout::moment;
+use super::next::{CONFIRM, back_to_account};
 use super::row::form;
 use super::script;
 use crate::iam::config::Iam;
@@ -132,23 +132,21 @@ async fn rename(
     input: Input<(), (), RenameForm>,
 ) -> Result<PageOr> {
     iam.refuse_foreign_form(cx)?;
-    let outcome = match authorize_person(cx) {
-        Ok(scope) => {
-            let (scope, body) = (&scope, &input.body);
-            let renamed = transact(cx.app.store.as_ref(), |uow, _| {
-                Box::pin(passkey::rename(
-                    cx,
-                    scope,
-                    uow,
-                    &body.passkey,
-                    body.name.clone(),
-                ))
-            });
-            renamed.await.map(drop)
-        }
-        Err(error) => Err(error),
+    let outcome = async {
+        let scope = authorize_person(cx)?;
+        let (scope, body) = (&scope, &input.body);
+        let renamed = transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(passkey::rename(
+                cx,
+                scope,
+                uow,
+                &body.passkey,
+                body.name.clone(),
+            ))
+        });
+        renamed.await.map(drop)
     };
-    back(&iam, outcome, "/account?notice=passkey-renamed")
+    back_to_account(&iam, outcome.await, "passkey-renamed")
 }
 
 /// The fields of the form that removes.
@@ -165,26 +163,13 @@ async fn remove(
     input: Input<(), (), RemoveForm>,
 ) -> Result<PageOr> {
     iam.refuse_foreign_form(cx)?;
-    let outcome = match authorize_person(cx) {
-        Ok(scope) => {
-            let (scope, id) = (&scope, &input.body.passkey);
-            transact(cx.app.store.as_ref(), |uow, _| {
-                Box::pin(passkey::remove(cx, scope, uow, id))
-            })
-            .await
-        }
-        Err(error) => Err(error),
+    let outcome = async {
+        let scope = authorize_person(cx)?;
+        let (scope, id) = (&scope, &input.body.passkey);
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(passkey::remove(cx, scope, uow, id))
+        })
+        .await
     };
-    back(&iam, outcome, "/account?notice=passkey-removed")
-}
-
-/// Back to the account; whoever must prove who they are does that first, and whoever's session has ended signs in.
-fn back(iam: &Iam, outcome: Result<()>, done: &str) -> Result<PageOr> {
-    match outcome {
-        Ok(()) => Ok(layout::to(iam, done)),
-        Err(Error::Unauthorized) => Ok(layout::to(iam, "/sign-in")),
-        Err(error) if error.code() == Code::StepUpRequired => Ok(confirm_first(iam, ACCOUNT)),
-        Err(error) if error.code() == Code::PasskeyNotFound => Ok(layout::to(iam, ACCOUNT)),
-        Err(error) => Err(error),
-    }
+    back_to_account(&iam, outcome.await, "passkey-removed")
 }

@@ -64,6 +64,32 @@ async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
 }
 
 #[tokio::test]
+async fn a_member_makes_a_key_that_reads_what_members_read() {
+    let world = World::new();
+    let (ada, organization) = owner(&world).await;
+    let eve = world.sign_up(EVE).await;
+    let _ = world.join([&ada, &eve], &organization, "member").await;
+    let new = new_key("Reports", &organization);
+    let shown = text(&world.form_of(&eve, KEYS, &new).await, 200);
+    assert!(shown.contains("The key was made."));
+    let page = text(&world.page_of(&eve, KEYS).await, 200);
+    let (_, may) = page.split_once(", may ").unwrap();
+    let may: Vec<&str> = may.split(", made").next().unwrap().split(", ").collect();
+    assert!(may.contains(&"deployment:read"), "{may:?}");
+    assert!(may.iter().all(|pattern| pattern.ends_with(":read")));
+}
+
+#[tokio::test]
+async fn whoever_has_left_the_organization_of_a_new_key_is_told_so() {
+    let world = World::new();
+    let (_, organization) = owner(&world).await;
+    let eve = world.sign_up(EVE).await;
+    let new = new_key("Reports", &organization);
+    let refused = text(&world.form_of(&eve, KEYS, &new).await, 404);
+    assert!(refused.contains("You are not in this organization any more."));
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_new_key_is_said_beside_its_field_and_what_was_entered_stays() {
     let world = World::new();
     let (ada, organization) = owner(&world).await;
