@@ -27,18 +27,19 @@ const TAKEN: [(&str, &str); 16] = [
     ("/oauth/device/authorize", "user_code"),
 ];
 
-/// What tells of an unknown secret otherwise than with an error of the request.
-const UNKNOWN: [(&str, u16); 4] = [
+/// What answers an unknown secret with another status than that of a refusal.
+const UNKNOWN: [(&str, u16); 5] = [
     ("/api/auth/revoke-session", 200),
     ("/api/validate-session", 200),
     ("/api/core/apikey/validate", 200),
     ("/oauth/device/authorize", 404),
+    ("/two-factor", 303),
 ];
 
 impl Story<'_> {
     /// Requests that are refused for each reason there is.
     pub(super) async fn provoke(&mut self) {
-        // First, while none of them is delayed for what failed before.
+        // First, before what fails delays the account.
         self.passwords_that_are_wrong().await;
         for (number, (path, field)) in TAKEN.into_iter().enumerate() {
             self.refused_at(
@@ -92,7 +93,7 @@ impl Story<'_> {
         self.refused("iam", path, elsewhere).await;
     }
 
-    /// Sends a call to a path that is there, and which the call is refused at.
+    /// Sends a call to a path that is there, where it is refused.
     async fn refused(&mut self, service: &str, path: &str, call: Call) {
         let sent = format!("{call:?}");
         let status = self.send(service, call).await.status;
@@ -145,10 +146,13 @@ impl Story<'_> {
             let form = Call::upload("/oauth/token", "application/x-www-form-urlencoded", form);
             let _ = self.send("iam", form).await.expect(400);
         }
-        let path = format!("/api/auth/reset-password/{made_up}?callbackURL=//{made_up}");
-        let _ = self.send("iam", Call::get(path)).await;
-        let path = format!("/api/auth/magic-link/verify?token={made_up}&callbackURL=//{made_up}");
-        let _ = self.send("iam", Call::get(path)).await;
+        for path in [
+            "reset-password/MADE?callbackURL=//MADE",
+            "magic-link/verify?token=MADE&callbackURL=//MADE",
+        ] {
+            let call = Call::get(format!("/api/auth/{}", path.replace("MADE", made_up)));
+            self.refused("iam", path, call).await;
+        }
     }
 
     async fn forms_of_pages(&mut self) {
@@ -171,7 +175,7 @@ impl Story<'_> {
             ("/two-factor", format!("code={password}")),
         ] {
             let call = Call::upload(path, "application/x-www-form-urlencoded", form);
-            let _ = self.send("iam", call.header("origin", IAM)).await;
+            self.refused("iam", path, call.header("origin", IAM)).await;
         }
     }
 

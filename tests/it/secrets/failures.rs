@@ -10,7 +10,6 @@ use crate::world::Call;
 
 const GRETE: &str = "grete@example.org";
 const PASSWORD: &str = "marked grete+only/pass";
-const PASSKEYS: &str = "/api/auth/passkey";
 
 /// Tables with such columns that no request writes a secret to, and why.
 const NOT_WRITTEN: [(&str, &str); 3] = [
@@ -194,8 +193,8 @@ impl Story<'_> {
         let shown = self.passkey_shown(&mut authenticator).await;
         if added.is_good() {
             let id = json!({ "id": added.id() });
-            let path = format!("{PASSKEYS}/delete-passkey");
-            answers.push(self.write(person, &path, id).await);
+            let path = "/api/auth/passkey/delete-passkey";
+            answers.push(self.write(person, path, id).await);
         }
         answers.extend([added, shown]);
     }
