@@ -1,6 +1,7 @@
 // What people do with the pages, in a browser without script (and with, where passkeys are); each page is inspected by axe-core, in light and dark.
 
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -19,28 +20,25 @@ const browser = await chromium.launch({
 });
 if (SCREENSHOTS) fs.mkdirSync(SCREENSHOTS, { recursive: true });
 
-/** A browser of somebody's own: without script, as a stranger's would be at worst. */
-async function visitor() {
-    const context = await browser.newContext({ javaScriptEnabled: false, baseURL: IAM });
-    const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
-    // What the policy of a page forbids is told on the console.
-    page.on('console', message => {
-        if (/Content Security Policy/.test(message.text())) problems.push(message.text());
-    });
-    return page;
-}
-
-/** A browser that runs script and has an authenticator built in, which verifies its user. */
-async function visitorWithPasskeys() {
-    const context = await browser.newContext({ baseURL: IAM });
+/** A page in a browser of somebody's own. What the policy of a page forbids is told on the console. */
+async function newPage(options) {
+    const context = await browser.newContext({ baseURL: IAM, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(20_000);
     page.on('console', message => {
         if (/Content Security Policy/.test(message.text())) problems.push(message.text());
     });
     page.on('pageerror', error => problems.push(error.message));
-    const client = await context.newCDPSession(page);
+    return page;
+}
+
+/** A browser without script, as a stranger's would be at worst. */
+const visitor = () => newPage({ javaScriptEnabled: false });
+
+/** A browser that runs script and has an authenticator built in, which verifies its user. */
+async function visitorWithPasskeys() {
+    const page = await newPage();
+    const client = await page.context().newCDPSession(page);
     await client.send('WebAuthn.enable');
     const { authenticatorId } = await client.send('WebAuthn.addVirtualAuthenticator', { options: {
         protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true, isUserVerified: true,
@@ -87,14 +85,14 @@ async function inspect(page, name) {
 }
 
 /** The link of the last mail to an address, once it is there. */
-async function mailedLink(to, seen = 0) {
+async function mailedLink(to) {
     for (const end = Date.now() + 20_000; Date.now() < end;) {
         const files = fs.existsSync(OUTBOX) ? fs.readdirSync(OUTBOX).filter(name => name.endsWith('.eml')) : [];
         const mails = files.map(name => path.join(OUTBOX, name))
             .sort((a, b) => fs.statSync(a).mtimeMs - fs.statSync(b).mtimeMs)
             .map(file => fs.readFileSync(file, 'utf8'))
             .filter(text => text.includes(to));
-        if (mails.length > seen) {
+        if (mails.length > 0) {
             let text = mails.at(-1);
             if (/quoted-printable/i.test(text)) {
                 text = text.replace(/=\r?\n/g, '').replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
@@ -130,6 +128,18 @@ async function tabTo(page, role, name) {
         if (await target.evaluate(element => element === document.activeElement)) return;
     }
     throw new Error(`the keyboard does not reach ${name}`);
+}
+
+/** The code that an authenticator shows, some steps ahead of now (RFC 6238: SHA-1, 6 digits, steps of 30 seconds). */
+function totp(uri, ahead) {
+    const bits = [...new URL(uri).searchParams.get('secret')]
+        .map(letter => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('');
+    const secret = Buffer.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)));
+    const step = Buffer.alloc(8);
+    step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + ahead));
+    const hash = createHmac('sha1', secret).update(step).digest();
+    const code = (hash.readUInt32BE(hash.at(-1) & 0x0f) & 0x7fff_ffff) % 1_000_000;
+    return String(code).padStart(6, '0');
 }
 
 async function signUp(name, email) {
@@ -363,6 +373,48 @@ const flows = {
         assert.equal(await plain.getByRole('button', { name: 'Sign in with a passkey' }).count(), 0);
         await plain.context().close();
         await page.context().close();
+    },
+
+    async 'a second factor is asked for at sign-in, and a code completes it'() {
+        const page = await signUp('Tony', 'tony@example.org');
+        const call = async (name, data) => {
+            const answer = await page.request.post(`/api/auth/two-factor/${name}`, { data, headers: { origin: IAM } });
+            assert.equal(answer.status(), 200, await answer.text());
+            return answer.json();
+        };
+        const { totpURI } = await call('enable', { password: PASSWORD });
+        await call('verify-totp', { code: totp(totpURI, 0) });
+        const signIn = async () => {
+            await page.goto('/account');
+            await press(page, 'Sign out');
+            await fill(page, { 'E-mail address': 'tony@example.org', 'Password': PASSWORD });
+            await press(page, 'Sign in');
+        };
+        await signIn();
+        assert.equal(await heading(page), 'Second factor');
+        await inspect(page, 'two-factor');
+        await fill(page, { Code: 'not-a-code' });
+        await press(page, 'Sign in');
+        const code = page.getByLabel('Code', { exact: true });
+        assert.equal(await code.getAttribute('aria-invalid'), 'true');
+        await inspect(page, 'two-factor-refused');
+        await page.goto('/account');
+        at(page, '/two-factor');
+        // A code is good once, and one step ahead is allowed.
+        await fill(page, { Code: totp(totpURI, 1) });
+        await page.getByLabel('Do not ask for a code on this device for 30 days', { exact: true }).check();
+        await press(page, 'Sign in');
+        at(page, '/account');
+        await signIn();
+        at(page, '/account');
+        await page.context().close();
+    },
+
+    async 'whoever has to confirm their address first is told of the mail'() {
+        const page = await visitor();
+        await page.goto('/sign-up/sent');
+        assert.equal(await heading(page), 'Look into your mail');
+        await inspect(page, 'sign-up-sent');
     },
 
     async 'a session is ended from another one, and the error pages are pages'() {

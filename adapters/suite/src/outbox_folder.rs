@@ -142,15 +142,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_folder_never_holds_more_mails_than_it_keeps_and_keeps_the_newest() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut mailer = OutboxFolder::new(folder.path(), "no-reply@core.test".parse().unwrap());
-        mailer.retention.files = 8;
-        for n in 0..40 {
-            let id = OutboxId::parse(&format!("mail-{n:02}")).unwrap();
-            mailer.send(&id, &mail()).await.unwrap();
-            let files = std::fs::read_dir(folder.path()).unwrap().count();
-            assert!(files <= 8, "{files}");
-            assert!(folder.path().join(format!("{id}.eml")).exists());
+        for limit in [1, 2, 3, 5, 8] {
+            let folder = tempfile::tempdir().unwrap();
+            let from = "no-reply@core.test".parse().unwrap();
+            let mut mailer = OutboxFolder::new(folder.path(), from);
+            mailer.retention.files = limit;
+            for n in 0..5 * limit {
+                let id = OutboxId::parse(&format!("mail-{n:02}")).unwrap();
+                mailer.send(&id, &mail()).await.unwrap();
+                let files = std::fs::read_dir(folder.path()).unwrap().count();
+                assert!(files <= limit, "{files} files of {limit}");
+                assert!(folder.path().join(format!("{id}.eml")).exists());
+            }
         }
     }
 

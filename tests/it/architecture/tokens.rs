@@ -102,7 +102,7 @@ impl Tokens {
 }
 
 /// Tells whether an attribute is `#[cfg(test)]`.
-fn is_test(attribute: Option<&TokenTree>) -> bool {
+pub(super) fn is_test(attribute: Option<&TokenTree>) -> bool {
     matches!(attribute, Some(TokenTree::Group(group)) if group.to_string().replace(' ', "") == "[cfg(test)]")
 }
 
@@ -119,7 +119,7 @@ fn is_public(before: &[TokenTree]) -> bool {
 }
 
 /// The place behind an item: its semicolon or its braces.
-fn end_of_item(trees: &[TokenTree], from: usize) -> usize {
+pub(super) fn end_of_item(trees: &[TokenTree], from: usize) -> usize {
     let is_use = matches!(&trees[from], TokenTree::Ident(ident) if ident == "use");
     let ends = |tree: &TokenTree| match tree {
         TokenTree::Punct(punct) => punct.as_char() == ';',

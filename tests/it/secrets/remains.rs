@@ -1,36 +1,27 @@
 //! Where an installation writes: its log, its folder, its database.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-/// Far longer than anything here takes.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::world::Log;
 
-pub(super) fn read(path: &Path) -> String {
-    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
-}
-
-/// Checks again and again until something is there.
-async fn until<T>(what: &str, check: impl Fn() -> Option<T>) -> T {
-    let end = Instant::now() + WAIT_TIMEOUT;
-    loop {
-        if let Some(found) = check() {
-            return found;
-        }
-        assert!(Instant::now() < end, "{what} does not come");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-pub(super) async fn until_logged(log: &Path, message: &str) {
-    until(message, || read(log).contains(message).then_some(())).await;
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned()
 }
 
 /// The newest link of some sort that was mailed to an address, of those that were not seen yet.
-pub(super) async fn mailed_link(data: &Path, to: &str, part: &str, seen: &[String]) -> String {
+pub(super) async fn mailed_link(
+    log: &Log,
+    data: &Path,
+    to: &str,
+    part: &str,
+    seen: &[String],
+) -> String {
     let outbox = data.join("outbox");
-    until(part, || {
-        let mails = below(&outbox).into_iter().map(|path| read(&path));
+    log.retry_when_logged("a mail was written", || {
+        let mails = below(&outbox)
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|extension| extension == "eml"));
+        let mails = mails.map(|path| read(&path));
         let mails = mails.filter(|mail| mail.contains(&format!("To: {to}")));
         let links = mails.filter_map(|mail| {
             let plain = mail.replace("=\r\n", "").replace("=3D", "=");

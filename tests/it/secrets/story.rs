@@ -2,22 +2,20 @@
 
 use std::path::Path;
 
-use core_domain::kernel::Timestamp;
-use core_domain::testing::totp_secret_of;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use super::SERVICE_KEY;
 use super::marks::Marks;
 use super::remains::mailed_link;
+use super::{IAM, SERVICE_KEY};
 use crate::world::{Call, Installation, Server};
 
 pub(super) const ADA: &str = "ada@example.org";
 pub(super) const FIRST: &str = "marked ada+first/pass";
 const SECOND: &str = "marked ada+second/pass";
 pub(super) const THIRD: &str = "marked ada+third/pass";
-pub(super) const EVE: &str = "eve@example.net";
-pub(super) const EVES: &str = "marked eve+only/pass";
+const EVE: &str = "eve@example.net";
+const EVES: &str = "marked eve+only/pass";
 
 /// Somebody at an installation, who marks every secret they use.
 pub(super) struct Story<'s> {
@@ -30,9 +28,9 @@ pub(super) struct Story<'s> {
     pub(super) token: String,
     cookie: String,
     /// Of Ada's platform.
-    pub(super) organization: String,
+    organization: String,
     pub(super) key: String,
-    pub(super) key_id: String,
+    key_id: String,
     pub(super) refresh_token: String,
     pub(super) device_code: String,
 }
@@ -69,11 +67,6 @@ impl<'s> Story<'s> {
         answer
     }
 
-    /// The origin that IAM trusts.
-    pub(super) fn origin(&self) -> String {
-        self.server.origin()
-    }
-
     /// A number that was not used yet.
     pub(super) const fn next(&self) -> u16 {
         self.count + 1
@@ -106,27 +99,30 @@ impl<'s> Story<'s> {
         first
     }
 
-    /// Notes the session that an answer begins.
-    fn signed_in(&mut self, answer: &Answer) {
-        let cookies: Vec<String> = answer
-            .headers
-            .get_all("set-cookie")
-            .iter()
-            .filter_map(|cookie| cookie.to_str().ok()?.split(';').next())
+    /// Marks the cookies of an answer, and gives them as a client sends them back.
+    pub(super) fn cookies(&mut self, answer: &Answer) -> Vec<String> {
+        let cookies = answer.headers.get_all("set-cookie").iter();
+        let cookies = cookies.filter_map(|cookie| cookie.to_str().ok()?.split(';').next());
+        let cookies: Vec<String> = cookies
+            .filter(|cookie| !cookie.ends_with('='))
             .map(str::to_owned)
             .collect();
         for cookie in &cookies {
-            let (name, value) = cookie.split_once('=').unwrap();
-            let (token, signature) = value.rsplit_once('.').unwrap_or((value, ""));
-            for part in [token, signature]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-            {
+            let (_, value) = cookie.split_once('=').unwrap();
+            let (token, signature) = value.rsplit_once('.').unwrap();
+            for part in [token, signature] {
                 self.marks
                     .text("a part of a cookie", part.trim_end_matches("%3D"));
             }
-            if name == "better-auth.session_token" {
-                self.cookie.clone_from(cookie);
+        }
+        cookies
+    }
+
+    /// Notes the session that an answer begins.
+    pub(super) fn signed_in(&mut self, answer: &Answer) {
+        for cookie in self.cookies(answer) {
+            if cookie.starts_with("better-auth.session_token=") {
+                self.cookie = cookie;
             }
         }
         if let Some(token) = answer.json["token"].as_str() {
@@ -136,7 +132,7 @@ impl<'s> Story<'s> {
     }
 
     async fn link(&mut self, to: &str, part: &str) -> String {
-        let link = mailed_link(self.data, to, part, &self.links).await;
+        let link = mailed_link(self.server.log(), self.data, to, part, &self.links).await;
         self.links.push(link.clone());
         link
     }
@@ -152,7 +148,9 @@ impl<'s> Story<'s> {
         self.invitation().await;
         self.device().await;
         self.service_tokens().await;
-        self.second_factor().await;
+        let device = self.second_factor().await;
+        self.passkey().await;
+        self.trusted_device(device).await;
     }
 
     async fn passwords(&mut self) {
@@ -225,7 +223,7 @@ impl<'s> Story<'s> {
         );
         let setup = setup
             .header("cookie", &self.cookie)
-            .header("origin", self.server.origin())
+            .header("origin", IAM)
             .header("idempotency-key", "setup");
         let made = self.send("iam", setup).await.expect(201);
         made.text("orgId").clone_into(&mut self.organization);
@@ -296,10 +294,10 @@ impl<'s> Story<'s> {
         third
             .text("refresh_token")
             .clone_into(&mut self.refresh_token);
-        let whoami = Call::post("/oauth/cli/whoami", &json!({}));
-        let _ = self
-            .send("iam", whoami.bearer(third.text("access_token")))
-            .await;
+        let whoami = Call::post("/api/v1/cli/whoami", &json!({}));
+        let whoami = whoami.bearer(third.text("access_token"));
+        let shown = self.send("iam", whoami).await.expect(200);
+        assert_eq!(shown.text("email"), ADA);
         let reused = self.refreshed(&tokens).await;
         let _ = reused.expect(400);
     }
@@ -333,51 +331,6 @@ impl<'s> Story<'s> {
             .text("the signature of a service token", &signature);
     }
 
-    async fn second_factor(&mut self) {
-        let own = json!({ "password": THIRD });
-        let set_up = self.post("/api/auth/two-factor/enable", own.clone()).await;
-        let set_up = set_up.expect(200);
-        self.recovery_codes(&set_up);
-        let secret = parameter(set_up.text("totpURI"), "secret");
-        let plain = totp_secret_of(set_up.text("totpURI")).unwrap();
-        self.marks.text("a TOTP secret", &secret);
-        self.marks.text("a TOTP secret as it is", plain.expose());
-        let code = json!({ "code": plain.code_at(now()) });
-        let shown = self.post("/api/auth/two-factor/verify-totp", code).await;
-        self.signed_in(&shown.expect(200));
-        let path = "/api/auth/two-factor/get-totp-uri";
-        let _ = self.post(path, own.clone()).await.expect(200);
-        let path = "/api/auth/two-factor/generate-backup-codes";
-        let renewed = self.post(path, own).await.expect(200);
-        self.recovery_codes(&renewed);
-        let credentials = json!({ "email": ADA, "password": THIRD });
-        let half = self.anonymous("/api/auth/sign-in/email", credentials).await;
-        let half = half.expect(200);
-        self.signed_in(&half);
-        let cookie = half
-            .header("set-cookie")
-            .split(';')
-            .next()
-            .unwrap()
-            .to_owned();
-        let code = renewed.json["backupCodes"][0].clone();
-        for (status, code) in [(401, json!("not-a-code")), (200, code)] {
-            let path = "/api/auth/two-factor/verify-backup-code";
-            let call = Call::post(path, &json!({ "code": code }));
-            let call = call
-                .header("cookie", &cookie)
-                .header("origin", self.server.origin());
-            let shown = self.send("iam", call).await.expect(status);
-            self.signed_in(&shown);
-        }
-    }
-
-    fn recovery_codes(&mut self, answer: &Answer) {
-        for code in answer.json["backupCodes"].as_array().unwrap() {
-            self.marks.text("a recovery code", code.as_str().unwrap());
-        }
-    }
-
     /// Reads the whole audit; none of it may hold a secret.
     pub(super) async fn read_audit(&mut self) {
         for (service, path) in [("iam", "/api/audit/events"), ("registry", "/api/v1/audit")] {
@@ -398,15 +351,6 @@ impl<'s> Story<'s> {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the server goes by the clock of the machine"
-)]
-fn now() -> Timestamp {
-    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp::from_seconds(i64::try_from(elapsed.unwrap().as_secs()).unwrap())
-}
-
 /// The last segment of a link's path, or its token.
 fn last_word(link: &str) -> String {
     if link.contains("token=") {
@@ -416,7 +360,7 @@ fn last_word(link: &str) -> String {
     path.rsplit('/').next().unwrap().to_owned()
 }
 
-fn parameter(link: &str, name: &str) -> String {
+pub(super) fn parameter(link: &str, name: &str) -> String {
     let (_, rest) = link.split_once(&format!("{name}=")).unwrap();
     rest.split(['&', '"', '<']).next().unwrap().to_owned()
 }

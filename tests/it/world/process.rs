@@ -15,6 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::call::answer;
+use super::log::Log;
 use super::suites::Installation;
 use super::{Call, SERVICE_KEY};
 
@@ -86,44 +87,43 @@ pub(crate) struct Server {
     child: Child,
     client: Client<HttpConnector, Full<Bytes>>,
     addresses: Value,
+    log: Log,
     _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Server {
     /// Starts a server on free ports and waits for its ready line.
     pub(crate) async fn start(data: &Path, arguments: &[&str]) -> Self {
-        let log = tempfile::NamedTempFile::new().unwrap();
         let environment = [
             ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
             ("RUST_LOG", "error".to_owned()),
         ];
-        Self::logging_to(log.path(), data, arguments, &environment).await
+        Self::start_with(data, arguments, &environment).await
     }
 
-    /// As [`Server::start`], with this environment; its log is added to a file.
-    pub(crate) async fn logging_to(
-        log: &Path,
+    /// As [`Server::start`], with this environment.
+    pub(crate) async fn start_with(
         data: &Path,
         arguments: &[&str],
         environment: &[(&str, String)],
     ) -> Self {
-        let written = std::fs::File::options().append(true).open(log).unwrap();
         let mut child = Command::new(binary())
             .args(["--base-port", "0", "--data"])
             .arg(data)
             .args(arguments)
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
-            .stderr(written)
+            .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
+        let log = Log::of(child.stderr.take().unwrap());
         let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
         let addresses = loop {
-            let line = output.next_line().await.unwrap().unwrap_or_else(|| {
-                let said = std::fs::read_to_string(log).unwrap_or_default();
-                panic!("the server ended before it was ready: {said}")
-            });
+            let Some(line) = output.next_line().await.unwrap() else {
+                let log = log.whole().await;
+                panic!("the server ended before it was ready: {log}")
+            };
             if let Some(json) = line.strip_prefix("ready ") {
                 break serde_json::from_str::<Value>(json).unwrap()["addresses"].clone();
             }
@@ -133,8 +133,14 @@ impl Server {
             child,
             client,
             addresses,
+            log,
             _output: output,
         }
+    }
+
+    /// What it logs.
+    pub(crate) const fn log(&self) -> &Log {
+        &self.log
     }
 
     /// The base URL of a service.
@@ -158,7 +164,12 @@ impl Server {
     }
 
     /// Asks the process to end (SIGTERM) and gives its exit status.
-    pub(crate) async fn terminate(mut self) -> std::process::ExitStatus {
+    pub(crate) async fn terminate(self) -> std::process::ExitStatus {
+        self.terminate_with_log().await.0
+    }
+
+    /// As [`Server::terminate`], with all that was logged.
+    pub(crate) async fn terminate_with_log(mut self) -> (std::process::ExitStatus, String) {
         let pid = self.child.id().unwrap().to_string();
         let status = Command::new("kill")
             .args(["-TERM", &pid])
@@ -166,7 +177,8 @@ impl Server {
             .await
             .unwrap();
         assert!(status.success());
-        self.child.wait().await.unwrap()
+        let status = self.child.wait().await.unwrap();
+        (status, self.log.whole().await)
     }
 }
 
