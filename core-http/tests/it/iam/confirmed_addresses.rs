@@ -4,7 +4,7 @@ use core_http::iam::IamOptions;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, SIGN_UP, WRONG, cookies};
+use super::{ADA, EVE, GET_SESSION, NEW, SIGN_UP, WRONG, cookies};
 use crate::world::{Answer, ORIGIN, PASSWORD, World, on_every_store};
 
 const REQUIRED: IamOptions = IamOptions {
@@ -116,25 +116,14 @@ async fn links_to_sign_in_and_for_a_new_password_confirm_the_address_as_well() {
     let world = world();
     sign_up(&world, ADA).await;
     sign_up(&world, EVE).await;
-    let send =
-        |path: &'static str, email: &'static str| world.post(path, json!({ "email": email }));
     world.tick(1);
-    let _ = send("/api/auth/sign-in/magic-link", ADA).await.expect(200);
+    let asked = world.post("/api/auth/sign-in/magic-link", json!({ "email": ADA }));
+    let _ = asked.await.expect(200);
     let token = world.mailed_token(ADA).await;
-    let path = format!("/api/auth/magic-link/verify?token={token}");
-    let signed_in = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    let signed_in = world.follow_magic_link(&token).await.expect(200);
     assert_eq!(signed_in.json["user"]["emailVerified"], true);
-    let _ = send("/api/auth/request-password-reset", EVE)
-        .await
-        .expect(200);
-    let token = world.mailed_token(EVE).await;
-    let body = json!({ "token": token, "newPassword": "staple battery horse" });
-    let _ = world
-        .post("/api/auth/reset-password", body)
-        .await
-        .expect(200);
-    let signed_in = world.sign_in(EVE, "staple battery horse").await;
-    let _ = signed_in.expect(200);
+    let _ = world.reset_password(EVE, NEW).await.expect(200);
+    let _ = world.sign_in(EVE, NEW).await.expect(200);
 }
 
 #[tokio::test]

@@ -36,6 +36,8 @@ use crate::world::{Answer, World};
 const ADA: &str = "ada@example.org";
 const EVE: &str = "eve@example.org";
 const WRONG: &str = "wrong horse battery";
+/// The password of somebody who has changed theirs.
+const NEW: &str = "staple battery horse";
 
 const SIGN_UP: &str = "/api/auth/sign-up/email";
 const SIGN_IN: &str = "/api/auth/sign-in/email";
@@ -69,6 +71,21 @@ impl World {
     async fn sign_in(&self, email: &str, password: &str) -> Answer {
         let body = json!({ "email": email, "password": password });
         self.post(SIGN_IN, body).await
+    }
+
+    /// Signs in with the token of a link.
+    async fn follow_magic_link(&self, token: &str) -> Answer {
+        let path = format!("/api/auth/magic-link/verify?token={token}");
+        self.ask("GET", &path, &[], Value::Null).await
+    }
+
+    /// Sets a new password by a link.
+    async fn reset_password(&self, email: &str, new: &str) -> Answer {
+        let body = json!({ "email": email });
+        let asked = self.post("/api/auth/request-password-reset", body).await;
+        let _ = asked.expect(200);
+        let body = json!({ "token": self.mailed_token(email).await, "newPassword": new });
+        self.post("/api/auth/reset-password", body).await
     }
 
     /// A body of any type.

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, WRONG};
+use super::{ADA, NEW, WRONG};
 use crate::world::{PASSWORD, Person, World};
-
-const NEW: &str = "staple battery horse";
 
 /// The subject and the text of the mails since the last look.
 async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {

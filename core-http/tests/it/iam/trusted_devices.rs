@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, SIGN_IN, cookies};
+use super::{ADA, EVE, NEW, SIGN_IN, cookies};
 use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World};
 
 const NAME: &str = "better-auth.trust_device=";
@@ -18,9 +18,9 @@ fn device_of(answer: &Answer) -> Option<String> {
     Some(pair.to_owned())
 }
 
-async fn sign_in(world: &World, email: &str, device: &str) -> Answer {
+async fn sign_in(world: &World, email: &str, password: &str, device: &str) -> Answer {
     let headers = [("cookie", device), ("origin", ORIGIN)];
-    let body = json!({ "email": email, "password": PASSWORD });
+    let body = json!({ "email": email, "password": password });
     world.tick(1);
     world.ask("POST", SIGN_IN, &headers, body).await.expect(200)
 }
@@ -62,11 +62,11 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
     let day = 24 * 3_600;
     for pause in [0, 29 * day, 29 * day] {
         world.tick(pause);
-        let signed_in = sign_in(&world, ADA, &device).await;
+        let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
         assert!(!is_asked(&signed_in));
         let next = device_of(&signed_in).unwrap();
         assert!(
-            is_asked(&sign_in(&world, ADA, &device).await),
+            is_asked(&sign_in(&world, ADA, PASSWORD, &device).await),
             "a token is good once"
         );
         device = next;
@@ -75,7 +75,7 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
     let details = entries[0].after.as_ref().unwrap().as_str();
     assert!(details.contains(r#""trustedDevice":true"#), "{details}");
     world.tick(30 * day);
-    assert!(is_asked(&sign_in(&world, ADA, &device).await));
+    assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
     // Who does not want it is asked the next time.
     let cookie = world.half_sign_in(ADA).await;
     let code = authenticator.code(&world);
@@ -91,16 +91,16 @@ async fn a_device_is_trusted_by_whoever_said_so_and_with_a_valid_signature_alone
     let (world, _, _, device) = ada_with_device().await;
     let eve = world.sign_up(EVE).await;
     let other = world.second_factor(&eve).await;
-    assert!(is_asked(&sign_in(&world, EVE, &device).await));
+    assert!(is_asked(&sign_in(&world, EVE, PASSWORD, &device).await));
     let (_, value) = device.split_once('=').unwrap();
     let (token, _) = value.split_once('.').unwrap();
     for forged in [token, "", "a.b"] {
         let forged = format!("{NAME}{forged}");
-        assert!(is_asked(&sign_in(&world, ADA, &forged).await));
+        assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &forged).await));
     }
     let of_eve = trusted(&world, EVE, &other).await;
-    assert!(is_asked(&sign_in(&world, ADA, &of_eve).await));
-    assert!(!is_asked(&sign_in(&world, ADA, &device).await));
+    assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &of_eve).await));
+    assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
 }
 
 #[tokio::test]
@@ -116,34 +116,39 @@ async fn a_link_that_signs_in_asks_for_the_second_factor_on_every_device() {
 #[tokio::test]
 async fn no_device_is_trusted_after_a_new_password_a_sign_out_everywhere_or_another_second_factor()
 {
-    let new = "staple battery horse";
-    for (path, body) in [
+    for (path, body, password) in [
         (
             "change-password",
-            json!({ "currentPassword": PASSWORD, "newPassword": new }),
+            json!({ "currentPassword": PASSWORD, "newPassword": NEW }),
+            NEW,
         ),
-        ("revoke-sessions", json!({})),
-        ("two-factor/disable", json!({ "password": PASSWORD })),
+        ("revoke-sessions", json!({}), PASSWORD),
+        (
+            "two-factor/disable",
+            json!({ "password": PASSWORD }),
+            PASSWORD,
+        ),
     ] {
         let (world, ada, _, device) = ada_with_device().await;
-        let path = format!("/api/auth/{path}");
-        let _ = world.iam.post(&ada.caller(), &path, body).await.expect(200);
-        if path.ends_with("disable") {
+        let called = format!("/api/auth/{path}");
+        let _ = world
+            .iam
+            .post(&ada.caller(), &called, body)
+            .await
+            .expect(200);
+        if path == "two-factor/disable" {
             world.second_factor(&ada).await;
         }
-        if path.ends_with("change-password") {
-            let token = {
-                let ask = json!({ "email": ADA });
-                let asked = world.post("/api/auth/request-password-reset", ask).await;
-                let _ = asked.expect(200);
-                world.mailed_token(ADA).await
-            };
-            let body = json!({ "token": token, "newPassword": PASSWORD });
-            let set = world.post("/api/auth/reset-password", body).await;
-            let _ = set.expect(200);
-        }
-        assert!(is_asked(&sign_in(&world, ADA, &device).await), "{path}");
+        let signed_in = sign_in(&world, ADA, password, &device).await;
+        assert!(is_asked(&signed_in), "{path}");
     }
+}
+
+#[tokio::test]
+async fn no_device_is_trusted_after_a_password_reset() {
+    let (world, _, _, device) = ada_with_device().await;
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    assert!(is_asked(&sign_in(&world, ADA, NEW, &device).await));
 }
 
 #[tokio::test]
@@ -151,7 +156,7 @@ async fn a_sign_in_on_a_trusted_device_is_no_fresh_proof() {
     let (world, ada, authenticator, device) = ada_with_device().await;
     // Keys belong to an organization.
     world.found(&ada, "acme").await;
-    let signed_in = sign_in(&world, ADA, &device).await;
+    let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
     let bearer = format!("Bearer {}", signed_in.text("token"));
     let headers = [("authorization", bearer.as_str())];
     let key = json!({ "name": "ci" });
