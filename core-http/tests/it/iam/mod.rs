@@ -28,7 +28,7 @@ mod two_factor;
 
 use core_domain::kernel::Caller;
 use core_http::kernel::{ViaGateway, bytes_body};
-use http::Request;
+use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World};
@@ -96,6 +96,15 @@ impl World {
         let request = request.body(bytes_body(text.to_owned())).unwrap();
         self.iam.raw(request).await
     }
+}
+
+/// The body and headers of an answer, but for the id of its request: answers that nothing tells apart are equal in them.
+fn without_request_id(mut answer: Answer) -> (Value, HeaderMap) {
+    answer.headers.remove("x-request-id");
+    if let Some(id) = answer.json.pointer_mut("/error/requestId") {
+        *id = Value::Null;
+    }
+    (answer.json, answer.headers)
 }
 
 /// The cookies that an answer sets.
