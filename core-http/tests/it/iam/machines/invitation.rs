@@ -296,7 +296,6 @@ impl Subject for Organization {
                     "organizationId": self.id,
                 });
                 let invited = self.call(by, "invite-member", body).await;
-                self.world.tick(1);
                 if model.invitations.len() > self.invitations.len() {
                     self.invitations.push(invited.clone().expect(200).id());
                 }

@@ -215,7 +215,7 @@ impl Subject for Family {
     }
 
     async fn check_state(&self, model: &Chain) {
-        for (at, (_, access)) in self.tokens.iter().enumerate().rev().take(2) {
+        for (at, (_, access)) in self.tokens.iter().enumerate() {
             let path = "/api/validate-session";
             let told = self
                 .world
