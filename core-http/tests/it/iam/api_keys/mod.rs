@@ -105,25 +105,6 @@ impl World {
     }
 }
 
-/// Ends somebody's membership in their organization.
-async fn leave(world: &World, person: &Person, organization: &str) {
-    use core_domain::access::RecordKey;
-    use core_domain::iam::MemberQuery;
-    use core_domain::kernel::{OrganizationId, UserId};
-    use core_domain::port::{Mode, Within};
-
-    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
-    let organization = OrganizationId::parse(organization).unwrap();
-    let user = UserId::parse(&person.user_id).unwrap();
-    let of = MemberQuery::Of(organization, user.clone());
-    let members = uow.repositories(RecordKey::for_tests()).members();
-    let removed = members.remove_all(Within::Installation, &of).await;
-    assert_eq!(removed.unwrap(), 1);
-    let changed = core_domain::kernel::Effect::UserAccessChanged(user);
-    uow.effects().add(changed);
-    uow.commit().await.unwrap();
-}
-
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
     let value = headers.get(name);
     value.map_or("", |value| value.to_str().unwrap())
