@@ -13,6 +13,7 @@ mod oauth;
 mod on_behalf;
 mod organizations;
 mod pages;
+mod passkey_limits;
 mod passkeys;
 mod people;
 mod permissions;
@@ -38,6 +39,9 @@ const EVE: &str = "eve@example.org";
 const WRONG: &str = "wrong horse battery";
 /// The password of somebody who has changed theirs.
 const NEW: &str = "staple battery horse";
+
+/// In seconds.
+const DAY: u64 = 24 * 3_600;
 
 const SIGN_UP: &str = "/api/auth/sign-up/email";
 const SIGN_IN: &str = "/api/auth/sign-in/email";

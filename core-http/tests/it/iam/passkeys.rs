@@ -217,26 +217,6 @@ async fn strangers_learn_no_credential_of_anybody() {
 }
 
 #[tokio::test]
-async fn a_challenge_waits_five_minutes() {
-    let world = World::new();
-    let ada = world.sign_up(ADA).await;
-    let mut phone = world.passkey(&ada, 1).await;
-    let asked = world.ask_for_passkey().await;
-    let in_time = phone.get(&asked.options);
-    let too_late = world.ask_for_passkey().await;
-    let shown = phone.get(&too_late.options);
-    world.tick(299);
-    let last = world.show_passkey(NOBODY, &asked.cookie, &in_time).await;
-    let _ = last.expect(200);
-    world.tick(1);
-    let late = world.show_passkey(NOBODY, &too_late.cookie, &shown).await;
-    late.refused(400, "CHALLENGE_NOT_FOUND");
-    let forged = "better-auth.better-auth-passkey=abc.def";
-    let forged = world.show_passkey(NOBODY, forged, &shown).await;
-    forged.refused(400, "CHALLENGE_NOT_FOUND");
-}
-
-#[tokio::test]
 async fn passkeys_are_named_and_removed_by_their_owner_alone() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
@@ -346,24 +326,6 @@ async fn a_passkey_somebody_added_to_an_address_that_is_not_theirs_goes_with_the
 }
 
 #[tokio::test]
-async fn there_are_twenty_passkeys_at_most() {
-    let world = World::new();
-    let ada = world.sign_up(ADA).await;
-    let begun = world.begin_passkey(&ada).await;
-    for seed in 0..20 {
-        world.passkey(&ada, seed).await;
-        world.tick(1);
-    }
-    let made = world.authenticator(99).create(&begun.options);
-    let old = world.finish_passkey(&ada, &begun.cookie, &made).await;
-    old.refused(400, "PASSKEY_LIMIT_REACHED");
-    let call = "generate-register-options";
-    let caller = ada.caller();
-    let full = world.call_passkey(&caller, call, "", Value::Null);
-    full.await.refused(400, "PASSKEY_LIMIT_REACHED");
-}
-
-#[tokio::test]
 async fn a_challenge_is_stored_without_its_token_and_a_passkey_is_told_of_without_its_key() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
@@ -390,4 +352,37 @@ async fn a_challenge_is_stored_without_its_token_and_a_passkey_is_told_of_withou
         after.contains("credentialID") && !after.contains("\"credential\""),
         "{after}"
     );
+}
+
+#[tokio::test]
+async fn where_passkeys_are_disabled_none_is_registered_or_shown_and_those_there_are_can_be_removed()
+ {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let (registering, signing_in) = (
+        world.begin_passkey(&ada).await,
+        world.ask_for_passkey().await,
+    );
+    let made = world.authenticator(2).create(&registering.options);
+    let shown = phone.get(&signing_in.options);
+    let world = world.without_passkeys();
+    let caller = &ada.caller();
+    for (caller, call) in [
+        (caller, "generate-register-options"),
+        (NOBODY, "generate-authenticate-options"),
+    ] {
+        let refused = world.call_passkey(caller, call, "", Value::Null).await;
+        refused.refused(400, "PASSKEYS_DISABLED");
+    }
+    let refused = world.finish_passkey(&ada, &registering.cookie, &made).await;
+    refused.refused(400, "PASSKEYS_DISABLED");
+    let refused = world.show_passkey(NOBODY, &signing_in.cookie, &shown).await;
+    refused.refused(400, "PASSKEYS_DISABLED");
+    let own = world.passkeys_of(&ada).await;
+    assert_eq!(own.len(), 1);
+    let body = json!({ "id": own[0]["id"] });
+    let removed = world.call_passkey(caller, "delete-passkey", "", body).await;
+    let _ = removed.expect(200);
+    assert_eq!(world.passkeys_of(&ada).await, [Value::Null; 0]);
 }

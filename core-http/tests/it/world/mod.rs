@@ -120,14 +120,24 @@ impl World {
 
     /// With other settings of sign-ups and sign-ins.
     pub(crate) fn with_iam(self, options: IamOptions) -> Self {
-        let mut world = self;
-        let config = IamConfig {
+        self.with_iam_config(&IamConfig {
             options,
             ..iam_config()
-        };
-        let service = core_http::iam::service(Arc::clone(&world.app), &config);
-        world.iam = Api(service.unwrap());
-        world
+        })
+    }
+
+    /// With nothing that registers and verifies passkeys.
+    pub(crate) fn without_passkeys(self) -> Self {
+        self.with_iam_config(&IamConfig {
+            passkeys: None,
+            ..iam_config()
+        })
+    }
+
+    fn with_iam_config(mut self, config: &IamConfig) -> Self {
+        let service = core_http::iam::service(Arc::clone(&self.app), config);
+        self.iam = Api(service.unwrap());
+        self
     }
 
     pub(crate) async fn on(backend: Backend) -> Self {
