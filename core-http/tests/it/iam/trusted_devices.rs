@@ -127,6 +127,22 @@ on_every_store! {
 }
 
 #[tokio::test]
+async fn devices_whose_trust_has_expired_make_room_before_one_that_is_trusted() {
+    let world = World::new();
+    let (_, authenticator, first) = ada_with_device(&world).await;
+    for _ in 1..MAX_TRUSTED_DEVICES {
+        trusted(&world, ADA, &authenticator).await;
+    }
+    world.tick(29 * DAY);
+    let renewed = sign_in(&world, ADA, PASSWORD, &first).await;
+    let renewed = device_of(&renewed).unwrap();
+    world.tick(2 * DAY);
+    trusted(&world, ADA, &authenticator).await;
+    let signed_in = sign_in(&world, ADA, PASSWORD, &renewed).await;
+    assert!(!is_asked(&signed_in));
+}
+
+#[tokio::test]
 async fn a_device_is_trusted_by_whoever_said_so_and_with_a_valid_signature_alone() {
     let world = World::new();
     let (_, _, device) = ada_with_device(&world).await;
