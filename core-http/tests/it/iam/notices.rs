@@ -96,6 +96,9 @@ async fn an_address_that_is_confirmed_is_told_of_once() {
         subjects(&world, &mut mails_read).await,
         ["Your e-mail address is confirmed"]
     );
+    let again = world.iam.get(&ada.caller(), &path).await;
+    again.refused(401, "INVALID_TOKEN");
+    assert!(subjects(&world, &mut mails_read).await.is_empty());
 }
 
 #[tokio::test]
