@@ -8,7 +8,9 @@ use core_domain::kernel::{Effect, Effects, SessionId, StoreError, UserId};
 use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store, UnitOfWork};
 use serde_json::{Value, json};
 
-use super::{ADA, BOOTSTRAP, CORE_SESSION, EVE, GET_SESSION, NEW, ORG_SETUP, SESSIONS, SIGN_OUT};
+use super::{
+    ADA, BOOTSTRAP, CORE_SESSION, DAY, EVE, GET_SESSION, NEW, ORG_SETUP, SESSIONS, SIGN_OUT,
+};
 use crate::world::{PASSWORD, Person, World, operator};
 
 /// Sees every unit that writes, and hears what is announced.
@@ -152,7 +154,8 @@ async fn whatever_ends_sessions_of_a_person_announces_each_of_them_and_none_of_a
             let _ = world.sign_in(EVE, PASSWORD).await.expect(200);
         }
         if by == "revoke-other-sessions" {
-            (ended.remove(0), tokens.remove(0));
+            ended.remove(0);
+            tokens.remove(0);
         }
         watch.access_changes();
         end_sessions(&world, &ada, by).await;
@@ -233,7 +236,7 @@ async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
     let whose = (&entries[0].entity_id, &entries[0].actor_id);
     assert_eq!(whose, (&ada.session_id, &ada.user_id));
     // Those that are over make room by themselves.
-    world.tick(7 * 24 * 3_600);
+    world.tick(7 * DAY);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(watch.changed(), [""; 0]);
     assert_eq!(world.audit("session.evicted").await.len(), 1);

@@ -52,6 +52,9 @@ const SESSIONS: &str = "/api/sessions";
 const ORG_SETUP: &str = "/api/core/org-setup";
 const BOOTSTRAP: &str = "/api/core/bootstrap";
 
+/// What forms are.
+const FORM: &str = "application/x-www-form-urlencoded";
+
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
 impl World {
@@ -94,9 +97,16 @@ impl World {
 
     /// A body of any type.
     async fn post_text(&self, path: &str, content_type: &str, text: &str) -> Answer {
-        let request = Request::post(path)
-            .header("content-type", content_type)
-            .extension(ViaGateway);
+        let headers = [("content-type", content_type)];
+        self.post_with(path, &headers, text).await
+    }
+
+    /// A body of the type that is among the headers.
+    async fn post_with(&self, path: &str, headers: Headers<'_>, text: &str) -> Answer {
+        let mut request = Request::post(path).extension(ViaGateway);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.body(bytes_body(text.to_owned())).unwrap();
         self.iam.raw(request).await
     }

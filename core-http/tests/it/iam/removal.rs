@@ -8,8 +8,8 @@ use core_domain::use_case::iam::{api_key, passkey, session};
 use serde_json::json;
 
 use super::trusted_devices::{ada_with_device, device_of, is_asked, sign_in, trusted};
-use super::{ADA, DAY, EVE};
-use crate::world::{PASSWORD, Person, World, on_every_store, operator};
+use super::{ADA, DAY, EVE, GET_SESSION};
+use crate::world::{PASSWORD, Person, World, on_every_store};
 
 on_every_store! {
     a_platform_takes_its_organizations_invitations_and_keys_along,
@@ -31,18 +31,6 @@ impl World {
         let body = json!({ "organizationId": organization });
         let made = self.make_key(&person.caller(), body).await.expect(200);
         made.text("key").to_owned()
-    }
-
-    async fn verdict_of(&self, key: &str) -> String {
-        let path = "/api/core/apikey/validate";
-        let told = self
-            .iam
-            .post(&operator(), path, json!({ "key": key }))
-            .await;
-        told.expect(200).json["code"]
-            .as_str()
-            .unwrap_or("VALID")
-            .to_owned()
     }
 }
 
@@ -69,7 +57,7 @@ async fn a_platform_takes_its_organizations_invitations_and_keys_along(world: Wo
     assert_eq!(world.left::<core_domain::iam::Member>(members).await, 0);
     let keys = ApiKeyQuery::OfPlatform(PlatformId::parse(platform).unwrap());
     assert_eq!(world.left::<core_domain::iam::ApiKey>(keys).await, 0);
-    assert_eq!(world.verdict_of(&key).await, "NOT_FOUND");
+    assert_eq!(world.verdict(&key).await, "NOT_FOUND");
 }
 
 async fn an_organization_takes_its_invitations_along(world: World) {
@@ -96,21 +84,21 @@ async fn whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back(wo
     world.join([&ada, &eve], organization, "admin").await;
     for call in ["leave", "remove-member"] {
         let key = world.key_of(&eve, organization).await;
-        assert_eq!(world.verdict_of(&key).await, "VALID");
+        assert_eq!(world.verdict(&key).await, "VALID");
         if call == "leave" {
             world.leave(&eve, organization).await;
         } else {
             let body = json!({ "organizationId": organization, "memberIdOrEmail": EVE });
             let _ = world.organization(&ada, call, body).await.expect(200);
         }
-        assert_eq!(world.verdict_of(&key).await, "NOT_FOUND");
+        assert_eq!(world.verdict(&key).await, "NOT_FOUND");
         let user = UserId::parse(&eve.user_id).unwrap();
         let keys = ApiKeyQuery::OfMember(of(organization), user);
         assert_eq!(world.left::<core_domain::iam::ApiKey>(keys).await, 0);
         world.join([&ada, &eve], organization, "admin").await;
-        assert_eq!(world.verdict_of(&key).await, "NOT_FOUND");
+        assert_eq!(world.verdict(&key).await, "NOT_FOUND");
     }
-    assert_eq!(world.verdict_of(&hers).await, "VALID");
+    assert_eq!(world.verdict(&hers).await, "VALID");
 }
 
 async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world: World) {
@@ -134,13 +122,13 @@ async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world:
     // The first sessions of both; the keys' owners may still ask for those that are over.
     assert_eq!(swept().await, (2, 0));
     assert_eq!(swept().await, (0, 0));
-    let found = world.session_of(later.text("token")).await;
-    assert_ne!(found, eve.session_id);
+    let session = world.held(later.text("token"), "GET", GET_SESSION).await;
+    assert_eq!(session.json["user"]["id"], eve.user_id.as_str());
     world.tick(24 * DAY - 1);
     assert_eq!(swept().await, (1, 0));
     world.tick(1);
     assert_eq!(swept().await, (0, 1));
-    assert_eq!(world.verdict_of(&kept).await, "VALID");
+    assert_eq!(world.verdict(&kept).await, "VALID");
     let all = SessionQuery::ExpiredAt(Timestamp::from_seconds(4_000_000_000));
     assert_eq!(world.left::<core_domain::iam::Session>(all).await, 0);
 }

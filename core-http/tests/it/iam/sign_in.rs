@@ -10,7 +10,9 @@ use core_domain::testing::MockPasswordHasher;
 use core_domain::use_case::iam::user::{PasswordCredential, SignIn, password_credential, sign_in};
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, SIGN_IN, SIGN_UP, WRONG, cookies, without_request_id};
+use super::{
+    ADA, DAY, EVE, FORM, GET_SESSION, SIGN_IN, SIGN_UP, WRONG, cookies, without_request_id,
+};
 use crate::world::{PASSWORD, World};
 
 #[tokio::test]
@@ -63,8 +65,7 @@ async fn forms_are_taken_and_a_session_that_is_not_to_be_remembered_ends_with_th
     let world = World::new();
     let send = async |path, text: &str| {
         let text = format!("{text}&email=ada%40example.org");
-        let form = "application/x-www-form-urlencoded";
-        world.post_text(path, form, &text).await
+        world.post_text(path, FORM, &text).await
     };
     let up = send(SIGN_UP, "name=Ada&password=correct+horse+battery").await;
     let _ = up.expect(200);
@@ -78,7 +79,7 @@ async fn forms_are_taken_and_a_session_that_is_not_to_be_remembered_ends_with_th
         let attributes = "%3D; Path=/; HttpOnly; SameSite=Lax";
         assert!(cookie.ends_with(attributes), "{cookie}");
     }
-    world.tick(24 * 3_600 - 1);
+    world.tick(DAY - 1);
     let last = world.held(token, "GET", GET_SESSION).await;
     let end = "2027-01-16T08:00:00.000Z";
     assert_eq!(last.json["session"]["expiresAt"], end);

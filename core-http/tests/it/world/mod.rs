@@ -1,6 +1,7 @@
 //! The one world of these tests: every service over one store, a clock that is set, and a provider in memory.
 
 mod api;
+mod api_keys;
 mod archives;
 mod callers;
 mod devices;
@@ -34,6 +35,7 @@ use core_storage::fault::FaultStore;
 use core_webauthn::Webauthn;
 
 pub(crate) use api::Api;
+pub(crate) use api_keys::VALIDATE;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
 pub(crate) use callers::{
     admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,

@@ -13,8 +13,8 @@ use core_domain::kernel::Caller;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::ADA;
-use crate::world::{Answer, PASSWORD, Person, World, operator};
+use super::{ADA, DAY};
+use crate::world::{Answer, PASSWORD, Person, VALIDATE, World};
 
 const CREATE: &str = "/api/auth/api-key/create";
 const LIST: &str = "/api/auth/api-key/list";
@@ -22,10 +22,7 @@ const GET: &str = "/api/auth/api-key/get";
 const UPDATE: &str = "/api/auth/api-key/update";
 const DELETE: &str = "/api/auth/api-key/delete";
 const ROTATE: &str = "/api/auth/api-key/rotate";
-const VALIDATE: &str = "/api/core/apikey/validate";
 const ROLES: &str = "/api/core/roles";
-
-const DAY: u64 = 24 * 60 * 60;
 
 /// Ada, who owns an organization with a platform.
 struct Ada {
@@ -80,28 +77,6 @@ impl World {
     /// The request of a program that reaches IAM with its key.
     async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
         self.ask(method, path, &[("x-api-key", secret)], body).await
-    }
-
-    /// What services learn of a key.
-    async fn validated(&self, secret: &str) -> Value {
-        let body = json!({ "key": secret });
-        let answer = self.iam.post(&operator(), VALIDATE, body).await;
-        answer.expect(200).json
-    }
-
-    /// Whether a key is accepted, or else why not.
-    async fn verdict(&self, secret: &str) -> String {
-        let found = self.validated(secret).await;
-        match found["code"].as_str() {
-            None => {
-                assert_eq!(found["valid"], true, "{found}");
-                "VALID".to_owned()
-            }
-            Some(code) => {
-                assert_eq!(found, json!({ "valid": false, "code": code }));
-                code.to_owned()
-            }
-        }
     }
 }
 

@@ -6,11 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::harness::{Model, Subject, listed_sessions, machine};
+use crate::iam::DAY;
 use crate::world::{Person, World, operator};
 
 machine! { a_family_of_tokens_is_as_a_plain_list_of_them_says of Family }
-
-const DAY: u64 = 24 * 3_600;
 
 #[derive(Clone, Debug)]
 enum Step {
