@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use core_domain::kernel::{Effect, Effects, StoreError};
+use core_domain::kernel::{Effect, Effects, SessionId, StoreError, UserId};
 use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store, UnitOfWork};
 use serde_json::{Value, json};
 
-use super::{ADA, BOOTSTRAP, CORE_SESSION, EVE, GET_SESSION, ORG_SETUP, SESSIONS, SIGN_OUT};
-use crate::world::{PASSWORD, World};
+use super::{
+    ADA, BOOTSTRAP, CORE_SESSION, DAY, EVE, GET_SESSION, NEW, ORG_SETUP, SESSIONS, SIGN_OUT,
+};
+use crate::world::{PASSWORD, Person, World, operator};
 
 /// Sees every unit that writes, and hears what is announced.
 #[derive(Debug, Default)]
@@ -22,6 +24,19 @@ impl Watch {
     /// How many units that write were opened since it was asked last.
     fn writes(&self) -> usize {
         self.writes.swap(0, Ordering::SeqCst)
+    }
+
+    /// What was announced since it was asked last, in order, but for the jobs, messages and mails that wait.
+    fn access_changes(&self) -> Vec<Effect> {
+        let mut heard = std::mem::take(&mut *self.heard.lock().unwrap());
+        heard.retain(|effect| {
+            !matches!(
+                effect,
+                Effect::JobReady | Effect::MessageQueued | Effect::MailQueued
+            )
+        });
+        heard.sort();
+        heard
     }
 
     /// The sessions and platforms that were announced since it was asked last.
@@ -90,6 +105,76 @@ async fn a_session_that_ends_is_announced_and_no_other_one() {
     assert_eq!(entries[0].actor_id, ada.user_id);
 }
 
+/// What ends sessions of Ada, within her session or by a token that was mailed to her.
+const ENDS: [&str; 6] = [
+    "change-password",
+    "reset-password",
+    "revoke-sessions",
+    "revoke-other-sessions",
+    "ban",
+    "take-over",
+];
+
+async fn end_sessions(world: &World, ada: &Person, by: &str) {
+    let path = format!("/api/auth/{by}");
+    let ended = match by {
+        "change-password" => {
+            let body = json!({
+                "currentPassword": PASSWORD, "newPassword": NEW, "revokeOtherSessions": true,
+            });
+            world.iam.post(&ada.caller(), &path, body).await
+        }
+        "reset-password" => world.reset_password(ADA, NEW).await,
+        "ban" => {
+            let path = format!("/api/core/users/{}/ban", ada.user_id);
+            world.iam.post(&operator(), &path, json!({})).await
+        }
+        // Her address is not confirmed: whoever reads its mail is its owner, and whoever signed up may not be.
+        "take-over" => {
+            let [token, ..] = world.link_tokens(ADA).await;
+            world.follow_magic_link(&token).await
+        }
+        _ => world.iam.post(&ada.caller(), &path, json!({})).await,
+    };
+    let _ = ended.expect(200);
+}
+
+#[tokio::test]
+async fn whatever_ends_sessions_of_a_person_announces_each_of_them_and_none_of_anybody_else() {
+    for by in ENDS {
+        let (world, watch) = watched();
+        let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+        let mut tokens = vec![ada.token.clone()];
+        let mut ended = vec![ada.session_id.clone()];
+        for _ in 0..2 {
+            let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
+            let token = signed_in.text("token").to_owned();
+            ended.push(world.session_of(&token).await);
+            tokens.push(token);
+            let _ = world.sign_in(EVE, PASSWORD).await.expect(200);
+        }
+        if by == "revoke-other-sessions" {
+            ended.remove(0);
+            tokens.remove(0);
+        }
+        watch.access_changes();
+        end_sessions(&world, &ada, by).await;
+        let ended = ended.iter().map(|id| SessionId::parse(id).unwrap());
+        let mut expected: Vec<Effect> = ended.map(Effect::SessionChanged).collect();
+        if by == "ban" {
+            let user = UserId::parse(&ada.user_id).unwrap();
+            expected.push(Effect::UserAccessChanged(user));
+        }
+        expected.sort();
+        assert_eq!(watch.access_changes(), expected, "{by}");
+        for token in &tokens {
+            let refused = world.held(token, "GET", SESSIONS).await;
+            refused.refused(401, "UNAUTHORIZED");
+        }
+        let _ = world.held(&eve.token, "GET", SESSIONS).await.expect(200);
+    }
+}
+
 #[tokio::test]
 async fn who_shows_no_session_makes_nobody_write() {
     let (world, watch) = watched();
@@ -151,7 +236,7 @@ async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
     let whose = (&entries[0].entity_id, &entries[0].actor_id);
     assert_eq!(whose, (&ada.session_id, &ada.user_id));
     // Those that are over make room by themselves.
-    world.tick(7 * 24 * 3_600);
+    world.tick(7 * DAY);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(watch.changed(), [""; 0]);
     assert_eq!(world.audit("session.evicted").await.len(), 1);

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, cookies};
+use super::{ADA, EVE, GET_SESSION, NEW, cookies};
 use crate::world::{ORIGIN, PASSWORD, World, on_every_store};
 
 const SEND: &str = "/api/auth/sign-in/magic-link";
 const VERIFY: &str = "/api/auth/magic-link/verify";
 const RESET: &str = "/api/auth/reset-password";
 const REQUEST_RESET: &str = "/api/auth/request-password-reset";
-const NEW: &str = "staple battery horse";
 
 #[tokio::test]
 async fn a_link_signs_in_once_and_the_link_of_somebody_new_signs_up() {

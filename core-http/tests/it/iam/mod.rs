@@ -13,6 +13,7 @@ mod oauth;
 mod on_behalf;
 mod organizations;
 mod pages;
+mod passkey_limits;
 mod passkeys;
 mod people;
 mod permissions;
@@ -29,7 +30,7 @@ mod two_factor;
 
 use core_domain::kernel::Caller;
 use core_http::kernel::{ViaGateway, bytes_body};
-use http::Request;
+use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World};
@@ -37,6 +38,11 @@ use crate::world::{Answer, World};
 const ADA: &str = "ada@example.org";
 const EVE: &str = "eve@example.org";
 const WRONG: &str = "wrong horse battery";
+/// The password of somebody who has changed theirs.
+const NEW: &str = "staple battery horse";
+
+/// In seconds.
+const DAY: u64 = 24 * 3_600;
 
 const SIGN_UP: &str = "/api/auth/sign-up/email";
 const SIGN_IN: &str = "/api/auth/sign-in/email";
@@ -46,6 +52,9 @@ const CORE_SESSION: &str = "/api/core/session";
 const SESSIONS: &str = "/api/sessions";
 const ORG_SETUP: &str = "/api/core/org-setup";
 const BOOTSTRAP: &str = "/api/core/bootstrap";
+
+/// What forms are.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
@@ -72,14 +81,45 @@ impl World {
         self.post(SIGN_IN, body).await
     }
 
+    /// Signs in with the token of a link.
+    async fn follow_magic_link(&self, token: &str) -> Answer {
+        let path = format!("/api/auth/magic-link/verify?token={token}");
+        self.ask("GET", &path, &[], Value::Null).await
+    }
+
+    /// Sets a new password by a link.
+    async fn reset_password(&self, email: &str, new: &str) -> Answer {
+        let body = json!({ "email": email });
+        let asked = self.post("/api/auth/request-password-reset", body).await;
+        let _ = asked.expect(200);
+        let body = json!({ "token": self.mailed_token(email).await, "newPassword": new });
+        self.post("/api/auth/reset-password", body).await
+    }
+
     /// A body of any type.
     async fn post_text(&self, path: &str, content_type: &str, text: &str) -> Answer {
-        let request = Request::post(path)
-            .header("content-type", content_type)
-            .extension(ViaGateway);
+        let headers = [("content-type", content_type)];
+        self.post_with(path, &headers, text).await
+    }
+
+    /// A body of the type that is among the headers.
+    async fn post_with(&self, path: &str, headers: Headers<'_>, text: &str) -> Answer {
+        let mut request = Request::post(path).extension(ViaGateway);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.body(bytes_body(text.to_owned())).unwrap();
         self.iam.raw(request).await
     }
+}
+
+/// The body and headers of an answer, but for the id of its request: answers that nothing tells apart are equal in them.
+fn without_request_id(mut answer: Answer) -> (Value, HeaderMap) {
+    answer.headers.remove("x-request-id");
+    if let Some(id) = answer.json.pointer_mut("/error/requestId") {
+        *id = Value::Null;
+    }
+    (answer.json, answer.headers)
 }
 
 /// The cookies that an answer sets.

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, WRONG};
+use super::{ADA, NEW, WRONG};
 use crate::world::{PASSWORD, Person, World};
-
-const NEW: &str = "staple battery horse";
 
 /// The subject and the text of the mails since the last look.
 async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
@@ -98,6 +96,9 @@ async fn an_address_that_is_confirmed_is_told_of_once() {
         subjects(&world, &mut mails_read).await,
         ["Your e-mail address is confirmed"]
     );
+    let again = world.iam.get(&ada.caller(), &path).await;
+    again.refused(401, "INVALID_TOKEN");
+    assert!(subjects(&world, &mut mails_read).await.is_empty());
 }
 
 #[tokio::test]

@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, WRONG, cookies};
+use super::{ADA, EVE, GET_SESSION, NEW, WRONG, cookies};
 use crate::world::{PASSWORD, Person, World, operator};
 
 const CHANGE: &str = "/api/auth/change-password";
-const NEW: &str = "staple battery horse";
 
 async fn as_person(
     world: &World,
@@ -201,8 +200,7 @@ async fn a_banned_user_is_out_at_once_and_stays_out_until_they_are_let_in() {
         .await
         .expect(200);
     let token = world.mailed_token(ADA).await;
-    let link = format!("/api/auth/magic-link/verify?token={token}");
-    let followed = world.ask("GET", &link, &[], Value::Null).await;
+    let followed = world.follow_magic_link(&token).await;
     assert!(followed.header("location").ends_with("error=BANNED_USER"));
     let _ = world
         .iam

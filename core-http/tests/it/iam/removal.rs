@@ -1,22 +1,23 @@
-//! What is left of organizations, memberships and sessions that are gone: nothing.
+//! What is left of organizations, memberships and sessions that are gone, and of what has expired once it is swept: nothing.
 
 use core_domain::access::RecordKey;
 use core_domain::iam::{ApiKeyQuery, InvitationQuery, MemberQuery, SessionQuery};
 use core_domain::kernel::{OrganizationId, PlatformId, Timestamp, UserId};
 use core_domain::port::{Mode, Persisted, Within, transact};
-use core_domain::use_case::iam::{api_key, session};
+use core_domain::use_case::iam::{api_key, passkey, session};
 use serde_json::json;
 
-use super::{ADA, EVE};
-use crate::world::{Person, World, on_every_store, operator};
-
-const DAY: u64 = 24 * 3_600;
+use super::trusted_devices::{ada_with_device, device_of, is_asked, sign_in, trusted};
+use super::{ADA, DAY, EVE, GET_SESSION};
+use crate::world::{PASSWORD, Person, World, on_every_store};
 
 on_every_store! {
     a_platform_takes_its_organizations_invitations_and_keys_along,
     an_organization_takes_its_invitations_along,
     whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back,
     sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over,
+    trust_that_has_expired_is_swept_and_no_other,
+    passkey_challenges_that_have_expired_are_swept_and_no_others,
 }
 
 impl World {
@@ -30,18 +31,6 @@ impl World {
         let body = json!({ "organizationId": organization });
         let made = self.make_key(&person.caller(), body).await.expect(200);
         made.text("key").to_owned()
-    }
-
-    async fn verdict_of(&self, key: &str) -> String {
-        let path = "/api/core/apikey/validate";
-        let told = self
-            .iam
-            .post(&operator(), path, json!({ "key": key }))
-            .await;
-        told.expect(200).json["code"]
-            .as_str()
-            .unwrap_or("VALID")
-            .to_owned()
     }
 }
 
@@ -68,7 +57,7 @@ async fn a_platform_takes_its_organizations_invitations_and_keys_along(world: Wo
     assert_eq!(world.left::<core_domain::iam::Member>(members).await, 0);
     let keys = ApiKeyQuery::OfPlatform(PlatformId::parse(platform).unwrap());
     assert_eq!(world.left::<core_domain::iam::ApiKey>(keys).await, 0);
-    assert_eq!(world.verdict_of(&key).await, "NOT_FOUND");
+    assert_eq!(world.verdict(&key).await, "NOT_FOUND");
 }
 
 async fn an_organization_takes_its_invitations_along(world: World) {
@@ -92,25 +81,24 @@ async fn whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back(wo
     let made = world.set_up(&ada, "engines").await.expect(201);
     let organization = made.text("orgId");
     let hers = world.key_of(&ada, organization).await;
+    world.join([&ada, &eve], organization, "admin").await;
     for call in ["leave", "remove-member"] {
-        world.join([&ada, &eve], organization, "admin").await;
         let key = world.key_of(&eve, organization).await;
-        assert_eq!(world.verdict_of(&key).await, "VALID");
-        let (by, body) = match call {
-            "leave" => (&eve, json!({ "organizationId": organization })),
-            _ => {
-                let body = json!({ "organizationId": organization, "memberIdOrEmail": EVE });
-                (&ada, body)
-            }
-        };
-        let gone = world.organization(by, call, body).await;
-        let _ = gone.expect(200);
-        assert_eq!(world.verdict_of(&key).await, "NOT_FOUND");
+        assert_eq!(world.verdict(&key).await, "VALID");
+        if call == "leave" {
+            world.leave(&eve, organization).await;
+        } else {
+            let body = json!({ "organizationId": organization, "memberIdOrEmail": EVE });
+            let _ = world.organization(&ada, call, body).await.expect(200);
+        }
+        assert_eq!(world.verdict(&key).await, "NOT_FOUND");
         let user = UserId::parse(&eve.user_id).unwrap();
         let keys = ApiKeyQuery::OfMember(of(organization), user);
         assert_eq!(world.left::<core_domain::iam::ApiKey>(keys).await, 0);
+        world.join([&ada, &eve], organization, "admin").await;
+        assert_eq!(world.verdict(&key).await, "NOT_FOUND");
     }
-    assert_eq!(world.verdict_of(&hers).await, "VALID");
+    assert_eq!(world.verdict(&hers).await, "VALID");
 }
 
 async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world: World) {
@@ -127,20 +115,73 @@ async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world:
         (sessions.unwrap(), keys.unwrap())
     };
     world.tick(5 * DAY);
-    let later = world.sign_in(EVE, crate::world::PASSWORD).await.expect(200);
+    let later = world.sign_in(EVE, PASSWORD).await.expect(200);
     world.tick(2 * DAY - 1);
     assert_eq!(swept().await, (0, 0));
     world.tick(1);
     // The first sessions of both; the keys' owners may still ask for those that are over.
     assert_eq!(swept().await, (2, 0));
     assert_eq!(swept().await, (0, 0));
-    let found = world.session_of(later.text("token")).await;
-    assert_ne!(found, eve.session_id);
+    let session = world.held(later.text("token"), "GET", GET_SESSION).await;
+    assert_eq!(session.json["user"]["id"], eve.user_id.as_str());
     world.tick(24 * DAY - 1);
     assert_eq!(swept().await, (1, 0));
     world.tick(1);
     assert_eq!(swept().await, (0, 1));
-    assert_eq!(world.verdict_of(&kept).await, "VALID");
+    assert_eq!(world.verdict(&kept).await, "VALID");
     let all = SessionQuery::ExpiredAt(Timestamp::from_seconds(4_000_000_000));
     assert_eq!(world.left::<core_domain::iam::Session>(all).await, 0);
+}
+
+async fn trust_that_has_expired_is_swept_and_no_other(world: World) {
+    let eve = world.sign_up(EVE).await;
+    let of_eve = world.second_factor(&eve).await;
+    let of_eve = trusted(&world, EVE, &of_eve).await;
+    let trusted_at = world.clock_seconds() - 30;
+    let (_, _, device) = ada_with_device(&world).await;
+    world.tick(29 * DAY);
+    let renewed = sign_in(&world, ADA, PASSWORD, &device).await;
+    let renewed = device_of(&renewed).unwrap();
+    let store = world.app.store.as_ref();
+    let swept = async || {
+        let swept = transact(store, |uow, _| Box::pin(session::remove_expired_trust(uow)));
+        swept.await.unwrap()
+    };
+    let passed = u64::try_from(world.clock_seconds() - trusted_at).unwrap();
+    world.tick(30 * DAY - passed - 1);
+    assert_eq!(swept().await, 0);
+    world.tick(1);
+    assert_eq!((swept().await, swept().await), (1, 0));
+    assert!(is_asked(&sign_in(&world, EVE, PASSWORD, &of_eve).await));
+    assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &renewed).await));
+}
+
+async fn passkey_challenges_that_have_expired_are_swept_and_no_others(world: World) {
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let (_, _) = (
+        world.begin_passkey(&ada).await,
+        world.ask_for_passkey().await,
+    );
+    world.tick(299);
+    let begun = world.begin_passkey(&ada).await;
+    let asked = world.ask_for_passkey().await;
+    let store = world.app.store.as_ref();
+    let swept = async || {
+        let swept = transact(store, |uow, _| {
+            Box::pin(passkey::remove_expired_passkey_challenges(uow))
+        });
+        swept.await.unwrap()
+    };
+    assert_eq!(swept().await, 0);
+    world.tick(1);
+    assert_eq!((swept().await, swept().await), (2, 0));
+    let made = world.authenticator(2).create(&begun.options);
+    let registered = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    let _ = registered.expect(200);
+    let shown = phone.get(&asked.options);
+    let signed_in = world
+        .show_passkey(&ada.caller(), &asked.cookie, &shown)
+        .await;
+    let _ = signed_in.expect(200);
 }

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use http::{Request, request};
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, GET_SESSION, SIGN_IN, SIGN_UP, WRONG};
+use super::{ADA, DAY, EVE, GET_SESSION, NEW, SIGN_IN, SIGN_UP, WRONG};
 use crate::world::{Answer, PASSWORD, World};
 
 fn from(client: u8, request: request::Builder) -> request::Builder {
@@ -78,7 +78,7 @@ async fn after_five_failures_an_account_waits_longer_and_longer_whoever_tries() 
     waits(&world, 1, ADA, 1).await;
 }
 
-/// The `refused` of a lock-out, oldest first: whose, after how many failures, from which address.
+/// The lock-outs in the audit, oldest first: whose, after how many failures, from which address.
 async fn lockouts(world: &World) -> Vec<(String, u64, String)> {
     let entries = world.audit("user.locked_out").await;
     let told = entries.iter().rev().map(|entry| {
@@ -207,23 +207,14 @@ async fn a_locked_account_keeps_its_sessions_and_its_owner_comes_in_by_mail_at_o
     waits(&world, 2, ADA, 900).await;
     let session = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
     assert_eq!(session.json["user"]["email"], ADA);
-    let body = json!({ "email": ADA });
-    let sent = world.post("/api/auth/request-password-reset", body).await;
-    let _ = sent.expect(200);
-    let token = world.mailed_token(ADA).await;
-    let body = json!({ "token": token, "newPassword": "staple battery horse" });
-    let _ = world
-        .post("/api/auth/reset-password", body)
-        .await
-        .expect(200);
-    let new = sign_in(&world, 2, ADA, "staple battery horse").await;
-    let _ = new.expect(200);
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    let _ = sign_in(&world, 2, ADA, NEW).await.expect(200);
 }
 
 #[tokio::test]
 async fn failures_are_forgotten_a_day_after_the_last_one() {
     let world = World::new();
-    for (pause, then) in [(0, 5), (24 * 3_600, 5), (24 * 3_600 - 1, 1)] {
+    for (pause, then) in [(0, 5), (DAY, 5), (DAY - 1, 1)] {
         world.tick(pause);
         for client in 0..then {
             fail(&world, client, ADA).await;

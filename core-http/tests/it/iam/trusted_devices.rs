@@ -1,14 +1,16 @@
 //! Devices on which the password signs in without the second factor.
 
+use core_domain::iam::MAX_TRUSTED_DEVICES;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{ADA, EVE, SIGN_IN, cookies};
-use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World};
+use super::{ADA, DAY, EVE, NEW, SIGN_IN, cookies};
+use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World, on_every_store};
 
 const NAME: &str = "better-auth.trust_device=";
 
 /// The cookie of the device that an answer sets, if it does.
-fn device_of(answer: &Answer) -> Option<String> {
+pub(super) fn device_of(answer: &Answer) -> Option<String> {
     let set = cookies(answer).into_iter().find(|c| c.starts_with(NAME))?;
     let (pair, attributes) = set.split_once("; ").unwrap();
     assert_eq!(
@@ -18,15 +20,15 @@ fn device_of(answer: &Answer) -> Option<String> {
     Some(pair.to_owned())
 }
 
-async fn sign_in(world: &World, email: &str, device: &str) -> Answer {
+pub(super) async fn sign_in(world: &World, email: &str, password: &str, device: &str) -> Answer {
     let headers = [("cookie", device), ("origin", ORIGIN)];
-    let body = json!({ "email": email, "password": PASSWORD });
+    let body = json!({ "email": email, "password": password });
     world.tick(1);
     world.ask("POST", SIGN_IN, &headers, body).await.expect(200)
 }
 
 /// Signs in with the second factor and trusts the device.
-async fn trusted(world: &World, email: &str, authenticator: &Authenticator) -> String {
+pub(super) async fn trusted(world: &World, email: &str, authenticator: &Authenticator) -> String {
     world.tick(30);
     let cookie = world.half_sign_in(email).await;
     let headers = [("cookie", cookie.as_str()), ("origin", ORIGIN)];
@@ -37,7 +39,7 @@ async fn trusted(world: &World, email: &str, authenticator: &Authenticator) -> S
     device_of(&done).unwrap()
 }
 
-fn is_asked(answer: &Answer) -> bool {
+pub(super) fn is_asked(answer: &Answer) -> bool {
     assert_eq!(
         device_of(answer).is_some(),
         answer.json["token"].is_string()
@@ -45,28 +47,27 @@ fn is_asked(answer: &Answer) -> bool {
     answer.json == json!({ "twoFactorRedirect": true })
 }
 
-async fn ada_with_device() -> (World, Person, Authenticator, String) {
-    let world = World::new();
+pub(super) async fn ada_with_device(world: &World) -> (Person, Authenticator, String) {
     let ada = world.sign_up(ADA).await;
     world.confirm(&ada).await;
     let authenticator = world.second_factor(&ada).await;
-    let device = trusted(&world, ADA, &authenticator).await;
-    (world, ada, authenticator, device)
+    let device = trusted(world, ADA, &authenticator).await;
+    (ada, authenticator, device)
 }
 
-#[tokio::test]
-async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_sign_in() {
-    let (world, ada, authenticator, mut device) = ada_with_device().await;
+async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_sign_in(
+    world: World,
+) {
+    let (ada, authenticator, mut device) = ada_with_device(&world).await;
     let told = world.audit("two_factor.device_trusted").await;
     assert_eq!((told.len(), &told[0].actor_id), (1, &ada.user_id));
-    let day = 24 * 3_600;
-    for pause in [0, 29 * day, 29 * day] {
+    for pause in [0, 29 * DAY, 29 * DAY] {
         world.tick(pause);
-        let signed_in = sign_in(&world, ADA, &device).await;
+        let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
         assert!(!is_asked(&signed_in));
         let next = device_of(&signed_in).unwrap();
         assert!(
-            is_asked(&sign_in(&world, ADA, &device).await),
+            is_asked(&sign_in(&world, ADA, PASSWORD, &device).await),
             "a token is good once"
         );
         device = next;
@@ -74,8 +75,8 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
     let entries = world.audit("user.signed_in").await;
     let details = entries[0].after.as_ref().unwrap().as_str();
     assert!(details.contains(r#""trustedDevice":true"#), "{details}");
-    world.tick(30 * day);
-    assert!(is_asked(&sign_in(&world, ADA, &device).await));
+    world.tick(30 * DAY);
+    assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
     // Who does not want it is asked the next time.
     let cookie = world.half_sign_in(ADA).await;
     let code = authenticator.code(&world);
@@ -86,26 +87,83 @@ async fn a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_
     assert_eq!(device_of(&done), None);
 }
 
+async fn one_of_two_sign_ins_by_one_trust_token_at_once_is_asked_for_the_second_factor(
+    world: World,
+) {
+    let (_, _, device) = ada_with_device(&world).await;
+    let rivals = (0..2).map(|_| sign_in(&world, ADA, PASSWORD, &device));
+    let answers = join_all(rivals).await;
+    let (asked, signed_in): (Vec<_>, Vec<_>) = answers.iter().partition(|one| is_asked(one));
+    assert_eq!((asked.len(), signed_in.len()), (1, 1));
+    let next = device_of(signed_in[0]).unwrap();
+    assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &next).await));
+}
+
+async fn the_twenty_first_device_of_a_person_ends_the_trust_in_the_first(world: World) {
+    let eve = world.sign_up(EVE).await;
+    let of_eve = world.second_factor(&eve).await;
+    let of_eve = trusted(&world, EVE, &of_eve).await;
+    let (_, authenticator, first) = ada_with_device(&world).await;
+    let mut devices = vec![first];
+    for _ in 1..MAX_TRUSTED_DEVICES {
+        devices.push(trusted(&world, ADA, &authenticator).await);
+    }
+    assert_eq!(devices.len(), 20);
+    // A sign-in makes a device no younger: the first stays the first.
+    let first = sign_in(&world, ADA, PASSWORD, &devices[0]).await;
+    devices[0] = device_of(&first).unwrap();
+    devices.push(trusted(&world, ADA, &authenticator).await);
+    for (at, device) in devices.iter().enumerate() {
+        let signed_in = sign_in(&world, ADA, PASSWORD, device).await;
+        assert_eq!(is_asked(&signed_in), at == 0, "{at}");
+    }
+    assert!(!is_asked(&sign_in(&world, EVE, PASSWORD, &of_eve).await));
+}
+
+on_every_store! {
+    a_device_is_trusted_when_that_is_wanted_for_thirty_days_after_its_last_sign_in,
+    one_of_two_sign_ins_by_one_trust_token_at_once_is_asked_for_the_second_factor,
+    the_twenty_first_device_of_a_person_ends_the_trust_in_the_first,
+}
+
+#[tokio::test]
+async fn devices_whose_trust_has_expired_make_room_before_one_that_is_trusted() {
+    let world = World::new();
+    let (_, authenticator, first) = ada_with_device(&world).await;
+    for _ in 1..MAX_TRUSTED_DEVICES {
+        trusted(&world, ADA, &authenticator).await;
+    }
+    world.tick(29 * DAY);
+    let renewed = sign_in(&world, ADA, PASSWORD, &first).await;
+    let renewed = device_of(&renewed).unwrap();
+    world.tick(2 * DAY);
+    trusted(&world, ADA, &authenticator).await;
+    let signed_in = sign_in(&world, ADA, PASSWORD, &renewed).await;
+    assert!(!is_asked(&signed_in));
+}
+
 #[tokio::test]
 async fn a_device_is_trusted_by_whoever_said_so_and_with_a_valid_signature_alone() {
-    let (world, _, _, device) = ada_with_device().await;
+    let world = World::new();
+    let (_, _, device) = ada_with_device(&world).await;
     let eve = world.sign_up(EVE).await;
     let other = world.second_factor(&eve).await;
-    assert!(is_asked(&sign_in(&world, EVE, &device).await));
+    assert!(is_asked(&sign_in(&world, EVE, PASSWORD, &device).await));
     let (_, value) = device.split_once('=').unwrap();
     let (token, _) = value.split_once('.').unwrap();
     for forged in [token, "", "a.b"] {
         let forged = format!("{NAME}{forged}");
-        assert!(is_asked(&sign_in(&world, ADA, &forged).await));
+        assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &forged).await));
     }
     let of_eve = trusted(&world, EVE, &other).await;
-    assert!(is_asked(&sign_in(&world, ADA, &of_eve).await));
-    assert!(!is_asked(&sign_in(&world, ADA, &device).await));
+    assert!(is_asked(&sign_in(&world, ADA, PASSWORD, &of_eve).await));
+    assert!(!is_asked(&sign_in(&world, ADA, PASSWORD, &device).await));
 }
 
 #[tokio::test]
 async fn a_link_that_signs_in_asks_for_the_second_factor_on_every_device() {
-    let (world, _, _, device) = ada_with_device().await;
+    let world = World::new();
+    let (_, _, device) = ada_with_device(&world).await;
     let [token, ..] = world.link_tokens(ADA).await;
     let path = format!("/api/auth/magic-link/verify?token={token}");
     let headers = [("cookie", device.as_str())];
@@ -116,42 +174,50 @@ async fn a_link_that_signs_in_asks_for_the_second_factor_on_every_device() {
 #[tokio::test]
 async fn no_device_is_trusted_after_a_new_password_a_sign_out_everywhere_or_another_second_factor()
 {
-    let new = "staple battery horse";
-    for (path, body) in [
+    for (path, body, password) in [
         (
             "change-password",
-            json!({ "currentPassword": PASSWORD, "newPassword": new }),
+            json!({ "currentPassword": PASSWORD, "newPassword": NEW }),
+            NEW,
         ),
-        ("revoke-sessions", json!({})),
-        ("two-factor/disable", json!({ "password": PASSWORD })),
+        ("revoke-sessions", json!({}), PASSWORD),
+        (
+            "two-factor/disable",
+            json!({ "password": PASSWORD }),
+            PASSWORD,
+        ),
     ] {
-        let (world, ada, _, device) = ada_with_device().await;
-        let path = format!("/api/auth/{path}");
-        let _ = world.iam.post(&ada.caller(), &path, body).await.expect(200);
-        if path.ends_with("disable") {
+        let world = World::new();
+        let (ada, _, device) = ada_with_device(&world).await;
+        let called = format!("/api/auth/{path}");
+        let _ = world
+            .iam
+            .post(&ada.caller(), &called, body)
+            .await
+            .expect(200);
+        if path == "two-factor/disable" {
             world.second_factor(&ada).await;
         }
-        if path.ends_with("change-password") {
-            let token = {
-                let ask = json!({ "email": ADA });
-                let asked = world.post("/api/auth/request-password-reset", ask).await;
-                let _ = asked.expect(200);
-                world.mailed_token(ADA).await
-            };
-            let body = json!({ "token": token, "newPassword": PASSWORD });
-            let set = world.post("/api/auth/reset-password", body).await;
-            let _ = set.expect(200);
-        }
-        assert!(is_asked(&sign_in(&world, ADA, &device).await), "{path}");
+        let signed_in = sign_in(&world, ADA, password, &device).await;
+        assert!(is_asked(&signed_in), "{path}");
     }
 }
 
 #[tokio::test]
+async fn no_device_is_trusted_after_a_password_reset() {
+    let world = World::new();
+    let (_, _, device) = ada_with_device(&world).await;
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    assert!(is_asked(&sign_in(&world, ADA, NEW, &device).await));
+}
+
+#[tokio::test]
 async fn a_sign_in_on_a_trusted_device_is_no_fresh_proof() {
-    let (world, ada, authenticator, device) = ada_with_device().await;
+    let world = World::new();
+    let (ada, authenticator, device) = ada_with_device(&world).await;
     // Keys belong to an organization.
     world.found(&ada, "acme").await;
-    let signed_in = sign_in(&world, ADA, &device).await;
+    let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
     let bearer = format!("Bearer {}", signed_in.text("token"));
     let headers = [("authorization", bearer.as_str())];
     let key = json!({ "name": "ci" });

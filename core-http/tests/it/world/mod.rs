@@ -1,6 +1,7 @@
 //! The one world of these tests: every service over one store, a clock that is set, and a provider in memory.
 
 mod api;
+mod api_keys;
 mod archives;
 mod callers;
 mod devices;
@@ -34,6 +35,7 @@ use core_storage::fault::FaultStore;
 use core_webauthn::Webauthn;
 
 pub(crate) use api::Api;
+pub(crate) use api_keys::VALIDATE;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
 pub(crate) use callers::{
     admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,
@@ -120,14 +122,24 @@ impl World {
 
     /// With other settings of sign-ups and sign-ins.
     pub(crate) fn with_iam(self, options: IamOptions) -> Self {
-        let mut world = self;
-        let config = IamConfig {
+        self.with_iam_config(&IamConfig {
             options,
             ..iam_config()
-        };
-        let service = core_http::iam::service(Arc::clone(&world.app), &config);
-        world.iam = Api(service.unwrap());
-        world
+        })
+    }
+
+    /// With nothing that registers and verifies passkeys.
+    pub(crate) fn without_passkeys(self) -> Self {
+        self.with_iam_config(&IamConfig {
+            passkeys: None,
+            ..iam_config()
+        })
+    }
+
+    fn with_iam_config(mut self, config: &IamConfig) -> Self {
+        let service = core_http::iam::service(Arc::clone(&self.app), config);
+        self.iam = Api(service.unwrap());
+        self
     }
 
     pub(crate) async fn on(backend: Backend) -> Self {

@@ -66,6 +66,13 @@ impl World {
         id.as_str().unwrap().to_owned()
     }
 
+    /// A member leaves an organization.
+    pub(crate) async fn leave(&self, person: &Person, organization: &str) {
+        let body = json!({ "organizationId": organization });
+        let left = self.organization(person, "leave", body).await;
+        let _ = left.expect(200);
+    }
+
     /// Confirms the address of a person by a link.
     pub(crate) async fn confirm(&self, person: &Person) {
         let body = json!({ "email": person.email });

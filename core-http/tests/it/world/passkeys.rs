@@ -1,6 +1,9 @@
 //! Passkeys of people, with authenticators in software.
 
-use core_domain::kernel::Caller;
+use core_domain::access::RecordKey;
+use core_domain::iam::{PASSKEY_CHALLENGE_LIFETIME, PasskeyChallenge, PasskeyChallengeQuery};
+use core_domain::kernel::{Caller, Stored};
+use core_domain::port::{Mode, Persisted, Within};
 use core_http::kernel::testing::Answer;
 use core_webauthn::testing::SoftAuthenticator;
 use serde_json::{Value, json};
@@ -17,6 +20,13 @@ pub(crate) struct Ceremony {
 }
 
 impl Ceremony {
+    /// What the challenge is recognised by.
+    pub(crate) fn token(&self) -> &str {
+        let value = self.cookie.strip_prefix(COOKIE).unwrap();
+        let (token, _signature) = value.split_once('.').unwrap();
+        token
+    }
+
     fn read(answer: &Answer) -> Self {
         assert_eq!(answer.header("cache-control"), "no-store");
         let (pair, attributes) = answer.header("set-cookie").split_once(';').unwrap();
@@ -79,11 +89,20 @@ impl World {
     /// A passkey that a person has registered.
     pub(crate) async fn passkey(&self, person: &Person, seed: u8) -> SoftAuthenticator {
         let mut authenticator = self.authenticator(seed);
+        self.register_passkey(person, &mut authenticator).await;
+        authenticator
+    }
+
+    /// A person registers the passkey that this authenticator makes.
+    pub(crate) async fn register_passkey(
+        &self,
+        person: &Person,
+        authenticator: &mut SoftAuthenticator,
+    ) {
         let begun = self.begin_passkey(person).await;
         let made = authenticator.create(&begun.options);
-        let kept = self.finish_passkey(person, &begun.cookie, &made).await;
-        let _ = kept.expect(200);
-        authenticator
+        let registered = self.finish_passkey(person, &begun.cookie, &made).await;
+        let _ = registered.expect(200);
     }
 
     /// Somebody begins to sign in by a passkey.
@@ -118,5 +137,15 @@ impl World {
         let caller = person.caller();
         let listed = self.call_passkey(&caller, call, "", Value::Null);
         listed.await.expect(200).json.as_array().unwrap().clone()
+    }
+
+    /// The challenges that are stored, the first to expire first.
+    pub(crate) async fn passkey_challenges(&self) -> Vec<Stored<PasskeyChallenge>> {
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let later = uow.now().await.unwrap().plus(PASSKEY_CHALLENGE_LIFETIME);
+        let all = PasskeyChallengeQuery::ExpiredAt(later);
+        let challenges = PasskeyChallenge::repository(uow.repositories(RecordKey::for_tests()));
+        let found = challenges.list(Within::Installation, &all, 100).await;
+        found.unwrap()
     }
 }

@@ -183,15 +183,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notice_says_how_many_recovery_codes_are_left() {
-        let to = Email::parse("ada@example.org").unwrap();
-        let text = |left| notice(Notice::RecoveryCodeUsed(left), &to, "https://x.test/").text;
-        assert!(text(9).contains("9 are left."));
-        assert!(text(1).contains("One is left"));
-        assert!(text(0).contains("It was the last one"));
-    }
-
-    #[test]
     fn what_people_write_is_text_in_the_html_of_a_mail() {
         let to = Email::parse("ada@example.org").unwrap();
         let mail = invitation(

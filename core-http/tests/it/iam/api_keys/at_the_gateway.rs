@@ -15,7 +15,7 @@ use http::Request;
 use serde_json::json;
 use tower::ServiceExt;
 
-use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key, leave};
+use super::{Ada, DAY, DELETE, ROTATE, UPDATE, by_key};
 use crate::iam::EVE;
 use crate::world::{Answer, World, at, iam_config};
 
@@ -121,7 +121,7 @@ async fn what_becomes_of_a_key_counts_from_the_next_request_on() {
         assert_eq!(shown(&secret).await, status);
         assert_eq!(shown(successor).await, 200);
     }
-    leave(world, &eve, &ada.org).await;
+    world.leave(&eve, &ada.org).await;
     assert_eq!(shown(eves).await, 401);
     world.flag(&ada.platform, "suspended").await;
     assert_eq!(shown(successor).await, 451);

@@ -13,8 +13,8 @@ use core_domain::kernel::Caller;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::ADA;
-use crate::world::{Answer, PASSWORD, Person, World, operator};
+use super::{ADA, DAY};
+use crate::world::{Answer, PASSWORD, Person, VALIDATE, World};
 
 const CREATE: &str = "/api/auth/api-key/create";
 const LIST: &str = "/api/auth/api-key/list";
@@ -22,10 +22,7 @@ const GET: &str = "/api/auth/api-key/get";
 const UPDATE: &str = "/api/auth/api-key/update";
 const DELETE: &str = "/api/auth/api-key/delete";
 const ROTATE: &str = "/api/auth/api-key/rotate";
-const VALIDATE: &str = "/api/core/apikey/validate";
 const ROLES: &str = "/api/core/roles";
-
-const DAY: u64 = 24 * 60 * 60;
 
 /// Ada, who owns an organization with a platform.
 struct Ada {
@@ -81,47 +78,6 @@ impl World {
     async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
         self.ask(method, path, &[("x-api-key", secret)], body).await
     }
-
-    /// What services learn of a key.
-    async fn validated(&self, secret: &str) -> Value {
-        let body = json!({ "key": secret });
-        let answer = self.iam.post(&operator(), VALIDATE, body).await;
-        answer.expect(200).json
-    }
-
-    /// Whether a key is accepted, or else why not.
-    async fn verdict(&self, secret: &str) -> String {
-        let found = self.validated(secret).await;
-        match found["code"].as_str() {
-            None => {
-                assert_eq!(found["valid"], true, "{found}");
-                "VALID".to_owned()
-            }
-            Some(code) => {
-                assert_eq!(found, json!({ "valid": false, "code": code }));
-                code.to_owned()
-            }
-        }
-    }
-}
-
-/// Ends somebody's membership in their organization.
-async fn leave(world: &World, person: &Person, organization: &str) {
-    use core_domain::access::RecordKey;
-    use core_domain::iam::MemberQuery;
-    use core_domain::kernel::{OrganizationId, UserId};
-    use core_domain::port::{Mode, Within};
-
-    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
-    let organization = OrganizationId::parse(organization).unwrap();
-    let user = UserId::parse(&person.user_id).unwrap();
-    let of = MemberQuery::Of(organization, user.clone());
-    let members = uow.repositories(RecordKey::for_tests()).members();
-    let removed = members.remove_all(Within::Installation, &of).await;
-    assert_eq!(removed.unwrap(), 1);
-    let changed = core_domain::kernel::Effect::UserAccessChanged(user);
-    uow.effects().add(changed);
-    uow.commit().await.unwrap();
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {

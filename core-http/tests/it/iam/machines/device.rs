@@ -1,11 +1,12 @@
 //! Device logins: asked for, polled, decided, over, and had once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::harness::{Model, Subject, machine};
+use super::harness::{Model, Subject, listed_sessions, machine};
 use crate::world::{Person, World};
 
 machine! { devices_are_told_what_a_plain_record_of_them_says of Devices }
@@ -31,9 +32,17 @@ enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Pending,
-    Approved { second: bool },
-    Denied { second: bool },
-    Redeemed { second: bool },
+    Approved {
+        second: bool,
+    },
+    Denied {
+        second: bool,
+    },
+    Redeemed {
+        second: bool,
+    },
+    /// Redeemed, and the session that began so is over.
+    SignedOut,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +71,7 @@ impl Record {
         let (over, now) = (self.is_over(at), self.now);
         let device = &mut self.devices[at];
         match device.status {
-            Status::Redeemed { .. } => "invalid_grant",
+            Status::Redeemed { .. } | Status::SignedOut => "invalid_grant",
             _ if over => "expired_token",
             Status::Denied { .. } => "access_denied",
             Status::Approved { second } => {
@@ -151,6 +160,8 @@ impl Model for Record {
                 for device in &mut self.devices {
                     if device.status == (Status::Approved { second }) {
                         device.status = Status::Denied { second };
+                    } else if device.status == (Status::Redeemed { second }) {
+                        device.status = Status::SignedOut;
                     }
                 }
                 ""
@@ -168,6 +179,8 @@ struct Devices {
     people: [Person; 2],
     /// Device codes and user codes.
     codes: Vec<(String, String)>,
+    /// Sessions of the devices that have redeemed their code, by the device.
+    sessions: BTreeMap<usize, String>,
 }
 
 impl Subject for Devices {
@@ -180,6 +193,7 @@ impl Subject for Devices {
             world,
             people: [first, second],
             codes: Vec::new(),
+            sessions: BTreeMap::new(),
         }
     }
 
@@ -224,10 +238,26 @@ impl Subject for Devices {
             };
             let token = answer.text("access_token");
             let found = self.world.held(token, "GET", crate::iam::GET_SESSION).await;
-            let user = found.expect(200).json["user"]["id"].clone();
-            assert_eq!(user, self.people[usize::from(second)].user_id);
+            let found = found.expect(200).json;
+            let user = &found["user"]["id"];
+            assert_eq!(*user, self.people[usize::from(second)].user_id);
+            let session = found["session"]["id"].as_str().unwrap().to_owned();
+            self.sessions.insert(*at, session);
         }
     }
 
-    async fn check_state(&self, _: &Record) {}
+    /// Each person has the session they began with and those of the devices that they have let sign in.
+    async fn check_state(&self, model: &Record) {
+        for (second, person) in [false, true].into_iter().zip(&self.people) {
+            let redeemed = model.devices.iter().enumerate();
+            let redeemed = redeemed.filter(|(_, d)| d.status == Status::Redeemed { second });
+            let mut expected: Vec<&str> = redeemed.map(|(at, _)| &*self.sessions[&at]).collect();
+            expected.push(&person.session_id);
+            expected.sort_unstable();
+            let list = listed_sessions(&self.world, person).await;
+            let mut listed = list.each("id");
+            listed.sort_unstable();
+            assert_eq!(listed, expected);
+        }
+    }
 }

@@ -182,7 +182,7 @@ impl Model for Record {
             role,
             resend,
         });
-        let wait = prop::sample::select(vec![1, 47, 48, 49])
+        let wait = prop::sample::select(vec![1, 47, 48, 48, 49])
             .prop_map(|hours: u64| Step::Wait(hours * HOUR));
         let remove = (0..PEOPLE, 0..PEOPLE).prop_map(|(by, target)| Step::Remove { by, target });
         let leave = (0..PEOPLE).prop_map(Step::Leave);
@@ -201,7 +201,7 @@ impl Model for Record {
             2 => answer.prop_map(|(by, invitation)| Step::Cancel { by, invitation }),
             2 => remove,
             2 => leave,
-            2 => wait,
+            4 => wait,
         ]
         .boxed()
     }
@@ -296,7 +296,6 @@ impl Subject for Organization {
                     "organizationId": self.id,
                 });
                 let invited = self.call(by, "invite-member", body).await;
-                self.world.tick(1);
                 if model.invitations.len() > self.invitations.len() {
                     self.invitations.push(invited.clone().expect(200).id());
                 }

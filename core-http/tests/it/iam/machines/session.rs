@@ -6,11 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::harness::{Model, Subject, listed_sessions, machine};
+use crate::iam::DAY;
 use crate::world::{Answer, Person, World, operator};
 
 machine! { sessions_are_as_a_plain_list_of_them_says of Sessions }
-
-const DAY: u64 = 24 * 3_600;
 
 /// More than this are not begun in a run.
 const MOST: usize = 8;

@@ -4,7 +4,7 @@ use core_domain::kernel::Caller;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::iam::{ADA, EVE};
+use crate::iam::{ADA, EVE, NEW};
 use crate::world::{PASSWORD, World, api_key, on_every_store, operator};
 
 on_every_store! { a_device_signs_in_once_with_the_code_a_person_approves }
@@ -110,7 +110,7 @@ async fn an_approval_that_no_device_has_used_ends_with_the_persons_sessions(worl
     let eve = world.sign_up(EVE).await;
     let kept = world.approved(&eve).await;
     let body = json!({
-        "currentPassword": PASSWORD, "newPassword": "staple battery horse", "revokeOtherSessions": true
+        "currentPassword": PASSWORD, "newPassword": NEW, "revokeOtherSessions": true
     });
     for (path, body) in [
         ("/api/auth/revoke-other-sessions", json!({})),

@@ -1,13 +1,9 @@
 //! JSON callers get our envelope, form callers what RFC 6749 says; nothing is cached.
 
-use core_http::kernel::{ViaGateway, bytes_body};
-use http::Request;
 use serde_json::{Value, json};
 
-use crate::iam::ADA;
+use crate::iam::{ADA, FORM};
 use crate::world::{ORIGIN, World, operator};
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 const GRANT: &str = "urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code";
 
@@ -150,20 +146,19 @@ async fn somebody_who_is_kept_out_gets_no_tokens_and_the_words_of_the_rfc_in_bot
         (
             "/oauth/token",
             format!("grant_type=refresh_token&client_id=core-cli&refresh_token={refresh}"),
-            json!({ "grant_type": "refresh_token", "client_id": "core-cli", "refresh_token": refresh }),
+            world.refresh(refresh).await,
             "invalid_grant",
         ),
         (
             "/oauth/device/token",
             format!("grant_type={GRANT}&client_id=core-cli&device_code={approved}"),
-            json!({ "grant_type": "urn:ietf:params:oauth:grant-type:device_code", "client_id": "core-cli", "device_code": approved }),
+            world.poll(&approved).await,
             "access_denied",
         ),
     ] {
+        json.refused(400, word);
         let refused = world.post_text(path, FORM, &form).await.expect(400);
         assert_eq!(refused.json["error"], word, "{path}");
-        let refused = world.post(path, json).await;
-        refused.refused(400, word);
     }
     let access = world.whoami(login.text("access_token")).await;
     access.refused(401, "UNAUTHORIZED");
@@ -190,11 +185,8 @@ async fn a_session_that_is_left_of_somebody_who_is_kept_out_approves_and_refresh
         ("origin", ORIGIN),
         ("content-type", FORM),
     ];
-    let mut request = Request::post("/oauth/device/authorize").extension(ViaGateway);
-    for (name, value) in headers {
-        request = request.header(name, value);
-    }
-    let denied = world.iam.raw(request.body(bytes_body(form)).unwrap()).await;
+    let path = "/oauth/device/authorize";
+    let denied = world.post_with(path, &headers, &form).await;
     // Their cookie is nobody's.
     assert_eq!(denied.expect(401).json["error"], "access_denied");
     let refreshed = world.refresh(login.text("refresh_token")).await;

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use core_http::iam::service;
 use futures_util::future::{join, join_all};
 
-use crate::iam::{ADA, SESSIONS};
+use crate::iam::{ADA, DAY, SESSIONS};
 use crate::world::{Answer, Api, World, iam_config, on_every_store};
-
-const DAY: u64 = 24 * 3_600;
 
 on_every_store! {
     fifty_exchanges_of_one_token_at_once_get_the_same_tokens,

@@ -12,12 +12,11 @@ use futures_util::future::join_all;
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::iam::ADA;
+use crate::iam::{ADA, DAY};
 use crate::world::{Answer, Api, World, iam_config, on_every_store, plain_member};
 
 const ISSUE: &str = "/api/core/service-token";
 const JWKS: &str = "/.well-known/jwks.json";
-const DAY: u64 = 24 * 3_600;
 
 on_every_store! { nodes_that_make_a_key_at_once_make_one }
 

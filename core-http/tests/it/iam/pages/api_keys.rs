@@ -1,9 +1,7 @@
 //! A person's API keys.
 
-use serde_json::json;
-
 use super::{ADA, EVE, PASSWORD, World, location, text};
-use crate::world::{Person, operator};
+use crate::world::Person;
 
 const KEYS: &str = "/account/api-keys";
 const CONFIRM: &str = "/account/confirm";
@@ -41,12 +39,7 @@ async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
     assert_eq!(made.header("cache-control"), "no-store");
     let (_, secret) = shown.split_once("<code class=\"secret\">").unwrap();
     let secret = secret.split('<').next().unwrap();
-    let check = async || {
-        let (path, body) = ("/api/core/apikey/validate", json!({ "key": secret }));
-        let found = world.iam.post(&operator(), path, body).await;
-        found.expect(200).json["valid"] == true
-    };
-    assert!(check().await);
+    assert_eq!(world.verdict(secret).await, "VALID");
     let page = text(&world.page_of(&ada, KEYS).await, 200);
     assert!(!page.contains(secret) && page.contains(&secret[..12]));
     assert!(page.contains("Nightly build") && page.contains("may *:read"));
@@ -56,10 +49,10 @@ async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
     let delete = "/account/api-keys/delete";
     let foreign = world.form_of(&eve, delete, &[("key", &key)]).await;
     let _ = text(&foreign, 404);
-    assert!(check().await);
+    assert_eq!(world.verdict(secret).await, "VALID");
     let deleted = world.form_of(&ada, delete, &[("key", &key)]).await;
     assert_eq!(location(&deleted), "/account/api-keys?notice=deleted");
-    assert!(!check().await);
+    assert_eq!(world.verdict(secret).await, "REVOKED");
     assert!(text(&world.page_of(&ada, KEYS).await, 200).contains("You have none."));
 }
 

@@ -1,9 +1,8 @@
 //! Links that are sent by mail: to sign in, and for a new password.
 
 use super::{ADA, EVE, OWN, PASSWORD, World, cookies, location, text};
+use crate::iam::NEW;
 use crate::world::ORIGIN;
-
-const NEW: &str = "staple battery horse";
 
 /// The path and query of a link.
 fn path(link: &str) -> &str {

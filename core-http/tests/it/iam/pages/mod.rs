@@ -12,11 +12,9 @@ mod passkeys;
 mod two_factor;
 
 use core_domain::kernel::Caller;
-use core_http::kernel::{ViaGateway, bytes_body};
-use http::Request;
 use serde_json::Value;
 
-use super::{ADA, EVE, Headers, cookies};
+use super::{ADA, EVE, FORM, Headers, cookies};
 use crate::world::{Answer, ORIGIN, PASSWORD, Person, World};
 
 const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
@@ -39,15 +37,9 @@ impl World {
 
     /// A form as a browser posts it, with whatever headers it sends.
     async fn form(&self, path: &str, fields: &[(&str, &str)], headers: Headers<'_>) -> Answer {
-        let mut request = Request::post(path)
-            .header("content-type", "application/x-www-form-urlencoded")
-            .extension(ViaGateway);
-        for (name, value) in [&[HTML], headers].concat() {
-            request = request.header(name, value);
-        }
+        let headers = [&[HTML, ("content-type", FORM)], headers].concat();
         let text = serde_urlencoded::to_string(fields).unwrap();
-        let request = request.body(bytes_body(text)).unwrap();
-        self.iam.raw(request).await
+        self.post_with(path, &headers, &text).await
     }
 
     /// A form of our page, of a person who is signed in.

@@ -40,6 +40,22 @@ async fn pages_with_passkeys_run_the_script_of_ours_and_the_others_none() {
 }
 
 #[tokio::test]
+async fn where_passkeys_are_disabled_no_page_offers_one_or_runs_script() {
+    let world = World::new().without_passkeys();
+    let ada = world.sign_up(ADA).await;
+    for (path, cookie) in [
+        ("/sign-in", ""),
+        ("/account", &*ada.cookie),
+        ("/account/confirm", &*ada.cookie),
+    ] {
+        let page = world.page(path, &[("cookie", cookie)]).await;
+        assert!(policy(&page).contains("script-src 'none';"), "{path}");
+        let html = text(&page, 200);
+        assert!(!html.to_lowercase().contains("passkey"), "{path}: {html}");
+    }
+}
+
+#[tokio::test]
 async fn a_person_sees_names_and_removes_their_passkeys() {
     let world = World::new();
     let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);

@@ -1,0 +1,78 @@
+//! How many passkeys and challenges of a person there are, and for how long.
+
+use core_domain::iam::MAX_PASSKEY_REGISTRATIONS;
+use core_domain::kernel::Caller;
+use serde_json::Value;
+
+use super::{ADA, EVE};
+use crate::world::{World, on_every_store};
+
+const NOBODY: &Caller = &Caller::Anonymous;
+
+async fn the_sixth_registration_that_is_begun_ends_the_oldest_of_that_person_alone(world: World) {
+    let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    let mut phone = world.passkey(&eve, 99).await;
+    let hers = world.begin_passkey(&eve).await;
+    let asked = world.ask_for_passkey().await;
+    let mut begun = Vec::new();
+    for _ in 0..=MAX_PASSKEY_REGISTRATIONS {
+        world.tick(1);
+        begun.push(world.begin_passkey(&ada).await);
+    }
+    assert_eq!(begun.len(), 6);
+    for (seed, begun) in (0..).zip(&begun) {
+        let made = world.authenticator(seed).create(&begun.options);
+        let answer = world.finish_passkey(&ada, &begun.cookie, &made).await;
+        if seed == 0 {
+            answer.refused(400, "CHALLENGE_NOT_FOUND");
+        } else {
+            let _ = answer.expect(200);
+        }
+    }
+    let made = world.authenticator(7).create(&hers.options);
+    let of_eve = world.finish_passkey(&eve, &hers.cookie, &made).await;
+    let _ = of_eve.expect(200);
+    let shown = phone.get(&asked.options);
+    let signed_in = world.show_passkey(NOBODY, &asked.cookie, &shown).await;
+    let _ = signed_in.expect(200);
+}
+
+on_every_store! { the_sixth_registration_that_is_begun_ends_the_oldest_of_that_person_alone }
+
+#[tokio::test]
+async fn a_challenge_waits_five_minutes() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut phone = world.passkey(&ada, 1).await;
+    let asked = world.ask_for_passkey().await;
+    let in_time = phone.get(&asked.options);
+    let too_late = world.ask_for_passkey().await;
+    let shown = phone.get(&too_late.options);
+    world.tick(299);
+    let last = world.show_passkey(NOBODY, &asked.cookie, &in_time).await;
+    let _ = last.expect(200);
+    world.tick(1);
+    let late = world.show_passkey(NOBODY, &too_late.cookie, &shown).await;
+    late.refused(400, "CHALLENGE_NOT_FOUND");
+    let forged = "better-auth.better-auth-passkey=abc.def";
+    let forged = world.show_passkey(NOBODY, forged, &shown).await;
+    forged.refused(400, "CHALLENGE_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn there_are_twenty_passkeys_at_most() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let begun = world.begin_passkey(&ada).await;
+    for seed in 0..20 {
+        world.passkey(&ada, seed).await;
+        world.tick(1);
+    }
+    let made = world.authenticator(99).create(&begun.options);
+    let old = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    old.refused(400, "PASSKEY_LIMIT_REACHED");
+    let call = "generate-register-options";
+    let caller = ada.caller();
+    let full = world.call_passkey(&caller, call, "", Value::Null);
+    full.await.refused(400, "PASSKEY_LIMIT_REACHED");
+}

@@ -1,0 +1,31 @@
+//! What services learn of API keys.
+
+use serde_json::{Value, json};
+
+use super::{World, operator};
+
+pub(crate) const VALIDATE: &str = "/api/core/apikey/validate";
+
+impl World {
+    /// What services learn of a key.
+    pub(crate) async fn validated(&self, secret: &str) -> Value {
+        let body = json!({ "key": secret });
+        let answer = self.iam.post(&operator(), VALIDATE, body).await;
+        answer.expect(200).json
+    }
+
+    /// Whether a key is accepted, or else why not.
+    pub(crate) async fn verdict(&self, secret: &str) -> String {
+        let found = self.validated(secret).await;
+        match found["code"].as_str() {
+            None => {
+                assert_eq!(found["valid"], true, "{found}");
+                "VALID".to_owned()
+            }
+            Some(code) => {
+                assert_eq!(found, json!({ "valid": false, "code": code }));
+                code.to_owned()
+            }
+        }
+    }
+}
