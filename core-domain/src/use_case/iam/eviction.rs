@@ -14,14 +14,14 @@ pub(super) async fn evict<R: Persisted>(
     most: u32,
     expired: impl Fn(&R) -> bool,
 ) -> Result<()> {
+    let (expired, others): (Vec<_>, Vec<_>) =
+        oldest_first.iter().partition(|record| expired(record));
     let kept = usize::try_from(most)
         .unwrap_or(usize::MAX)
         .saturating_sub(1);
-    let too_many = oldest_first.len().saturating_sub(kept);
-    for (position, record) in oldest_first.iter().enumerate() {
-        if position < too_many || expired(record) {
-            unaudited::remove(uow, record).await?;
-        }
+    let too_many = others.len().saturating_sub(kept);
+    for record in expired.into_iter().chain(others.into_iter().take(too_many)) {
+        unaudited::remove(uow, record).await?;
     }
     Ok(())
 }

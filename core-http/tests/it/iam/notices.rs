@@ -154,6 +154,17 @@ async fn a_second_factor_that_is_enabled_or_disabled_and_a_recovery_code_that_is
 }
 
 #[tokio::test]
+async fn a_second_factor_that_was_never_asked_for_is_taken_away_without_a_word() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.set_up_second_factor(&ada).await;
+    let password = json!({ "password": PASSWORD });
+    post_as(&world, &ada, "two-factor/disable", password).await;
+    assert_eq!(world.audit("two_factor.disabled").await.len(), 1);
+    assert!(world.mails().await.is_empty());
+}
+
+#[tokio::test]
 async fn a_passkey_that_is_added_is_told_of_and_one_that_is_refused_is_not() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{ADA, SIGN_IN};
-use crate::world::{PASSWORD, Person, World, on_every_store, operator};
+use super::{ADA, GET_SESSION, NEW};
+use crate::world::{PASSWORD, Person, World, on_every_store};
 
 /// What Mallory has who signed up with Ada's address.
 struct Access {
@@ -29,18 +29,9 @@ async fn set_up(world: &World, mallory: &Person) -> Access {
     }
 }
 
-async fn is_accepted(world: &World, key: &str) -> Value {
-    let path = "/api/core/apikey/validate";
-    let told = world
-        .iam
-        .post(&operator(), path, json!({ "key": key }))
-        .await;
-    told.expect(200).json["valid"].clone()
-}
-
 /// None of it gives access any more.
 async fn assert_ended(world: &World, access: &Access) {
-    let session = world.held(&access.session, "GET", super::GET_SESSION).await;
+    let session = world.held(&access.session, "GET", GET_SESSION).await;
     assert_eq!(session.expect(200).json, Value::Null);
     let device = world.poll(&access.device_code).await;
     device.refused(400, "access_denied");
@@ -49,7 +40,7 @@ async fn assert_ended(world: &World, access: &Access) {
         .complete(&access.half_signed_in, "verify-backup-code", code)
         .await;
     completed.refused(401, "INVALID_TWO_FACTOR_COOKIE");
-    assert_eq!(is_accepted(world, &access.key).await, false);
+    assert_eq!(world.verdict(&access.key).await, "NOT_FOUND");
 }
 
 on_every_store! { a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_confirmed }
@@ -60,12 +51,10 @@ async fn a_link_that_signs_in_ends_whatever_gave_access_before_the_address_was_c
     let mallory = world.sign_up(ADA).await;
     let access = set_up(&world, &mallory).await;
     let [magic, ..] = world.link_tokens(ADA).await;
-    let path = format!("/api/auth/magic-link/verify?token={magic}");
-    let ada = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    let ada = world.follow_magic_link(&magic).await.expect(200);
     assert_eq!(ada.json["user"]["id"], mallory.user_id.as_str());
     assert_ended(&world, &access).await;
-    let body = json!({ "email": ADA, "password": PASSWORD });
-    let refused = world.post(SIGN_IN, body).await;
+    let refused = world.sign_in(ADA, PASSWORD).await;
     refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
 }
 
@@ -76,13 +65,9 @@ async fn a_new_password_by_mail_ends_whatever_gave_access_before_the_address_was
 ) {
     let mallory = world.sign_up(ADA).await;
     let access = set_up(&world, &mallory).await;
-    let [_, reset, _] = world.link_tokens(ADA).await;
-    let new = "staple battery horse";
-    let body = json!({ "token": reset, "newPassword": new });
-    let set = world.post("/api/auth/reset-password", body).await;
-    let _ = set.expect(200);
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
     assert_ended(&world, &access).await;
-    let signed_in = world.sign_in(ADA, new).await.expect(200);
+    let signed_in = world.sign_in(ADA, NEW).await.expect(200);
     assert_eq!(signed_in.json["user"]["id"], mallory.user_id.as_str());
 }
 
@@ -95,11 +80,10 @@ async fn whoever_has_confirmed_their_address_keeps_their_keys_and_factors(world:
     let _ = world.ask("GET", &path, &[], Value::Null).await.expect(200);
     let access = set_up(&world, &ada).await;
     let [magic, ..] = world.link_tokens(ADA).await;
-    let path = format!("/api/auth/magic-link/verify?token={magic}");
-    let asked = world.ask("GET", &path, &[], Value::Null).await.expect(200);
+    let asked = world.follow_magic_link(&magic).await.expect(200);
     assert_eq!(asked.json["twoFactorRedirect"], true);
-    let session = world.held(&access.session, "GET", super::GET_SESSION).await;
+    let session = world.held(&access.session, "GET", GET_SESSION).await;
     assert_eq!(session.expect(200).json["user"]["id"], ada.user_id.as_str());
     let _ = world.poll(&access.device_code).await.expect(200);
-    assert_eq!(is_accepted(&world, &access.key).await, true);
+    assert_eq!(world.verdict(&access.key).await, "VALID");
 }

@@ -36,14 +36,13 @@ pub(in crate::use_case::iam) async fn remove_of_member(
     Ok(())
 }
 
-/// Removes the keys that somebody has made for themselves.
+/// Removes the keys that somebody has made for themselves; tells how many.
 pub(in crate::use_case::iam) async fn remove_of_user(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
-) -> Result<()> {
+) -> Result<u64> {
     let of_user = ApiKeyQuery::OfUser(user.clone());
-    unowned::<ApiKey>(uow).remove_all(&of_user).await?;
-    Ok(())
+    unowned::<ApiKey>(uow).remove_all(&of_user).await
 }
 
 /// Removes the keys that have been over for long; tells how many.

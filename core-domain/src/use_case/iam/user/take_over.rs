@@ -20,9 +20,10 @@ pub(super) async fn take_over(
     if let Some(seen) = unowned::<TwoFactor>(uow).find(&user.id).await? {
         audited::remove(cx, scope, uow, &seen, "two_factor.unverified_removed").await?;
     }
-    api_key::remove_of_user(uow, &user.id).await?;
-    uow.effects()
-        .add(Effect::UserAccessChanged(user.id.clone()));
+    if api_key::remove_of_user(uow, &user.id).await? > 0 {
+        uow.effects()
+            .add(Effect::UserAccessChanged(user.id.clone()));
+    }
     let mut next = user.edit();
     next.email_verified = true;
     audited::replace(cx, scope, uow, user, next, "user.email_verified").await
