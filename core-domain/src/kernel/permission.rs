@@ -85,8 +85,42 @@ permissions! {
     ResourceRead = "resource:read" reads,
     /// Change infrastructure resources.
     ResourceWrite = "resource:write" writes,
+    /// See which features are active.
+    FeatureRead = "feature:read" reads,
+    /// Activate and deactivate features.
+    FeatureWrite = "feature:write" writes,
+    /// See which secrets a resource has, and where they stand; never their values.
+    SecretRead = "secret:read" reads,
+    /// Note where the secrets of a resource stand.
+    SecretWrite = "secret:write" writes,
+    /// See builds.
+    BuildRead = "build:read" reads,
+    /// Note where builds stand.
+    BuildWrite = "build:write" writes,
+    /// See workspace stacks.
+    WorkspaceRead = "workspace:read" reads,
+    /// Create workspace stacks.
+    WorkspaceWrite = "workspace:write" writes,
+    /// See DNS records.
+    DnsRead = "dns:read" reads,
+    /// Change DNS records.
+    DnsWrite = "dns:write" writes,
+    /// See custom domains.
+    DomainRead = "domain:read" reads,
+    /// Change custom domains.
+    DomainWrite = "domain:write" writes,
+    /// See a platform's configuration, which may hold what not everybody should see.
+    ConfigRead = "config:read" reads,
+    /// Change a platform's configuration.
+    ConfigWrite = "config:write" writes,
     /// Read the audit.
     AuditRead = "audit:read" reads,
+    /// Follow what changes.
+    EventRead = "event:read" reads,
+    /// See webhooks and their deliveries.
+    WebhookRead = "webhook:read" reads,
+    /// Change webhooks.
+    WebhookWrite = "webhook:write" writes,
     /// See provisioning jobs.
     JobRead = "job:read" reads,
     /// Queue provisioning jobs.
@@ -95,6 +129,8 @@ permissions! {
     DeploymentRead = "deployment:read" reads,
     /// Deploy a site.
     DeploymentCreate = "deployment:create" writes,
+    /// Note where deployments stand that something else than the suite makes.
+    DeploymentWrite = "deployment:write" writes,
     /// See stack templates.
     StackRead = "stack:read" reads,
     /// Publish stack templates.

@@ -1,4 +1,4 @@
-//! The list shapes of the interface that have a route (P1, P2, P4).
+//! The list shapes of the interface that have a route (P1, P2, P4, P5).
 
 use core_domain::kernel::{Page, PageRequest, Stored};
 use schemars::JsonSchema;
@@ -134,6 +134,31 @@ impl<T> From<Page<T>> for ListP4<T> {
         Self {
             data: page.items,
             cursor: page.next.map(|c| c.0),
+        }
+    }
+}
+
+/// P5: as P4, and whether another page follows.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListP5_{T}")]
+pub struct ListP5<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// The cursor of the next page.
+    pub cursor: Option<String>,
+    /// Whether there is one.
+    pub has_more: bool,
+}
+
+impl<T> From<Page<T>> for ListP5<T> {
+    fn from(page: Page<T>) -> Self {
+        let has_more = page.next.is_some();
+        let ListP4 { data, cursor } = page.into();
+        Self {
+            data,
+            cursor,
+            has_more,
         }
     }
 }
