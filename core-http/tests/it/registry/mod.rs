@@ -3,6 +3,7 @@
 mod audit;
 mod entities;
 mod lifecycle;
+mod model;
 mod onboarding;
 mod platforms;
 mod removal;

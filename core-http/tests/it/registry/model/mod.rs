@@ -1,0 +1,226 @@
+//! Any sequence of operations on the registry, one after the other and at once: it stays whole, every store and every
+//! surface (HTTP, use cases) answers alike and ends in the same state.
+
+mod invariants;
+mod known;
+mod operation;
+mod state;
+mod use_cases;
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value;
+
+use crate::world::{Backend, World};
+use invariants::invariants_hold;
+use known::Known;
+use operation::{Ask, Operation, Request, Row, operation};
+use state::State;
+
+/// How operations are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Surface {
+    Http,
+    UseCases,
+}
+
+/// Of every request, so that no id is drawn for one.
+const REQUEST_ID: &str = "model";
+
+/// What was answered: the body, or the code of the refusal.
+type Outcome = Result<Value, String>;
+
+async fn over_http(world: &World, row: &Row, ask: &Ask) -> Outcome {
+    let mut rows = world.registry.0.endpoints().iter();
+    let row = rows.find(|r| r.operation() == row.operation).unwrap();
+    let mut values = ask.path.iter();
+    let segments = row.path().split('/').map(|segment| match segment {
+        parameter if parameter.starts_with('{') => values.next().unwrap(),
+        word => word,
+    });
+    let mut path = segments.collect::<Vec<_>>().join("/");
+    if !ask.query.is_empty() {
+        path = format!("{path}?{}", ask.query);
+    }
+    let headers = [("x-request-id", REQUEST_ID)];
+    let (method, body) = (row.method().as_str(), ask.body.clone());
+    let answer = world
+        .registry
+        .send(&ask.caller, method, &path, &headers, body);
+    let answer = answer.await;
+    assert!(!answer.status.is_server_error(), "{}", answer.json);
+    if answer.is_good() {
+        return Ok(answer.json);
+    }
+    Err(answer.code().to_owned())
+}
+
+async fn answer(world: &World, surface: Surface, request: &Request, ask: &Ask) -> Outcome {
+    match surface {
+        Surface::Http => over_http(world, request.row, ask).await,
+        Surface::UseCases => {
+            let answered = use_cases::ask(world, request.row, ask).await;
+            answered.map_err(|error| error.code().as_str().to_owned())
+        }
+    }
+}
+
+fn remember(known: &mut Known, request: &Request, ask: &Ask, outcome: &Outcome) {
+    let (Some(thing), Ok(made)) = (request.row.makes, outcome) else {
+        return;
+    };
+    known.add(thing, made["id"].as_str().unwrap(), &ask.path);
+}
+
+/// Runs the operations one after the other; answers what was answered, and what is there at the end.
+async fn run(
+    backend: Backend,
+    surface: Surface,
+    operations: &[Operation],
+) -> (Vec<Outcome>, State) {
+    let world = World::on(backend).await;
+    let mut known = Known::default();
+    // Of what is no request: nothing.
+    let mut outcomes = vec![Ok(Value::Null); operations.len()];
+    for (operation, outcome) in operations.iter().zip(&mut outcomes) {
+        match operation {
+            Operation::Request(request) => {
+                let ask = request.ask(&known);
+                *outcome = answer(&world, surface, request, &ask).await;
+                remember(&mut known, request, &ask, outcome);
+            }
+            Operation::RunJobs => world.run_jobs().await,
+            Operation::Tick(seconds) => world.tick(*seconds),
+        }
+        // No two rows of a list are as old as each other.
+        world.tick(1);
+    }
+    let state = State::of(&world).await;
+    invariants_hold(&state);
+    (outcomes, state)
+}
+
+#[track_caller]
+fn assert_alike(
+    operations: &[Operation],
+    (outcomes, state): &(Vec<Outcome>, State),
+    (others, other_state): &(Vec<Outcome>, State),
+) {
+    for (operation, (outcome, other)) in operations.iter().zip(outcomes.iter().zip(others)) {
+        assert_eq!(outcome, other, "{operation:?}");
+    }
+    assert_eq!(state, other_state);
+}
+
+/// As [`run`], with several of them at once.
+async fn race(backend: Backend, operations: &[Operation]) {
+    let world = World::on(backend).await;
+    let mut known = Known::default();
+    for at_once in operations.chunks(4) {
+        let running = at_once.iter().map(async |operation| match operation {
+            Operation::Request(request) => {
+                let ask = request.ask(&known);
+                let outcome = answer(&world, Surface::Http, request, &ask).await;
+                Some((request, ask, outcome))
+            }
+            Operation::RunJobs => {
+                world.run_jobs().await;
+                None
+            }
+            Operation::Tick(seconds) => {
+                world.tick(*seconds);
+                None
+            }
+        });
+        for (request, ask, outcome) in join_all(running).await.into_iter().flatten() {
+            remember(&mut known, request, &ask, &outcome);
+        }
+        world.tick(1);
+        invariants_hold(&State::of(&world).await);
+    }
+}
+
+fn any_operations(cases: u32, most: usize, check: impl AsyncFn(&[Operation])) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let operations = prop::collection::vec(operation(), 1..most);
+    let outcome = TestRunner::new(config).run(&operations, |operations| {
+        runtime.block_on(check(&operations));
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn any_sequence_is_answered_alike_over_http_and_by_use_cases() {
+    any_operations(40, 120, async |operations| {
+        let over_http = run(Backend::Memory, Surface::Http, operations).await;
+        let by_use_cases = run(Backend::Memory, Surface::UseCases, operations).await;
+        assert_alike(operations, &over_http, &by_use_cases);
+    });
+}
+
+#[test]
+fn any_sequence_is_answered_alike_on_the_three_stores() {
+    any_operations(6, 80, async |operations| {
+        let in_memory = run(Backend::Memory, Surface::Http, operations).await;
+        for backend in [Backend::Sqlite, Backend::Postgres] {
+            let stored = run(backend, Surface::Http, operations).await;
+            assert_alike(operations, &in_memory, &stored);
+        }
+    });
+}
+
+#[test]
+fn operations_at_once_leave_the_registry_whole_in_memory() {
+    any_operations(20, 80, async |operations| {
+        race(Backend::Memory, operations).await
+    });
+}
+
+#[test]
+fn operations_at_once_leave_the_registry_whole_on_sqlite() {
+    any_operations(5, 60, async |operations| {
+        race(Backend::Sqlite, operations).await
+    });
+}
+
+#[test]
+fn operations_at_once_leave_the_registry_whole_on_postgres() {
+    any_operations(5, 60, async |operations| {
+        race(Backend::Postgres, operations).await
+    });
+}
+
+/// Refusals alone would leave everything whole.
+#[test]
+fn every_row_of_the_alphabet_succeeds_in_some_sequence() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut runner = TestRunner::deterministic();
+    let mut refused_always: BTreeSet<&str> = operation::rows().map(|row| row.operation).collect();
+    let sequences = prop::collection::vec(operation(), 120);
+    for _ in 0..40 {
+        let operations = sequences.new_tree(&mut runner).unwrap().current();
+        let outcomes = runtime
+            .block_on(run(Backend::Memory, Surface::Http, &operations))
+            .0;
+        for (operation, outcome) in operations.iter().zip(outcomes) {
+            if let (Operation::Request(request), Ok(_)) = (operation, outcome) {
+                refused_always.remove(request.row.operation);
+            }
+        }
+    }
+    assert!(refused_always.is_empty(), "{refused_always:?}");
+}

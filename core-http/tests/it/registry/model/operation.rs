@@ -1,0 +1,242 @@
+//! The alphabet: requests to rows of the registry on things that were made before, jobs at work, and time that passes.
+
+use std::fmt::Debug;
+
+use core_domain::kernel::Caller;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::known::{Known, Thing};
+use crate::world::{operator, owner, plain_member};
+use Thing::{Entity, Platform, Resource};
+
+/// One operation. The numbers choose among what there is.
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    Request(Request),
+    /// Workers do all they can.
+    RunJobs,
+    Tick(u64),
+}
+
+/// A request to a row.
+#[derive(Clone)]
+pub(super) struct Request {
+    pub(super) row: &'static Row,
+    who: Who,
+    /// Which things the path and the body name.
+    picks: [usize; 3],
+    /// Which of the bodies there are.
+    variant: usize,
+}
+
+impl Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { who, picks, .. } = self;
+        write!(
+            f,
+            "{} {who:?} {picks:?} {}",
+            self.row.operation, self.variant
+        )
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Operator,
+    /// Of the platform that is named, or of another one.
+    Owner,
+    OtherOwner,
+    Member,
+}
+
+/// What is asked of a row.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) caller: Caller,
+    /// Path parameters, in order.
+    pub(super) path: Vec<String>,
+    pub(super) query: &'static str,
+    pub(super) body: Value,
+}
+
+impl Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.operation)
+    }
+}
+
+type BodyOf = fn(&Known, &Request) -> Value;
+
+/// A row of the alphabet.
+pub(super) struct Row {
+    weight: u32,
+    /// The operation id of the endpoint table.
+    pub(super) operation: &'static str,
+    /// What the path names, in order.
+    path: &'static [Thing],
+    body: BodyOf,
+    query: &'static str,
+    /// What a success makes.
+    pub(super) makes: Option<Thing>,
+}
+
+const fn row(weight: u32, operation: &'static str, path: &'static [Thing], body: BodyOf) -> Row {
+    Row {
+        weight,
+        operation,
+        path,
+        body,
+        query: "",
+        makes: None,
+    }
+}
+
+impl Row {
+    const fn makes(mut self, thing: Thing) -> Self {
+        self.makes = Some(thing);
+        self
+    }
+
+    const fn query(mut self, query: &'static str) -> Self {
+        self.query = query;
+        self
+    }
+}
+
+fn none(_: &Known, _: &Request) -> Value {
+    Value::Null
+}
+
+fn slug(request: &Request) -> String {
+    format!("slug-{}", request.variant % 4)
+}
+
+const ONE: &[Thing] = &[Platform];
+
+/// Every row there is to ask.
+static ROWS: &[Row] = &[
+    row(
+        4,
+        "createPlatform",
+        &[],
+        |_, r| json!({ "name": "Engines", "slug": slug(r) }),
+    )
+    .makes(Platform),
+    row(2, "updatePlatform", ONE, |_, r| {
+        let status = r.any(&["active", "suspended", "deleted", ""]);
+        match status {
+            "" => json!({ "name": format!("Engines {}", r.variant % 3) }),
+            status => json!({ "status": status }),
+        }
+    }),
+    row(1, "deletePlatform", ONE, none),
+    row(1, "suspendPlatform", ONE, none),
+    row(3, "restorePlatform", ONE, none),
+    row(1, "cancelPlatform", ONE, none),
+    row(1, "hardDeletePlatform", ONE, none),
+    row(8, "createEntity", ONE, |known, r| {
+        let parent = known.pick(Entity, r.picks[1]);
+        match r.variant % 3 {
+            0 => json!({ "name": "T", "slug": slug(r), "type": "tenant" }),
+            _ => json!({ "name": "S", "slug": slug(r), "type": "subtenant", "parentId": parent }),
+        }
+    })
+    .makes(Entity),
+    row(
+        3,
+        "updateEntity",
+        &[Platform, Entity],
+        |_, r| json!({ "status": r.any(&["active", "suspended", "deleted"]) }),
+    ),
+    row(2, "deleteEntity", &[Platform, Entity], none),
+    row(1, "deleteEntity", &[Platform, Entity], none).query("cascade=true"),
+    row(8, "createResource", &[Platform, Entity], |_, r| {
+        json!({
+            "stackId": "stack", "resourceType": r.any(&["d1", "worker"]), "serviceName": "db",
+            "environment": r.any(&["prod", "dev"]), "cfName": format!("name-{}", r.variant % 5),
+        })
+    })
+    .makes(Resource),
+    row(
+        4,
+        "updateResource",
+        &[Platform, Resource],
+        |_, r| json!({ "status": r.any(&["pending", "provisioning", "active", "failed", "deleted"]) }),
+    ),
+    row(2, "deleteResource", &[Platform, Resource], none),
+];
+
+impl Request {
+    /// One of these, by the variant.
+    fn any<'t>(&self, texts: &[&'t str]) -> &'t str {
+        texts[self.variant % texts.len()]
+    }
+
+    /// What is asked, of things that are known by now.
+    pub(super) fn ask(&self, known: &Known) -> Ask {
+        let [first, second, other] = self.picks;
+        let mut path = Vec::new();
+        if let Some(last) = self.row.path.last() {
+            let last = known.made(*last, first);
+            // Now and then on a platform whose it is not.
+            path.push(match other % 6 {
+                0 => known.pick(Platform, second),
+                _ => last.platform.clone(),
+            });
+            if let [_, between, _] = self.row.path {
+                path.push(known.parent_of(*between, &last.id, second));
+            }
+            if self.row.path.len() > 1 {
+                path.push(last.id.clone());
+            }
+        }
+        Ask {
+            caller: self.caller(path.first().map_or("", String::as_str), known),
+            path,
+            query: self.row.query,
+            body: (self.row.body)(known, self),
+        }
+    }
+
+    fn caller(&self, platform: &str, known: &Known) -> Caller {
+        let other = known.pick(Platform, self.picks[2]);
+        let platform = match self.who {
+            Who::OtherOwner => &other,
+            _ if platform.is_empty() => &other,
+            _ => platform,
+        };
+        match self.who {
+            Who::Operator => operator(),
+            Who::Owner | Who::OtherOwner => owner(platform),
+            Who::Member => plain_member(platform),
+        }
+    }
+}
+
+pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter()
+}
+
+pub(super) fn operation() -> impl Strategy<Value = Operation> {
+    let who = prop_oneof![
+        6 => Just(Who::Operator),
+        6 => Just(Who::Owner),
+        1 => Just(Who::OtherOwner),
+        1 => Just(Who::Member),
+    ];
+    let weighted = rows().map(|row| (row.weight, Just(row)));
+    let row = prop::strategy::Union::new_weighted(weighted.collect());
+    let picks = [0_usize..12, 0_usize..12, 0_usize..12];
+    let request = (row, who, picks, 0_usize..60).prop_map(|(row, who, picks, variant)| Request {
+        row,
+        who,
+        picks,
+        variant,
+    });
+    prop_oneof![
+        20 => request.prop_map(Operation::Request),
+        2 => Just(Operation::RunJobs),
+        1 => prop_oneof![1_u64..100, Just(31 * 86_400)].prop_map(Operation::Tick),
+    ]
+}

@@ -1,0 +1,158 @@
+//! The rows of the alphabet as an embedder asks for them: use cases, without HTTP.
+
+use std::sync::Arc;
+
+use core_domain::access::{PlatformScope, authorize, authorize_organization};
+use core_domain::kernel::{
+    Context, EntityId, Error, Grant, PlatformId, Record, RequestInfo, ResourceId, Result, Stored,
+    grant,
+};
+use core_domain::port::{UnitOfWork, transact};
+use core_domain::use_case::registry::{entity, platform, resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::REQUEST_ID;
+use super::operation::{Ask, Row};
+use crate::world::World;
+
+/// Asks in a unit of work of its own.
+pub(super) async fn ask(world: &World, row: &Row, ask: &Ask) -> Result<Value> {
+    let cx = Context {
+        caller: Arc::new(ask.caller.clone()),
+        request: RequestInfo {
+            request_id: REQUEST_ID.to_owned(),
+            ..RequestInfo::default()
+        },
+        ..Context::system(world.app.entropy.clone())
+    };
+    let unit = Unit {
+        world,
+        cx: &cx,
+        ask,
+    };
+    transact(world.app.store.as_ref(), |uow, _| {
+        Box::pin(unit.run(row.operation, uow))
+    })
+    .await
+}
+
+#[derive(Clone, Copy)]
+struct Unit<'a> {
+    world: &'a World,
+    cx: &'a Context,
+    ask: &'a Ask,
+}
+
+fn body<T: DeserializeOwned>(body: &Value) -> T {
+    let body = if body.is_null() {
+        json!({})
+    } else {
+        body.clone()
+    };
+    serde_json::from_value(body).unwrap()
+}
+
+fn shown<R: Record + Serialize>(stored: &Stored<R>) -> Value {
+    serde_json::to_value(&**stored).unwrap()
+}
+
+const SUCCESS: fn(()) -> Value = |()| json!({ "success": true });
+
+impl Unit<'_> {
+    async fn scope<G: Grant>(self, uow: &mut dyn UnitOfWork) -> Result<PlatformScope<G>> {
+        let id = PlatformId::parse(&self.ask.path[0]).ok_or(Error::NotFound("platform"))?;
+        authorize(self.cx, uow, &id).await
+    }
+
+    fn entity(self) -> EntityId {
+        EntityId::parse(&self.ask.path[1]).unwrap()
+    }
+
+    fn resource(self) -> ResourceId {
+        ResourceId::parse(&self.ask.path[1]).unwrap()
+    }
+
+    async fn run(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        match operation {
+            of if of.ends_with("Platform") => self.platform(of, uow).await,
+            of if of.ends_with("Entity") => self.entities(of, uow).await,
+            of => self.resources(of, uow).await,
+        }
+    }
+
+    async fn platform(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        if operation == "createPlatform" {
+            let scope = authorize_organization::<grant::PlatformCreate>(cx, uow).await?;
+            let created = platform::create(cx, &scope, uow, body(&ask.body)).await?;
+            return Ok(shown(&created));
+        }
+        if operation == "updatePlatform" {
+            let scope = self.scope::<grant::PlatformUpdate>(uow).await?;
+            let updated = platform::update(cx, &scope, uow, body(&ask.body)).await?;
+            return Ok(shown(&updated));
+        }
+        if operation == "restorePlatform" {
+            let scope = self.scope::<grant::PlatformRestore>(uow).await?;
+            return Ok(shown(&platform::restore(cx, &scope, uow, None).await?));
+        }
+        let scope = self.scope::<grant::PlatformManage>(uow).await?;
+        let moved = match operation {
+            "suspendPlatform" => platform::suspend(cx, &scope, uow, None).await?,
+            "cancelPlatform" => platform::cancel(cx, &scope, uow, None).await?,
+            "hardDeletePlatform" => {
+                let kinds = &self.world.app.kinds;
+                platform::hard_delete(cx, &scope, uow, kinds, None).await?
+            }
+            _ => {
+                platform::delete(cx, &scope, uow).await?;
+                return Ok(SUCCESS(()));
+            }
+        };
+        Ok(shown(&moved))
+    }
+
+    async fn entities(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let scope = self.scope::<grant::EntityWrite>(uow).await?;
+        match operation {
+            "createEntity" => {
+                let created = entity::create(cx, &scope, uow, body(&ask.body)).await?;
+                Ok(shown(&created))
+            }
+            "updateEntity" => {
+                let (id, command) = (self.entity(), body(&ask.body));
+                Ok(shown(&entity::update(cx, &scope, uow, &id, command).await?))
+            }
+            _ => {
+                let cascade = ask.query == "cascade=true";
+                let deleted = entity::delete(cx, &scope, uow, &self.entity(), cascade).await;
+                deleted.map(SUCCESS)
+            }
+        }
+    }
+
+    async fn resources(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let scope = self.scope::<grant::ResourceWrite>(uow).await?;
+        match operation {
+            "createResource" => {
+                let (entity, command) = (self.entity(), body(&ask.body));
+                let created = resource::create(cx, &scope, uow, &entity, command).await?;
+                Ok(shown(&created))
+            }
+            "updateResource" => {
+                let (id, command) = (self.resource(), body(&ask.body));
+                let updated = resource::update(cx, &scope, uow, &id, command).await?;
+                Ok(shown(&updated))
+            }
+            "deleteResource" => {
+                let deleted = resource::delete(cx, &scope, uow, &self.resource()).await;
+                deleted.map(SUCCESS)
+            }
+            unknown => panic!("{unknown} has no use case here"),
+        }
+    }
+}
