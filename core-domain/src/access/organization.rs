@@ -3,22 +3,21 @@
 use std::marker::PhantomData;
 
 use super::covers::covers_unowned;
+use super::records::unowned;
 use super::signed_in::ensure_not_suspended;
-use crate::kernel::{Context, Error, Grant, OrganizationId, PlatformId, Result};
+use crate::kernel::{Context, Error, Grant, Membership, OrganizationId, PlatformId, Result};
 use crate::port::UnitOfWork;
+use crate::registry::Platform;
 
 /// How far a caller reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Everywhere: an operator.
     Installation,
-    /// To the platforms of an organization, and the one it acts for.
-    Organization {
-        /// The organization.
-        organization_id: OrganizationId,
-        /// The platform it acts for.
-        platform_id: Option<PlatformId>,
-    },
+    /// To the platforms of an organization.
+    Organization(OrganizationId),
+    /// To one platform: somebody acts for it whose organization is not the platform's.
+    Platform(PlatformId),
     /// Nowhere: somebody who acts for no organization.
     Nowhere,
 }
@@ -54,15 +53,26 @@ pub async fn authorize_organization<G: Grant>(
     let reach = match cx.caller.membership() {
         _ if cx.caller.is_operator() => Reach::Installation,
         Some(own) if !own.permissions.allows(G::PERMISSION) => return Err(Error::Forbidden),
-        Some(own) => Reach::Organization {
-            organization_id: own.organization_id.clone(),
-            platform_id: own.platform_id.clone(),
-        },
+        Some(own) => reach_of(uow, own).await?,
         None => Reach::Nowhere,
     };
     ensure_not_suspended(cx, uow).await?;
     Ok(OrganizationScope {
         reach,
         grant: PhantomData,
+    })
+}
+
+// Not both by one condition: no index has the platforms of either in order.
+async fn reach_of(uow: &mut dyn UnitOfWork, own: &Membership) -> Result<Reach> {
+    let organization = Reach::Organization(own.organization_id.clone());
+    let Some(platform) = &own.platform_id else {
+        return Ok(organization);
+    };
+    let of = unowned::<Platform>(uow).find(platform).await?;
+    let foreign = of.is_some_and(|p| p.organization_id.as_ref() != Some(&own.organization_id));
+    Ok(match foreign {
+        true => Reach::Platform(platform.clone()),
+        false => organization,
     })
 }

@@ -140,13 +140,10 @@ pub enum PlatformQuery {
         /// Deleted ones too.
         deleted: bool,
     },
-    /// Those an organization reaches: its own, and the one it acts for. Without deleted ones.
-    Of {
-        /// The organization.
-        organization_id: OrganizationId,
-        /// The platform it acts for.
-        platform_id: Option<PlatformId>,
-    },
+    /// Those of an organization that are not deleted.
+    Of(OrganizationId),
+    /// The one with this id, provided it is not deleted.
+    WithId(PlatformId),
     /// Those that belong to an organization, deleted ones too.
     BelongingTo(OrganizationId),
     /// The one with this slug that is not deleted.

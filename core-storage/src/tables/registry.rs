@@ -45,7 +45,10 @@ table! {
         purging: Bool,
     }
     unique { slug: [slug] where [NOT_DELETED] }
-    index { [created_at] include [deleted_at], [organization_id, created_at] }
+    index {
+        [created_at] include [deleted_at],
+        [organization_id, created_at] include [deleted_at],
+    }
     select platforms
 }
 
@@ -53,14 +56,10 @@ fn platforms(query: &PlatformQuery) -> Select {
     let platforms = Select::of(Platform::TABLE).order_by_desc("created_at");
     match query {
         PlatformQuery::All { deleted } => platforms.filter_if(hide_deleted(*deleted)),
-        PlatformQuery::Of {
-            organization_id,
-            platform_id,
-        } => {
-            let mut own = vec![Filter::eq("organization_id", organization_id)];
-            own.extend(platform_id.as_ref().map(|id| Filter::eq("id", id)));
-            platforms.filter(Filter::Or(own)).filter(not_deleted())
-        }
+        PlatformQuery::Of(organization) => platforms
+            .filter(Filter::eq("organization_id", organization))
+            .filter(not_deleted()),
+        PlatformQuery::WithId(id) => platforms.filter(Filter::eq("id", id)).filter(not_deleted()),
         PlatformQuery::BelongingTo(organization) => {
             platforms.filter(Filter::eq("organization_id", organization))
         }
@@ -113,6 +112,7 @@ table! {
     unique { slug: [platform_id, siblings, slug] where [NOT_DELETED] }
     index {
         [platform_id, created_at] include [deleted_at],
+        [platform_id, entity_type, created_at] include [deleted_at],
         [parent_id, created_at] include [deleted_at],
     }
     parent parent_id
@@ -167,7 +167,7 @@ table! {
     unique { name: [account, resource_type, cf_name] where [NOT_DELETED] }
     index {
         [platform_id, created_at] include [deleted_at],
-        [entity_id, created_at] include [deleted_at],
+        [platform_id, entity_id, created_at] include [deleted_at],
         [cf_name],
     }
     select resources

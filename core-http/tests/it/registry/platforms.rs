@@ -168,18 +168,19 @@ async fn a_status_is_set_with_other_fields_by_who_manages_the_platform() {
 #[tokio::test]
 async fn a_list_shows_the_platforms_of_the_callers_organization_and_operators_all() {
     let world = World::new();
-    let first = world.platform("engines").await;
+    let first = world.platform_by(&owner("home"), "engines").await;
     let other = world.platform("looms").await;
     let new = json!({ "name": "Second", "slug": "second" });
     let create = async |caller| world.registry.post(&caller, PLATFORMS, new.clone()).await;
     create(user_without_organization())
         .await
         .refused(403, "FORBIDDEN");
-    let second = create(admin(&first)).await.expect(201);
+    let second = create(admin("home")).await.expect(201);
     assert_eq!(second.text("ownerUserId"), "adam");
     let second = second.id();
     for (caller, wanted) in [
-        (plain_member(&first), vec![&second, &first]),
+        (plain_member("home"), vec![&second, &first]),
+        // Who acts for a platform that is not their organization's.
         (owner(&other), vec![&other]),
         (user_without_organization(), vec![]),
         (operator(), vec![&second, &other, &first]),
@@ -188,7 +189,7 @@ async fn a_list_shows_the_platforms_of_the_callers_organization_and_operators_al
         assert_eq!(listed.each("id"), wanted, "{caller:?}");
         assert_eq!(listed.total(), Some(wanted.len() as u64), "{caller:?}");
     }
-    let member = plain_member(&first);
+    let member = plain_member("home");
     let shown = world.registry.get(&member, &at(&second, "")).await;
     let _ = shown.expect(200);
     let change = json!({ "name": "X" });

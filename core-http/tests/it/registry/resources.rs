@@ -216,8 +216,8 @@ on_every_store! { a_name_means_one_resource_of_a_type_in_a_provider_account }
 #[tokio::test]
 async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the_provider() {
     let world = World::new();
-    let first = world.platform("engines").await;
-    let caller = owner(&first);
+    let caller = owner("home");
+    let first = world.platform_by(&caller, "engines").await;
     let second = world.platform_by(&caller, "second").await;
     let foreign = world.platform("looms").await;
     let mut ids = Vec::new();
@@ -236,6 +236,8 @@ async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the
     found(user_without_organization(), path)
         .await
         .refused(404, "NOT_FOUND");
+    let acting = found(owner(&foreign), path).await.expect(200);
+    assert_eq!(acting.id(), ids[2]);
     found(owner("another"), path)
         .await
         .refused(404, "NOT_FOUND");

@@ -20,13 +20,8 @@ pub async fn list(
         Reach::Installation => PlatformQuery::All {
             deleted: query.filter.include_deleted && cx.caller.is_operator(),
         },
-        Reach::Organization {
-            organization_id,
-            platform_id,
-        } => PlatformQuery::Of {
-            organization_id: organization_id.clone(),
-            platform_id: platform_id.clone(),
-        },
+        Reach::Organization(organization) => PlatformQuery::Of(organization.clone()),
+        Reach::Platform(platform) => PlatformQuery::WithId(platform.clone()),
     };
     unowned::<Platform>(uow)
         .page(&platforms, &query.page())

@@ -86,13 +86,8 @@ pub async fn look_up(
             let everywhere = authorize_operator(cx)?.records::<Resource>(uow);
             return everywhere.first(&named).await?.ok_or(missing);
         }
-        Reach::Organization {
-            organization_id,
-            platform_id,
-        } => PlatformQuery::Of {
-            organization_id: organization_id.clone(),
-            platform_id: platform_id.clone(),
-        },
+        Reach::Organization(organization) => PlatformQuery::Of(organization.clone()),
+        Reach::Platform(platform) => PlatformQuery::WithId(platform.clone()),
     };
     let mut page = PageRequest::first(BATCH);
     loop {
