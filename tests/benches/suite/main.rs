@@ -4,7 +4,7 @@
 //! second by the worker of `core-suite`. Stores: memory, SQLite, and Postgres where `CORE_TEST_POSTGRES_URL` names a server.
 //!
 //! `-- --write` writes the tables to `tests/benches/RESULTS.md`; `-- --only requests,jobs` measures these parts alone
-//! (`requests`, `server`, `jobs`, `start`, `growth`); `-- --stores memory,SQLite` these stores.
+//! (`requests`, `server`, `jobs`, `start`, `growth`, `pages`); `-- --stores memory,SQLite` these stores.
 //!
 //! Run by a test runner (without `--bench`) every part runs once, tiny, to see that it works.
 
@@ -25,6 +25,7 @@ mod job_start;
 mod jobs;
 mod kinds;
 mod machine;
+mod pages;
 mod plan;
 mod report;
 mod requests;
@@ -58,12 +59,13 @@ fn main() {
         Cores::bind_this_process();
     }
     let mut report = Report::new(&plan);
-    let parts: [(&str, Part); 5] = [
+    let parts: [(&str, Part); 6] = [
         ("requests", requests::measure),
         ("server", core_server::measure),
         ("jobs", jobs::measure),
         ("start", job_start::measure),
         ("growth", growth::measure),
+        ("pages", pages::measure),
     ];
     for (part, measure) in parts {
         if plan.includes(part) {
@@ -83,6 +85,7 @@ fn play(role: &str, config: &str) {
         "bare" => runtime.block_on(bare::serve()),
         "server" => runtime.block_on(requests::serve(read(config))),
         "fill" => runtime.block_on(fill::run(read(config))),
+        "pages" => runtime.block_on(pages::run(read(config))),
         "drain" => runtime.block_on(drain::run(read(config))),
         "start" => runtime.block_on(job_start::in_one_process(read(config))),
         "node" => runtime.block_on(job_start::as_worker(read(config))),

@@ -28,6 +28,10 @@ pub(crate) struct Plan {
     pub(crate) drain_limit: Duration,
     /// Jobs whose start is timed, in one process and between two.
     pub(crate) starts: u32,
+    /// Entries of the audit and resources of one platform, and which page of their lists is measured.
+    pub(crate) audit: u32,
+    pub(crate) resources: u32,
+    pub(crate) page: u32,
 }
 
 impl Plan {
@@ -69,6 +73,9 @@ impl Plan {
             jobs: 3_000,
             drain_limit: Duration::from_secs(10),
             starts: 60,
+            audit: 1_000_000,
+            resources: 100_000,
+            page: 500,
         }
     }
 
@@ -89,7 +96,15 @@ impl Plan {
             jobs: 6,
             drain_limit: Duration::from_secs(10),
             starts: 2,
+            audit: 400,
+            resources: 110,
+            page: 2,
         }
+    }
+
+    /// How often a page is asked for.
+    pub(crate) const fn answers(&self) -> u32 {
+        if self.is_bench { 101 } else { 1 }
     }
 
     pub(crate) fn includes(&self, part: &str) -> bool {

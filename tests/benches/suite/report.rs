@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::drain::Drained;
 use crate::harness::backend::Backend;
 use crate::machine;
+use crate::pages::Took;
 use crate::plan::Plan;
 use crate::rounds::{Best, Measured};
 
@@ -67,6 +68,7 @@ pub(crate) struct Report {
     requests: Table,
     jobs: Table,
     starts: Table,
+    pages: Table,
     /// By what is measured, its unit included, and by store.
     growth: BTreeMap<String, BTreeMap<&'static str, Curve>>,
 }
@@ -95,6 +97,10 @@ impl Report {
             starts: Table::new(
                 "Start of a job after the commit that queued it",
                 &["where", "store", "p50 ms", "p95 ms", "goal p95 ms"],
+            ),
+            pages: Table::new(
+                "Pages of 50 of long lists",
+                &["list", "store", "first us", "page", "us", "x first"],
             ),
             growth: BTreeMap::new(),
         };
@@ -202,6 +208,18 @@ impl Report {
         ]);
     }
 
+    /// What the first page and a later one of a list took.
+    pub(crate) fn pages(&mut self, backend: Backend, page: u32, took: &Took) {
+        self.pages.add([
+            took.list.clone(),
+            backend.name().to_owned(),
+            format!("{:.0}", took.first),
+            page.to_string(),
+            format!("{:.0}", took.later),
+            format!("{:.2}", took.later / took.first),
+        ]);
+    }
+
     /// Takes the cost of a request at a number of rows, by bare hyper.
     pub(crate) fn grown(&mut self, name: &str, backend: Backend, rows: u32, by_bare: f64) {
         println!("{name} of {rows}, {}: {by_bare:.2}", backend.name());
@@ -227,7 +245,7 @@ impl Report {
             text.push_str(&format!("- {line}\n"));
         }
         text.push('\n');
-        for table in [&self.requests, &self.jobs, &self.starts] {
+        for table in [&self.requests, &self.jobs, &self.starts, &self.pages] {
             text.push_str(&table.markdown());
         }
         if !self.growth.is_empty() {
