@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use core_domain::cli::PRODUCTION;
+use core_domain::registry::PRODUCTION;
 use core_domain::kernel::Timestamp;
 use core_domain::port::ResourceRef;
 use core_domain::registry::ResourceType;

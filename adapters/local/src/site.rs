@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use core_domain::cli::PRODUCTION;
+use core_domain::registry::PRODUCTION;
 use core_domain::kernel::Timestamp;
 use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
