@@ -1,6 +1,6 @@
 //! The history of a platform's configuration: every version there was, never changed.
 
-use json_patch::Patch;
+use json_patch::{Patch, PatchOperation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -118,6 +118,10 @@ pub struct ConfigDiff {
     /// The version to arrive at.
     pub to: i64,
     /// The operations of RFC 6902 that lead from the one value to the other.
+    #[schemars(
+        with = "Vec<PatchOperation>",
+        extend("examples" = [[{ "op": "replace", "path": "/theme", "value": "dark" }]])
+    )]
     pub changes: Patch,
 }
 
