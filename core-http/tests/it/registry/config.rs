@@ -111,7 +111,7 @@ async fn an_unknown_key_is_invalid_and_one_that_was_never_set_is_not_found() {
         ("GET", "/diff?from=1&to=2"),
         ("POST", "/rollback"),
     ] {
-        for unknown in ["colours", "Features", "%20", "features%00"] {
+        for unknown in ["colours", "Features", "%20"] {
             let answer = ask(method, &format!("{unknown}{rest}")).await;
             let refused = answer.refused(400, "VALIDATION_ERROR");
             assert_eq!(refused.issues(), ["configKey: invalid_enum"]);
