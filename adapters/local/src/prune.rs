@@ -7,10 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use core_domain::cli::PRODUCTION;
 use core_domain::kernel::Timestamp;
 use core_domain::port::ResourceRef;
-use core_domain::registry::ResourceType;
+use core_domain::registry::{PRODUCTION, ResourceType};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{LocalConfig, Moment, Retention};

@@ -11,9 +11,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use core_domain::cli::PRODUCTION;
 use core_domain::kernel::Timestamp;
-use core_domain::registry::ResourceType;
+use core_domain::registry::{PRODUCTION, ResourceType};
 use serde::{Deserialize, Serialize};
 
 use crate::data_dir::DataDir;

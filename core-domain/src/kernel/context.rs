@@ -17,7 +17,8 @@ pub struct RequestInfo {
     pub user_agent: Option<String>,
 }
 
-/// The entity tags of an `If-Match` header: the change is wanted only while the record has one of them.
+/// The entity tags of an `If-Match` header, which wants the record to have one of them, or of an `If-None-Match` header,
+/// which wants it to have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IfMatch(Vec<String>);
 
@@ -49,6 +50,8 @@ pub struct Context {
     /// What the caller believes of the record they change; compared with every record that is replaced or removed,
     /// see [`Context::consequence`].
     pub if_match: Option<IfMatch>,
+    /// What the record they write must not be: `*` when it must not be there yet. Compared as `if_match` is.
+    pub if_none_match: Option<IfMatch>,
 }
 
 impl Context {
@@ -60,6 +63,7 @@ impl Context {
             request: RequestInfo::default(),
             entropy,
             if_match: None,
+            if_none_match: None,
         }
     }
 
@@ -69,6 +73,7 @@ impl Context {
     pub fn consequence(&self) -> Self {
         Self {
             if_match: None,
+            if_none_match: None,
             ..self.clone()
         }
     }
@@ -76,11 +81,25 @@ impl Context {
     /// Compares what the caller believes of a record with the record.
     ///
     /// # Errors
-    /// `VERSION_CONFLICT` when the record has none of the tags of `If-Match`.
+    /// `VERSION_CONFLICT` when the record has none of the tags of `If-Match`, or one of those of `If-None-Match`.
     pub fn check_if_match<R: Record>(&self, seen: &Stored<R>) -> Result<()> {
-        match &self.if_match {
-            Some(wanted) if !wanted.includes(&seen.etag()) => Err(Error::VersionConflict),
-            _ => Ok(()),
+        let includes = |tags: &IfMatch| tags.includes(&seen.etag());
+        let wanted = self.if_match.as_ref().is_none_or(includes);
+        let unwanted = self.if_none_match.as_ref().is_some_and(includes);
+        if wanted && !unwanted {
+            return Ok(());
+        }
+        Err(Error::VersionConflict)
+    }
+
+    /// As [`Self::check_if_match`], for a record that is not there: it has no tag at all.
+    ///
+    /// # Errors
+    /// `VERSION_CONFLICT` when the caller believes that it is there.
+    pub const fn check_absent(&self) -> Result<()> {
+        match self.if_match {
+            Some(_) => Err(Error::VersionConflict),
+            None => Ok(()),
         }
     }
 }

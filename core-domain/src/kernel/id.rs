@@ -122,12 +122,10 @@ macro_rules! ids_of_records {
 }
 for_each_record!(ids_of_records);
 
-// Ids of what is named already and kept by a later version.
+// Ids of what is kept with another record.
 ids! {
     /// A grant or denial of a permission to a member.
     GrantId,
-    /// A workspace stack.
-    StackId,
 }
 
 #[cfg(test)]

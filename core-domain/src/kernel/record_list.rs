@@ -42,6 +42,9 @@ macro_rules! for_each_record {
             entities: $crate::registry::Entity, EntityId "A tenant or sub-tenant of a platform.";
             resources: $crate::registry::Resource, ResourceId "An infrastructure resource.";
             deployments: $crate::registry::Deployment, DeploymentId "A deployment of a built site.";
+            workspace_stacks: $crate::registry::WorkspaceStack, StackId "A workspace stack.";
+            platform_configs: $crate::registry::PlatformConfig, ConfigId "A key of a platform's configuration.";
+            config_versions: $crate::registry::ConfigVersion, ConfigVersionId "A version of a platform's configuration.";
             onboardings: $crate::registry::Onboarding, OnboardingId "A run of the onboarding flow.";
             // stacks
             stack_templates: $crate::stacks::StackTemplate, TemplateId "A stack template.";

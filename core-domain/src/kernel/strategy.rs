@@ -259,7 +259,8 @@ mod tests {
         DeletedFilter, Line, ListQuery, Name, NoFilter, Record, TextValue, for_each_record,
     };
     use crate::registry::{
-        CreateEntity, CreatePlatform, CreateResource, DeleteEntity, EntityFilter, StartOnboarding,
+        CreateDeployment, CreateEntity, CreatePlatform, CreateResource, CreateWorkspaceStack,
+        DeleteEntity, DeploymentChange, DeploymentFilter, EntityFilter, SetConfig, StartOnboarding,
         UpdateEntity, UpdatePlatform, UpdateResource,
     };
     use crate::shared::{AuditFilter, PlatformAuditFilter};
@@ -298,6 +299,11 @@ mod tests {
             DeleteEntity,
             CreateResource,
             UpdateResource,
+            CreateWorkspaceStack,
+            SetConfig,
+            CreateDeployment,
+            DeploymentChange,
+            DeploymentFilter,
             StartOnboarding,
             ProvisionCommand,
             DeprovisionCommand,
@@ -363,6 +369,9 @@ mod tests {
         check_shown::<crate::registry::Entity>();
         check_shown::<crate::registry::Resource>();
         check_shown::<crate::registry::Deployment>();
+        check_shown::<crate::registry::WorkspaceStack>();
+        check_shown::<crate::registry::PlatformConfig>();
+        check_shown::<crate::registry::ConfigVersion>();
         check_shown::<crate::stacks::StackTemplate>();
         check_shown::<crate::stacks::StackVersion>();
     }

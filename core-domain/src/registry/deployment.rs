@@ -1,12 +1,14 @@
 //! Deployment records (interface: "Deployment record (registry)").
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::DeploymentStatus;
+use super::{Branch, DeploymentStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::opt_count;
-use crate::kernel::{DeploymentId, JobId, PlatformId, Timestamp, UnixSeconds, record};
+use crate::kernel::{
+    DeploymentId, JobId, Line, PlatformId, Timestamp, UnixSeconds, record, text_enum,
+};
 
 /// A deployment of a built site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -26,7 +28,7 @@ pub struct Deployment {
     /// The pages project it is deployed to.
     pub project_name: String,
     /// The branch: `production` goes live.
-    pub branch: String,
+    pub branch: Branch,
     /// Where it is served.
     pub url: Option<String>,
     /// Why it did not work.
@@ -69,6 +71,47 @@ record! {
     audited, touched updated_at;
 }
 
+impl Deployment {
+    /// A new record of a deployment that something else than the suite makes.
+    #[must_use]
+    pub fn create(
+        id: DeploymentId,
+        platform_id: &PlatformId,
+        command: CreateDeployment,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            idempotency_key: command.idempotency_key.to_string(),
+            platform_id: platform_id.clone(),
+            user_id: command.user_id.to_string(),
+            cf_deployment_id: None,
+            project_name: command.project_name.to_string(),
+            branch: command.branch,
+            url: None,
+            error_message: None,
+            status: DeploymentStatus::Queued,
+            file_count: None,
+            total_bytes: None,
+            started_at: None,
+            completed_at: None,
+            created_at: now,
+            updated_at: now,
+            content_hash: None,
+            job_id: None,
+        }
+    }
+
+    /// Tells whether the command asks for this very deployment once more.
+    #[must_use]
+    pub fn is_repeated_by(&self, command: &CreateDeployment) -> bool {
+        self.idempotency_key == command.idempotency_key.as_str()
+            && self.user_id == command.user_id.as_str()
+            && self.project_name == command.project_name.as_str()
+            && self.branch == command.branch
+    }
+}
+
 /// Questions about deployments; newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentQuery {
@@ -79,15 +122,63 @@ pub enum DeploymentQuery {
     },
     /// The one with this key.
     WithKey(String),
-    /// Those of a branch that have not ended.
-    InFlightOf(String),
+    /// Those of a branch that have not ended; of those that no job works on, the ones that were moved since an instant.
+    InFlightOf {
+        /// The branch.
+        branch: Branch,
+        /// When whatever moves the others must have moved them last.
+        moved_since: Timestamp,
+    },
     /// Those of a branch with this content.
     WithContent {
         /// The branch.
-        branch: String,
+        branch: Branch,
         /// SHA-256 of what was uploaded, in hex.
         content_hash: String,
     },
     /// Those a job worked on.
     OfJob(JobId),
+}
+
+text_enum! {
+    /// The deployments a list can be limited to.
+    pub enum DeploymentPhase {
+        /// Those that have not ended.
+        InFlight = "in_flight",
+    }
+}
+
+/// Which deployments a list shows. It has no further pages, so it takes its limit at its word.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentFilter {
+    /// The one with this key alone.
+    pub idempotency_key: Option<String>,
+    /// Those that stand there alone.
+    pub status: Option<DeploymentPhase>,
+    /// How many at the most.
+    #[serde(default = "DeploymentFilter::default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: u32,
+}
+
+impl DeploymentFilter {
+    const fn default_limit() -> u32 {
+        20
+    }
+}
+
+/// Enters a deployment that something else than the suite makes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateDeployment {
+    /// What makes a second request the same deployment.
+    pub idempotency_key: Line<1, 255>,
+    /// Who deploys.
+    pub user_id: Line<1, 255>,
+    /// The pages project it is deployed to.
+    pub project_name: Line<1, 255>,
+    /// The branch.
+    #[serde(default = "Branch::production")]
+    pub branch: Branch,
 }

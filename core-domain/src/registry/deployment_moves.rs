@@ -1,24 +1,34 @@
 //! How a deployment moves.
 
 use super::{Deployment, DeploymentEvent, DeploymentStatus};
-use crate::kernel::{IllegalMove, Machine, Timestamp};
+use crate::kernel::{IllegalMove, Machine, Timestamp, update_command};
 use DeploymentStatus::Queued;
 
-/// What changes about a deployment; `None` stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeploymentChange {
-    /// Where it stands.
-    pub status: Option<DeploymentStatus>,
-    /// Its id at the provider.
-    pub cf_deployment_id: Option<String>,
-    /// Where it is served.
-    pub url: Option<String>,
-    /// Why it did not work.
-    pub error_message: Option<String>,
-    /// How many files it has.
-    pub file_count: Option<i64>,
-    /// How large they are in all.
-    pub total_bytes: Option<i64>,
+update_command! {
+    /// Changes a deployment that has not ended.
+    pub struct DeploymentChange for Deployment {
+        also {
+            /// Where it stands.
+            status: Option<DeploymentStatus>,
+        }
+        optional {
+            /// Its id at the provider; `null` takes it away.
+            #[schemars(length(max = 255))]
+            cf_deployment_id: String,
+            /// Where it is served; `null` takes it away.
+            #[schemars(length(max = 2048))]
+            url: String,
+            /// Why it did not work; `null` takes it away.
+            #[schemars(length(max = 2048))]
+            error_message: String,
+            /// How many files it has; `null` takes it away.
+            #[schemars(range(min = 0))]
+            file_count: i64,
+            /// How large they are in all, in bytes; `null` takes it away.
+            #[schemars(range(min = 0))]
+            total_bytes: i64,
+        }
+    }
 }
 
 impl Deployment {
@@ -35,11 +45,7 @@ impl Deployment {
         let event = DeploymentEvent::between(self.status, status)?;
         let mut next = self.clone();
         next.status = status;
-        set(&mut next.cf_deployment_id, &change.cf_deployment_id);
-        set(&mut next.url, &change.url);
-        set(&mut next.error_message, &change.error_message);
-        set(&mut next.file_count, &change.file_count);
-        set(&mut next.total_bytes, &change.total_bytes);
+        change.clone().apply_to(&mut next);
         if next == *self {
             return Ok((next, None));
         }
@@ -57,40 +63,23 @@ impl Deployment {
     }
 }
 
-fn set<T: Clone>(field: &mut Option<T>, wanted: &Option<T>) {
-    if wanted.is_some() {
-        field.clone_from(wanted);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::{DeploymentId, PlatformId, assert_only_table_moves};
+    use crate::kernel::{DeploymentId, Line, Patch, PlatformId, assert_only_table_moves};
+    use crate::registry::{Branch, CreateDeployment};
 
     fn asked_for() -> Deployment {
-        Deployment {
-            id: DeploymentId::parse("d1").unwrap(),
-            idempotency_key: "k".into(),
-            platform_id: PlatformId::parse("p1").unwrap(),
-            user_id: "ada".into(),
-            cf_deployment_id: None,
-            project_name: "engines-site".into(),
-            branch: "production".into(),
-            url: None,
-            error_message: None,
-            status: Queued,
-            file_count: None,
-            total_bytes: None,
-            started_at: None,
-            completed_at: None,
-            created_at: Timestamp::EPOCH,
-            updated_at: Timestamp::EPOCH,
-            content_hash: None,
-            job_id: None,
-        }
+        let command = CreateDeployment {
+            idempotency_key: Line::parse("k").unwrap(),
+            user_id: Line::parse("ada").unwrap(),
+            project_name: Line::parse("engines-site").unwrap(),
+            branch: Branch::production(),
+        };
+        let (id, platform) = (DeploymentId::parse("d1"), PlatformId::parse("p1"));
+        Deployment::create(id.unwrap(), &platform.unwrap(), command, Timestamp::EPOCH)
     }
 
     fn rank(status: DeploymentStatus) -> usize {
@@ -116,6 +105,7 @@ mod tests {
             let mut deployment = asked_for();
             for (second, (status, url)) in wishes.into_iter().enumerate() {
                 let now = Timestamp::from_seconds(i64::try_from(second).unwrap() + 1);
+                let url = url.map_or(Patch::Keep, Patch::Set);
                 let change = DeploymentChange { status, url, ..DeploymentChange::default() };
                 let outcome = deployment.after(&change, now);
                 if deployment.status.is_terminal() {

@@ -1,8 +1,12 @@
-//! The registry: platforms, entities, infrastructure resources, deployment records, onboardings, lifecycle.
+//! The registry: platforms, entities, infrastructure resources, workspace stacks, configuration, deployment records,
+//! onboardings, lifecycle.
 //!
 //! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
 //! which its transition function, its audit actions and its property test come.
 
+mod branch;
+mod config;
+mod config_version;
 mod deployment;
 mod deployment_moves;
 mod deployment_status;
@@ -17,8 +21,16 @@ mod resource;
 mod resource_moves;
 mod resource_name;
 mod resource_status;
+mod workspace_stack;
 
-pub use deployment::{Deployment, DeploymentQuery};
+pub use branch::{BRANCH_PATTERN, Branch, PRODUCTION};
+pub use config::{ConfigKey, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig};
+pub use config_version::{
+    ConfigDiff, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
+};
+pub use deployment::{
+    CreateDeployment, Deployment, DeploymentFilter, DeploymentPhase, DeploymentQuery,
+};
 pub use deployment_moves::DeploymentChange;
 pub use deployment_status::{DeploymentEvent, DeploymentStatus};
 pub use entity::{
@@ -41,3 +53,7 @@ pub use resource::{
 };
 pub use resource_name::{DEFAULT_RESOURCES, is_provider_name, purpose_of, resource_name};
 pub use resource_status::{ResourceEvent, ResourceStatus};
+pub use workspace_stack::{
+    CreateWorkspaceStack, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
+    WorkspaceStackStatus,
+};

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use core_domain::access::{PlatformScope, authorize};
-use core_domain::cli::{BRANCH_PATTERN, PRODUCTION, SiteError};
+use core_domain::cli::SiteError;
 use core_domain::kernel::{
     Code, Context, DeploymentId, Error, Issue, PlatformId, Result, StoreError, Stored, grant,
 };
 use core_domain::port::{ArchiveError, Cause, Mode, SiteArchives, StagedBlob, transact};
-use core_domain::registry::{Deployment, DeploymentStatus};
+use core_domain::registry::{BRANCH_PATTERN, Deployment, DeploymentStatus, PRODUCTION};
 use core_domain::use_case::cli::{self, Deploy, Deployed, blob_key};
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;

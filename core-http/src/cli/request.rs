@@ -1,7 +1,7 @@
 //! What the headers of a deploy request say.
 
-use core_domain::cli::{BRANCH_PATTERN, PRODUCTION, is_branch};
 use core_domain::kernel::{Caller, Code, Error, Result, UserId};
+use core_domain::registry::{BRANCH_PATTERN, Branch};
 use http::header;
 
 use super::media::Media;
@@ -12,7 +12,7 @@ use crate::kernel::header_names::{DEPLOY_BRANCH, USER_ID};
 #[derive(Debug)]
 pub(super) struct DeployRequest {
     pub(super) key: Option<String>,
-    pub(super) branch: String,
+    pub(super) branch: Branch,
     pub(super) user_id: String,
     pub(super) media: Media,
     /// The most bytes its body may have: as many as it says, if it does.
@@ -33,15 +33,18 @@ impl DeployRequest {
 }
 
 /// The default is live, so a header that says nothing clear is never taken for none.
-fn branch(cx: &Cx) -> Result<String> {
+fn branch(cx: &Cx) -> Result<Branch> {
     let mut values = cx.headers.get_all(&DEPLOY_BRANCH).iter();
     let (first, second) = (values.next(), values.next());
     let Some(value) = first else {
-        return Ok(PRODUCTION.to_owned());
+        return Ok(Branch::production());
     };
-    let text = value.to_str().ok().filter(|text| is_branch(text));
-    match (text, second) {
-        (Some(branch), None) => Ok(branch.to_owned()),
+    let branch = value
+        .to_str()
+        .ok()
+        .and_then(|text| Branch::parse(text).ok());
+    match (branch, second) {
+        (Some(branch), None) => Ok(branch),
         _ => Err(Error::invalid(
             DEPLOY_BRANCH.as_str(),
             "pattern",

@@ -227,6 +227,9 @@ fn context(
             if_match: text(&header::IF_MATCH)
                 .filter(|_| endpoint.obeys_if_match())
                 .map(IfMatch::parse),
+            if_none_match: text(&header::IF_NONE_MATCH)
+                .filter(|_| endpoint.row.if_none_match)
+                .map(IfMatch::parse),
         },
         app: Arc::clone(&service.app),
         method: parts.method.clone(),

@@ -28,6 +28,7 @@ pub struct Row {
     pub(super) statuses: Vec<(Code, StatusCode)>,
     pub(super) style: ErrorStyle,
     pub(super) if_match: bool,
+    pub(super) if_none_match: bool,
     pub(super) secret_answer: bool,
     pub(super) unauthorized: Option<(Code, &'static str)>,
     pub(super) body_limit: Option<usize>,
@@ -63,6 +64,7 @@ impl Row {
             statuses: Vec::new(),
             style: ErrorStyle::Envelope,
             if_match: false,
+            if_none_match: false,
             secret_answer: false,
             unauthorized: None,
             body_limit: None,
@@ -133,6 +135,13 @@ impl Row {
     #[must_use]
     pub const fn if_match(mut self) -> Self {
         self.if_match = true;
+        self
+    }
+
+    /// Obeys `If-None-Match` as well: with `*` the use case creates the record, and never replaces it.
+    #[must_use]
+    pub const fn if_none_match(mut self) -> Self {
+        self.if_none_match = true;
         self
     }
 

@@ -1,16 +1,24 @@
-//! The registry: platforms, entities, infrastructure resources, lifecycle, audit, onboarding.
+//! The registry: platforms, entities, infrastructure resources, workspace stacks, configuration, deployment records,
+//! lifecycle, audit, onboarding.
 
 mod audit;
+mod config;
 mod deletion;
+mod deployment;
 mod entity;
 mod onboarding;
 mod platform;
 mod platform_life;
 mod resource;
+mod workspace_stack;
 
 use std::sync::Arc;
 
-use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
+use core_domain::kernel::Record;
+use core_domain::use_case::registry::Upserted;
+use http::StatusCode;
+
+use crate::kernel::{App, Endpoint, Output, Service, ServiceError, Versioned, tagged};
 
 /// The service: documented paths, and what remains of them behind a gateway: `/api/v1/platforms` and
 /// `/api/v1/onboarding` both lead here and are taken off.
@@ -33,8 +41,23 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Platforms", platform_life::rows()),
         tagged("Entities", entity::rows()),
         tagged("Resources", resource::rows()),
+        tagged("Workspace stacks", workspace_stack::rows()),
+        tagged("Configuration", config::rows()),
+        tagged("Deployments", deployment::rows()),
         tagged("Audit", audit::rows()),
         tagged("Onboarding", onboarding::rows()),
     ];
     parts.into_iter().flatten().collect()
+}
+
+/// What is shown of a record with its entity tag: 201 when it is new, otherwise 200.
+fn upserted<R: Record, T>(upserted: &Upserted<R>, shown: T) -> Versioned<T> {
+    let status = if upserted.created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Output::new(shown)
+        .status(status)
+        .etag(upserted.record.etag())
 }

@@ -1,9 +1,10 @@
 //! Tables of the registry.
 
 use core_domain::registry::{
-    Deployment, DeploymentQuery, DeploymentStatus, Entity, EntityQuery, LifecycleQuery,
-    LifecycleRecord, Onboarding, OnboardingQuery, OnboardingStatus, Platform, PlatformQuery,
-    Resource, ResourceQuery,
+    ConfigVersion, ConfigVersionQuery, Deployment, DeploymentQuery, DeploymentStatus, Entity,
+    EntityQuery, LifecycleQuery, LifecycleRecord, Onboarding, OnboardingQuery, OnboardingStatus,
+    Platform, PlatformConfig, PlatformConfigQuery, PlatformQuery, Resource, ResourceQuery,
+    WorkspaceStack, WorkspaceStackQuery,
 };
 
 use crate::codec::{Bool, Int, Json, Opt, Text, Time};
@@ -12,6 +13,8 @@ use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
 
 const NOT_DELETED: IndexPredicate = IndexPredicate::IsNull("deleted_at");
+const IN_FLIGHT: IndexPredicate =
+    IndexPredicate::OneOf("status", &["queued", "uploading", "deploying"]);
 
 fn not_deleted() -> Filter {
     Filter::IsNull("deleted_at")
@@ -226,7 +229,12 @@ table! {
         job_id: Opt<Text>,
     }
     unique { idempotency_key: [platform_id, idempotency_key] }
-    index { [platform_id, created_at], [platform_id, branch, created_at], [platform_id, status, created_at], [job_id, created_at] }
+    index {
+        [platform_id, created_at],
+        [platform_id, created_at] where [IN_FLIGHT],
+        [platform_id, branch, created_at],
+        [job_id, created_at],
+    }
     select deployments
 }
 
@@ -238,9 +246,16 @@ fn deployments(query: &DeploymentQuery) -> Select {
             in_flight: in_flight_only,
         } => deployments.filter_if(in_flight_only.then(in_flight)),
         DeploymentQuery::WithKey(key) => deployments.filter(Filter::eq("idempotency_key", key)),
-        DeploymentQuery::InFlightOf(branch) => deployments
+        DeploymentQuery::InFlightOf {
+            branch,
+            moved_since,
+        } => deployments
             .filter(Filter::eq("branch", branch))
-            .filter(in_flight()),
+            .filter(in_flight())
+            .filter(Filter::Or(vec![
+                Filter::NotNull("job_id"),
+                Filter::ge("updated_at", *moved_since),
+            ])),
         DeploymentQuery::WithContent {
             branch,
             content_hash,
@@ -248,6 +263,91 @@ fn deployments(query: &DeploymentQuery) -> Select {
             .filter(Filter::eq("branch", branch))
             .filter(Filter::eq("content_hash", content_hash)),
         DeploymentQuery::OfJob(job) => deployments.filter(Filter::eq("job_id", job)),
+    }
+}
+
+table! {
+    WorkspaceStack in "workspace_stacks" {
+        id: Text,
+        tenant_id: Text,
+        platform_id: Text,
+        name: Text,
+        template_id: Opt<Text>,
+        repo_name: Opt<Text>,
+        status: Text,
+        created_at: Time,
+        updated_at: Time,
+        is_default: Bool,
+    }
+    computed {
+        default_of: Opt<Text> = |stack| stack.is_default.then(|| stack.tenant_id.to_string()),
+    }
+    unique {
+        name: [tenant_id, name],
+        default: [default_of] where [IndexPredicate::NotNull("default_of")],
+    }
+    index { [platform_id, created_at], [tenant_id, created_at] }
+    select workspace_stacks
+}
+
+fn workspace_stacks(query: &WorkspaceStackQuery) -> Select {
+    let stacks = Select::of(WorkspaceStack::TABLE).order_by_desc("created_at");
+    match query {
+        WorkspaceStackQuery::Listed(filter) => {
+            let tenant = filter.tenant_id.as_ref();
+            stacks.filter_if(tenant.map(|tenant| Filter::eq("tenant_id", tenant)))
+        }
+        WorkspaceStackQuery::DefaultOf(tenant) => stacks.filter(Filter::eq("default_of", tenant)),
+    }
+}
+
+table! {
+    PlatformConfig in "platform_configs" {
+        id: Text,
+        platform_id: Text,
+        config_key: Text,
+        config_value: Json,
+        version: Int,
+        updated_at: Time,
+    }
+    unique { config_key: [platform_id, config_key] }
+    select platform_configs
+}
+
+fn platform_configs(query: &PlatformConfigQuery) -> Select {
+    let configs = Select::of(PlatformConfig::TABLE).order_by("config_key");
+    match query {
+        PlatformConfigQuery::All => configs,
+        PlatformConfigQuery::Of(key) => configs.filter(Filter::eq("config_key", key)),
+    }
+}
+
+table! {
+    ConfigVersion in "config_versions" {
+        id: Text,
+        platform_id: Text,
+        config_key: Text,
+        version: Int,
+        config_value: Json,
+        actor_id: Text,
+        actor_type: Text,
+        created_at: Time,
+    }
+    unique { version: [platform_id, config_key, version] }
+    select config_versions
+}
+
+fn config_versions(query: &ConfigVersionQuery) -> Select {
+    let of = |key| {
+        Select::of(ConfigVersion::TABLE)
+            .filter(Filter::eq("config_key", key))
+            .order_by_desc("version")
+    };
+    match query {
+        ConfigVersionQuery::Of(key) => of(key),
+        ConfigVersionQuery::Numbered(key, version) => {
+            of(key).filter(Filter::eq("version", *version))
+        }
     }
 }
 

@@ -21,6 +21,10 @@ const UNAUDITED: &[(&str, &str)] = &[
         "the latest version on the template: the version itself is audited",
     ),
     (
+        "registry/config.rs",
+        "the history of a configuration, whose change is audited without its value",
+    ),
+    (
         "registry/platform/record.rs",
         "the lifecycle record of a platform, which is audited",
     ),

@@ -11,7 +11,9 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
-use crate::registry::{Deployment, DeploymentStatus, PlatformStatus, ResourceType, resource_name};
+use crate::registry::{
+    Branch, Deployment, DeploymentStatus, PlatformStatus, ResourceType, resource_name,
+};
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::{Target, deployment};
 
@@ -22,7 +24,7 @@ const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deploy {
     /// The branch.
-    pub branch: String,
+    pub branch: Branch,
     /// What makes a second request the same deployment; the content does when there is none.
     pub key: Option<String>,
     /// Who deploys.

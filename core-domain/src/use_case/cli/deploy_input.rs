@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::{DeploymentId, Environment, PlatformId, PlatformOwned};
 use crate::port::SiteArchives;
 use crate::provisioning::LaneKey;
+use crate::registry::Branch;
 use crate::use_case::provisioning::JobInput;
 use crate::use_case::registry::{HasTarget, Target};
 
@@ -36,7 +37,7 @@ pub(super) struct DeployInput {
     /// The deployment that was asked for; names the upload.
     pub(super) deployment_id: DeploymentId,
     pub(super) project: String,
-    pub(super) branch: String,
+    pub(super) branch: Branch,
     #[serde(flatten)]
     pub(super) target: Target,
 }

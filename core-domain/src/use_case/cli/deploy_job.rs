@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::deploy_input::{DeployInput, DeploySite};
 use super::deploy_steps::{Activate, Cleanup, Project, Upload};
 use crate::access::PlatformWriter;
-use crate::kernel::{DeploymentId, Result, Stored};
+use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{SiteArchives, UnitOfWork};
 use crate::provisioning::FailureKind;
 use crate::registry::{Deployment, DeploymentChange, DeploymentStatus, ResourceType};
@@ -60,9 +60,10 @@ impl JobKind for DeploySite {
         };
         let error = cx.job.error.as_ref();
         let said = error.map(|error| format!("{}: {}", error.code, error.message));
+        let said = said.or_else(|| cx.job.reason.clone());
         let change = DeploymentChange {
             status: Some(status),
-            error_message: said.or_else(|| cx.job.reason.clone()),
+            error_message: said.map_or(Patch::Keep, Patch::Set),
             ..DeploymentChange::default()
         };
         end(cx, uow, &change).await?;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::deploy_input::{DeployInput, DeploySite, blob_key};
-use crate::kernel::{Result, Stored};
+use crate::kernel::{Patch, Result, Stored};
 use crate::port::{
     ArchiveError, BlobError, Mode, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
 };
@@ -18,9 +18,6 @@ use crate::use_case::registry::{MadeResource, MakeResource, deployment};
 
 /// How often the provider is asked whether a deployment is served.
 const POLL: Duration = Duration::from_secs(2);
-
-/// How long the provider may take to serve a deployment.
-const STUCK_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// Makes sure that the pages project is there: platforms have one from the start, but a deprovisioned one gets it back.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +108,7 @@ impl JobStep<DeploySite> for Upload {
         cx.guard().await?;
         let upload = SiteUpload {
             project: cx.input.project.clone(),
-            branch: cx.input.branch.clone(),
+            branch: cx.input.branch.to_string(),
             deployment_key: deployment.id.to_string(),
             site,
         };
@@ -126,7 +123,7 @@ impl JobStep<DeploySite> for Upload {
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Deploying),
-            cf_deployment_id: Some(output.cf_deployment_id.clone()),
+            cf_deployment_id: Patch::Set(output.cf_deployment_id.clone()),
             ..DeploymentChange::default()
         };
         change_current(cx, uow, &change).await
@@ -187,8 +184,8 @@ impl JobStep<DeploySite> for Activate {
     ) -> Result<()> {
         let change = DeploymentChange {
             status: Some(DeploymentStatus::Active),
-            cf_deployment_id: Some(output.cf_deployment_id.clone()),
-            url: Some(output.url.clone()),
+            cf_deployment_id: Patch::Set(output.cf_deployment_id.clone()),
+            url: Patch::Set(output.url.clone()),
             ..DeploymentChange::default()
         };
         change_current(cx, uow, &change).await
@@ -202,7 +199,7 @@ async fn look_again(
 ) -> Result<StepError, StepError> {
     let now = cx.store.begin(Mode::Auto).await?.now().await?;
     let began = deployment.started_at.unwrap_or(now);
-    if now.since(began) > STUCK_AFTER {
+    if now.since(began) > deployment::STUCK_AFTER {
         let message = "the provider did not serve the site within 15 minutes";
         return Ok(StepError::permanent("TIMEOUT", message));
     }

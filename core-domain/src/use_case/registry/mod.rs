@@ -2,8 +2,10 @@
 //! suspension, the jobs that create and remove a platform's infrastructure.
 
 pub mod audit;
+pub mod config;
 pub mod deployment;
 pub mod entity;
+mod free_form;
 pub(super) mod jobs;
 pub mod onboarding;
 pub mod organization_removal;
@@ -14,5 +16,8 @@ pub mod removal_plan;
 pub mod resource;
 mod slug;
 mod tenant_setup;
+mod upserted;
+pub mod workspace_stack;
 
 pub use jobs::{HasTarget, MadeResource, MakeResource, Target, register_kinds};
+pub use upserted::Upserted;

@@ -9,7 +9,10 @@ use super::{entity, resource};
 use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, ResourceId, Result, grant};
 use crate::port::UnitOfWork;
-use crate::registry::{Entity, EntityFilter, EntityQuery, PlatformEvent, Resource, ResourceQuery};
+use crate::registry::{
+    Entity, EntityFilter, EntityQuery, PlatformEvent, Resource, ResourceQuery, WorkspaceStack,
+    WorkspaceStackFilter, WorkspaceStackQuery,
+};
 
 /// What would go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,6 +21,8 @@ pub struct RemovalPlan {
     pub entities: u64,
     /// How many resources.
     pub resources: u64,
+    /// How many workspace stacks.
+    pub stacks: u64,
 }
 
 /// What a deletion of a platform would remove: with [`PlatformEvent::HardDelete`] everything, otherwise nothing that
@@ -40,6 +45,8 @@ pub async fn of_platform(
         plan.entities = scope.records::<Entity>(uow).count(&entities).await?;
         let resources = ResourceQuery::All { deleted: false };
         plan.resources = scope.records::<Resource>(uow).count(&resources).await?;
+        let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
+        plan.stacks = scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
     }
     let action = "platform.deletion_planned";
     planned(cx, scope, uow, action, scope.id().as_str(), plan).await
@@ -68,6 +75,8 @@ pub async fn of_entity(
     }
     let mut plan = RemovalPlan::default();
     for entity_id in to_delete {
+        let stacks = WorkspaceStackQuery::of_tenant(&entity_id);
+        plan.stacks += scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
         let resources = ResourceQuery::OfEntity {
             entity_id,
             deleted: false,
@@ -92,8 +101,8 @@ pub async fn of_resource(
     let seen = resource::not_deleted(scope, uow, resource).await?;
     cx.check_if_match(&seen)?;
     let plan = RemovalPlan {
-        entities: 0,
         resources: 1,
+        ..RemovalPlan::default()
     };
     let action = "resource.deletion_planned";
     planned(cx, scope, uow, action, resource.as_str(), plan).await
@@ -115,6 +124,7 @@ async fn planned(
             "dryRun": true,
             "entities": plan.entities,
             "resources": plan.resources,
+            "stacks": plan.stacks,
         })),
     };
     audited::event(cx, uow, event).await?;

@@ -32,6 +32,12 @@ pub(super) fn of(
             json!({ "type": "string", "description": "Only while the record has this entity tag." }),
         ));
     }
+    if endpoint.row.if_none_match {
+        parameters.push(header(
+            "If-None-Match",
+            json!({ "type": "string", "description": "`*`: only when there is no such record yet." }),
+        ));
+    }
     Ok(parameters)
 }
 

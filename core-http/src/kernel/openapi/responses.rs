@@ -159,7 +159,7 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
             Code::IdempotencyInProgress,
         ]);
     }
-    if endpoint.obeys_if_match() {
+    if endpoint.obeys_if_match() || endpoint.row.if_none_match {
         codes.push(Code::VersionConflict);
     }
     let mut refusals: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();

@@ -202,7 +202,8 @@ async fn what_is_below_a_platform_is_found_below_that_platform_alone() {
     let checked = every_row(async |case: &Case| {
         let path = case.row().path();
         let inner = path.matches('{').count() > 1;
-        if !below_platform(path) || !inner {
+        // What another platform has not set there can be set there.
+        if !below_platform(path) || !inner || case.name() == "setConfig" {
             return false;
         }
         let other = case.fixture.world.platform("other").await;
@@ -229,6 +230,10 @@ async fn an_unknown_id_in_a_path_is_not_found_and_so_is_a_text_that_is_no_id() {
         let parameters = case.row().path().split('/').filter(|s| s.starts_with('{'));
         for parameter in parameters {
             let name = parameter.trim_matches(['{', '}']);
+            // A word of a closed set, not an id: another one is said to be none.
+            if name == "configKey" {
+                continue;
+            }
             let own = case.id_of(name).to_owned();
             for unknown in ["9.9.9-none", "not%20an%20id%21", "%00", &"x".repeat(200)] {
                 let mut ask = case.ask();

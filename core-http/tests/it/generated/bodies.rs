@@ -70,7 +70,8 @@ fn breaking(schema: &Value) -> Vec<(Value, &'static str)> {
     if schema["enum"].is_array() {
         bad.push((json!("moon"), "invalid_enum"));
     }
-    if schema["format"].is_string() {
+    // That of a number says how large it may be.
+    if schema["format"].is_string() && allows(schema, "string") {
         bad.push((json!("of no format"), "invalid_format"));
     }
     if let Some(pattern) = schema["pattern"].as_str() {

@@ -341,6 +341,12 @@ impl Fixture {
         world.template("web").await;
         world.begin_session_of(&owner(platform)).await;
         let deployment = world.deployment(platform, &operator()).await;
+        let stack = world.workspace_stack(platform, &entity, "shop").await;
+        for value in ["first", "second"] {
+            let config = json!({ "configValue": { "theme": value } });
+            let set = world.set_config(platform, "features", config).await;
+            assert!(set.is_good(), "{}", set.json);
+        }
         let start = json!({ "platformName": "Looms", "slug": "looms" });
         let path = "/api/v1/onboarding/start";
         let caller = &user_without_organization();
@@ -354,6 +360,9 @@ impl Fixture {
             ("jobId", job.clone()),
             ("provisionJobId", job),
             ("deploymentId", deployment),
+            ("stackId", stack),
+            ("configKey", "features".to_owned()),
+            ("configVersion", "1".to_owned()),
             ("onboardingId", started.text("onboardingId").to_owned()),
             ("version", "1.0.0".to_owned()),
             ("stackTemplateId", "web".to_owned()),

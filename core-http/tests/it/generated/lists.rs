@@ -1,7 +1,7 @@
 //! Lists are walked to their end without gaps, and take good cursors alone.
 
 use core_domain::kernel::Clock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fixture::{Case, Fixture, every_row};
 use super::samples::samples;
@@ -51,6 +51,10 @@ async fn fill_catalogue(case: &Case, round: i64) {
             .await;
         world.resource(platform, child, &format!("{slug}-kv")).await;
         world.provision(platform).await;
+        world.workspace_stack(platform, &entity, &slug).await;
+        let config = json!({ "configValue": slug });
+        let set = world.set_config(platform, "features", config).await;
+        assert!(set.is_good(), "{}", set.json);
         world.platform(&format!("further-{slug}")).await;
     }
     for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {

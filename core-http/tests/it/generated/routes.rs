@@ -39,7 +39,7 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-112",
 ];
 
-/// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
+/// Features, secrets, builds, DNS, domains.
 const MISSING_IN_REGISTRY: &[&str] = &[
     "registry-063",
     "registry-064",
@@ -51,9 +51,6 @@ const MISSING_IN_REGISTRY: &[&str] = &[
     "registry-070",
     "registry-071",
     "registry-072",
-    "registry-075",
-    "registry-076",
-    "registry-077",
     "registry-078",
     "registry-079",
     "registry-080",
@@ -64,13 +61,6 @@ const MISSING_IN_REGISTRY: &[&str] = &[
     "registry-085",
     "registry-086",
     "registry-087",
-    "registry-088",
-    "registry-089",
-    "registry-090",
-    "registry-091",
-    "registry-092",
-    "registry-093",
-    "registry-094",
 ];
 
 /// Routes that users of such a service expect beyond the interface.
@@ -119,6 +109,22 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/api/auth/api-key/delete"),
     ("POST", "/api/auth/api-key/rotate"),
     // our own
+    (
+        "GET",
+        "/api/v1/platforms/{platformId}/config/{configKey}/history",
+    ),
+    (
+        "GET",
+        "/api/v1/platforms/{platformId}/config/{configKey}/history/{version}",
+    ),
+    (
+        "GET",
+        "/api/v1/platforms/{platformId}/config/{configKey}/diff",
+    ),
+    (
+        "POST",
+        "/api/v1/platforms/{platformId}/config/{configKey}/rollback",
+    ),
     ("POST", "/api/core/users/{userId}/ban"),
     ("POST", "/api/core/users/{userId}/unban"),
     // the pages

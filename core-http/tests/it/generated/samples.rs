@@ -92,6 +92,8 @@ const SHOWING: &[(&str, &str)] = &[("cookie", "{showingCookie}"), ("origin", "ht
 const FROM_LINKS: &str =
     r#"{"callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#;
 
+const CONFIG_VERSION: &[(&str, &str)] = &[("version", "configVersion")];
+
 /// Of every row of every service. A new row gets its line here.
 pub(super) fn samples() -> Vec<Sample> {
     vec![
@@ -121,6 +123,20 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("getResource", Member),
         sample("updateResource", Admin).body(r#"{"status": null}"#),
         sample("deleteResource", Admin),
+        sample("listWorkspaceStacks", Member),
+        sample("createWorkspaceStack", Admin).body(r#"{"tenantId": "{entityId}"}"#),
+        sample("getWorkspaceStack", Member),
+        sample("listConfig", Admin),
+        sample("getConfig", Admin),
+        sample("setConfig", Admin).body(r#"{"configValue": {"beta": true}}"#),
+        sample("listConfigVersions", Admin),
+        sample("getConfigVersion", Admin).using(CONFIG_VERSION),
+        sample("diffConfigVersions", Admin).query("from=1&to=2"),
+        sample("rollBackConfig", Admin),
+        sample("listDeploymentRecords", Member),
+        sample("createDeploymentRecord", Admin),
+        sample("getDeploymentRecord", Member),
+        sample("updateDeploymentRecord", Admin),
         sample("listPlatformAudit", Member),
         sample("listAudit", Member),
         sample("startOnboarding", SignedIn),

@@ -1,6 +1,8 @@
 //! The registry: what its endpoints do, beyond what holds for every endpoint.
 
 mod audit;
+mod config;
+mod deployment_records;
 mod entities;
 mod lifecycle;
 mod model;
@@ -9,3 +11,4 @@ mod platforms;
 mod removal;
 mod resources;
 mod stores;
+mod workspace_stacks;

@@ -19,27 +19,36 @@ async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
     let gone = world.subtenant(&platform, &child, "gone").await;
     let first = world.resource(&platform, &child, "a-db").await;
     world.resource(&platform, &parent, "b-db").await;
+    world.workspace_stack(&platform, &parent, "shop").await;
     let removed = world.resource(&platform, &parent, "c-db").await;
     for path in [format!("/resources/{removed}"), format!("/entities/{gone}")] {
         world.removed(&at(&platform, &path)).await;
     }
     let one = format!("/entities/{parent}?dryRun=true&cascade=true");
-    for (method, rest, entities, resources) in [
-        ("DELETE", "?dryRun=true", 0, 0),
-        ("POST", "/delete?dryRun=true", 3, 2),
-        ("DELETE", &one, 2, 2),
-        ("DELETE", &format!("/entities/{leaf}?dryRun=true"), 1, 0),
-        ("DELETE", &format!("/resources/{first}?dryRun=true"), 0, 1),
+    for (method, rest, [entities, resources, stacks]) in [
+        ("DELETE", "?dryRun=true", [0, 0, 0]),
+        ("POST", "/delete?dryRun=true", [3, 2, 1]),
+        ("DELETE", &one, [2, 2, 1]),
+        (
+            "DELETE",
+            &format!("/entities/{leaf}?dryRun=true"),
+            [1, 0, 0],
+        ),
+        (
+            "DELETE",
+            &format!("/resources/{first}?dryRun=true"),
+            [0, 1, 0],
+        ),
     ] {
         let path = at(&platform, rest);
         let asked = world
             .registry
             .send(&operator(), method, &path, &[], Value::Null)
             .await;
-        let plan = json!({ "entities": entities, "resources": resources });
+        let plan = json!({ "entities": entities, "resources": resources, "stacks": stacks });
         assert_eq!(
             asked.expect(200).json,
-            json!({ "dryRun": true, "plan": plan })
+            json!({ "dryRun": true, "plan": &plan })
         );
         world.tick(1);
         let marks = at(&platform, "/audit?limit=1");
@@ -47,7 +56,8 @@ async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
         let action = marks.each("action")[0];
         assert!(action.ends_with(".deletion_planned"), "{action}");
         let told = &marks.json["data"][0]["after"];
-        let wanted = json!({ "dryRun": true, "entities": entities, "resources": resources });
+        let mut wanted = plan;
+        wanted["dryRun"] = json!(true);
         assert_eq!(told, &wanted, "{rest}");
     }
     world.run_jobs().await;

@@ -4,13 +4,13 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{Caller, PlatformId};
 use core_domain::port::{Mode, Within};
 use core_domain::registry::{
-    DeploymentQuery, EntityFilter, EntityQuery, LifecycleQuery, ResourceQuery,
+    ConfigKey, ConfigVersionQuery, DeploymentQuery, EntityFilter, EntityQuery, LifecycleQuery,
+    PlatformConfigQuery, ResourceQuery, WorkspaceStackFilter, WorkspaceStackQuery,
 };
-use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::world::{
-    PLATFORMS, World, at, on_every_store, operator, owner, plain_member, resource_body,
+    PLATFORMS, World, at, at_once, on_every_store, operator, owner, plain_member, resource_body,
 };
 
 on_every_store! {
@@ -104,21 +104,17 @@ async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
 }
 
 /// The statuses of requests that are sent at the same time, sorted.
-async fn at_once(world: &World, requests: Vec<(&'static str, String, Value)>) -> Vec<u16> {
-    let answers = requests.into_iter().map(|(method, path, body)| {
+async fn statuses_at_once(world: &World, requests: Vec<(&'static str, String, Value)>) -> Vec<u16> {
+    let requests = requests.into_iter().map(|(method, path, body)| {
         let (api, caller) = (world.registry.clone(), operator());
         let tag = [("if-match", "\"1\"")];
-        tokio::spawn(async move {
+        async move {
             let tag = if method == "PATCH" { &tag[..] } else { &[] };
-            let answer = api.send(&caller, method, &path, tag, body).await;
-            answer.status.as_u16()
-        })
+            api.send(&caller, method, &path, tag, body).await
+        }
     });
-    let mut statuses: Vec<u16> = join_all(answers)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
+    let answers = at_once(requests).await.into_iter();
+    let mut statuses: Vec<u16> = answers.map(|answer| answer.status.as_u16()).collect();
     statuses.sort_unstable();
     statuses
 }
@@ -152,7 +148,11 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
         ),
     ] {
         let same = vec![("POST", path.clone(), body); 3];
-        assert_eq!(at_once(&world, same).await, [created, 409, 409], "{path}");
+        assert_eq!(
+            statuses_at_once(&world, same).await,
+            [created, 409, 409],
+            "{path}"
+        );
     }
     for (path, field) in [
         (of(""), "name"),
@@ -161,11 +161,15 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
     ] {
         let change = |value| ("PATCH", path.clone(), json!({ field: value }));
         let changes = ["a", "b", "c"].map(change).to_vec();
-        assert_eq!(at_once(&world, changes).await, [200, 412, 412], "{path}");
+        assert_eq!(
+            statuses_at_once(&world, changes).await,
+            [200, 412, 412],
+            "{path}"
+        );
     }
     let moves = ["suspend", "cancel", "suspend"];
     let moves = moves.map(|step| ("POST", of(&format!("/{step}")), Value::Null));
-    at_once(&world, moves.to_vec()).await;
+    statuses_at_once(&world, moves.to_vec()).await;
     let records = world.registry.get(&operator(), &of("/lifecycle")).await;
     // Whichever came first, the records tell what can have happened.
     let mut told = records.each("toStatus");
@@ -176,7 +180,7 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
 }
 
 /// How many rows a platform has, deleted ones too.
-async fn rows(world: &World, platform: &str) -> [u64; 4] {
+async fn rows(world: &World, platform: &str) -> [u64; 7] {
     let id = PlatformId::parse(platform).unwrap();
     let within = Within::Platform(&id);
     let mut uow = world.app.store.begin(Mode::Read).await.unwrap();
@@ -192,7 +196,23 @@ async fn rows(world: &World, platform: &str) -> [u64; 4] {
     let deployments = repositories.deployments().count(within, &all).await;
     let records = repositories.lifecycle_records();
     let records = records.count(within, &LifecycleQuery::All).await;
-    [entities, resources, deployments, records].map(Result::unwrap)
+    let all = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
+    let stacks = repositories.workspace_stacks().count(within, &all).await;
+    let configs = repositories.platform_configs();
+    let configs = configs.count(within, &PlatformConfigQuery::All).await;
+    let versions = repositories.config_versions();
+    let all = ConfigVersionQuery::Of(ConfigKey::Auth);
+    let versions = versions.count(within, &all).await;
+    let counts = [
+        entities,
+        resources,
+        deployments,
+        records,
+        stacks,
+        configs,
+        versions,
+    ];
+    counts.map(Result::unwrap)
 }
 
 async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world: World) {
@@ -205,7 +225,7 @@ async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world:
             ("POST", of("/entities"), body),
             ("DELETE", of(&format!("/entities/{parent}")), Value::Null),
         ];
-        let outcome = at_once(&world, both).await;
+        let outcome = statuses_at_once(&world, both).await;
         assert!(
             outcome == [201, 409] || outcome == [200, 404],
             "{outcome:?}"
@@ -216,6 +236,9 @@ async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world:
             .resource(&platform, &entity, &format!("y-{round}"))
             .await;
         world.deployment(&platform, &operator()).await;
+        world.workspace_stack(&platform, &entity, "shop").await;
+        let set = world.set_config(&platform, "auth", Value::Null).await;
+        let _ = set.expect(201);
         let tenant = json!({ "name": "E", "slug": "e", "type": "tenant" });
         let resources = format!("/entities/{entity}/resources");
         let all = vec![
@@ -223,12 +246,12 @@ async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world:
             ("POST", of("/entities"), tenant),
             ("POST", of(&resources), resource_body(&format!("x-{round}"))),
         ];
-        let outcome = at_once(&world, all).await;
+        let outcome = statuses_at_once(&world, all).await;
         let possible = outcome[0] == 200 && outcome[1..].iter().all(|s| [201, 409].contains(s));
         assert!(possible, "{outcome:?}");
         let left = rows(&world, &platform).await;
         assert!(left.iter().all(|count| *count > 0), "{left:?}");
         world.run_jobs().await;
-        assert_eq!(rows(&world, &platform).await, [0; 4]);
+        assert_eq!(rows(&world, &platform).await, [0; 7]);
     }
 }

@@ -3,11 +3,22 @@
 use core_domain::kernel::Caller;
 use core_http::kernel::testing::{Answer, call_with, send};
 use core_http::kernel::{Body, Service};
+use futures_util::future::join_all;
 use http::Request;
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Api(pub(crate) Service);
+
+/// The answers to requests that are sent at the same time.
+pub(crate) async fn at_once<F>(requests: impl IntoIterator<Item = F>) -> Vec<Answer>
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let answers = requests.into_iter().map(tokio::spawn);
+    let answers = join_all(answers).await.into_iter();
+    answers.map(Result::unwrap).collect()
+}
 
 impl Api {
     pub(crate) async fn send(

@@ -34,7 +34,7 @@ use core_http::kernel::testing::app;
 use core_storage::fault::FaultStore;
 use core_webauthn::Webauthn;
 
-pub(crate) use api::Api;
+pub(crate) use api::{Api, at_once};
 pub(crate) use api_keys::VALIDATE;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
 pub(crate) use callers::{

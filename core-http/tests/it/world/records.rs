@@ -119,6 +119,23 @@ impl World {
         created.expect(201).id()
     }
 
+    pub(crate) async fn workspace_stack(&self, platform: &str, tenant: &str, name: &str) -> String {
+        let body = json!({ "tenantId": tenant, "name": name });
+        let path = at(platform, "/stacks");
+        let created = self.registry.post(&operator(), &path, body).await;
+        self.tick(1);
+        created.expect(201).id()
+    }
+
+    /// Sets a key of a platform's configuration.
+    pub(crate) async fn set_config(&self, platform: &str, key: &str, body: Value) -> Answer {
+        let path = at(platform, &format!("/config/{key}"));
+        let caller = operator();
+        let set = self.registry.send(&caller, "PUT", &path, &[], body).await;
+        self.tick(1);
+        set
+    }
+
     /// Gives a platform its organization, with the members that [`super::callers`] are.
     pub(crate) async fn organization_of(&self, platform: &str) -> String {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();

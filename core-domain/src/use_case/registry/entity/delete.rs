@@ -5,12 +5,13 @@ use crate::access::{PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityEvent, Resource, ResourceQuery};
-use crate::use_case::registry::resource;
+use crate::use_case::registry::{resource, workspace_stack};
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
 
-/// Deletes an entity; with `cascade` all that stands below it too: entities and their resources' entries.
+/// Deletes an entity; with `cascade` all that stands below it too: entities, their resources' entries and their workspace
+/// stacks.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` when something stands below it; `FORBIDDEN` for a cascade by anybody but operators;
@@ -35,6 +36,7 @@ pub async fn delete(
     let cx = cx.consequence();
     for entity in to_delete {
         delete_resources(&cx, scope, uow, &entity).await?;
+        workspace_stack::remove_all_of(&cx, scope.writer(), uow, &entity.id).await?;
         soft_delete(&cx, scope, uow, entity).await?;
     }
     Ok(())

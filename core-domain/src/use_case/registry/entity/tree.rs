@@ -5,7 +5,10 @@ use serde_json::json;
 use crate::access::PlatformAccess;
 use crate::kernel::{Code, EntityId, Error, IllegalMove, Record, Result, Stored};
 use crate::port::{Direction, UnitOfWork};
-use crate::registry::{Entity, EntityQuery, EntityStatus, MAX_DEPTH, Resource, ResourceQuery};
+use crate::registry::{
+    Entity, EntityQuery, EntityStatus, MAX_DEPTH, Resource, ResourceQuery, WorkspaceStack,
+    WorkspaceStackQuery,
+};
 
 /// An entity of the platform that is not deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
@@ -66,7 +69,7 @@ pub(in crate::use_case::registry) async fn ensure_not_suspended(
     Ok(())
 }
 
-/// Refuses when entities or resources stand below the entity.
+/// Refuses when entities, resources or workspace stacks stand below the entity.
 pub(in crate::use_case::registry) async fn ensure_no_children(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -79,12 +82,14 @@ pub(in crate::use_case::registry) async fn ensure_no_children(
         deleted: false,
     };
     let resources = scope.records::<Resource>(uow).count(&resources).await?;
-    if children == 0 && resources == 0 {
+    let stacks = WorkspaceStackQuery::of_tenant(&entity.id);
+    let stacks = scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
+    if children == 0 && resources == 0 && stacks == 0 {
         return Ok(());
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "Entities or resources live below this one.".to_owned(),
-        details: json!({ "children": children, "resources": resources }),
+        message: "Entities, resources or workspace stacks live below this one.".to_owned(),
+        details: json!({ "children": children, "resources": resources, "stacks": stacks }),
     })
 }

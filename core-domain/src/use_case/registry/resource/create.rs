@@ -1,11 +1,12 @@
 //! Entering resources.
 
-use super::rules::{check_config, check_job, name_conflict};
+use super::rules::{check_job, name_conflict};
 use crate::access::{PlatformScope, audited};
 use crate::kernel::{Context, EntityId, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{CreateResource, Resource};
 use crate::use_case::registry::entity;
+use crate::use_case::registry::free_form::check_free_form;
 
 /// Enters a resource.
 ///
@@ -21,7 +22,7 @@ pub async fn create(
 ) -> Result<Stored<Resource>> {
     let entity = entity::not_deleted(scope, uow, entity).await?;
     entity::ensure_not_suspended(scope, uow, &entity).await?;
-    check_config(&command.config)?;
+    check_free_form("config", &command.config)?;
     check_job(scope, uow, command.provision_job_id.as_ref()).await?;
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());

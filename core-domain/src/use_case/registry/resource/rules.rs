@@ -1,16 +1,11 @@
 //! What every use case of resources asks.
 
-use serde_json::Value;
-
 use crate::access::PlatformAccess;
 use crate::kernel::{Code, Error, JobId, Record, ResourceId, Result, StoreError, Stored};
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{Resource, ResourceStatus};
 use crate::use_case::provisioning;
-
-/// The largest free-form value, in bytes of JSON.
-const MAX_CONFIG_BYTES: usize = 64 * 1024;
 
 /// A resource of the platform that is not deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
@@ -23,14 +18,6 @@ pub(in crate::use_case::registry) async fn not_deleted(
         return Err(Error::NotFound(Resource::KIND));
     }
     Ok(found)
-}
-
-pub(super) fn check_config(config: &Value) -> Result<()> {
-    if config.to_string().len() <= MAX_CONFIG_BYTES {
-        return Ok(());
-    }
-    let message = format!("must have at most {MAX_CONFIG_BYTES} bytes");
-    Err(Error::invalid("config", "too_long", message))
 }
 
 /// Refuses a job that is not one of the platform's.

@@ -1,10 +1,11 @@
 //! Changing resources' entries.
 
-use super::rules::{check_config, check_job, not_deleted};
+use super::rules::{check_job, not_deleted};
 use crate::access::{PlatformScope, audited};
 use crate::kernel::{Context, Machine, Patch, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent, UpdateResource};
+use crate::use_case::registry::free_form::check_free_form;
 
 /// Changes an entry.
 ///
@@ -30,7 +31,7 @@ pub async fn update(
         Patch::Keep => {}
         Patch::Clear => next.config = serde_json::Value::Null,
         Patch::Set(config) => {
-            check_config(config)?;
+            check_free_form("config", config)?;
             next.config = config.clone();
         }
     }

@@ -1,10 +1,8 @@
-//! Deployment records. The command line's service creates them; its jobs move them.
+//! What the command line's service and its jobs do with deployment records.
 
-use std::time::Duration;
-
-use crate::access::{PlatformAccess, PlatformScope, PlatformWriter, SystemScope, audited};
+use crate::access::{PlatformAccess, PlatformWriter, SystemScope, audited};
 use crate::kernel::{
-    Code, Context, DeploymentId, Error, JobId, Machine, Record, Result, StoreError, Stored, grant,
+    Code, Context, DeploymentId, Error, JobId, Machine, Patch, Record, Result, Stored,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{Deployment, DeploymentChange, DeploymentQuery, DeploymentStatus};
@@ -12,22 +10,11 @@ use crate::registry::{Deployment, DeploymentChange, DeploymentQuery, DeploymentS
 /// How many rows are read at once.
 const BATCH: u32 = 100;
 
-/// A deployment of a platform.
+/// Enters a deployment whose key no other of the platform was found to have. When one was faster, the unit runs again and
+/// finds it.
 ///
 /// # Errors
-/// `NOT_FOUND`.
-pub async fn get(
-    scope: &PlatformScope<grant::DeploymentRead>,
-    uow: &mut dyn UnitOfWork,
-    deployment: &DeploymentId,
-) -> Result<Stored<Deployment>> {
-    scope.records::<Deployment>(uow).get(deployment).await
-}
-
-/// Enters a deployment.
-///
-/// # Errors
-/// `IDEMPOTENCY_KEY_REUSED` when another deployment of the platform has the key.
+/// When the store failed.
 pub(in crate::use_case) async fn create(
     cx: &Context,
     scope: &PlatformWriter,
@@ -36,10 +23,7 @@ pub(in crate::use_case) async fn create(
 ) -> Result<Stored<Deployment>> {
     let stored = audited::insert(cx, scope, uow, deployment, "deployment.created").await;
     stored.map_err(|error| match error {
-        Error::Store(StoreError::Conflict {
-            index: "idempotency_key",
-            ..
-        }) => key_reused(),
+        Error::Store(error) => error.conflict_as_retry().into(),
         error => error,
     })
 }
@@ -70,7 +54,7 @@ pub(in crate::use_case) async fn change(
 }
 
 /// Calls off every deployment of a platform that has not ended.
-pub(super) async fn cancel_all(
+pub(in crate::use_case::registry) async fn cancel_all(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -78,7 +62,7 @@ pub(super) async fn cancel_all(
 ) -> Result<()> {
     let called_off = DeploymentChange {
         status: Some(DeploymentStatus::Canceled),
-        error_message: Some(why.to_owned()),
+        error_message: Patch::Set(why.to_owned()),
         ..DeploymentChange::default()
     };
     let open = DeploymentQuery::All { in_flight: true };
@@ -119,50 +103,6 @@ pub(in crate::use_case) async fn find_anywhere(
     deployment: &DeploymentId,
 ) -> Result<Option<Stored<Deployment>>> {
     scope.records::<Deployment>(uow).find(deployment).await
-}
-
-/// What is known of a deployment that is about to be asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::use_case) struct EarlierDeployments {
-    /// The one with the same key.
-    pub(in crate::use_case) with_key: Option<Stored<Deployment>>,
-    /// One of the same branch that has not ended.
-    pub(in crate::use_case) in_flight: Option<Stored<Deployment>>,
-    /// The newest of the same branch with the same content, entered a short while ago.
-    pub(in crate::use_case) same_content: Option<Stored<Deployment>>,
-}
-
-/// Looks for deployments that a new one could be a repetition of, or get in the way of.
-pub(in crate::use_case) async fn earlier(
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    branch: &str,
-    key: Option<&str>,
-    content_hash: &str,
-    short_while: Duration,
-) -> Result<EarlierDeployments> {
-    let since = uow.now().await?.minus(short_while);
-    let with_key = match key {
-        Some(key) => {
-            let query = DeploymentQuery::WithKey(key.to_owned());
-            scope.records::<Deployment>(uow).first(&query).await?
-        }
-        None => None,
-    };
-    let same_content = DeploymentQuery::WithContent {
-        branch: branch.to_owned(),
-        content_hash: content_hash.to_owned(),
-    };
-    let same_content = scope
-        .records::<Deployment>(uow)
-        .first(&same_content)
-        .await?;
-    let in_flight = DeploymentQuery::InFlightOf(branch.to_owned());
-    Ok(EarlierDeployments {
-        with_key,
-        in_flight: scope.records::<Deployment>(uow).first(&in_flight).await?,
-        same_content: same_content.filter(|d| d.created_at >= since),
-    })
 }
 
 /// The refusal of a deployment that does not exist.

@@ -1,0 +1,211 @@
+//! The configuration of platforms, and its history.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use core_domain::access::PlatformScope;
+use core_domain::kernel::{
+    Code, Error, ListQuery, Page, PlatformId, Result, Stored, TextValue, grant,
+};
+use core_domain::port::UnitOfWork;
+use core_domain::registry::{
+    ConfigDiff, ConfigKey, ConfigVersion, ConfigVersionNumber, DiffVersions, PlatformConfig,
+    RollBackConfig, SetConfig,
+};
+use core_domain::use_case::registry::config;
+use http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::kernel::{Cx, Endpoint, Input, Output, Row, Versioned, get, post, put};
+
+const ALL: &str = "/api/v1/platforms/{platformId}/config";
+const ONE: &str = "/api/v1/platforms/{platformId}/config/{configKey}";
+const HISTORY: &str = "/api/v1/platforms/{platformId}/config/{configKey}/history";
+const VERSION: &str = "/api/v1/platforms/{platformId}/config/{configKey}/history/{version}";
+const DIFF: &str = "/api/v1/platforms/{platformId}/config/{configKey}/diff";
+const ROLLBACK: &str = "/api/v1/platforms/{platformId}/config/{configKey}/rollback";
+
+type Reads = PlatformScope<grant::ConfigRead>;
+type Writes = PlatformScope<grant::ConfigWrite>;
+type One = (PlatformId, KeyParam);
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    // Of the key in the path.
+    let checked = |row: Row| row.refuses(&[Code::ValidationError]);
+    vec![
+        get(ALL, "listConfig")
+            .summary("Shows the whole configuration of a platform.")
+            .reads(list),
+        checked(get(ONE, "getConfig"))
+            .summary("Shows what a platform has under a key.")
+            .reads(show),
+        checked(put(ONE, "setConfig"))
+            .summary("Sets a key of a platform's configuration.")
+            .success(&[StatusCode::OK, StatusCode::CREATED])
+            .if_match()
+            .if_none_match()
+            .writes(set),
+        checked(get(HISTORY, "listConfigVersions"))
+            .summary("Lists the versions of a key, newest first.")
+            .reads(history),
+        checked(get(VERSION, "getConfigVersion"))
+            .summary("Shows a version of a key.")
+            .reads(version),
+        checked(get(DIFF, "diffConfigVersions"))
+            .summary("Tells what makes one version of a key another one.")
+            .reads(diff),
+        checked(post(ROLLBACK, "rollBackConfig"))
+            .summary("Sets a key to the value it had, as a new version.")
+            .if_match()
+            .writes(roll_back),
+    ]
+}
+
+/// The key in a path. The keys are a closed set of words, so another one is a mistake rather than something that is not
+/// there.
+#[derive(Clone, Debug)]
+struct KeyParam(String);
+
+impl KeyParam {
+    fn key(&self) -> Result<ConfigKey> {
+        let known = || ConfigKey::ALL.iter().map(|key| key.as_str());
+        ConfigKey::from_text(&self.0).ok_or_else(|| {
+            let message = format!("must be one of {}", known().collect::<Vec<_>>().join(", "));
+            Error::invalid("configKey", "invalid_enum", message)
+        })
+    }
+}
+
+impl TextValue for KeyParam {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+}
+
+impl JsonSchema for KeyParam {
+    fn inline_schema() -> bool {
+        ConfigKey::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        ConfigKey::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        ConfigKey::json_schema(generator)
+    }
+}
+
+/// The whole configuration of a platform.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Configs {
+    platform_id: PlatformId,
+    /// The value of every key that was set.
+    configs: BTreeMap<ConfigKey, Value>,
+}
+
+/// What a platform has under a key, and whether it has it since this moment.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct ConfigView {
+    #[serde(flatten)]
+    config: PlatformConfig,
+    /// `created` in the answer to the request that set the key first, otherwise null.
+    #[schemars(extend("enum" = ["created", null]))]
+    status: Option<&'static str>,
+}
+
+impl ConfigView {
+    fn of(stored: &Stored<PlatformConfig>, created: bool) -> Self {
+        Self {
+            config: stored.edit(),
+            status: created.then_some("created"),
+        }
+    }
+
+    fn answer(stored: &Stored<PlatformConfig>) -> Versioned<Self> {
+        Versioned::of(stored, Self::of(stored, false))
+    }
+}
+
+async fn list(
+    _: &Cx,
+    scope: Reads,
+    uow: &mut dyn UnitOfWork,
+    _: Input<(PlatformId,)>,
+) -> Result<Output<Configs>> {
+    let found = config::list(&scope, uow).await?;
+    let configs = found.into_iter().map(Stored::into_inner);
+    Ok(Output::new(Configs {
+        platform_id: scope.id().clone(),
+        configs: configs.map(|c| (c.config_key, c.config_value)).collect(),
+    }))
+}
+
+async fn show(
+    _: &Cx,
+    scope: Reads,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One>,
+) -> Result<Versioned<ConfigView>> {
+    let found = config::get(&scope, uow, input.path.1.key()?).await?;
+    Ok(ConfigView::answer(&found))
+}
+
+async fn set(
+    cx: &Cx,
+    scope: Writes,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One, (), SetConfig>,
+) -> Result<Versioned<ConfigView>> {
+    let set = config::set(cx, &scope, uow, input.path.1.key()?, input.body).await?;
+    Ok(super::upserted(
+        &set,
+        ConfigView::of(&set.record, set.created),
+    ))
+}
+
+async fn history(
+    _: &Cx,
+    scope: Reads,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One, ListQuery>,
+) -> Result<Page<Stored<ConfigVersion>>> {
+    config::history(&scope, uow, input.path.1.key()?, &input.query).await
+}
+
+async fn version(
+    _: &Cx,
+    scope: Reads,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(PlatformId, KeyParam, ConfigVersionNumber)>,
+) -> Result<Stored<ConfigVersion>> {
+    let (_, key, version) = input.path;
+    config::version(&scope, uow, key.key()?, version.number()).await
+}
+
+async fn diff(
+    _: &Cx,
+    scope: Reads,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One, DiffVersions>,
+) -> Result<Output<ConfigDiff>> {
+    let diff = config::diff(&scope, uow, input.path.1.key()?, input.query).await?;
+    Ok(Output::new(diff))
+}
+
+async fn roll_back(
+    cx: &Cx,
+    scope: Writes,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One, (), RollBackConfig>,
+) -> Result<Versioned<ConfigView>> {
+    let set = config::roll_back(cx, &scope, uow, input.path.1.key()?, input.body).await?;
+    Ok(ConfigView::answer(&set))
+}
