@@ -1,13 +1,19 @@
-//! The registry: platforms, entities, infrastructure resources, deployment records, onboardings, lifecycle.
+//! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, deployment records,
+//! onboardings, lifecycle.
 //!
 //! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
 //! which its transition function, its audit actions and its property test come.
 
+mod build;
 mod deployment;
 mod deployment_moves;
 mod deployment_status;
 mod entity;
 mod entity_rules;
+mod feature;
+mod feature_id;
+mod feature_manifest;
+mod feature_status;
 mod lifecycle;
 mod onboarding;
 mod platform;
@@ -17,7 +23,9 @@ mod resource;
 mod resource_moves;
 mod resource_name;
 mod resource_status;
+mod secret;
 
+pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 pub use deployment::{Deployment, DeploymentQuery};
 pub use deployment_moves::DeploymentChange;
 pub use deployment_status::{DeploymentEvent, DeploymentStatus};
@@ -26,6 +34,12 @@ pub use entity::{
     EntityType, UpdateEntity,
 };
 pub use entity_rules::{MAX_DEPTH, PlacementError, child_depth};
+pub use feature::{
+    ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery, MAX_FEATURES,
+};
+pub use feature_id::{FeatureId, FeatureVersion};
+pub use feature_manifest::{FeatureManifest, ManifestFeature};
+pub use feature_status::{FeatureEvent, FeatureStatus};
 pub use lifecycle::{LifecycleQuery, LifecycleRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,
@@ -39,5 +53,10 @@ pub use platform_status::{PlatformEvent, PlatformStatus};
 pub use resource::{
     CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
 };
-pub use resource_name::{DEFAULT_RESOURCES, is_provider_name, purpose_of, resource_name};
+pub use resource_name::{
+    DEFAULT_RESOURCES, feature_worker_name, is_provider_name, purpose_of, resource_name,
+};
 pub use resource_status::{ResourceEvent, ResourceStatus};
+pub use secret::{
+    ResourceSecret, ResourceSecretQuery, SecretName, SecretStatus, SetResourceSecret,
+};

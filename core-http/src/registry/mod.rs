@@ -1,12 +1,17 @@
-//! The registry: platforms, entities, infrastructure resources, lifecycle, audit, onboarding.
+//! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, lifecycle, audit,
+//! onboarding.
 
 mod audit;
+mod build;
 mod deletion;
 mod entity;
+mod feature;
+mod in_environment;
 mod onboarding;
 mod platform;
 mod platform_life;
 mod resource;
+mod secret;
 
 use std::sync::Arc;
 
@@ -33,6 +38,9 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Platforms", platform_life::rows()),
         tagged("Entities", entity::rows()),
         tagged("Resources", resource::rows()),
+        tagged("Features", feature::rows()),
+        tagged("Secrets", secret::rows()),
+        tagged("Builds", build::rows()),
         tagged("Audit", audit::rows()),
         tagged("Onboarding", onboarding::rows()),
     ];

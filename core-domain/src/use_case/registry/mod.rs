@@ -2,8 +2,10 @@
 //! suspension, the jobs that create and remove a platform's infrastructure.
 
 pub mod audit;
+pub mod build;
 pub mod deployment;
 pub mod entity;
+pub mod feature;
 pub(super) mod jobs;
 pub mod onboarding;
 pub mod organization_removal;
@@ -12,6 +14,7 @@ pub mod platform;
 pub mod provision;
 pub mod removal_plan;
 pub mod resource;
+pub mod secret;
 mod slug;
 mod tenant_setup;
 

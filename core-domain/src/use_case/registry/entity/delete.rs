@@ -5,12 +5,14 @@ use crate::access::{PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityEvent, Resource, ResourceQuery};
+use crate::use_case::registry::feature::{self, Ending};
 use crate::use_case::registry::resource;
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
 
-/// Deletes an entity; with `cascade` all that stands below it too: entities and their resources' entries.
+/// Deletes an entity; with `cascade` all that stands below it too: entities and their resources' entries, and their
+/// features end.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` when something stands below it; `FORBIDDEN` for a cascade by anybody but operators;
@@ -35,6 +37,8 @@ pub async fn delete(
     let cx = cx.consequence();
     for entity in to_delete {
         delete_resources(&cx, scope, uow, &entity).await?;
+        let ending = Ending::Entity(entity.id.clone());
+        feature::end_all(&cx, scope.writer(), uow, ending).await?;
         soft_delete(&cx, scope, uow, entity).await?;
     }
     Ok(())

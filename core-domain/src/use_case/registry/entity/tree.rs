@@ -5,7 +5,10 @@ use serde_json::json;
 use crate::access::PlatformAccess;
 use crate::kernel::{Code, EntityId, Error, IllegalMove, Record, Result, Stored};
 use crate::port::{Direction, UnitOfWork};
-use crate::registry::{Entity, EntityQuery, EntityStatus, MAX_DEPTH, Resource, ResourceQuery};
+use crate::registry::{
+    Entity, EntityQuery, EntityStatus, FeatureActivation, FeatureActivationQuery, MAX_DEPTH,
+    Resource, ResourceQuery,
+};
 
 /// An entity of the platform that is not deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
@@ -66,7 +69,7 @@ pub(in crate::use_case::registry) async fn ensure_not_suspended(
     Ok(())
 }
 
-/// Refuses when entities or resources stand below the entity.
+/// Refuses when entities or resources stand below the entity, or features of it are in use.
 pub(in crate::use_case::registry) async fn ensure_no_children(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -79,12 +82,20 @@ pub(in crate::use_case::registry) async fn ensure_no_children(
         deleted: false,
     };
     let resources = scope.records::<Resource>(uow).count(&resources).await?;
-    if children == 0 && resources == 0 {
+    let features = FeatureActivationQuery::OfEntity {
+        entity_id: entity.id.clone(),
+        in_use: true,
+    };
+    let features = scope
+        .records::<FeatureActivation>(uow)
+        .count(&features)
+        .await?;
+    if children == 0 && resources == 0 && features == 0 {
         return Ok(());
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "Entities or resources live below this one.".to_owned(),
-        details: json!({ "children": children, "resources": resources }),
+        message: "Entities, resources or features live below this one.".to_owned(),
+        details: json!({ "children": children, "resources": resources, "features": features }),
     })
 }
