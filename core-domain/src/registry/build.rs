@@ -76,7 +76,7 @@ pub struct Build {
     /// When it was entered; the order of lists, which nobody changes.
     #[serde(skip)]
     pub created_at: Timestamp,
-    /// The job that builds.
+    /// The job that builds; it makes no other.
     #[serde(skip)]
     pub job_id: Option<JobId>,
 }
@@ -87,14 +87,14 @@ record! {
     audited, touched updated_at;
 }
 
-/// Questions about builds; newest first.
+/// Questions about builds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildQuery {
-    /// All.
+    /// All, newest first.
     All,
-    /// Those in an environment.
+    /// Those in an environment, newest first.
     In(Environment),
-    /// Those of a job.
+    /// The one that a job makes.
     OfJob(JobId),
 }
 
@@ -190,10 +190,10 @@ impl Build {
         self
     }
 
-    /// The build once its job has ended. What somebody else has said of its end stays.
+    /// The build once its job has ended. One that was done stays so: what a job does afterwards is no build.
     #[must_use]
     pub fn ended(mut self, end: BuildEnd, now: Timestamp) -> Self {
-        if self.build_status.has_ended() {
+        if self.build_status == BuildStatus::Success {
             return self;
         }
         match end {
@@ -204,6 +204,7 @@ impl Build {
                 let known = cf_deployment_id.and_then(|id| Line::parse(&id).ok());
                 self.cf_deployment_id = known.or(self.cf_deployment_id);
                 self.build_url = build_url.or(self.build_url);
+                self.completed_at = None;
                 self.with_status(BuildStatus::Success, now)
             }
             BuildEnd::Failed => self.with_status(BuildStatus::Failed, now),

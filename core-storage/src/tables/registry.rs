@@ -310,16 +310,19 @@ table! {
         created_at: Time,
         job_id: Opt<Text>,
     }
-    index { [platform_id, created_at], [platform_id, environment, created_at], [job_id] }
+    unique { job: [job_id] }
+    index { [platform_id, created_at], [platform_id, environment, created_at] }
     select builds
 }
 
 fn builds(query: &BuildQuery) -> Select {
-    let builds = Select::of(Build::TABLE).order_by_desc("created_at");
+    let newest_first = || Select::of(Build::TABLE).order_by_desc("created_at");
     match query {
-        BuildQuery::All => builds,
-        BuildQuery::In(environment) => builds.filter(Filter::eq("environment", environment)),
-        BuildQuery::OfJob(job) => builds.filter(Filter::eq("job_id", job)),
+        BuildQuery::All => newest_first(),
+        BuildQuery::In(environment) => {
+            newest_first().filter(Filter::eq("environment", environment))
+        }
+        BuildQuery::OfJob(job) => Select::of(Build::TABLE).filter(Filter::eq("job_id", job)),
     }
 }
 

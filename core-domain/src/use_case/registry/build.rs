@@ -82,7 +82,7 @@ pub(in crate::use_case) async fn begin(
     Ok(())
 }
 
-/// Ends the build of a job, unless it has ended.
+/// Ends the build of a job, unless it is done.
 pub(in crate::use_case) async fn end(
     cx: &Context,
     scope: &PlatformWriter,

@@ -229,6 +229,10 @@ async fn an_unknown_id_in_a_path_is_not_found_and_so_is_a_text_that_is_no_id() {
         let parameters = case.row().path().split('/').filter(|s| s.starts_with('{'));
         for parameter in parameters {
             let name = parameter.trim_matches(['{', '}']);
+            // What is new gets its name there.
+            if name == "secretName" {
+                continue;
+            }
             let own = case.id_of(name).to_owned();
             for unknown in ["9.9.9-none", "not%20an%20id%21", "%00", &"x".repeat(200)] {
                 let mut ask = case.ask();

@@ -39,18 +39,8 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-112",
 ];
 
-/// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
+/// Workspace stacks, DNS, domains, configuration, deployment records.
 const MISSING_IN_REGISTRY: &[&str] = &[
-    "registry-063",
-    "registry-064",
-    "registry-065",
-    "registry-066",
-    "registry-067",
-    "registry-068",
-    "registry-069",
-    "registry-070",
-    "registry-071",
-    "registry-072",
     "registry-075",
     "registry-076",
     "registry-077",
