@@ -41,6 +41,9 @@ macro_rules! for_each_record {
             lifecycle_records: $crate::registry::LifecycleRecord, LifecycleId "A platform lifecycle record.";
             entities: $crate::registry::Entity, EntityId "A tenant or sub-tenant of a platform.";
             resources: $crate::registry::Resource, ResourceId "An infrastructure resource.";
+            resource_secrets: $crate::registry::ResourceSecret, ResourceSecretId "A secret of a resource (never its value).";
+            feature_activations: $crate::registry::FeatureActivation, FeatureActivationId "A feature of an entity.";
+            builds: $crate::registry::Build, BuildId "A build of a platform.";
             deployments: $crate::registry::Deployment, DeploymentId "A deployment of a built site.";
             workspace_stacks: $crate::registry::WorkspaceStack, StackId "A workspace stack.";
             platform_configs: $crate::registry::PlatformConfig, ConfigId "A key of a platform's configuration.";

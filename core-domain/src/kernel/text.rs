@@ -102,7 +102,7 @@ macro_rules! forbidden {
 const LINE: &str = concat!("^[^", forbidden!(), "]*$");
 
 /// The pattern of a line of text with something to read in it.
-const READABLE_LINE: &str = concat!(
+pub(crate) const READABLE_LINE: &str = concat!(
     "^[^",
     forbidden!(),
     "]*[^\\s",

@@ -22,6 +22,12 @@ pub const MAX_LOST_LEASES: i64 = 5;
 /// How long a job may take from its creation, or from an operator's retry, to its end.
 pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The kind of job that makes a feature of an entity.
+pub const ACTIVATE_FEATURE: &str = "feature.activate";
+
+/// The kinds whose run times are asked for; the index of run times has the jobs of no other.
+pub const TIMED_KINDS: &[&str] = &[ACTIVATE_FEATURE];
+
 text_enum! {
     /// Where a job stands.
     pub enum JobStatus {
@@ -261,6 +267,8 @@ pub enum JobQuery {
     IdempotencyKeys(Vec<String>),
     /// Those of a platform and kind, newest first.
     OfKind(PlatformId, String),
+    /// Those of one of the [`TIMED_KINDS`] that completed by themselves, newest first.
+    Completed(&'static str),
     /// Those of a platform that have not ended, oldest first.
     Unfinished(PlatformId),
     /// Those of a platform that one job queued, newest first.

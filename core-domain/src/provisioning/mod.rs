@@ -23,7 +23,8 @@ pub use dlq::{DlqEntry, DlqQuery, DlqStatus};
 pub use event::{JobEvent, JobEventQuery};
 pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
-    DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS, MAX_LOST_LEASES, Progress,
+    ACTIVATE_FEATURE, DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS,
+    MAX_LOST_LEASES, Progress, TIMED_KINDS,
 };
 pub use lane::{JobLane, JobLaneQuery, LaneState, QueuedJob};
 pub use lane_key::LaneKey;

@@ -1,10 +1,11 @@
-//! The registry: platforms, entities, infrastructure resources, workspace stacks, configuration, deployment records,
-//! onboardings, lifecycle.
+//! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
+//! configuration, deployment records, onboardings, lifecycle.
 //!
 //! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
 //! which its transition function, its audit actions and its property test come.
 
 mod branch;
+mod build;
 mod config;
 mod config_version;
 mod deployment;
@@ -12,6 +13,10 @@ mod deployment_moves;
 mod deployment_status;
 mod entity;
 mod entity_rules;
+mod feature;
+mod feature_id;
+mod feature_manifest;
+mod feature_status;
 mod lifecycle;
 mod onboarding;
 mod platform;
@@ -21,8 +26,6 @@ mod resource;
 mod resource_moves;
 mod resource_name;
 mod resource_status;
-mod workspace_stack;
-
 pub use branch::{BRANCH_PATTERN, Branch, PRODUCTION};
 pub use config::{ConfigKey, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig};
 pub use config_version::{
@@ -31,6 +34,10 @@ pub use config_version::{
 pub use deployment::{
     CreateDeployment, Deployment, DeploymentFilter, DeploymentPhase, DeploymentQuery,
 };
+mod secret;
+mod workspace_stack;
+
+pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 pub use deployment_moves::DeploymentChange;
 pub use deployment_status::{DeploymentEvent, DeploymentStatus};
 pub use entity::{
@@ -38,6 +45,12 @@ pub use entity::{
     EntityType, UpdateEntity,
 };
 pub use entity_rules::{MAX_DEPTH, PlacementError, child_depth};
+pub use feature::{
+    ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery, MAX_FEATURES,
+};
+pub use feature_id::{FeatureId, FeatureVersion};
+pub use feature_manifest::{FeatureManifest, ManifestFeature};
+pub use feature_status::{FeatureEvent, FeatureStatus};
 pub use lifecycle::{LifecycleQuery, LifecycleRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,
@@ -51,8 +64,13 @@ pub use platform_status::{PlatformEvent, PlatformStatus};
 pub use resource::{
     CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
 };
-pub use resource_name::{DEFAULT_RESOURCES, is_provider_name, purpose_of, resource_name};
+pub use resource_name::{
+    DEFAULT_RESOURCES, feature_worker_name, is_provider_name, purpose_of, resource_name,
+};
 pub use resource_status::{ResourceEvent, ResourceStatus};
+pub use secret::{
+    ResourceSecret, ResourceSecretQuery, SecretName, SecretStatus, SetResourceSecret,
+};
 pub use workspace_stack::{
     CreateWorkspaceStack, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
     WorkspaceStackStatus,

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::ResourceType;
-use crate::kernel::{Environment, PlatformId, Slug, hex};
+use super::{FeatureId, ResourceType};
+use crate::kernel::{EntityId, Environment, PlatformId, Slug, hex};
 
 /// What a platform is given in an environment, in the order it is made: type and purpose.
 pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
@@ -40,6 +40,21 @@ pub fn resource_name(
     let digest = hex(&digest[..4]);
     let purpose = purpose_of(resource_type);
     format!("{}-{digest}-{environment}-{purpose}", spelled(slug))
+}
+
+/// The name of the worker of an entity's feature: `{slug}-{24 hex digits of platform, entity and feature}-{environment}`,
+/// always one the provider takes. Different features have different names, and none that [`resource_name`] gives.
+#[must_use]
+pub fn feature_worker_name(
+    platform: &PlatformId,
+    slug: &Slug,
+    entity: &EntityId,
+    feature: &FeatureId,
+    environment: Environment,
+) -> String {
+    // None of the three has a line end.
+    let digest = Sha256::digest(format!("{platform}\n{entity}\n{feature}"));
+    format!("{}-{}-{environment}", spelled(slug), hex(&digest[..12]))
 }
 
 /// The slug with a letter in front, no two dashes in a row and none at the end.
@@ -85,6 +100,34 @@ mod tests {
         let slug = Slug::parse("engines").unwrap();
         let name = resource_name(&platform, &slug, Environment::Prod, ResourceType::D1);
         assert_eq!(name, "engines-f64551fc-prod-db");
+    }
+
+    #[test]
+    fn features_that_differ_in_anything_have_workers_of_different_names() {
+        let name = |platform, slug, entity, feature, environment| {
+            let (platform, slug) = (
+                PlatformId::parse(platform).unwrap(),
+                Slug::parse(slug).unwrap(),
+            );
+            let (entity, feature) = (
+                EntityId::parse(entity).unwrap(),
+                FeatureId::parse(feature).unwrap(),
+            );
+            feature_worker_name(&platform, &slug, &entity, &feature, environment)
+        };
+        let longest = "a-slug-as-long-as-names-show-of-it";
+        let names = [
+            name("p1", longest, "e1", "search", Environment::Prod),
+            name("p2", longest, "e1", "search", Environment::Prod),
+            name("p1", longest, "e2", "search", Environment::Prod),
+            name("p1", longest, "e1", "Search", Environment::Prod),
+            name("p1", longest, "e1", "@core/search é", Environment::Prod),
+            name("p1", longest, "e1", "search", Environment::Stg),
+            name("p1", "-", "e1", "search", Environment::Prod),
+        ];
+        let different: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
+        assert!(names.iter().all(|name| is_provider_name(name)), "{names:?}");
     }
 
     proptest! {

@@ -1,6 +1,9 @@
 //! What a handler is given of the request.
 
-use core_domain::kernel::TextValue;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use core_domain::kernel::{Error, Result, TextValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::body::Body;
@@ -72,3 +75,43 @@ path_params!(1: A 0);
 path_params!(2: A 0, B 1);
 path_params!(3: A 0, B 1, C 2);
 path_params!(4: A 0, B 1, C 2, D 3);
+
+/// A path parameter that the handler parses: for a name that is chosen by the caller, so that a bad one is a mistake in
+/// the request and not a thing that is missing.
+#[derive(Clone, Debug)]
+pub struct Unparsed<T>(String, PhantomData<fn() -> T>);
+
+impl<T: TextValue> Unparsed<T> {
+    /// The value.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR` names the parameter.
+    pub fn parse(self, parameter: &str) -> Result<T> {
+        let invalid = || Error::invalid(parameter, "pattern", "does not have the expected form");
+        T::from_text(&self.0).ok_or_else(invalid)
+    }
+}
+
+impl<T> TextValue for Unparsed<T> {
+    fn as_text(&self) -> &str {
+        &self.0
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned(), PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Unparsed<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}

@@ -72,7 +72,7 @@ pub use idempotency::InFlight;
 pub(crate) use idempotency::KEY_PATTERN;
 pub use identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
 pub(crate) use identify::{UNAUTHENTICATED, is_unauthenticated, presented_api_key};
-pub use input::{Input, PathParams, RawInput};
+pub use input::{Input, PathParams, RawInput, Unparsed};
 pub use json::parse_strict;
 pub use lists::{Counted, Data, ListP1, ListP2, ListP4, ListP5, Success};
 pub use long_poll::{Wait, WaitQuery};

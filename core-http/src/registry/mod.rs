@@ -1,15 +1,19 @@
-//! The registry: platforms, entities, infrastructure resources, workspace stacks, configuration, deployment records,
-//! lifecycle, audit, onboarding.
+//! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
+//! configuration, deployment records, lifecycle, audit, onboarding.
 
 mod audit;
+mod build;
 mod config;
 mod deletion;
 mod deployment;
 mod entity;
+mod feature;
+mod in_environment;
 mod onboarding;
 mod platform;
 mod platform_life;
 mod resource;
+mod secret;
 mod workspace_stack;
 
 use std::sync::Arc;
@@ -41,6 +45,9 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Platforms", platform_life::rows()),
         tagged("Entities", entity::rows()),
         tagged("Resources", resource::rows()),
+        tagged("Features", feature::rows()),
+        tagged("Secrets", secret::rows()),
+        tagged("Builds", build::rows()),
         tagged("Workspace stacks", workspace_stack::rows()),
         tagged("Configuration", config::rows()),
         tagged("Deployments", deployment::rows()),

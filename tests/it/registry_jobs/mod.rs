@@ -1,6 +1,7 @@
 //! The jobs of the registry on every store, with the local provider.
 
 mod crash;
+mod features;
 mod holds;
 mod onboarding;
 mod removal;

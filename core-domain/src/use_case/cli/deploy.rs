@@ -12,10 +12,10 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{
-    Branch, Deployment, DeploymentStatus, PlatformStatus, ResourceType, resource_name,
+    Branch, BuildTrigger, Deployment, DeploymentStatus, PlatformStatus, ResourceType, resource_name,
 };
 use crate::use_case::provisioning::enqueue;
-use crate::use_case::registry::{Target, deployment};
+use crate::use_case::registry::{Target, build, deployment};
 
 /// How long the same content for the same branch, without a key, is the same deployment.
 const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -154,6 +154,7 @@ async fn replay_or_conflict(
     }
 }
 
+/// Queues the job, and enters the build that is.
 async fn queue(
     cx: &Context,
     scope: &PlatformWriter,
@@ -175,7 +176,10 @@ async fn queue(
             billing_email: None,
         },
     };
-    enqueue::<DeploySite>(cx, scope, uow, &input).await
+    let job = enqueue::<DeploySite>(cx, scope, uow, &input).await?;
+    let environment = input.target.environment;
+    build::begin(cx, scope, uow, &job.id, environment, BuildTrigger::Manual).await?;
+    Ok(job)
 }
 
 /// The deployment of this id, if its creation was committed after all: for when the answer of the commit was lost.

@@ -11,9 +11,9 @@ use crate::access::PlatformWriter;
 use crate::kernel::{DeploymentId, Patch, Result, Stored};
 use crate::port::{SiteArchives, UnitOfWork};
 use crate::provisioning::FailureKind;
-use crate::registry::{Deployment, DeploymentChange, DeploymentStatus, ResourceType};
+use crate::registry::{BuildEnd, Deployment, DeploymentChange, DeploymentStatus, ResourceType};
 use crate::use_case::provisioning::{JobContext, JobKind, KindError, Kinds, Steps, enqueue_child};
-use crate::use_case::registry::{MakeResource, deployment};
+use crate::use_case::registry::{MakeResource, build, deployment};
 
 /// Adds the kinds of jobs of the command line's service.
 ///
@@ -73,16 +73,21 @@ impl JobKind for DeploySite {
         Ok(())
     }
 
-    /// A deployment that has ended stays as it is, so the job goes on with a new one of the same site.
+    /// A deployment that did not work stays as it is, so the job goes on with a new one of the same site. One that is served
+    /// wants nothing but its upload removed.
     async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Err(deployment::missing());
         };
         let ended = deployment::of_job(&platform, uow, &cx.job.id).await?;
         let ended = ended.ok_or_else(deployment::missing)?;
-        if !ended.status.is_terminal() {
+        if !matches!(
+            ended.status,
+            DeploymentStatus::Failure | DeploymentStatus::Canceled
+        ) {
             return Ok(());
         }
+        build::resume(cx, &platform, uow, &cx.job.id).await?;
         let again = repeated(cx, uow, &ended).await?;
         deployment::create(cx, &platform, uow, again).await?;
         Ok(())
@@ -112,7 +117,7 @@ async fn repeated(
     })
 }
 
-/// Ends the deployment unless it has ended.
+/// Ends the deployment unless it has ended, and its build as the deployment ended.
 async fn end(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
@@ -122,10 +127,13 @@ async fn end(
         return Ok(());
     };
     let found = deployment::of_job(&platform, uow, &cx.job.id).await?;
-    if let Some(found) = found.filter(|d| !d.status.is_terminal()) {
-        deployment::change(cx, &platform, uow, &found.id, change).await?;
-    }
-    Ok(())
+    let ended = match found {
+        Some(found) if found.status.is_terminal() => found,
+        Some(found) => deployment::change(cx, &platform, uow, &found.id, change).await?,
+        None => return Ok(()),
+    };
+    let end = BuildEnd::of(&ended);
+    build::end(cx, &platform, uow, &cx.job.id, end).await
 }
 
 /// Queues what removes the upload.

@@ -10,11 +10,11 @@ use crate::kernel::{Patch, Result, Stored};
 use crate::port::{
     ArchiveError, BlobError, Mode, SiteDeployment, SiteState, SiteUpload, UnitOfWork,
 };
-use crate::registry::{Deployment, DeploymentChange, DeploymentStatus};
+use crate::registry::{BuildEnd, Deployment, DeploymentChange, DeploymentStatus};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::{MadeResource, MakeResource, deployment};
+use crate::use_case::registry::{MadeResource, MakeResource, build, deployment};
 
 /// How often the provider is asked whether a deployment is served.
 const POLL: Duration = Duration::from_secs(2);
@@ -263,6 +263,10 @@ async fn change_current(
     let platform = cx.platform(uow).await?.ok_or_else(deployment::missing)?;
     let found = deployment::of_job(&platform, uow, &cx.job.id).await?;
     let found = found.ok_or_else(deployment::missing)?;
-    deployment::change(cx, &platform, uow, &found.id, change).await?;
-    Ok(())
+    let changed = deployment::change(cx, &platform, uow, &found.id, change).await?;
+    if !changed.status.is_terminal() {
+        return Ok(());
+    }
+    let end = BuildEnd::of(&changed);
+    build::end(cx, &platform, uow, &cx.job.id, end).await
 }

@@ -2,9 +2,11 @@
 //! suspension, the jobs that create and remove a platform's infrastructure.
 
 pub mod audit;
+pub mod build;
 pub mod config;
 pub mod deployment;
 pub mod entity;
+pub mod feature;
 mod free_form;
 pub(super) mod jobs;
 pub mod onboarding;
@@ -14,6 +16,7 @@ pub mod platform;
 pub mod provision;
 pub mod removal_plan;
 pub mod resource;
+pub mod secret;
 mod slug;
 mod tenant_setup;
 mod upserted;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::samples::{Least, Sample, samples};
 use crate::world::{
-    Answer, Api, Person, SITE, World, admin, operator, owner, plain_member,
+    Answer, Api, Person, SITE, World, admin, at, operator, owner, plain_member,
     user_without_organization,
 };
 
@@ -347,6 +347,9 @@ impl Fixture {
             let set = world.set_config(platform, "features", config).await;
             assert!(set.is_good(), "{}", set.json);
         }
+        world.secret(platform, &resource, "API_KEY", "set").await;
+        world.feature(platform, &child, "search").await;
+        let build = world.shown(&at(platform, "/builds/latest")).await.id();
         let start = json!({ "platformName": "Looms", "slug": "looms" });
         let path = "/api/v1/onboarding/start";
         let caller = &user_without_organization();
@@ -363,6 +366,9 @@ impl Fixture {
             ("stackId", stack),
             ("configKey", "features".to_owned()),
             ("configVersion", "1".to_owned()),
+            ("featureId", "search".to_owned()),
+            ("secretName", "API_KEY".to_owned()),
+            ("buildId", build),
             ("onboardingId", started.text("onboardingId").to_owned()),
             ("version", "1.0.0".to_owned()),
             ("stackTemplateId", "web".to_owned()),

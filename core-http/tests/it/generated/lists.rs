@@ -50,6 +50,10 @@ async fn fill_catalogue(case: &Case, round: i64) {
             .resource(platform, &entity, &format!("{slug}-db"))
             .await;
         world.resource(platform, child, &format!("{slug}-kv")).await;
+        world.feature(platform, child, &slug).await;
+        let secret = slug.replace('-', "_").to_ascii_uppercase();
+        let resource = &case.fixture.ids["resourceId"];
+        world.secret(platform, resource, &secret, "set").await;
         world.provision(platform).await;
         world.workspace_stack(platform, &entity, &slug).await;
         let config = json!({ "configValue": slug });

@@ -39,18 +39,8 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-112",
 ];
 
-/// Features, secrets, builds, DNS, domains.
+/// DNS, domains.
 const MISSING_IN_REGISTRY: &[&str] = &[
-    "registry-063",
-    "registry-064",
-    "registry-065",
-    "registry-066",
-    "registry-067",
-    "registry-068",
-    "registry-069",
-    "registry-070",
-    "registry-071",
-    "registry-072",
     "registry-078",
     "registry-079",
     "registry-080",

@@ -125,7 +125,9 @@ async fn what_something_lives_below_is_not_deleted() {
         let refused = delete(&one(&platform, entity))
             .await
             .refused(409, "CONFLICT");
-        let details = json!({ "children": children, "resources": resources, "stacks": 0 });
+        let details = json!({
+            "children": children, "resources": resources, "stacks": 0, "features": 0,
+        });
         assert_eq!(refused.json["error"]["details"], details);
         set(entity, "deleted").await.refused(409, "CONFLICT");
     }

@@ -1,14 +1,17 @@
 //! The registry: what its endpoints do, beyond what holds for every endpoint.
 
 mod audit;
+mod builds;
 mod config;
 mod deployment_records;
 mod entities;
+mod features;
 mod lifecycle;
 mod model;
 mod onboarding;
 mod platforms;
 mod removal;
 mod resources;
+mod secrets;
 mod stores;
 mod workspace_stacks;

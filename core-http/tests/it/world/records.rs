@@ -136,6 +136,33 @@ impl World {
         set
     }
 
+    /// Asks for a feature in production; answers the job's id. Time passes.
+    pub(crate) async fn feature(&self, platform: &str, entity: &str, feature: &str) -> String {
+        let path = at(platform, &format!("/entities/{entity}/features/activate"));
+        let body = json!({ "featureId": feature, "version": "1.0.0", "environment": "prod" });
+        let asked = self.registry.post(&operator(), &path, body).await;
+        self.tick(1);
+        asked.expect(202).text("provisionJobId").to_owned()
+    }
+
+    /// Notes where a secret of a resource stands. Time passes.
+    pub(crate) async fn secret(
+        &self,
+        platform: &str,
+        resource: &str,
+        name: &str,
+        status: &str,
+    ) -> Answer {
+        let path = at(platform, &format!("/resources/{resource}/secrets/{name}"));
+        let noted = self
+            .registry
+            .post(&operator(), &path, json!({ "status": status }))
+            .await;
+        self.tick(1);
+        assert!(noted.status.is_success(), "{}", noted.json);
+        noted
+    }
+
     /// Gives a platform its organization, with the members that [`super::callers`] are.
     pub(crate) async fn organization_of(&self, platform: &str) -> String {
         let mut uow = self.app.store.begin(Mode::Write).await.unwrap();

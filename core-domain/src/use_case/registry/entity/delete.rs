@@ -5,13 +5,14 @@ use crate::access::{PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityEvent, Resource, ResourceQuery};
+use crate::use_case::registry::feature::{self, Ending};
 use crate::use_case::registry::{resource, workspace_stack};
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
 
 /// Deletes an entity; with `cascade` all that stands below it too: entities, their resources' entries and their workspace
-/// stacks.
+/// stacks, and their features end.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` when something stands below it; `FORBIDDEN` for a cascade by anybody but operators;
@@ -37,6 +38,8 @@ pub async fn delete(
     for entity in to_delete {
         delete_resources(&cx, scope, uow, &entity).await?;
         workspace_stack::remove_all_of(&cx, scope.writer(), uow, &entity.id).await?;
+        let ending = Ending::Entity(entity.id.clone());
+        feature::end_all(&cx, scope.writer(), uow, ending).await?;
         soft_delete(&cx, scope, uow, entity).await?;
     }
     Ok(())

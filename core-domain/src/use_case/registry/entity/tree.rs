@@ -6,8 +6,8 @@ use crate::access::PlatformAccess;
 use crate::kernel::{Code, EntityId, Error, IllegalMove, Record, Result, Stored};
 use crate::port::{Direction, UnitOfWork};
 use crate::registry::{
-    Entity, EntityQuery, EntityStatus, MAX_DEPTH, Resource, ResourceQuery, WorkspaceStack,
-    WorkspaceStackQuery,
+    Entity, EntityQuery, EntityStatus, FeatureActivation, FeatureActivationQuery, MAX_DEPTH,
+    Resource, ResourceQuery, WorkspaceStack, WorkspaceStackQuery,
 };
 
 /// An entity of the platform that is not deleted.
@@ -69,7 +69,7 @@ pub(in crate::use_case::registry) async fn ensure_not_suspended(
     Ok(())
 }
 
-/// Refuses when entities, resources or workspace stacks stand below the entity.
+/// Refuses when entities, resources or workspace stacks stand below the entity, or features of it are in use.
 pub(in crate::use_case::registry) async fn ensure_no_children(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -84,12 +84,23 @@ pub(in crate::use_case::registry) async fn ensure_no_children(
     let resources = scope.records::<Resource>(uow).count(&resources).await?;
     let stacks = WorkspaceStackQuery::of_tenant(&entity.id);
     let stacks = scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
-    if children == 0 && resources == 0 && stacks == 0 {
+    let features = FeatureActivationQuery::OfEntity {
+        entity_id: entity.id.clone(),
+        in_use: true,
+    };
+    let features = scope
+        .records::<FeatureActivation>(uow)
+        .count(&features)
+        .await?;
+    if children == 0 && resources == 0 && stacks == 0 && features == 0 {
         return Ok(());
     }
     Err(Error::Refused {
         code: Code::Conflict,
-        message: "Entities, resources or workspace stacks live below this one.".to_owned(),
-        details: json!({ "children": children, "resources": resources, "stacks": stacks }),
+        message: "Entities, resources, workspace stacks or features live below this one."
+            .to_owned(),
+        details: json!({
+            "children": children, "resources": resources, "stacks": stacks, "features": features,
+        }),
     })
 }

@@ -18,7 +18,7 @@ use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
 use crate::use_case::registry::platform::{Covered, finish_deprovision};
-use crate::use_case::registry::resource;
+use crate::use_case::registry::{feature, resource};
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
@@ -88,7 +88,7 @@ impl JobKind for Deprovision {
             return Ok(());
         };
         let covered = Covered {
-            sites: cx.input.environment.is_none_or(|e| e == Environment::Prod),
+            environment: cx.input.environment,
             everything: cx.input.environment.is_none() && !cx.job.forced,
         };
         finish_deprovision(cx, &platform, uow, covered).await
@@ -190,7 +190,15 @@ impl RemoveResources {
     ) -> Result<Vec<String>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let mut names = match cx.platform(uow.as_mut()).await? {
-            Some(platform) => self.entered(cx, &platform, uow.as_mut(), as_of).await?,
+            Some(platform) => {
+                let mut names = self.entered(cx, &platform, uow.as_mut(), as_of).await?;
+                if self.0 == ResourceType::Worker {
+                    let environment = cx.input.environment;
+                    let features = feature::worker_names(&platform, uow.as_mut(), environment);
+                    names.extend(features.await?);
+                }
+                names
+            }
             None => Vec::new(),
         };
         names.extend(cx.input.own_names(self.0));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::target::{HasTarget, Target};
 use crate::access::{PlatformAccess, PlatformWriter};
-use crate::kernel::{Context, EntityId, Error, Line, ResourceId, Result};
+use crate::kernel::{Context, EntityId, Environment, Error, Line, PlatformId, ResourceId, Result};
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceType,
@@ -70,9 +70,11 @@ where
         let target = cx.input.target();
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
-        ensure_wanted(uow.as_mut(), platform.as_deref(), target).await?;
+        let entity = target.entity_id.as_ref();
+        ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
         drop(uow);
-        observe_resource(cx.infrastructure, target, &resource_ref(target, self.0)).await
+        let resource = resource_ref(target, self.0);
+        observe_owned(cx.infrastructure, &target.platform_id, &resource).await
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<MadeResource, StepError> {
@@ -97,56 +99,78 @@ where
         let platform = platform.ok_or(Error::NotFound("platform"))?;
         let target = cx.input.target();
         let entity_id = owner_of(cx, &platform, uow, target).await?;
-        let name = |text: &str| {
-            ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()))
-        };
-        let command = CreateResource {
-            stack_id: None,
-            resource_type: self.0,
-            service_name: name(purpose_of(self.0))?,
+        let entry = CatalogueEntry {
+            entity_id,
+            service_name: purpose_of(self.0),
             environment: target.environment,
-            cf_name: name(&output.cf_name)?,
-            cf_id: Line::parse(&output.cf_id).ok(),
-            cf_url: output.cf_url.clone(),
-            provision_job_id: Some(cx.job.id.clone()),
-            config: json!({}),
         };
-        let now = uow.now().await?;
-        let id = ResourceId::generate(now, cx.entropy.as_ref());
-        let observed = Resource::create(id, platform.platform(), entity_id, command, now);
-        resource::upsert_observed(cx, &platform, uow, observed).await?;
-        Ok(())
+        enter_made(cx, &platform, uow, entry, output).await
     }
 }
 
-/// Jobs behind a deletion fail fast.
-async fn ensure_wanted(
+/// What the catalogue tells of an object besides what the provider does.
+pub(super) struct CatalogueEntry<'a> {
+    pub(super) entity_id: EntityId,
+    pub(super) service_name: &'a str,
+    pub(super) environment: Environment,
+}
+
+/// Enters what a step of the job made or found.
+pub(super) async fn enter_made<K: JobKind>(
+    cx: &JobContext<'_, K>,
+    platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    platform: Option<&PlatformAccess>,
-    target: &Target,
-) -> Result<(), StepError> {
+    entry: CatalogueEntry<'_>,
+    made: &MadeResource,
+) -> Result<()> {
+    let name =
+        |text: &str| ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()));
+    let command = CreateResource {
+        stack_id: None,
+        resource_type: made.resource_type,
+        service_name: name(entry.service_name)?,
+        environment: entry.environment,
+        cf_name: name(&made.cf_name)?,
+        cf_id: Line::parse(&made.cf_id).ok(),
+        cf_url: made.cf_url.clone(),
+        provision_job_id: Some(cx.job.id.clone()),
+        config: json!({}),
+    };
+    let now = uow.now().await?;
+    let id = ResourceId::generate(now, cx.entropy.as_ref());
+    let observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    resource::upsert_observed(cx, platform, uow, observed).await?;
+    Ok(())
+}
+
+/// Jobs behind a deletion fail fast. Answers the platform.
+pub(super) async fn ensure_wanted<'p>(
+    uow: &mut dyn UnitOfWork,
+    platform: Option<&'p PlatformAccess>,
+    entity: Option<&EntityId>,
+) -> Result<&'p PlatformAccess, StepError> {
     let platform = platform.filter(|p| p.platform().status != PlatformStatus::Deleted);
     let Some(platform) = platform else {
         return Err(StepError::Precondition("the platform is gone".to_owned()));
     };
-    let Some(entity) = &target.entity_id else {
-        return Ok(());
+    let Some(entity) = entity else {
+        return Ok(platform);
     };
     match entity::not_deleted(platform, uow, entity).await {
         Err(Error::NotFound(_)) => Err(StepError::Precondition("the entity is gone".to_owned())),
-        outcome => Ok(outcome.map(drop)?),
+        outcome => Ok(outcome.map(|_| platform)?),
     }
 }
 
 /// Looks for an object of the platform's.
-async fn observe_resource(
+pub(super) async fn observe_owned(
     infrastructure: &dyn port::Infrastructure,
-    target: &Target,
+    platform: &PlatformId,
     resource: &ResourceRef,
 ) -> Result<Observation<MadeResource>, StepError> {
     Ok(match infrastructure.observe(resource).await? {
         None => Observation::Absent,
-        Some(found) if found.owner == target.platform_id.as_str() => {
+        Some(found) if found.owner == platform.as_str() => {
             Observation::Present(made(resource, found))
         }
         Some(_) => Observation::Conflict(format!(
@@ -156,7 +180,8 @@ async fn observe_resource(
     })
 }
 
-fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
+/// What a step leaves of an object that is there.
+pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
     MadeResource {
         resource_type: resource.resource_type,
         cf_name: resource.name.clone(),

@@ -1,20 +1,21 @@
-//! What ends a deprovisioning: deployments are called off, and a platform that was deleted for good goes.
+//! What ends a deprovisioning: deployments are called off, features end, and a platform that was deleted for good goes.
 
 use super::suspension;
 use crate::access::{
     AuditEvent, PlatformWriter, SystemScope, audited, remove_records, unaudited, unowned,
 };
-use crate::kernel::{Context, Result};
+use crate::kernel::{Context, Environment, Result};
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformQuery};
 use crate::use_case::iam::organization;
 use crate::use_case::registry::deployment;
+use crate::use_case::registry::feature::{self, Ending};
 
 /// What a deprovisioning covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::use_case::registry) struct Covered {
-    /// Sites are there no longer.
-    pub(in crate::use_case::registry) sites: bool,
+    /// This environment alone; all when there is none.
+    pub(in crate::use_case::registry) environment: Option<Environment>,
     /// Everything the platform had was removed, in every environment, by the job itself.
     pub(in crate::use_case::registry) everything: bool,
 }
@@ -26,7 +27,8 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
     uow: &mut dyn UnitOfWork,
     covered: Covered,
 ) -> Result<()> {
-    if covered.sites {
+    // Sites are in no other environment.
+    if covered.environment.is_none_or(|e| e == Environment::Prod) {
         deployment::cancel_all(cx, scope, uow, "The platform was deprovisioned.").await?;
     }
     let purges = scope.platform().purging && covered.everything;
@@ -35,6 +37,9 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
         unaudited::remove(uow, scope.platform()).await?;
         suspension::follow(cx, scope, uow, false, None).await?;
         release_organization(cx, scope, uow).await?;
+    } else {
+        let ending = Ending::Environment(covered.environment);
+        feature::end_all(cx, scope, uow, ending).await?;
     }
     let event = AuditEvent {
         platform_id: Some(scope.id().clone()),

@@ -1,0 +1,160 @@
+//! Activating features.
+
+use serde_json::json;
+
+use crate::access::{PlatformScope, PlatformWriter, audited};
+use crate::kernel::{
+    Code, Context, EntityId, Error, FeatureActivationId, JobId, Machine, Result, StoreError,
+    Stored, grant,
+};
+use crate::port::UnitOfWork;
+use crate::provisioning::ACTIVATE_FEATURE;
+use crate::registry::{
+    ActivateFeature, BuildTrigger, Entity, FeatureActivation, FeatureActivationQuery, FeatureEvent,
+    FeatureStatus, FeatureVersion, MAX_FEATURES,
+};
+use crate::use_case::provisioning::{enqueue, estimated_seconds};
+use crate::use_case::registry::jobs::{Activate, ActivateInput, FeatureTarget};
+use crate::use_case::registry::{build, entity};
+
+/// What came of the wish for a feature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Activation {
+    /// The feature as it stands now.
+    pub activation: Stored<FeatureActivation>,
+    /// Whether a job was queued for it; not when it is active or on its way already.
+    pub queued: bool,
+    /// How many seconds such a job takes.
+    pub estimated_seconds: i64,
+}
+
+/// Queues the job that makes a feature of an entity, unless it is active, or on its way, in this version.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown entity; `INVALID_STATE` below a suspended entity, and while the feature is being removed;
+/// `CONFLICT` while it is active in another version, and beyond the most features an entity has in an environment.
+pub async fn activate(
+    cx: &Context,
+    scope: &PlatformScope<grant::FeatureWrite>,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    command: ActivateFeature,
+) -> Result<Activation> {
+    queue_activation(cx, scope.writer(), uow, entity, command).await
+}
+
+/// As [`activate`], for whoever may write to the platform for another reason.
+pub(in crate::use_case) async fn queue_activation(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    command: ActivateFeature,
+) -> Result<Activation> {
+    let entity = entity::not_deleted(scope, uow, entity).await?;
+    entity::ensure_not_suspended(scope, uow, &entity).await?;
+    let exactly = FeatureActivationQuery::Exactly {
+        entity_id: entity.id.clone(),
+        environment: command.environment,
+        feature_id: command.feature_id.clone(),
+    };
+    let known = scope.records::<FeatureActivation>(uow);
+    let known = known.first(&exactly).await?;
+    let estimated_seconds = estimated_seconds(uow, ACTIVATE_FEATURE).await?;
+    let (activation, queued) = match known {
+        Some(seen) if is_there(&seen, &command.version)? => (seen, false),
+        Some(seen) => (again(cx, scope, uow, &seen, command.version).await?, true),
+        None => (first(cx, scope, uow, &entity, command).await?, true),
+    };
+    Ok(Activation {
+        activation,
+        queued,
+        estimated_seconds,
+    })
+}
+
+/// Whether the feature is active or on its way in this version.
+fn is_there(seen: &FeatureActivation, wanted: &FeatureVersion) -> Result<bool> {
+    if !matches!(seen.status, FeatureStatus::Active | FeatureStatus::Pending) {
+        return Ok(false);
+    }
+    if seen.feature_version == *wanted {
+        return Ok(true);
+    }
+    let (version, status) = (&seen.feature_version, seen.status);
+    Err(Error::Refused {
+        code: Code::Conflict,
+        message: format!("The feature is {status} in version {version}; deactivate it first."),
+        details: json!({ "featureVersion": version, "status": status }),
+    })
+}
+
+/// Asks for a feature that the entity did not have before.
+async fn first(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    entity: &Entity,
+    command: ActivateFeature,
+) -> Result<Stored<FeatureActivation>> {
+    let in_environment = FeatureActivationQuery::ByFeature {
+        entity_id: entity.id.clone(),
+        environment: command.environment,
+        active: false,
+    };
+    let features = scope.records::<FeatureActivation>(uow);
+    if features.count(&in_environment).await? >= u64::from(MAX_FEATURES) {
+        return Err(Error::refused(
+            Code::Conflict,
+            format!("An entity has at most {MAX_FEATURES} features in an environment."),
+        ));
+    }
+    let now = uow.now().await?;
+    let id = FeatureActivationId::generate(now, cx.entropy.as_ref());
+    let (platform, entity) = (scope.id().clone(), entity.id.clone());
+    let mut activation = FeatureActivation::create(id, platform, entity, command, now);
+    activation.provision_job_id = Some(queue(cx, scope, uow, &activation).await?);
+    let action = FeatureEvent::Activate.of_event().action;
+    let stored = audited::insert(cx, scope, uow, activation, action).await;
+    stored.map_err(|error| match error {
+        // The same wish was faster: run again, what it made is the answer.
+        Error::Store(
+            conflict @ StoreError::Conflict {
+                index: "feature", ..
+            },
+        ) => conflict.conflict_as_retry().into(),
+        error => error,
+    })
+}
+
+/// Asks for a feature that went, or did not come.
+async fn again(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<FeatureActivation>,
+    version: FeatureVersion,
+) -> Result<Stored<FeatureActivation>> {
+    let event = FeatureEvent::Activate;
+    let mut next = seen.edit().after(event, uow.now().await?)?;
+    next.feature_version = version;
+    next.provision_job_id = Some(queue(cx, scope, uow, &next).await?);
+    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
+}
+
+/// Queues the job that makes a feature, and enters the build that is.
+async fn queue(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<JobId> {
+    let input = ActivateInput {
+        target: FeatureTarget::of(feature, &scope.platform().slug),
+        version: feature.feature_version.clone(),
+    };
+    let job = enqueue::<Activate>(cx, scope, uow, &input).await?;
+    let trigger = BuildTrigger::FeatureActivation;
+    build::begin(cx, scope, uow, &job.id, feature.environment, trigger).await?;
+    Ok(job.id.clone())
+}

@@ -1,0 +1,101 @@
+//! How features follow their jobs, and the places they run in.
+
+use crate::access::{PlatformAccess, PlatformWriter, audited};
+use crate::kernel::{
+    Context, EntityId, Environment, FeatureActivationId, JobId, Machine, PageRequest, Result,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{FeatureActivation, FeatureActivationQuery, FeatureEvent};
+
+/// How many rows are read at once.
+const BATCH: u32 = 100;
+
+/// Moves a feature as its job moved, provided it is still this job's: one that was asked for, or ended, otherwise in the
+/// meantime stays as it is. `service_url` is where an active one is served.
+pub(in crate::use_case::registry) async fn record_event(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (activation, job): (&FeatureActivationId, &JobId),
+    event: FeatureEvent,
+    service_url: Option<String>,
+) -> Result<()> {
+    let features = scope.records::<FeatureActivation>(uow);
+    let seen = features.find(activation).await?;
+    let own = |seen: &FeatureActivation| seen.provision_job_id.as_ref() == Some(job);
+    let Some(seen) = seen.filter(|seen| own(seen)) else {
+        return Ok(());
+    };
+    let mut next = seen.edit().after(event, uow.now().await?)?;
+    next.service_url = service_url.or(next.service_url);
+    audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    Ok(())
+}
+
+/// What goes, and its features with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::use_case::registry) enum Ending {
+    /// An entity.
+    Entity(EntityId),
+    /// Everything of the platform in an environment; in all when there is none.
+    Environment(Option<Environment>),
+}
+
+/// Ends features with the place they run in. Jobs that still work on them find that out.
+pub(in crate::use_case::registry) async fn end_all(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    ending: Ending,
+) -> Result<()> {
+    let ending = match ending {
+        Ending::Entity(entity_id) => FeatureActivationQuery::OfEntity {
+            entity_id,
+            in_use: true,
+        },
+        Ending::Environment(environment) => FeatureActivationQuery::OfPlatform {
+            environment,
+            inactive: false,
+        },
+    };
+    let event = FeatureEvent::End;
+    loop {
+        let features = scope.records::<FeatureActivation>(uow);
+        let batch = features.list(&ending, BATCH).await?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for seen in batch {
+            let next = seen.edit().after(event, uow.now().await?)?;
+            audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+        }
+    }
+}
+
+/// The names of the workers that features of the platform may have at the provider in an environment, or in all: those of
+/// jobs that stopped before they could say so too.
+pub(in crate::use_case::registry) async fn worker_names(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    environment: Option<Environment>,
+) -> Result<Vec<String>> {
+    let all = FeatureActivationQuery::OfPlatform {
+        environment,
+        inactive: true,
+    };
+    let mut names = Vec::new();
+    let mut page = PageRequest::first(BATCH);
+    loop {
+        let features = scope.records::<FeatureActivation>(uow);
+        let found = features.page(&all, &page).await?;
+        let provided = found
+            .items
+            .iter()
+            .filter(|feature| feature.may_be_provided());
+        names.extend(provided.map(|feature| feature.worker_name(&scope.platform().slug)));
+        page.cursor = found.next;
+        if page.cursor.is_none() {
+            return Ok(names);
+        }
+    }
+}

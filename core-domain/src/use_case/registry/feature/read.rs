@@ -1,0 +1,83 @@
+//! Finding features.
+
+use crate::access::PlatformScope;
+use crate::kernel::{EntityId, Environment, Error, ListQuery, Page, Record, Result, Stored, grant};
+use crate::port::UnitOfWork;
+use crate::registry::{
+    FeatureActivation, FeatureActivationQuery, FeatureId, FeatureManifest, MAX_FEATURES,
+    ManifestFeature,
+};
+use crate::use_case::registry::entity;
+
+type Reads = PlatformScope<grant::FeatureRead>;
+
+/// The features of an entity, newest first; inactive ones too.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown entity; `INVALID_CURSOR`.
+pub async fn list(
+    scope: &Reads,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    query: &ListQuery,
+) -> Result<Page<Stored<FeatureActivation>>> {
+    entity::not_deleted(scope, uow, entity).await?;
+    let of_entity = FeatureActivationQuery::OfEntity {
+        entity_id: entity.clone(),
+        in_use: false,
+    };
+    let features = scope.records::<FeatureActivation>(uow);
+    features.page(&of_entity, &query.page()).await
+}
+
+/// A feature of an entity in an environment.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown entity, and for a feature it never had there.
+pub async fn get(
+    scope: &Reads,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    feature: &FeatureId,
+    environment: Environment,
+) -> Result<Stored<FeatureActivation>> {
+    entity::not_deleted(scope, uow, entity).await?;
+    let exactly = FeatureActivationQuery::Exactly {
+        entity_id: entity.clone(),
+        environment,
+        feature_id: feature.clone(),
+    };
+    let found = scope.records::<FeatureActivation>(uow);
+    let found = found.first(&exactly).await?;
+    found.ok_or(Error::NotFound(FeatureActivation::KIND))
+}
+
+/// What an entity runs with in an environment.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown entity.
+pub async fn manifest(
+    scope: &Reads,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    environment: Environment,
+) -> Result<FeatureManifest> {
+    entity::not_deleted(scope, uow, entity).await?;
+    let active = FeatureActivationQuery::ByFeature {
+        entity_id: entity.clone(),
+        environment,
+        active: true,
+    };
+    let features = scope.records::<FeatureActivation>(uow);
+    let features = features.list(&active, MAX_FEATURES).await?;
+    Ok(FeatureManifest {
+        platform_id: scope.id().clone(),
+        entity_id: entity.clone(),
+        environment,
+        generated_at: uow.now().await?,
+        features: features
+            .iter()
+            .map(|f| ManifestFeature::from(&**f))
+            .collect(),
+    })
+}

@@ -1,0 +1,132 @@
+//! `feature.activate`: gives a feature of an entity a worker of its own, and lets the activation and its build follow.
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::feature_target::ActivateInput;
+use super::resource::{CatalogueEntry, MadeResource, enter_made, made, observe_owned};
+use crate::kernel::{Error, Result};
+use crate::port::{CreateResource, UnitOfWork};
+use crate::provisioning::ACTIVATE_FEATURE;
+use crate::registry::{BuildEnd, FeatureEvent};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::{build, feature};
+
+/// The file a feature's worker begins with.
+const WORKER: &str = include_str!("feature.js");
+const MAIN_MODULE: &str = "feature.js";
+
+/// The name of the step that makes the worker.
+const MAKE_WORKER: &str = "worker";
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct Activate;
+
+#[async_trait]
+impl JobKind for Activate {
+    const NAME: &'static str = ACTIVATE_FEATURE;
+    type Input = ActivateInput;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(MakeWorker)
+    }
+
+    /// Of a worker that an operator declared made nothing is known.
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let url = cx
+            .job
+            .output_of(MAKE_WORKER)
+            .and_then(|made| made["cfUrl"].as_str());
+        let url = url.map(str::to_owned);
+        let end = BuildEnd::Success {
+            cf_deployment_id: None,
+            build_url: url.clone(),
+        };
+        follow(cx, uow, FeatureEvent::Activated, url, Some(end)).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, FeatureEvent::Fail, None, Some(BuildEnd::Failed)).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, FeatureEvent::Activate, None, None).await
+    }
+}
+
+/// Moves feature and build as the job moved; the build goes on where it has no end.
+async fn follow(
+    cx: &JobContext<'_, Activate>,
+    uow: &mut dyn UnitOfWork,
+    event: FeatureEvent,
+    service_url: Option<String>,
+    end: Option<BuildEnd>,
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.target.activation_id, &cx.job.id);
+    feature::record_event(cx, &platform, uow, own, event, service_url).await?;
+    match end {
+        Some(end) => build::end(cx, &platform, uow, &cx.job.id, end).await,
+        None => build::resume(cx, &platform, uow, &cx.job.id).await,
+    }
+}
+
+/// Makes the feature's worker.
+#[derive(Clone, Copy, Debug)]
+struct MakeWorker;
+
+#[async_trait]
+impl JobStep<Activate> for MakeWorker {
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        MAKE_WORKER
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Activate>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        let target = &cx.input.target;
+        target.ensure_called_for(cx).await?;
+        observe_owned(cx.infrastructure, &target.platform_id, &target.worker()).await
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Activate>) -> Result<MadeResource, StepError> {
+        let target = &cx.input.target;
+        let request = CreateResource {
+            resource: target.worker(),
+            owner: target.platform_id.to_string(),
+            effect_key: cx.effect_key.to_owned(),
+            config: json!({
+                "mainModule": MAIN_MODULE,
+                "modules": { MAIN_MODULE: WORKER },
+                "bindings": [],
+            }),
+        };
+        let created = cx.infrastructure.create(&request).await?;
+        Ok(made(&request.resource, created))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Activate>,
+        uow: &mut dyn UnitOfWork,
+        output: &MadeResource,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let target = &cx.input.target;
+        let entry = CatalogueEntry {
+            entity_id: target.entity_id.clone(),
+            service_name: target.feature_id.as_str(),
+            environment: target.environment,
+        };
+        enter_made(cx, &platform, uow, entry, output).await
+    }
+}

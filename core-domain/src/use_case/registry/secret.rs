@@ -1,0 +1,64 @@
+//! Which secrets resources have, and where they stand; never their values.
+
+use super::resource;
+use crate::access::{PlatformScope, audited};
+use crate::kernel::{
+    Context, Error, ListQuery, Page, ResourceId, ResourceSecretId, Result, StoreError, Stored,
+    grant,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{ResourceSecret, ResourceSecretQuery, SecretName, SetResourceSecret};
+
+/// The secrets of a resource, newest first.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown resource; `INVALID_CURSOR`.
+pub async fn list(
+    scope: &PlatformScope<grant::SecretRead>,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceId,
+    query: &ListQuery,
+) -> Result<Page<Stored<ResourceSecret>>> {
+    resource::not_deleted(scope, uow, resource).await?;
+    let of_resource = ResourceSecretQuery::OfResource(resource.clone());
+    let secrets = scope.records::<ResourceSecret>(uow);
+    secrets.page(&of_resource, &query.page()).await
+}
+
+/// Notes where a secret of a resource stands. Answers it, and whether it was not known before.
+///
+/// # Errors
+/// `NOT_FOUND` for an unknown resource.
+pub async fn set(
+    cx: &Context,
+    scope: &PlatformScope<grant::SecretWrite>,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceId,
+    name: SecretName,
+    command: SetResourceSecret,
+) -> Result<(Stored<ResourceSecret>, bool)> {
+    resource::not_deleted(scope, uow, resource).await?;
+    let named = ResourceSecretQuery::Named(resource.clone(), name.clone());
+    let known = scope.records::<ResourceSecret>(uow).first(&named).await?;
+    let now = uow.now().await?;
+    if let Some(seen) = known {
+        let next = seen.edit().with_status(command.status, now);
+        let action = "resource_secret.updated";
+        let stored = audited::replace(cx, scope, uow, &seen, next, action).await?;
+        return Ok((stored, false));
+    }
+    let id = ResourceSecretId::generate(now, cx.entropy.as_ref());
+    let platform = scope.id().clone();
+    let secret = ResourceSecret::create(id, platform, resource.clone(), name, now)
+        .with_status(command.status, now);
+    let action = "resource_secret.created";
+    let stored = audited::insert(cx, scope, uow, secret, action).await;
+    let stored = stored.map_err(|error| match error {
+        // The first note was made elsewhere: run again, this one is the second.
+        Error::Store(conflict @ StoreError::Conflict { index: "name", .. }) => {
+            conflict.conflict_as_retry().into()
+        }
+        error => error,
+    })?;
+    Ok((stored, true))
+}

@@ -1,0 +1,55 @@
+//! Which secrets resources have.
+
+use core_domain::access::PlatformScope;
+use core_domain::kernel::{ListQuery, Page, PlatformId, ResourceId, Result, Stored, grant};
+use core_domain::port::UnitOfWork;
+use core_domain::registry::{ResourceSecret, SecretName, SetResourceSecret};
+use core_domain::use_case::registry::secret;
+use http::StatusCode;
+
+use crate::kernel::{Cx, Endpoint, Input, Output, Unparsed, Versioned, get, post};
+
+const ALL: &str = "/api/v1/platforms/{platformId}/resources/{resourceId}/secrets";
+const ONE: &str = "/api/v1/platforms/{platformId}/resources/{resourceId}/secrets/{secretName}";
+
+type OfResource = (PlatformId, ResourceId);
+type One = (PlatformId, ResourceId, Unparsed<SecretName>);
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![
+        get(ALL, "listResourceSecrets")
+            .summary("Lists which secrets a resource has, newest first.")
+            .reads(list),
+        post(ONE, "setResourceSecret")
+            .summary("Notes where a secret of a resource stands; its value goes elsewhere.")
+            .success(&[StatusCode::CREATED, StatusCode::OK])
+            .writes(set),
+    ]
+}
+
+async fn list(
+    _: &Cx,
+    scope: PlatformScope<grant::SecretRead>,
+    uow: &mut dyn UnitOfWork,
+    input: Input<OfResource, ListQuery>,
+) -> Result<Page<Stored<ResourceSecret>>> {
+    secret::list(&scope, uow, &input.path.1, &input.query).await
+}
+
+async fn set(
+    cx: &Cx,
+    scope: PlatformScope<grant::SecretWrite>,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One, (), SetResourceSecret>,
+) -> Result<Versioned<ResourceSecret>> {
+    let (_, resource, name) = input.path;
+    let name = name.parse("secretName")?;
+    let (stored, new) = secret::set(cx, &scope, uow, &resource, name, input.body).await?;
+    let status = if new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let etag = stored.etag();
+    Ok(Output::new(stored.into_inner()).status(status).etag(etag))
+}

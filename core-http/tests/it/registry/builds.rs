@@ -1,0 +1,226 @@
+//! Builds: what jobs make of them, and what whoever builds says of them.
+
+use serde_json::{Value, json};
+
+use crate::world::{Answer, How, PLATFORMS, World, at, operator};
+
+impl World {
+    async fn latest_build(&self, platform: &str) -> Answer {
+        self.shown(&at(platform, "/builds/latest")).await
+    }
+
+    async fn change_build(&self, platform: &str, build: &str, body: Value) -> Answer {
+        let path = at(platform, &format!("/builds/{build}"));
+        self.patched(&path, body).await
+    }
+
+    /// A platform with one build, that of a deployment which has not begun.
+    async fn with_build(&self) -> (String, String) {
+        let body = json!({ "name": "E", "slug": "engines", "repoName": "core/engines" });
+        let created = self.registry.post(&operator(), PLATFORMS, body).await;
+        let platform = created.expect(201).id();
+        self.deployment(&platform, &operator()).await;
+        let build = self.latest_build(&platform).await.id();
+        (platform, build)
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_makes_a_build_and_ends_it() {
+    let world = World::new();
+    let (platform, build) = world.with_build().await;
+    let mut wanted = json!({
+        "id": build, "platformId": platform, "environment": "prod", "repoName": "core/engines",
+        "lastCommitSha": null, "cfDeploymentId": null, "buildUrl": null, "buildStatus": "building",
+        "triggeredBy": "manual", "triggeredAt": "2027-01-15T08:00:00.000Z", "completedAt": null,
+        "updatedAt": "2027-01-15T08:00:00.000Z",
+    });
+    assert_eq!(world.latest_build(&platform).await.json, wanted);
+    world.tick(5);
+    world.run_jobs().await;
+    let done = world.latest_build(&platform).await;
+    let url = done.text("buildUrl");
+    let (id, at) = (done.text("cfDeploymentId"), "2027-01-15T08:00:05.000Z");
+    assert!(
+        id.starts_with("deployment-") && url.ends_with("-prod-site.test"),
+        "{url}"
+    );
+    for (field, value) in [
+        ("buildStatus", "success"),
+        ("cfDeploymentId", id),
+        ("buildUrl", url),
+        ("completedAt", at),
+        ("updatedAt", at),
+    ] {
+        wanted[field] = json!(value);
+    }
+    assert_eq!(done.json, wanted);
+    assert_eq!(done.header("etag"), "\"2\"");
+}
+
+#[tokio::test]
+async fn a_build_ends_as_its_deployment_did_whatever_ended_it() {
+    for (how, ended) in [(How::Cancel, "failed"), (How::ForceComplete, "success")] {
+        let world = World::new();
+        let (platform, _) = world.with_build().await;
+        let job = world.jobs(&platform).await[0]["jobId"].clone();
+        world.operate(job.as_str().unwrap(), how).await;
+        let build = world.latest_build(&platform).await;
+        assert_eq!(build.text("buildStatus"), ended, "{how:?}");
+        assert!(build.json["completedAt"].is_string());
+    }
+    let world = World::new();
+    let (platform, build) = world.with_build().await;
+    let job = world.jobs(&platform).await[0]["jobId"].clone();
+    world.provider.refuse(true);
+    world.run_jobs().await;
+    world.provider.refuse(false);
+    world.tick(1);
+    assert_eq!(
+        world.latest_build(&platform).await.text("buildStatus"),
+        "failed"
+    );
+    world.operate(job.as_str().unwrap(), How::Retry).await;
+    let again = world.latest_build(&platform).await;
+    let seen = (
+        again.id(),
+        again.text("buildStatus"),
+        &again.json["completedAt"],
+    );
+    assert_eq!(seen, (build, "building", &Value::Null));
+    world.run_jobs().await;
+    assert_eq!(
+        world.latest_build(&platform).await.text("buildStatus"),
+        "success"
+    );
+}
+
+#[tokio::test]
+async fn a_deployment_that_the_deprovisioning_calls_off_leaves_no_build_under_way() {
+    let world = World::new();
+    let (platform, _) = world.with_build().await;
+    let body = json!({ "platformId": platform });
+    let path = "/api/v1/provision/platform/deprovision";
+    let queued = world.provisioning.post(&operator(), path, body).await;
+    let _ = queued.expect(202);
+    world.run_jobs().await;
+    assert_eq!(
+        world.latest_build(&platform).await.text("buildStatus"),
+        "failed"
+    );
+}
+
+#[tokio::test]
+async fn any_status_follows_any_and_the_end_is_noted_by_itself() {
+    const ALL: [&str; 4] = ["unknown", "building", "success", "failed"];
+    let world = World::new();
+    let (platform, build) = world.with_build().await;
+    for from in ALL {
+        for to in ALL {
+            let start = json!({ "buildStatus": from, "completedAt": null });
+            let _ = world
+                .change_build(&platform, &build, start)
+                .await
+                .expect(200);
+            world.tick(1);
+            let moved = world.change_build(&platform, &build, json!({ "buildStatus": to }));
+            let moved = moved.await.expect(200);
+            assert_eq!(moved.text("buildStatus"), to);
+            let (began, ended) = (&ALL[2..].contains(&from), ALL[2..].contains(&to));
+            let left = to == "unknown" && *began;
+            assert_eq!(
+                moved.json["completedAt"].is_string(),
+                ended || left,
+                "{from}-{to}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_sets_clears_and_keeps_and_its_seconds_come_back_as_text() {
+    let world = World::new();
+    let (platform, build) = world.with_build().await;
+    let set = json!({
+        "buildStatus": "success", "lastCommitSha": "c0ffee", "cfDeploymentId": "cf1",
+        "buildUrl": "https://engines.test/", "triggeredBy": "push", "repoName": "core/other",
+        "triggeredAt": 1_700_000_000, "completedAt": 1_700_000_060,
+    });
+    let changed = world.change_build(&platform, &build, set.clone()).await;
+    let changed = changed.expect(200).json;
+    for (field, value) in set.as_object().unwrap() {
+        let value = match field.as_str() {
+            "triggeredAt" => &json!("2023-11-14T22:13:20.000Z"),
+            "completedAt" => &json!("2023-11-14T22:14:20.000Z"),
+            _ => value,
+        };
+        assert_eq!(&changed[field], value, "{field}");
+    }
+    let mut wanted = changed;
+    let clear = json!({ "lastCommitSha": null, "cfDeploymentId": null, "buildUrl": null, "repoName": null });
+    for field in clear.as_object().unwrap().keys() {
+        wanted[field] = Value::Null;
+    }
+    let cleared = world
+        .change_build(&platform, &build, clear)
+        .await
+        .expect(200);
+    assert_eq!(cleared.json, wanted);
+    let same = world.change_build(&platform, &build, json!({ "buildStatus": "success" }));
+    assert_eq!(same.await.expect(200).header("etag"), "\"3\"");
+}
+
+#[tokio::test]
+async fn a_build_that_is_done_stays_so_and_every_other_ends_with_its_job() {
+    for (said, how, ended) in [
+        ("success", How::Cancel, "success"),
+        ("success", How::ForceComplete, "success"),
+        ("failed", How::ForceComplete, "success"),
+        ("unknown", How::Cancel, "failed"),
+    ] {
+        let world = World::new();
+        let (platform, build) = world.with_build().await;
+        let body = json!({ "buildStatus": said, "completedAt": 1_700_000_000 });
+        let said = world
+            .change_build(&platform, &build, body)
+            .await
+            .expect(200);
+        let job = world.jobs(&platform).await[0]["jobId"].clone();
+        world.operate(job.as_str().unwrap(), how).await;
+        let build = world.latest_build(&platform).await;
+        assert_eq!(build.text("buildStatus"), ended);
+        let stayed = build.json == said.json;
+        assert_eq!(stayed, said.text("buildStatus") == ended);
+    }
+}
+
+#[tokio::test]
+async fn the_latest_build_is_that_of_the_environment_asked_for() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    world.missing(&at(&platform, "/builds/latest")).await;
+    world.feature(&platform, &entity, "first").await;
+    world.feature(&platform, &entity, "second").await;
+    let all = world.shown(&at(&platform, "/builds")).await;
+    let newest = all.each("id")[0].to_owned();
+    // A later change of an older one makes it no newer.
+    let older = all.each("id")[1].to_owned();
+    let later = json!({ "triggeredAt": 1_900_000_000 });
+    let _ = world
+        .change_build(&platform, &older, later)
+        .await
+        .expect(200);
+    assert_eq!(world.latest_build(&platform).await.id(), newest);
+    world
+        .missing(&at(&platform, "/builds/latest?env=stg"))
+        .await;
+    let nowhere = at(&platform, "/builds/latest?env=moon");
+    let refused = world.registry.get(&operator(), &nowhere).await;
+    refused.refused(400, "VALIDATION_ERROR");
+    // What is wrong with the request is said before what is missing.
+    for (body, status) in [(json!({ "buildStatus": "done" }), 400), (json!({}), 404)] {
+        let answer = world.change_build(&platform, "nothing", body).await;
+        assert_eq!(answer.status, status);
+    }
+}

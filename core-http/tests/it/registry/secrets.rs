@@ -1,0 +1,136 @@
+//! Which secrets resources have.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, at, on_every_store, operator, owner};
+
+async fn platform_with_resource(world: &World) -> (String, String) {
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let resource = world.resource(&platform, &entity, "engines-db").await;
+    (platform, resource)
+}
+
+#[tokio::test]
+async fn a_secret_is_noted_once_and_one_that_is_set_again_was_rotated() {
+    let world = World::new();
+    let (platform, resource) = platform_with_resource(&world).await;
+    let first = world
+        .secret(&platform, &resource, "API_KEY", "missing")
+        .await;
+    let (first, now) = (first.expect(201), "2027-01-15T08:00:03.000Z");
+    let wanted = json!({
+        "id": first.id(), "resourceId": resource, "secretName": "API_KEY", "status": "missing",
+        "lastSetAt": null, "createdAt": now, "updatedAt": now,
+    });
+    assert_eq!((&first.json, first.header("etag")), (&wanted, "\"1\""));
+    let mut last_set_at = Value::Null;
+    for (status, seen) in [
+        ("missing", "missing"),
+        ("set", "set"),
+        ("set", "rotated"),
+        ("error", "error"),
+        ("set", "set"),
+        ("rotated", "rotated"),
+        ("set", "rotated"),
+        ("missing", "missing"),
+    ] {
+        let noted = world.secret(&platform, &resource, "API_KEY", status).await;
+        let noted = noted.expect(200);
+        assert_eq!((noted.id(), noted.text("status")), (first.id(), seen));
+        let moves = ["set", "rotated"].contains(&seen);
+        assert_eq!(noted.json["lastSetAt"] != last_set_at, moves, "{status}");
+        last_set_at = noted.json["lastSetAt"].clone();
+    }
+    let set = world
+        .secret(&platform, &resource, "Z", "set")
+        .await
+        .expect(201);
+    assert_eq!(set.json["lastSetAt"], set.json["createdAt"]);
+    let listed = at(&platform, &format!("/resources/{resource}/secrets"));
+    assert_eq!(
+        world.shown(&listed).await.each("secretName"),
+        ["Z", "API_KEY"]
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_is_a_mistake_in_the_request_and_a_value_is_kept_nowhere() {
+    let world = World::new();
+    let (platform, resource) = platform_with_resource(&world).await;
+    let note = async |name: &str, body: Value| {
+        let path = at(&platform, &format!("/resources/{resource}/secrets/{name}"));
+        world.registry.post(&owner(&platform), &path, body).await
+    };
+    let longest = format!("A{}", "9".repeat(127));
+    for bad in [
+        "api_key",
+        "9A",
+        "_A",
+        "A-B",
+        "A%20",
+        "%C3%84",
+        &format!("{longest}9"),
+    ] {
+        let refused = note(bad, json!({ "status": "set" })).await;
+        assert_eq!(
+            refused.refused(400, "VALIDATION_ERROR").issues(),
+            ["secretName: pattern"]
+        );
+    }
+    let value = json!({ "status": "set", "value": "hunter2", "secretName": "OTHER" });
+    let noted = note(&longest, value).await.expect(201);
+    assert_eq!(noted.text("secretName"), longest);
+    let entries = world.audit("resource_secret.created").await;
+    let told = entries[0].after.as_ref().unwrap().as_str();
+    assert!(
+        told.contains(&longest) && !told.contains("hunter2"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn the_secrets_of_a_deleted_resource_are_not_shown() {
+    let world = World::new();
+    let (platform, resource) = platform_with_resource(&world).await;
+    world.secret(&platform, &resource, "API_KEY", "set").await;
+    world
+        .removed(&at(&platform, &format!("/resources/{resource}")))
+        .await;
+    let listed = at(&platform, &format!("/resources/{resource}/secrets"));
+    world.missing(&listed).await;
+    let (path, body) = (format!("{listed}/API_KEY"), json!({ "status": "set" }));
+    let late = world.registry.post(&operator(), &path, body).await;
+    late.refused(404, "NOT_FOUND");
+}
+
+on_every_store! { of_first_notes_at_once_one_is_the_first }
+
+async fn of_first_notes_at_once_one_is_the_first(world: World) {
+    let (platform, resource) = platform_with_resource(&world).await;
+    let path = at(&platform, &format!("/resources/{resource}/secrets/API_KEY"));
+    let noted = (0..4).map(|_| {
+        let (api, path, caller) = (world.registry.clone(), path.clone(), owner(&platform));
+        tokio::spawn(async move { api.post(&caller, &path, json!({ "status": "set" })).await })
+    });
+    let answers: Vec<Answer> = join_all(noted)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    let mut seen: Vec<(u16, &str)> = answers
+        .iter()
+        .map(|a| (a.status.as_u16(), a.text("status")))
+        .collect();
+    seen.sort_unstable();
+    assert_eq!(
+        seen,
+        [
+            (200, "rotated"),
+            (200, "rotated"),
+            (200, "rotated"),
+            (201, "set")
+        ]
+    );
+}

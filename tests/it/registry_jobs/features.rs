@@ -1,0 +1,146 @@
+//! Features: whatever dies or does not answer while one is made and removed, it is there once, and then not at all.
+
+use core_domain::kernel::{EntityId, Environment, Line, PlatformId};
+use core_domain::registry::{
+    ActivateFeature, Build, BuildQuery, BuildStatus, DeactivateFeature, FeatureActivation,
+    FeatureActivationQuery, FeatureId, FeatureStatus,
+};
+use core_domain::use_case::provisioning::Unsupervised;
+use core_domain::use_case::registry::feature;
+use core_local::Moment;
+
+use crate::world::{Platforms, as_operator};
+
+fn search() -> FeatureId {
+    FeatureId::parse("search").unwrap()
+}
+
+async fn activate(world: &Platforms, platform: &PlatformId) {
+    let (entity, command) = (
+        &owner_of_all(world, platform).await,
+        &ActivateFeature {
+            feature_id: search(),
+            version: Line::parse("1.0.0").unwrap(),
+            environment: Environment::Prod,
+        },
+    );
+    as_operator!(world, platform, |cx, scope, uow| feature::activate(
+        cx,
+        scope,
+        uow,
+        entity,
+        command.clone()
+    ));
+}
+
+async fn deactivate(world: &Platforms, platform: &PlatformId) {
+    let (entity, command) = (
+        &owner_of_all(world, platform).await,
+        &DeactivateFeature {
+            feature_id: search(),
+            environment: Environment::Prod,
+        },
+    );
+    as_operator!(world, platform, |cx, scope, uow| feature::deactivate(
+        cx,
+        scope,
+        uow,
+        entity,
+        command.clone()
+    ));
+}
+
+/// The entity that what a platform has belongs to.
+async fn owner_of_all(world: &Platforms, platform: &PlatformId) -> EntityId {
+    world
+        .entries(platform, false)
+        .await
+        .swap_remove(0)
+        .entity_id
+}
+
+/// The feature, its worker and the worker's entry are all there, once, or none of them is; beside the platform's own six.
+async fn stands(world: &Platforms, platform: &PlatformId, status: FeatureStatus, context: &str) {
+    let all = FeatureActivationQuery::OfPlatform {
+        environment: None,
+        inactive: true,
+    };
+    let features: Vec<FeatureActivation> = world.list(all).await;
+    assert_eq!(features.len(), 1, "{context}");
+    assert_eq!(features[0].status, status, "{context}");
+    let builds: Vec<Build> = world.list(BuildQuery::All).await;
+    let seen: Vec<BuildStatus> = builds.iter().map(|build| build.build_status).collect();
+    assert_eq!(seen, [BuildStatus::Success], "{context}");
+    let expected = 6 + usize::from(status == FeatureStatus::Active);
+    let objects = world.objects(platform).await;
+    let entries = world.entries(platform, false).await;
+    assert_eq!(
+        (objects.len(), entries.len()),
+        (expected, expected),
+        "{context}"
+    );
+    assert!(
+        entries
+            .iter()
+            .all(|entry| objects.contains(entry.cf_name.as_str()))
+    );
+}
+
+#[tokio::test]
+async fn wherever_the_worker_dies_a_feature_is_made_once_and_removed() {
+    for units in 1.. {
+        let world = Platforms::memory().await;
+        let platform = &world.complete().await;
+        let context = &format!("{units} units");
+        activate(&world, platform).await;
+        let mut died = world.dies_after(units).await;
+        world.restart().await;
+        stands(&world, platform, FeatureStatus::Active, context).await;
+        deactivate(&world, platform).await;
+        died |= world.dies_after(units).await;
+        world.restart().await;
+        stands(&world, platform, FeatureStatus::Inactive, context).await;
+        if !died {
+            assert!(units > 3, "a run has only {context}");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn any_one_call_of_the_store_may_fail_while_a_feature_is_made() {
+    for call in 1.. {
+        let (world, store) = Platforms::faulty().await;
+        let platform = &world.complete().await;
+        activate(&world, platform).await;
+        store.fail_call(call);
+        // The failure ends the work on the job; what it left is what is asked below.
+        let _ = world.worker().run_one(&Unsupervised).await;
+        if !store.has_failed() {
+            assert!(call > 30, "a run has only {call} calls");
+            return;
+        }
+        world.restart().await;
+        let context = format!("call {call}");
+        stands(&world, platform, FeatureStatus::Active, &context).await;
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_answer_makes_no_feature_twice_and_keeps_none() {
+    for moment in [Moment::Before, Moment::Done] {
+        let world = Platforms::memory().await;
+        let platform = &world.complete().await;
+        let context = &format!("{moment:?}");
+        activate(&world, platform).await;
+        world.leave_unanswered("create", 0, moment);
+        world.until_idle().await;
+        assert!(world.has_left_unanswered(), "{context} was not met");
+        stands(&world, platform, FeatureStatus::Active, context).await;
+        deactivate(&world, platform).await;
+        world.leave_unanswered("remove", 0, moment);
+        world.until_idle().await;
+        assert!(world.has_left_unanswered(), "{context} was not met");
+        stands(&world, platform, FeatureStatus::Inactive, context).await;
+    }
+}
