@@ -126,8 +126,6 @@ for_each_record!(ids_of_records);
 ids! {
     /// A grant or denial of a permission to a member.
     GrantId,
-    /// A workspace stack.
-    StackId,
 }
 
 #[cfg(test)]

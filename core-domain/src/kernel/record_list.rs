@@ -41,6 +41,9 @@ macro_rules! for_each_record {
             lifecycle_records: $crate::registry::LifecycleRecord, LifecycleId "A platform lifecycle record.";
             entities: $crate::registry::Entity, EntityId "A tenant or sub-tenant of a platform.";
             resources: $crate::registry::Resource, ResourceId "An infrastructure resource.";
+            workspace_stacks: $crate::registry::WorkspaceStack, StackId "A workspace stack.";
+            dns_records: $crate::registry::DnsRecord, DnsRecordId "A DNS record.";
+            custom_domains: $crate::registry::CustomDomain, CustomDomainId "A custom domain.";
             deployments: $crate::registry::Deployment, DeploymentId "A deployment of a built site.";
             onboardings: $crate::registry::Onboarding, OnboardingId "A run of the onboarding flow.";
             // stacks

@@ -1,13 +1,19 @@
-//! The registry: platforms, entities, infrastructure resources, deployment records, onboardings, lifecycle.
+//! The registry: platforms, entities, infrastructure resources, workspace stacks, DNS records, custom domains, deployment
+//! records, onboardings, lifecycle.
 //!
 //! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
 //! which its transition function, its audit actions and its property test come.
 
+mod custom_domain;
+mod custom_domain_moves;
+mod custom_domain_status;
 mod deployment;
 mod deployment_moves;
 mod deployment_status;
+mod dns_record;
 mod entity;
 mod entity_rules;
+mod hostname;
 mod lifecycle;
 mod onboarding;
 mod platform;
@@ -17,15 +23,25 @@ mod resource;
 mod resource_moves;
 mod resource_name;
 mod resource_status;
+mod workspace_stack;
 
+pub use custom_domain::{
+    CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType, MissingRecord,
+    UpdateCustomDomain,
+};
+pub use custom_domain_status::{CustomDomainEvent, CustomDomainStatus, SslStatus};
 pub use deployment::{Deployment, DeploymentQuery};
 pub use deployment_moves::DeploymentChange;
 pub use deployment_status::{DeploymentEvent, DeploymentStatus};
+pub use dns_record::{
+    CreateDnsRecord, DnsRecord, DnsRecordEvent, DnsRecordQuery, DnsRecordStatus, DnsTargetType,
+};
 pub use entity::{
     CreateEntity, DeleteEntity, Entity, EntityEvent, EntityFilter, EntityQuery, EntityStatus,
     EntityType, UpdateEntity,
 };
 pub use entity_rules::{MAX_DEPTH, PlacementError, child_depth};
+pub use hostname::Hostname;
 pub use lifecycle::{LifecycleQuery, LifecycleRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,
@@ -41,3 +57,4 @@ pub use resource::{
 };
 pub use resource_name::{DEFAULT_RESOURCES, is_provider_name, purpose_of, resource_name};
 pub use resource_status::{ResourceEvent, ResourceStatus};
+pub use workspace_stack::{WorkspaceStack, WorkspaceStackQuery, WorkspaceStackStatus};

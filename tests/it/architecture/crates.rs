@@ -37,6 +37,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "ed25519-dalek",
         "schemars",
         "unicode-normalization",
+        "idna",
         // With a feature only, for those who test.
         "mockall",
         "proptest",

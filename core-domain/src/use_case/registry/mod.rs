@@ -3,6 +3,8 @@
 
 pub mod audit;
 pub mod deployment;
+pub mod dns;
+pub mod domain;
 pub mod entity;
 pub(super) mod jobs;
 pub mod onboarding;

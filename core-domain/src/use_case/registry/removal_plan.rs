@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{entity, resource};
+use super::{dns, entity, resource};
 use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, ResourceId, Result, grant};
 use crate::port::UnitOfWork;
@@ -68,6 +68,7 @@ pub async fn of_entity(
     }
     let mut plan = RemovalPlan::default();
     for entity_id in to_delete {
+        dns::ensure_none_leads_into(scope, uow, &entity_id).await?;
         let resources = ResourceQuery::OfEntity {
             entity_id,
             deleted: false,
@@ -91,6 +92,7 @@ pub async fn of_resource(
 ) -> Result<RemovalPlan> {
     let seen = resource::not_deleted(scope, uow, resource).await?;
     cx.check_if_match(&seen)?;
+    dns::ensure_none_leads_to(scope, uow, resource).await?;
     let plan = RemovalPlan {
         entities: 0,
         resources: 1,

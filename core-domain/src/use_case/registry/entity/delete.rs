@@ -5,7 +5,7 @@ use crate::access::{PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityEvent, Resource, ResourceQuery};
-use crate::use_case::registry::resource;
+use crate::use_case::registry::{dns, resource};
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
@@ -13,7 +13,7 @@ const BATCH: u32 = 100;
 /// Deletes an entity; with `cascade` all that stands below it too: entities and their resources' entries.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when something stands below it; `FORBIDDEN` for a cascade by anybody but operators;
+/// `NOT_FOUND`; `CONFLICT` when something stands below it, and when a DNS record leads to a resource below it; `FORBIDDEN` for a cascade by anybody but operators;
 /// `VERSION_CONFLICT`.
 pub async fn delete(
     cx: &Context,
@@ -46,6 +46,7 @@ async fn delete_resources(
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
 ) -> Result<()> {
+    dns::ensure_none_leads_into(scope, uow, &entity.id).await?;
     let of_entity = ResourceQuery::OfEntity {
         entity_id: entity.id.clone(),
         deleted: false,
