@@ -73,14 +73,23 @@ impl CustomDomain {
         since.is_some_and(|since| now.since(since) >= VERIFICATION_TIMEOUT)
     }
 
-    /// When its DNS records are to be looked up again: after 30 s, and then as long as it was looked at so far and 30 s
-    /// more, which doubles every pause, up to an hour.
+    /// When its DNS records are to be looked up again after some were missing: after 30 s, and then as long as they were
+    /// looked up so far and 30 s more, which doubles every pause, up to an hour.
     #[must_use]
     pub fn next_check(&self, now: Timestamp) -> Timestamp {
-        // Until its records were looked up, the last change of a domain is that it became `pending`.
-        let since = self.checked_since.unwrap_or(self.updated_at);
-        now.plus((now.since(since) + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+        after_pause(self.checked_since.unwrap_or(now), now)
     }
+
+    /// As [`CustomDomain::next_check`], after the DNS did not answer.
+    #[must_use]
+    pub fn next_try(&self, now: Timestamp) -> Timestamp {
+        // Until its records were looked up, the last that happened to a domain is that it became `pending`.
+        after_pause(self.checked_since.unwrap_or(self.updated_at), now)
+    }
+}
+
+fn after_pause(since: Timestamp, now: Timestamp) -> Timestamp {
+    now.plus((now.since(since) + SHORTEST_PAUSE).min(LONGEST_PAUSE))
 }
 
 #[cfg(test)]

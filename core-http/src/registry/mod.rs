@@ -1,7 +1,9 @@
-//! The registry: platforms, entities, infrastructure resources, lifecycle, audit, onboarding.
+//! The registry: platforms, entities, infrastructure resources, DNS records, custom domains, lifecycle, audit, onboarding.
 
 mod audit;
 mod deletion;
+mod dns;
+mod domain;
 mod entity;
 mod onboarding;
 mod platform;
@@ -33,6 +35,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Platforms", platform_life::rows()),
         tagged("Entities", entity::rows()),
         tagged("Resources", resource::rows()),
+        tagged("DNS records", dns::rows()),
+        tagged("Custom domains", domain::rows()),
         tagged("Audit", audit::rows()),
         tagged("Onboarding", onboarding::rows()),
     ];

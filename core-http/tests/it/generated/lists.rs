@@ -51,6 +51,16 @@ async fn fill_catalogue(case: &Case, round: i64) {
             .await;
         world.resource(platform, child, &format!("{slug}-kv")).await;
         world.provision(platform).await;
+        let (stack, record) = (
+            &case.fixture.ids["stackId"],
+            &case.fixture.ids["dnsRecordId"],
+        );
+        let (resource, hostname) = (
+            &case.fixture.ids["resourceId"],
+            format!("{slug}.example.org"),
+        );
+        world.dns_record(platform, stack, resource, &hostname).await;
+        world.domain(platform, record, &hostname).await;
         world.platform(&format!("further-{slug}")).await;
     }
     for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {

@@ -39,7 +39,7 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-112",
 ];
 
-/// Features, secrets, builds, workspace stacks, DNS, domains, configuration, deployment records.
+/// Features, secrets, builds, workspace stacks, configuration, deployment records.
 const MISSING_IN_REGISTRY: &[&str] = &[
     "registry-063",
     "registry-064",
@@ -54,16 +54,6 @@ const MISSING_IN_REGISTRY: &[&str] = &[
     "registry-075",
     "registry-076",
     "registry-077",
-    "registry-078",
-    "registry-079",
-    "registry-080",
-    "registry-081",
-    "registry-082",
-    "registry-083",
-    "registry-084",
-    "registry-085",
-    "registry-086",
-    "registry-087",
     "registry-088",
     "registry-089",
     "registry-090",

@@ -1,6 +1,8 @@
 //! The registry: what its endpoints do, beyond what holds for every endpoint.
 
 mod audit;
+mod dns;
+mod domains;
 mod entities;
 mod lifecycle;
 mod onboarding;

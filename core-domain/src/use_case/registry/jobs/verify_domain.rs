@@ -116,10 +116,9 @@ impl JobStep<VerifyDomain> for LookUpRecords {
                 missing_records: None,
             }));
         };
-        let until = domain.next_check(now);
         let Ok(missing) = missing_records(cx.kind.dns.as_ref(), &domain).await else {
             return Err(StepError::Wait {
-                until,
+                until: domain.next_try(now),
                 reason: "the DNS, which did not answer".to_owned(),
                 found: None,
             });
@@ -139,7 +138,11 @@ impl JobStep<VerifyDomain> for LookUpRecords {
             return Err(StepError::permanent("DNS_RECORDS_MISSING", message));
         }
         let reason = format!("the DNS records of {}", domain.hostname);
-        Err(StepError::wait_with(until, reason, &found)?)
+        Err(StepError::wait_with(
+            domain.next_check(now),
+            reason,
+            &found,
+        )?)
     }
 
     async fn apply(&self, _cx: &StepContext<'_, VerifyDomain>) -> Result<Found, StepError> {
