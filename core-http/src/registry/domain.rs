@@ -19,6 +19,7 @@ const PENDING: &str = "/api/v1/domains/pending";
 const ALL: &str = "/api/v1/platforms/{platformId}/domains";
 const ONE: &str = "/api/v1/platforms/{platformId}/domains/{domainId}";
 
+type Reads = PlatformScope<grant::DomainRead>;
 type Writes = PlatformScope<grant::DomainWrite>;
 type OfPlatform = (PlatformId,);
 type One = (PlatformId, CustomDomainId);
@@ -38,6 +39,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::NotFound])
             .writes(create),
+        get(ONE, "getDomain")
+            .summary("Shows a custom domain, with the DNS records it lacks.")
+            .reads(show),
         patch(ONE, "updateDomain")
             .summary("Changes a custom domain.")
             .if_match()
@@ -90,7 +94,7 @@ async fn list_pending(
 
 async fn list(
     cx: &Cx,
-    scope: PlatformScope<grant::DomainRead>,
+    scope: Reads,
     uow: &mut dyn UnitOfWork,
     input: Input<OfPlatform, ListQuery<DeletedFilter>>,
 ) -> Result<Output<ListP4<CustomDomain>>> {
@@ -105,6 +109,15 @@ async fn create(
     input: Input<OfPlatform, (), CreateCustomDomain>,
 ) -> Result<Stored<CustomDomain>> {
     domain::create(cx, &scope, uow, input.body).await
+}
+
+async fn show(
+    _: &Cx,
+    scope: Reads,
+    uow: &mut dyn UnitOfWork,
+    input: Input<One>,
+) -> Result<Stored<CustomDomain>> {
+    domain::get(&scope, uow, &input.path.1).await
 }
 
 async fn update(

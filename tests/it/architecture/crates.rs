@@ -59,6 +59,7 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("core-domain", &[][..]),
         ("core-storage", &["core-domain"]),
         ("core-http", &["core-domain"]),
+        ("adapters/dns", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),
         (
@@ -67,6 +68,7 @@ fn crates_of_ours_are_imported_downwards_only() {
                 "core-domain",
                 "core-storage",
                 "core-http",
+                "core-dns",
                 "core-local",
                 "core-smtp",
                 "core-webauthn",

@@ -109,6 +109,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/api/auth/api-key/delete"),
     ("POST", "/api/auth/api-key/rotate"),
     // our own
+    ("GET", "/api/v1/platforms/{platformId}/domains/{domainId}"),
     ("POST", "/api/core/users/{userId}/ban"),
     ("POST", "/api/core/users/{userId}/unban"),
     // the pages

@@ -130,6 +130,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("listDomains", Member),
         sample("createDomain", Admin)
             .body(r#"{"hostname": "new.example.org", "targetDns": "platform.example.net"}"#),
+        sample("getDomain", Member),
         sample("updateDomain", Admin).body(r#"{"status": "active"}"#),
         sample("deleteDomain", Admin),
         sample("listPlatformAudit", Member),

@@ -11,5 +11,5 @@ pub use create::create;
 pub use delete::delete;
 pub(super) use delete::delete_on;
 pub(super) use job::{find_verified_by, follow_job, record_check};
-pub use read::{list, list_unverified};
+pub use read::{get, list, list_unverified};
 pub use update::update;

@@ -1,7 +1,10 @@
 //! Finding custom domains.
 
+use super::rules::not_deleted;
 use crate::access::{OperatorScope, PlatformScope};
-use crate::kernel::{Context, DeletedFilter, ListQuery, Page, Result, Stored, grant};
+use crate::kernel::{
+    Context, CustomDomainId, DeletedFilter, ListQuery, Page, Result, Stored, grant,
+};
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainQuery};
 
@@ -23,6 +26,18 @@ pub async fn list(
     };
     let domains = scope.records::<CustomDomain>(uow);
     domains.page(&all, &query.page()).await
+}
+
+/// A domain that is not deleted.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn get(
+    scope: &PlatformScope<grant::DomainRead>,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+) -> Result<Stored<CustomDomain>> {
+    not_deleted(scope, uow, domain).await
 }
 
 /// The domains of all platforms that are neither verified nor given up, oldest first; the first thousand.
