@@ -1,12 +1,14 @@
 //! What stands in the place of a part that this installation does not have: it refuses, and says what is missing.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use core_domain::port::{
-    ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, Infrastructure,
-    ProviderError, Provisioned, ResourceRef, Site, SiteArchives, SiteDeployment, SiteUpload,
-    StagedBlob,
+    ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, DnsError, DnsResolver,
+    Infrastructure, ProviderError, Provisioned, ResourceRef, Site, SiteArchives, SiteDeployment,
+    SiteUpload, StagedBlob,
 };
 
 /// A part of an installation that is neither given to the builder nor built in.
@@ -37,6 +39,16 @@ impl Absent {
         part: "reader of archives",
         feature: "archives",
     };
+
+    #[cfg(any(test, not(feature = "dns")))]
+    pub(crate) const DNS: Self = Self {
+        part: "way to look names up",
+        feature: "dns",
+    };
+
+    fn dns_error(self) -> DnsError {
+        DnsError::Unavailable(Cause::new(self))
+    }
 
     /// No repetition would help.
     fn provider_error(self) -> ProviderError {
@@ -97,6 +109,21 @@ impl SiteArchives for Absent {
     }
 }
 
+#[async_trait]
+impl DnsResolver for Absent {
+    async fn cname(&self, _: &str) -> Result<Option<String>, DnsError> {
+        Err(self.dns_error())
+    }
+
+    async fn txt(&self, _: &str) -> Result<Vec<String>, DnsError> {
+        Err(self.dns_error())
+    }
+
+    async fn addresses(&self, _: &str) -> Result<BTreeSet<IpAddr>, DnsError> {
+        Err(self.dns_error())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core_domain::registry::ResourceType;
@@ -116,6 +143,8 @@ mod tests {
         assert!(text.contains("feature local"), "{text}");
         let stage = Absent::BLOBS.stage().await.map(drop).unwrap_err();
         assert!(Cause::new(stage).to_string().contains("feature local"));
+        let lookup = Absent::DNS.txt("example.org").await.unwrap_err();
+        assert!(Cause::new(lookup).to_string().contains("feature dns"));
         assert!(Absent::ARCHIVES.to_string().contains("feature archives"));
     }
 }

@@ -18,6 +18,7 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
+use crate::dns::dns_resolver;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
@@ -67,7 +68,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     ));
     let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
-    let kinds = cli::register_kinds(register_kinds(Kinds::new())?, Arc::clone(&archives))?;
+    let kinds = register_kinds(Kinds::new(), dns_resolver(&builder)?)?;
+    let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(&builder, &secret, &store, &provider, kinds)?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(&app, &archives, &builder.settings.cli, &iam_config)?;
@@ -254,6 +256,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
 fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     service_key(builder)?;
     check_mailer(builder)?;
+    dns_resolver(builder)?;
     service_options(builder).map(drop)
 }
 

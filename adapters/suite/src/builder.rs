@@ -6,7 +6,8 @@ use std::sync::Arc;
 use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
 use core_domain::port::{
-    Blobs, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives, Store,
+    Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives,
+    Store,
 };
 
 use crate::open::StoreChoice;
@@ -32,6 +33,7 @@ pub struct SuiteBuilder {
     #[cfg(feature = "smtp")]
     pub(crate) smtp: Option<String>,
     pub(crate) passkeys: Option<Arc<dyn Passkeys>>,
+    pub(crate) dns_resolver: Option<Arc<dyn DnsResolver>>,
     pub(crate) secret: Option<InstallationSecret>,
     pub(crate) master_key: Option<MasterKey>,
     pub(crate) service_key: Option<Secret>,
@@ -59,6 +61,7 @@ impl Default for SuiteBuilder {
             #[cfg(feature = "smtp")]
             smtp: None,
             passkeys: None,
+            dns_resolver: None,
             secret: None,
             master_key: None,
             service_key: None,
@@ -196,6 +199,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn passkeys(mut self, passkeys: Arc<dyn Passkeys>) -> Self {
         self.passkeys = Some(passkeys);
+        self
+    }
+
+    /// Looks up the DNS records of custom domains in another way than by name servers (`settings.dns`). Without it and without the
+    /// feature `dns` no domain is verified by itself: it stays `pending` and says which records it takes.
+    #[must_use]
+    pub fn dns_resolver(mut self, resolver: Arc<dyn DnsResolver>) -> Self {
+        self.dns_resolver = Some(resolver);
         self
     }
 

@@ -16,7 +16,7 @@
 //! # How to add an adapter
 //! Implement the port (`core_domain::port`) and give it to the builder: [`SuiteBuilder::store`],
 //! [`SuiteBuilder::infrastructure`], [`SuiteBuilder::blobs`], [`SuiteBuilder::archives`], [`SuiteBuilder::outlet`], [`SuiteBuilder::mailer`],
-//! [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`], [`SuiteBuilder::clock`],
+//! [`SuiteBuilder::password_hasher`], [`SuiteBuilder::passkeys`], [`SuiteBuilder::dns_resolver`], [`SuiteBuilder::clock`],
 //! [`SuiteBuilder::entropy`]. `assemble.rs` is the one place where ports and services meet.
 //!
 //! # Features
@@ -27,6 +27,7 @@
 //! | `postgres` | the store in a Postgres database |
 //! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
+//! | `dns` | looking up the DNS records of custom domains; without it they stay as they are |
 //! | `smtp` | sending mail by a server, with TLS; without it mails are files |
 //! | `webauthn` | passkeys, where IAM's address has a domain name |
 //!
@@ -34,7 +35,10 @@
 //! ([`SuiteBuilder::blobs`]), without `archives` a reader of archives ([`SuiteBuilder::archives`]); what is missing
 //! refuses what it is asked for, and says so.
 
-#[cfg(any(test, not(all(feature = "local", feature = "archives"))))]
+#[cfg(any(
+    test,
+    not(all(feature = "local", feature = "archives", feature = "dns"))
+))]
 mod absent;
 mod after_commit;
 #[cfg(feature = "archives")]
@@ -43,6 +47,8 @@ mod assemble;
 mod background_threads;
 mod builder;
 mod clock;
+mod dns;
+mod dns_options;
 mod entropy;
 mod error;
 mod import;
@@ -69,6 +75,8 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
+#[cfg(feature = "dns")]
+pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
     Origins, RateClass, RateKind, RatePlan, RatePolicy, Secret, ServiceName, TrustedProxies,
 };
@@ -85,6 +93,7 @@ pub use core_http::{IncomingBody, ServeOptions, serve};
 pub use core_local::Retention;
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
+pub use dns_options::DnsOptions;
 pub use entropy::SystemEntropy;
 pub use error::SuiteError;
 pub use import::{ImportError, ImportProblem, ImportSummary};

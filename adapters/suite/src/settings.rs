@@ -9,6 +9,7 @@ use core_http::kernel::ServiceOptions;
 use core_local::Retention;
 use serde::{Deserialize, Serialize};
 
+use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
 use crate::worker::WorkerOptions;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub postgres: PostgresOptions,
     /// Who mails come from, and how they are handed over.
     pub mail: MailOptions,
+    /// Who is asked for the DNS records of custom domains (feature `dns`).
+    pub dns: DnsOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -50,6 +53,7 @@ impl Settings {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gateway.check()?;
         self.mail.check()?;
+        self.dns.check()?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -161,6 +165,8 @@ mod tests {
         assert_eq!(refused(|s| s.mail.concurrency = 0), "mail.concurrency");
         let slow = |s: &mut Settings| s.mail.timeout = std::time::Duration::from_secs(61);
         assert_eq!(refused(slow), "mail.timeout");
+        let endless = |s: &mut Settings| s.dns.timeout = std::time::Duration::from_secs(21);
+        assert_eq!(refused(endless), "dns.timeout");
         let nobody = |s: &mut Settings| s.mail.sender = "Core".to_owned();
         assert_eq!(refused(nobody), "mail.sender");
         let cache = |s: &mut Settings| s.gateway.session_cache = std::time::Duration::from_secs(6);

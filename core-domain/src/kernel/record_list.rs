@@ -44,6 +44,8 @@ macro_rules! for_each_record {
             resource_secrets: $crate::registry::ResourceSecret, ResourceSecretId "A secret of a resource (never its value).";
             feature_activations: $crate::registry::FeatureActivation, FeatureActivationId "A feature of an entity.";
             builds: $crate::registry::Build, BuildId "A build of a platform.";
+            dns_records: $crate::registry::DnsRecord, DnsRecordId "A DNS record.";
+            custom_domains: $crate::registry::CustomDomain, CustomDomainId "A custom domain.";
             deployments: $crate::registry::Deployment, DeploymentId "A deployment of a built site.";
             workspace_stacks: $crate::registry::WorkspaceStack, StackId "A workspace stack.";
             platform_configs: $crate::registry::PlatformConfig, ConfigId "A key of a platform's configuration.";

@@ -216,6 +216,9 @@ fn text(schema: &Value) -> BoxedStrategy<Value> {
         (None, Some("email")) => {
             "[a-z0-9][a-z0-9_+]{0,12}@[a-z0-9]{1,12}\\.(org|example)".to_owned()
         }
+        (None, Some("idn-hostname")) => {
+            "(\\*\\.)?[a-zäöü0-9]{1,12}\\.[a-z]{1,12}\\.example".to_owned()
+        }
         (None, Some("uri")) => "https://[a-z]{1,12}\\.example(/[a-z0-9]{1,8}){0,3}".to_owned(),
         (None, _) => format!("\\PC{{{least},{most}}}"),
     };
@@ -259,9 +262,10 @@ mod tests {
         DeletedFilter, Line, ListQuery, Name, NoFilter, Record, TextValue, for_each_record,
     };
     use crate::registry::{
-        CreateDeployment, CreateEntity, CreatePlatform, CreateResource, CreateWorkspaceStack,
-        DeleteEntity, DeploymentChange, DeploymentFilter, EntityFilter, SetConfig, StartOnboarding,
-        UpdateEntity, UpdatePlatform, UpdateResource,
+        CreateCustomDomain, CreateDeployment, CreateDnsRecord, CreateEntity, CreatePlatform,
+        CreateResource, CreateWorkspaceStack, DeleteEntity, DeploymentChange, DeploymentFilter,
+        EntityFilter, SetConfig, StartOnboarding, UpdateCustomDomain, UpdateEntity, UpdatePlatform,
+        UpdateResource,
     };
     use crate::shared::{AuditFilter, PlatformAuditFilter};
     use crate::stacks::{CreateTemplate, PublishVersion, UpdateTemplate};
@@ -304,6 +308,9 @@ mod tests {
             CreateDeployment,
             DeploymentChange,
             DeploymentFilter,
+            CreateDnsRecord,
+            CreateCustomDomain,
+            UpdateCustomDomain,
             StartOnboarding,
             ProvisionCommand,
             DeprovisionCommand,
@@ -368,6 +375,8 @@ mod tests {
         check_shown::<crate::registry::LifecycleRecord>();
         check_shown::<crate::registry::Entity>();
         check_shown::<crate::registry::Resource>();
+        check_shown::<crate::registry::DnsRecord>();
+        check_shown::<crate::registry::CustomDomain>();
         check_shown::<crate::registry::Deployment>();
         check_shown::<crate::registry::WorkspaceStack>();
         check_shown::<crate::registry::PlatformConfig>();

@@ -5,6 +5,7 @@ mod api_key_context;
 mod archives;
 mod blobs;
 mod cause;
+mod dns_resolver;
 mod infrastructure;
 mod job_hints;
 mod mailbox;
@@ -23,6 +24,7 @@ pub(crate) mod mocks {
 
     pub use super::archives::MockSiteArchives;
     pub use super::blobs::{MockBlobs, MockStagedBlob};
+    pub use super::dns_resolver::MockDnsResolver;
     pub use super::infrastructure::MockInfrastructure;
     pub use super::mailer::MockMailer;
     pub use super::outlet::MockOutlet;
@@ -36,6 +38,7 @@ pub use api_key_context::{ApiKeyContext, ApiKeyContexts, ApiKeySecretKey};
 pub use archives::{ArchiveError, FileVisitor, Site, SiteArchives};
 pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 pub use cause::Cause;
+pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
     CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
     SiteState, SiteUpload,

@@ -19,7 +19,7 @@ pub const MAX_ATTEMPTS: i64 = 8;
 /// How many lost leases make a job one that kills its workers.
 pub const MAX_LOST_LEASES: i64 = 5;
 
-/// How long a job may take from its creation, or from an operator's retry, to its end.
+/// How long a job may take from its creation, or from an operator's retry, to its end, unless its kind says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The kind of job that makes a feature of an entity.

@@ -1,5 +1,5 @@
 //! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
-//! configuration, deployment records, onboardings, lifecycle.
+//! DNS records, custom domains, configuration, deployment records, onboardings, lifecycle.
 //!
 //! A record is what the interface shows, a command is what it takes. Every status has one state machine (`*Event`), from
 //! which its transition function, its audit actions and its property test come.
@@ -8,15 +8,20 @@ mod branch;
 mod build;
 mod config;
 mod config_version;
+mod custom_domain;
+mod custom_domain_moves;
+mod custom_domain_status;
 mod deployment;
 mod deployment_moves;
 mod deployment_status;
+mod dns_record;
 mod entity;
 mod entity_rules;
 mod feature;
 mod feature_id;
 mod feature_manifest;
 mod feature_status;
+mod hostname;
 mod lifecycle;
 mod onboarding;
 mod platform;
@@ -26,20 +31,28 @@ mod resource;
 mod resource_moves;
 mod resource_name;
 mod resource_status;
+mod secret;
+mod workspace_stack;
+
 pub use branch::{BRANCH_PATTERN, Branch, PRODUCTION};
+pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 pub use config::{ConfigKey, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig};
 pub use config_version::{
     ConfigDiff, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
 };
+pub use custom_domain::{
+    CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType, MissingRecord,
+    UpdateCustomDomain,
+};
+pub use custom_domain_status::{CustomDomainEvent, CustomDomainStatus, SslStatus};
 pub use deployment::{
     CreateDeployment, Deployment, DeploymentFilter, DeploymentPhase, DeploymentQuery,
 };
-mod secret;
-mod workspace_stack;
-
-pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
 pub use deployment_moves::DeploymentChange;
 pub use deployment_status::{DeploymentEvent, DeploymentStatus};
+pub use dns_record::{
+    CreateDnsRecord, DnsRecord, DnsRecordEvent, DnsRecordQuery, DnsRecordStatus, DnsTargetType,
+};
 pub use entity::{
     CreateEntity, DeleteEntity, Entity, EntityEvent, EntityFilter, EntityQuery, EntityStatus,
     EntityType, UpdateEntity,
@@ -51,6 +64,7 @@ pub use feature::{
 pub use feature_id::{FeatureId, FeatureVersion};
 pub use feature_manifest::{FeatureManifest, ManifestFeature};
 pub use feature_status::{FeatureEvent, FeatureStatus};
+pub use hostname::Hostname;
 pub use lifecycle::{LifecycleQuery, LifecycleRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,

@@ -5,6 +5,7 @@ mod authenticator;
 mod clock;
 mod entropy;
 mod memory_blobs;
+mod memory_dns;
 mod memory_infrastructure;
 mod memory_site;
 
@@ -20,12 +21,13 @@ pub use authenticator::totp_secret_of;
 pub use clock::ManualClock;
 pub use entropy::SeededEntropy;
 pub use memory_blobs::MemoryBlobs;
+pub use memory_dns::MemoryDns;
 pub use memory_infrastructure::MemoryInfrastructure;
 pub use memory_site::MemorySite;
 
 pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
-    MockBlobs, MockInfrastructure, MockMailer, MockOutlet, MockPasskeys, MockPasswordHasher,
-    MockRateLimiter, MockSiteArchives, MockStagedBlob,
+    MockBlobs, MockDnsResolver, MockInfrastructure, MockMailer, MockOutlet, MockPasskeys,
+    MockPasswordHasher, MockRateLimiter, MockSiteArchives, MockStagedBlob,
 };

@@ -1,9 +1,14 @@
 //! The text formats schemas name, checked by the same rules the domain's types have.
 
 use core_domain::kernel::{Email, Timestamp};
+use core_domain::registry::Hostname;
 
 pub(super) fn email(text: &str) -> bool {
     Email::parse(text).is_ok()
+}
+
+pub(super) fn hostname(text: &str) -> bool {
+    Hostname::parse(text).is_ok()
 }
 
 pub(super) fn date_time(text: &str) -> bool {

@@ -8,7 +8,7 @@ use core_domain::kernel::{
     Caller, Cipher, Clock, Membership, OrganizationId, PlatformId, Role, SessionId, UserId,
 };
 use core_domain::port::{HashForm, PasswordHasher, Store};
-use core_domain::testing::{MemoryBlobs, MockPasswordHasher, SeededEntropy};
+use core_domain::testing::{MemoryBlobs, MemoryDns, MockPasswordHasher, SeededEntropy};
 use core_domain::use_case::provisioning::Kinds;
 use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -32,7 +32,7 @@ pub const SERVICE_KEY: &str = "a-service-key-for-tests";
 /// The issuer of service tokens of [`app`].
 pub const ISSUER: &str = "http://iam.test";
 
-/// An app over the store: seeded entropy, blobs in memory, hashing that is fast and worthless, [`SERVICE_KEY`].
+/// An app over the store: seeded entropy, blobs and a DNS in memory, hashing that is fast and worthless, [`SERVICE_KEY`].
 #[must_use]
 pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
     let entropy = Arc::new(SeededEntropy::new(42));
@@ -43,7 +43,9 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         entropy,
         hasher: worthless_hasher(),
         blobs: Arc::new(MemoryBlobs::default()),
-        kinds: Arc::new(register_kinds(Kinds::new()).unwrap_or_default()),
+        kinds: Arc::new(
+            register_kinds(Kinds::new(), Arc::new(MemoryDns::default())).unwrap_or_default(),
+        ),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: ServiceKey::new(SERVICE_KEY).ok(),
         issuer: ISSUER.to_owned(),

@@ -1,11 +1,13 @@
 //! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
-//! configuration, deployment records, lifecycle, audit, onboarding.
+//! DNS records, custom domains, configuration, deployment records, lifecycle, audit, onboarding.
 
 mod audit;
 mod build;
 mod config;
 mod deletion;
 mod deployment;
+mod dns;
+mod domain;
 mod entity;
 mod feature;
 mod in_environment;
@@ -50,6 +52,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Builds", build::rows()),
         tagged("Workspace stacks", workspace_stack::rows()),
         tagged("Configuration", config::rows()),
+        tagged("DNS records", dns::rows()),
+        tagged("Custom domains", domain::rows()),
         tagged("Deployments", deployment::rows()),
         tagged("Audit", audit::rows()),
         tagged("Onboarding", onboarding::rows()),

@@ -56,13 +56,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .alias(ONE_ALIAS)
             .summary("Changes a resource's entry.")
             .if_match()
-            .refuses(&[Code::InvalidState])
+            .refuses(&[Code::InvalidState, Code::Conflict])
             .writes(update),
         delete(ONE, "deleteResource")
             .alias(ONE_ALIAS)
             .summary("Deletes a resource's entry; at the provider nothing is removed.")
             .if_match()
-            .refuses(&[Code::InvalidState])
+            .refuses(&[Code::InvalidState, Code::Conflict])
             .writes(remove),
     ]
 }

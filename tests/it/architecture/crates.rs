@@ -38,6 +38,7 @@ fn the_domain_depends_on_nothing_of_ours_and_on_no_runtime_driver_or_http() {
         "schemars",
         "unicode-normalization",
         "json-patch",
+        "idna",
         // With a feature only, for those who test.
         "mockall",
         "proptest",
@@ -59,6 +60,7 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("core-domain", &[][..]),
         ("core-storage", &["core-domain"]),
         ("core-http", &["core-domain"]),
+        ("adapters/dns", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),
         (
@@ -67,6 +69,7 @@ fn crates_of_ours_are_imported_downwards_only() {
                 "core-domain",
                 "core-storage",
                 "core-http",
+                "core-dns",
                 "core-local",
                 "core-smtp",
                 "core-webauthn",

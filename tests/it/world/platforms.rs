@@ -11,7 +11,7 @@ use core_domain::kernel::{
 };
 use core_domain::port::{ProviderError, Store, transact};
 use core_domain::registry::{PlatformStatus, Resource, ResourceQuery};
-use core_domain::testing::ManualClock;
+use core_domain::testing::{ManualClock, MemoryDns};
 use core_domain::use_case::iam::user::{SignUp, sign_up};
 use core_domain::use_case::provisioning::{Kinds, Outcome};
 use core_domain::use_case::registry::organization_setup::{self, OrganizationSetUp};
@@ -78,7 +78,7 @@ impl Platforms {
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
         config.faults = faults(Arc::clone(&trap));
         let local = LocalInfrastructure::open(config).await.unwrap();
-        let kinds = register_kinds(Kinds::new()).unwrap();
+        let kinds = register_kinds(Kinds::new(), Arc::new(MemoryDns::default())).unwrap();
         let keeps: Keeps = Box::new((keeps, folder));
         let world = World::over((store, keeps), clock, local, kinds);
         Self { world, trap }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
 mod archives;
+mod domains;
 mod effects;
 mod folder;
 mod imports;

@@ -206,6 +206,7 @@ async fn look_again(
     Ok(StepError::Wait {
         until: now.plus(POLL),
         reason: "the provider to serve the site".to_owned(),
+        found: None,
     })
 }
 

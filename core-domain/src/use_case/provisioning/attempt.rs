@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 use super::claim::{Claimed, HeldJob, startable};
 use super::guard::Guard;
@@ -23,6 +24,8 @@ pub struct Finished {
     /// As its holder wrote it last.
     pub(super) job: Arc<Stored<Job>>,
     pub(super) reports: Vec<Trigger>,
+    /// What the step found while it waits, to be written with the wait.
+    pub(super) found: Option<Value>,
     /// Whether it can be written together with the reports of others: nothing of the domain is written with it.
     pub(super) in_batch: bool,
     /// Whether the job is no longer the holder's when it is written.
@@ -30,8 +33,9 @@ pub struct Finished {
 }
 
 impl Finished {
-    fn new(kinds: &Kinds, held: &HeldJob, reports: Vec<Report>) -> Self {
-        let in_batch = is_plain(kinds, &held.job, &reports);
+    fn new(kinds: &Kinds, held: &HeldJob, ended: Ended) -> Self {
+        let Ended { reports, found } = ended;
+        let in_batch = found.is_none() && is_plain(kinds, &held.job, &reports);
         let leaves = !matches!(reports.last(), Some(Report::Start(_)));
         let fence = held.claimed.fence;
         let triggers = reports
@@ -41,6 +45,7 @@ impl Finished {
             claimed: held.claimed.clone(),
             job: Arc::clone(&held.job),
             reports: triggers.collect(),
+            found,
             in_batch,
             leaves,
         }
@@ -57,6 +62,22 @@ impl Finished {
     #[must_use]
     pub const fn leaves(&self) -> bool {
         self.leaves
+    }
+}
+
+/// How an attempt ended.
+struct Ended {
+    reports: Vec<Report>,
+    /// What was found by an attempt that waits.
+    found: Option<Value>,
+}
+
+impl From<Vec<Report>> for Ended {
+    fn from(reports: Vec<Report>) -> Self {
+        Self {
+            reports,
+            found: None,
+        }
     }
 }
 
@@ -109,34 +130,32 @@ impl Worker {
     /// Works on the current step of a job it holds, once, and answers what is to be written: with
     /// [`Worker::commit`] or [`Worker::settle`]. `None` when the job is no longer its own.
     pub async fn attempt(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Finished> {
-        let reports = if supervisor.is_stopping() {
-            vec![Report::Release { begun: false }]
+        let ended = if supervisor.is_stopping() {
+            vec![Report::Release { begun: false }].into()
         } else {
-            self.reports(held, supervisor).await?
+            self.work(held, supervisor).await?
         };
-        Some(Finished::new(&self.kinds, held, reports))
+        Some(Finished::new(&self.kinds, held, ended))
     }
 
-    async fn reports(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Vec<Report>> {
+    async fn work(&self, held: &HeldJob, supervisor: &dyn Supervisor) -> Option<Ended> {
         let job: &Job = &held.job;
         let Some(step) = job.current_step() else {
-            return Some(vec![Report::Complete]);
+            return Some(vec![Report::Complete].into());
         };
         let name = &job.steps[step].name;
         let kind = self.kinds.get(&job.kind);
         let Some(kind) = kind.filter(|kind| kind.has_step(name)) else {
             let missing = format!("{}: no step {name}", job.kind);
-            return Some(vec![report_of(StepError::permanent(
-                "UNKNOWN_STEP",
-                missing,
-            ))?]);
+            let unknown = StepError::permanent("UNKNOWN_STEP", missing);
+            return Some(vec![report_of(unknown)?].into());
         };
         if job.steps[step].status != StepStatus::Running {
-            return Some(vec![Report::Start(step)]);
+            return Some(vec![Report::Start(step)].into());
         }
         let opened = match kind.open(job) {
             Ok(opened) => opened,
-            Err(error) => return Some(vec![report_of(error.into())?]),
+            Err(error) => return Some(vec![report_of(error.into())?].into()),
         };
         let effect_key = effect_key(&job.id, name);
         let guard = LeaseGuard {
@@ -154,11 +173,11 @@ impl Worker {
         let attempt = Box::pin(perform(opened.as_ref(), name, ports));
         let limit = opened.timeout(name);
         let end = supervisor.attempt(&held.claimed, limit, attempt).await;
-        let error = match end {
+        let mut error = match end {
             StepEnd::Finished(Ok(output)) => {
                 let mut reports = vec![Report::Advance(step, output)];
                 reports.extend(self.after(job, step + 1, supervisor));
-                return Some(reports);
+                return Some(reports.into());
             }
             StepEnd::Finished(Err(error)) => error,
             StepEnd::TimedOut => {
@@ -166,9 +185,14 @@ impl Worker {
             }
             StepEnd::Panicked => StepError::unknown("STEP_PANICKED", "the step broke down"),
             StepEnd::LeaseLost => return None,
-            StepEnd::Stopping => return Some(vec![Report::Release { begun: true }]),
+            StepEnd::Stopping => return Some(vec![Report::Release { begun: true }].into()),
         };
-        Some(vec![report_of(error)?])
+        let found = match &mut error {
+            StepError::Wait { found, .. } => found.take(),
+            _ => None,
+        };
+        let reports = vec![report_of(error)?];
+        Some(Ended { reports, found })
     }
 
     /// What is reported with the end of the step before: the intent to go on, or that the process stops.

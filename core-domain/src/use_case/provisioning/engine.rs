@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::attempt::Finished;
 use super::batch::WRITE_TRIES;
 use super::claim::{Claimed, HeldJob};
@@ -147,8 +149,8 @@ impl Worker {
     /// # Errors
     /// When the store failed; the job is taken back when its lease ends.
     pub async fn settle(&self, finished: &Finished) -> Result<LeaseState> {
-        let claimed = &finished.claimed;
-        let error = match self.write(claimed, &finished.reports).await {
+        let (claimed, found) = (&finished.claimed, finished.found.as_ref());
+        let error = match self.write(claimed, &finished.reports, found).await {
             Err(Error::Store(error)) => return Err(error.into()),
             Err(refusal) => refusal,
             written => return written,
@@ -167,10 +169,16 @@ impl Worker {
     /// When the report is about another step than the current one, the domain refused an output, or the store failed.
     pub async fn report(&self, claimed: &Claimed, report: Report) -> Result<LeaseState> {
         let report = Trigger::Work(claimed.fence, report);
-        self.write(claimed, std::slice::from_ref(&report)).await
+        self.write(claimed, std::slice::from_ref(&report), None)
+            .await
     }
 
-    async fn write(&self, claimed: &Claimed, reports: &[Trigger]) -> Result<LeaseState> {
+    async fn write(
+        &self,
+        claimed: &Claimed,
+        reports: &[Trigger],
+        found: Option<&Value>,
+    ) -> Result<LeaseState> {
         let holder = LeaseHolder {
             actor: &self.actor,
             kinds: &self.kinds,
@@ -180,7 +188,7 @@ impl Worker {
         loop {
             tries += 1;
             let outcome = transact(self.store.as_ref(), |uow, _| {
-                Box::pin(report::report(&self.cx, uow, holder, reports))
+                Box::pin(report::report(&self.cx, uow, holder, reports, found))
             })
             .await;
             match outcome {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::kind::{JobInput, JobKind, to_json};
+use super::kind::{JobInput, JobKind};
 use super::lane::{Lanes, announce};
+use super::step_error::to_json;
 use crate::access::{Covers, unaudited, unowned};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, StoreError, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, DEADLINE, Job, JobEvent, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
+    Actor, Job, JobEvent, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
 };
 
 /// Queues a job of a kind. Lane, order, steps and version are the kind's; a job with a known idempotency key is answered
@@ -180,7 +181,7 @@ fn queued<K: JobKind>(
         max_attempts: MAX_ATTEMPTS,
         lost_leases: 0,
         run_at: now,
-        deadline_at: now.plus(DEADLINE),
+        deadline_at: now.plus(K::DEADLINE),
         waiting_for: None,
         forced: false,
         replay_count: 0,

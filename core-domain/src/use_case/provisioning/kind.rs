@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::guard::Guard;
-use super::step_error::{Observation, StepError};
+use super::step_error::{Observation, StepError, to_json};
 use crate::access::{PlatformWriter, SystemScope};
 use crate::kernel::{Context, EntityId, Environment, Error, PlatformId, RequestInfo, Result};
 use crate::port::{Blobs, Infrastructure, Store, UnitOfWork};
-use crate::provisioning::{Job, LaneKey, LanePlace};
+use crate::provisioning::{DEADLINE, Job, LaneKey, LanePlace};
 
 /// What a kind of job is asked to do: kept with the job as JSON; never a secret.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -59,6 +59,9 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     /// Whether its hooks write anything. Those of a kind that says `false` are not called, and the ends of its jobs are
     /// written together with those of others.
     const HOOKS: bool = true;
+
+    /// How long a job of it may take from its creation, or from an operator's retry, to its end.
+    const DEADLINE: Duration = DEADLINE;
 
     /// What it is asked to do.
     type Input: JobInput;
@@ -130,6 +133,19 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         _cx: &JobContext<'_, K>,
         _uow: &mut dyn UnitOfWork,
         _output: &Self::Output,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Writes what was found by an attempt that waits ([`StepError::wait_with`]) into the unit of work that parks the job.
+    ///
+    /// # Errors
+    /// When it cannot be written; the attempt then counts as failed.
+    async fn record_wait(
+        &self,
+        _cx: &JobContext<'_, K>,
+        _uow: &mut dyn UnitOfWork,
+        _found: &Self::Output,
     ) -> Result<()> {
         Ok(())
     }
@@ -320,6 +336,12 @@ pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()>;
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &Value,
+    ) -> Result<()>;
 }
 
 #[async_trait]
@@ -355,17 +377,24 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
-        let output = S::Output::deserialize(output).map_err(|error| {
-            Error::Internal(format!(
-                "the output of {} is not its own: {error}",
-                self.name()
-            ))
-        })?;
+        let output = output_of::<K, S>(self, output)?;
         JobStep::record(self, cx, uow, &output).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        found: &Value,
+    ) -> Result<()> {
+        let found = output_of::<K, S>(self, found)?;
+        JobStep::record_wait(self, cx, uow, &found).await
     }
 }
 
-/// A value of ours as JSON.
-pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Value> {
-    serde_json::to_value(value).map_err(|error| Error::Internal(format!("no JSON: {error}")))
+fn output_of<K: JobKind, S: JobStep<K>>(step: &S, output: &Value) -> Result<S::Output> {
+    S::Output::deserialize(output).map_err(|error| {
+        let name = JobStep::name(step);
+        Error::Internal(format!("the output of {name} is not its own: {error}"))
+    })
 }

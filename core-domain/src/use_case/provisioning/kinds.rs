@@ -18,6 +18,7 @@ use crate::provisioning::{Job, LanePlace};
 /// A kind whose types are erased.
 pub(super) trait AnyKind: Debug + Send + Sync {
     fn place(&self) -> LanePlace;
+    fn deadline(&self) -> Duration;
     fn has_step(&self, name: &str) -> bool;
 
     /// Whether its hooks write anything.
@@ -48,6 +49,13 @@ pub(super) trait OpenJob: Send + Sync {
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()>;
+    async fn record_wait(
+        &self,
+        step: &str,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+        found: &Value,
+    ) -> Result<()>;
     async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
     async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
     async fn resumed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
@@ -62,6 +70,10 @@ struct Registered<K> {
 impl<K: JobKind> AnyKind for Registered<K> {
     fn place(&self) -> LanePlace {
         K::PLACE
+    }
+
+    fn deadline(&self) -> Duration {
+        K::DEADLINE
     }
 
     fn has_step(&self, name: &str) -> bool {
@@ -147,6 +159,19 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     ) -> Result<()> {
         match self.find(step) {
             Some(step) => step.record(&self.job_context(cx), uow, output).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record_wait(
+        &self,
+        step: &str,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+        found: &Value,
+    ) -> Result<()> {
+        match self.find(step) {
+            Some(step) => step.record_wait(&self.job_context(cx), uow, found).await,
             None => Ok(()),
         }
     }

@@ -64,7 +64,7 @@ pub(super) struct LeaseHolder<'a> {
 }
 
 /// Stores what the worker reports, with all that follows from it, in a unit of its own. The output of a step is written
-/// with what it means in the domain; reporting the same output twice changes nothing.
+/// with what it means in the domain, and so is what was `found` by one that waits; reporting the same output twice changes nothing.
 ///
 /// # Errors
 /// When the report is about another step than the current one, the domain refused the output, or the store failed.
@@ -73,6 +73,7 @@ pub(super) async fn report(
     uow: &mut dyn UnitOfWork,
     holder: LeaseHolder<'_>,
     reports: &[Trigger],
+    found: Option<&Value>,
 ) -> Result<LeaseState> {
     let now = uow.now().await?;
     let Some(job) = unowned::<Job>(uow).find(&holder.claimed.job_id).await? else {
@@ -89,6 +90,9 @@ pub(super) async fn report(
         {
             record(cx, uow, holder.kinds, &change.before, *step, output).await?;
         }
+    }
+    if let Some(found) = found {
+        record_wait(cx, uow, holder.kinds, &change.before, found).await?;
     }
     let by = TransitionContext {
         actor: holder.actor,
@@ -146,6 +150,21 @@ async fn record(
     }
 }
 
+/// Writes what was found by the current step, which waits.
+async fn record_wait(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    job: &Job,
+    found: &Value,
+) -> Result<()> {
+    let step = job.current_step().map(|step| &job.steps[step].name);
+    match kinds.get(&job.kind).zip(step) {
+        Some((kind, step)) => kind.open(job)?.record_wait(step, cx, uow, found).await,
+        None => Ok(()),
+    }
+}
+
 /// The same report once more, after a commit whose answer was lost: the same fence finds its own step done.
 fn already_advanced(job: &Job, fence: i64, step: usize, output: &Value) -> bool {
     job.fence == fence
@@ -181,7 +200,7 @@ pub(super) fn report_of(error: StepError) -> Option<Report> {
             "PRECONDITION_FAILED",
             missing,
         ))),
-        StepError::Wait { until, reason } => Report::Wait { until, reason },
+        StepError::Wait { until, reason, .. } => Report::Wait { until, reason },
         StepError::LeaseLost => return None,
     })
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::kernel::{Error, StoreError, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::kernel::{Error, Result, StoreError, Timestamp};
 use crate::port::{BlobError, Cause, ProviderError};
 use crate::provisioning::JobError;
 
@@ -40,6 +43,8 @@ pub enum StepError {
         until: Timestamp,
         /// What is waited for.
         reason: String,
+        /// What was found meanwhile, see [`StepError::wait_with`].
+        found: Option<Value>,
     },
     /// The job belongs to somebody else by now: stop, and write nothing.
     LeaseLost,
@@ -62,6 +67,23 @@ impl StepError {
     #[must_use]
     pub fn permanent(code: &str, message: impl Into<String>) -> Self {
         Self::Permanent(JobError::new(code, message), None)
+    }
+
+    /// A wait that is written together with what was found meanwhile, by
+    /// [`JobStep::record_wait`](super::JobStep::record_wait); an output of the step.
+    ///
+    /// # Errors
+    /// When what was found is no JSON.
+    pub fn wait_with(
+        until: Timestamp,
+        reason: impl Into<String>,
+        found: &impl Serialize,
+    ) -> Result<Self> {
+        Ok(Self::Wait {
+            until,
+            reason: reason.into(),
+            found: Some(to_json(found)?),
+        })
     }
 
     /// What the log is told besides.
@@ -143,6 +165,11 @@ impl From<StoreError> for StepError {
     fn from(error: StoreError) -> Self {
         Error::from(error).into()
     }
+}
+
+/// A value of ours as JSON.
+pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Value> {
+    serde_json::to_value(value).map_err(|error| Error::Internal(format!("no JSON: {error}")))
 }
 
 #[cfg(test)]

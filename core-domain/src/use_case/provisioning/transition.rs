@@ -50,6 +50,11 @@ pub(super) async fn write_transition(
     if let Some(place) = change.lane_place {
         take_place(uow, &mut change.after, place, by.kinds, now).await?;
     }
+    if hook_of(change.before.status, change.after.status) == Some(Hook::Resumed)
+        && let Some(kind) = by.kinds.get(&change.after.kind)
+    {
+        change.after.deadline_at = now.plus(kind.deadline());
+    }
     if let Some(refusal) = run_hooks(cx, uow, &change.before, &change.after, by.kinds).await?
         && let Some(event) = change.events.last_mut()
     {
@@ -140,7 +145,7 @@ fn place_of(place: LanePlace, job: &Job, kinds: &Kinds) -> LanePlace {
 }
 
 /// What of its kind a move lets a job do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hook {
     Completed,
     Failed,

@@ -5,6 +5,8 @@ pub mod audit;
 pub mod build;
 pub mod config;
 pub mod deployment;
+pub mod dns;
+pub mod domain;
 pub mod entity;
 pub mod feature;
 mod free_form;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{entity, resource};
+use super::{dns, entity, resource};
 use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, ResourceId, Result, grant};
 use crate::port::UnitOfWork;
@@ -75,6 +75,7 @@ pub async fn of_entity(
     }
     let mut plan = RemovalPlan::default();
     for entity_id in to_delete {
+        dns::ensure_none_leads_into(scope, uow, &entity_id).await?;
         let stacks = WorkspaceStackQuery::of_tenant(&entity_id);
         plan.stacks += scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
         let resources = ResourceQuery::OfEntity {
@@ -100,6 +101,7 @@ pub async fn of_resource(
 ) -> Result<RemovalPlan> {
     let seen = resource::not_deleted(scope, uow, resource).await?;
     cx.check_if_match(&seen)?;
+    dns::ensure_none_leads_to(scope, uow, resource).await?;
     let plan = RemovalPlan {
         resources: 1,
         ..RemovalPlan::default()

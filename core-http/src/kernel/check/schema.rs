@@ -127,6 +127,7 @@ impl From<String> for Format {
     fn from(name: String) -> Self {
         let fits = match name.as_str() {
             "email" => format::email,
+            "idn-hostname" => format::hostname,
             "date-time" => format::date_time,
             "uri" => format::uri,
             "uuid" => format::uuid,

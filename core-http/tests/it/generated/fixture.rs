@@ -336,12 +336,18 @@ impl Fixture {
         let entity = world.tenant(platform, "parent").await;
         let child = world.subtenant(platform, &entity, "child").await;
         let leaf = world.subtenant(platform, &entity, "leaf").await;
+        let served = world.resource(platform, &child, "engines-api").await;
         let resource = world.resource(platform, &child, "engines-db").await;
+        let stack = world.workspace_stack(platform, &entity, "web").await;
+        let dns = world.dns_record(platform, &stack, &served, "one.example.org");
+        let dns = dns.await;
+        let unused = world.dns_record(platform, &stack, &served, "two.example.org");
+        let unused = unused.await;
+        let domain = world.domain(platform, &dns, "shop.example.org").await;
         let job = world.provision(platform).await;
         world.template("web").await;
         world.begin_session_of(&owner(platform)).await;
         let deployment = world.deployment(platform, &operator()).await;
-        let stack = world.workspace_stack(platform, &entity, "shop").await;
         for value in ["first", "second"] {
             let config = json!({ "configValue": { "theme": value } });
             let set = world.set_config(platform, "features", config).await;
@@ -360,10 +366,14 @@ impl Fixture {
             ("leafId", leaf),
             ("defaultEntityId", entity),
             ("resourceId", resource),
+            ("stackId", stack),
+            ("dnsId", dns.clone()),
+            ("dnsRecordId", dns),
+            ("unusedDnsId", unused),
+            ("domainId", domain),
             ("jobId", job.clone()),
             ("provisionJobId", job),
             ("deploymentId", deployment),
-            ("stackId", stack),
             ("configKey", "features".to_owned()),
             ("configVersion", "1".to_owned()),
             ("featureId", "search".to_owned()),

@@ -59,6 +59,16 @@ async fn fill_catalogue(case: &Case, round: i64) {
         let config = json!({ "configValue": slug });
         let set = world.set_config(platform, "features", config).await;
         assert!(set.is_good(), "{}", set.json);
+        let (stack, record) = (
+            &case.fixture.ids["stackId"],
+            &case.fixture.ids["dnsRecordId"],
+        );
+        let (resource, hostname) = (
+            &case.fixture.ids["resourceId"],
+            format!("{slug}.example.org"),
+        );
+        world.dns_record(platform, stack, resource, &hostname).await;
+        world.domain(platform, record, &hostname).await;
         world.platform(&format!("further-{slug}")).await;
     }
     for path in ["/suspend", "/restore"].map(|step| at(platform, step)) {

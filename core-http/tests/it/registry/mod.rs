@@ -4,6 +4,8 @@ mod audit;
 mod builds;
 mod config;
 mod deployment_records;
+mod dns;
+mod domains;
 mod entities;
 mod features;
 mod lifecycle;

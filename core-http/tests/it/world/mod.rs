@@ -5,6 +5,7 @@ mod api_keys;
 mod archives;
 mod callers;
 mod devices;
+mod domains;
 mod looks;
 mod mails;
 mod organizations;
@@ -23,7 +24,7 @@ use core_domain::gateway::TrustedProxies;
 use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Timestamp};
 use core_domain::port::{Infrastructure, transact};
 use core_domain::provisioning::Job;
-use core_domain::testing::{ManualClock, MemoryInfrastructure};
+use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
 use core_domain::use_case::registry::register_kinds;
@@ -41,6 +42,7 @@ pub(crate) use callers::{
     admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
+pub(crate) use domains::TARGET;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use second_factors::{Authenticator, waiting_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
@@ -57,6 +59,7 @@ pub(crate) struct World {
     pub(crate) cli: Api,
     pub(crate) stacks: Api,
     pub(crate) provider: MemoryInfrastructure,
+    pub(crate) dns: MemoryDns,
     pub(crate) store: Arc<ExchangeableStore>,
     pub(crate) _keeps: Box<dyn Any + Send + Sync>,
 }
@@ -156,7 +159,8 @@ impl World {
     ) -> Self {
         let store = ExchangeableStore::new(opened.store);
         let mut app = app(store.clone(), clock.clone());
-        let kinds = register_kinds(Kinds::new()).unwrap();
+        let dns = MemoryDns::default();
+        let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone())).unwrap();
         app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
         change(&mut app);
         let app = Arc::new(app);
@@ -168,6 +172,7 @@ impl World {
             cli: Api(core_http::cli::service(shared(), by_hand(), config).unwrap()),
             stacks: Api(core_http::stacks::service(shared()).unwrap()),
             provider: MemoryInfrastructure::default(),
+            dns,
             clock,
             app,
             store,
@@ -175,11 +180,12 @@ impl World {
         }
     }
 
-    /// The same services over an empty store in memory, with nothing at the provider.
+    /// The same services over an empty store in memory, with nothing at the provider and in the DNS.
     pub(crate) fn emptied(mut self) -> Self {
         self.store
             .exchange(stores::in_memory(self.clock.clone()).store);
         self.provider = MemoryInfrastructure::default();
+        self.dns.clear();
         self
     }
 

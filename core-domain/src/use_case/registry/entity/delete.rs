@@ -6,7 +6,7 @@ use crate::kernel::{Context, EntityId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityEvent, Resource, ResourceQuery};
 use crate::use_case::registry::feature::{self, Ending};
-use crate::use_case::registry::{resource, workspace_stack};
+use crate::use_case::registry::{dns, resource, workspace_stack};
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
@@ -15,8 +15,8 @@ const BATCH: u32 = 100;
 /// stacks, and their features end.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when something stands below it; `FORBIDDEN` for a cascade by anybody but operators;
-/// `VERSION_CONFLICT`.
+/// `NOT_FOUND`; `CONFLICT` when something stands below it, and when a DNS record leads to a resource below it; `FORBIDDEN`
+/// for a cascade by anybody but operators; `VERSION_CONFLICT`.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -51,6 +51,7 @@ async fn delete_resources(
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
 ) -> Result<()> {
+    dns::ensure_none_leads_into(scope, uow, &entity.id).await?;
     let of_entity = ResourceQuery::OfEntity {
         entity_id: entity.id.clone(),
         deleted: false,

@@ -18,7 +18,7 @@ use crate::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
 use crate::use_case::registry::platform::{Covered, finish_deprovision};
-use crate::use_case::registry::{feature, resource};
+use crate::use_case::registry::{dns, feature, resource};
 
 /// How many rows are read at once.
 const BATCH: u32 = 100;
@@ -171,6 +171,7 @@ impl JobStep<Deprovision> for RemoveResources {
                 return Ok(());
             }
             for found in batch {
+                dns::delete_leading_to(cx, &platform, uow, &found.id).await?;
                 resource::soft_delete(cx, &platform, uow, &found).await?;
             }
         }

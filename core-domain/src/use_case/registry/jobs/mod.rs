@@ -1,14 +1,18 @@
 //! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, deprovisioning, activating and
-//! deactivating features.
+//! deactivating features, verifying custom domains.
+
+use std::sync::Arc;
 
 mod activate;
 mod deactivate;
 mod deprovision;
+mod domain_records;
 mod feature_target;
 mod onboard;
 mod provision;
 mod resource;
 mod target;
+mod verify_domain;
 
 pub(super) use activate::Activate;
 pub(super) use deactivate::Deactivate;
@@ -18,18 +22,21 @@ pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
 pub use resource::{MadeResource, MakeResource};
 pub use target::{HasTarget, Target};
+pub(super) use verify_domain::{Verification, VerifyDomain};
 
+use crate::port::DnsResolver;
 use crate::use_case::provisioning::{KindError, Kinds};
 
-/// Adds all of them.
+/// Adds all of them; names are looked up by `dns`.
 ///
 /// # Errors
 /// [`KindError`] when one of their names is taken.
-pub fn register_kinds(kinds: Kinds) -> Result<Kinds, KindError> {
+pub fn register_kinds(kinds: Kinds, dns: Arc<dyn DnsResolver>) -> Result<Kinds, KindError> {
     kinds
         .with(ProvisionPlatform)?
         .with(Onboard)?
         .with(Deprovision)?
         .with(Activate)?
-        .with(Deactivate)
+        .with(Deactivate)?
+        .with(VerifyDomain { dns })
 }

@@ -181,6 +181,7 @@ impl JobStep<Onboard> for AwaitInfrastructure {
             _ => Err(StepError::Wait {
                 until: uow.now().await?.plus(LOOK_AGAIN),
                 reason: "the platform's infrastructure".to_owned(),
+                found: None,
             }),
         }
     }

@@ -5,11 +5,12 @@ use crate::access::{Covers, PlatformScope, audited};
 use crate::kernel::{Context, Machine, PlatformOwned, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent};
+use crate::use_case::registry::dns;
 
 /// Deletes an entry.
 ///
 /// # Errors
-/// `NOT_FOUND`, also the second time; `VERSION_CONFLICT`.
+/// `NOT_FOUND`, also the second time; `CONFLICT` while a DNS record leads to it; `VERSION_CONFLICT`.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -17,6 +18,7 @@ pub async fn delete(
     resource: &ResourceId,
 ) -> Result<()> {
     let seen = not_deleted(scope, uow, resource).await?;
+    dns::ensure_none_leads_to(scope, uow, resource).await?;
     soft_delete(cx, scope, uow, &seen).await
 }
 

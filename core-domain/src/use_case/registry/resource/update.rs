@@ -5,13 +5,14 @@ use crate::access::{PlatformScope, audited};
 use crate::kernel::{Context, Machine, Patch, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent, UpdateResource};
+use crate::use_case::registry::dns;
 use crate::use_case::registry::free_form::check_free_form;
 
 /// Changes an entry.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for a job of another platform; `INVALID_STATE` for a move that is not in the table;
-/// `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
+/// `NOT_FOUND`, also for a job of another platform; `INVALID_STATE` for a move that is not in the table; `CONFLICT` when it is
+/// to be deleted and a DNS record leads to it; `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -24,6 +25,9 @@ pub async fn update(
     if let Some(status) = command.status
         && let Some(event) = ResourceEvent::between(seen.status, status)?
     {
+        if event == ResourceEvent::Delete {
+            dns::ensure_none_leads_to(scope, uow, resource).await?;
+        }
         next = next.after(event, uow.now().await?)?;
         action = event.of_event().action;
     }

@@ -1,0 +1,111 @@
+//! Look-ups by a name server on this machine.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use core_dns::testing::LoopbackDns;
+use core_dns::{HickoryDns, NameServerError};
+use core_domain::port::{DnsError, DnsResolver};
+
+async fn server() -> (LoopbackDns, HickoryDns) {
+    let server = LoopbackDns::start().await.unwrap();
+    let dns = by(&server, Duration::from_secs(5));
+    (server, dns)
+}
+
+fn by(server: &LoopbackDns, timeout: Duration) -> HickoryDns {
+    HickoryDns::new(&[server.address().to_string()], timeout).unwrap()
+}
+
+#[tokio::test]
+async fn a_name_leads_along_its_other_names_to_its_addresses() {
+    let (server, dns) = server().await;
+    let [v4, v6] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().unwrap());
+    server.add_cname("shop.example.com", "Platform.Example.NET.");
+    server.add_cname("platform.example.net", "edge.example.net.");
+    server.add_address("edge.example.net", v4);
+    server.add_address("edge.example.net", v6);
+    let cname = dns.cname("shop.example.com").await.unwrap();
+    assert_eq!(cname.as_deref(), Some("platform.example.net"));
+    let addresses = dns.addresses("shop.example.com").await.unwrap();
+    assert_eq!(addresses, [v4, v6].into());
+    assert_eq!(dns.cname("edge.example.net").await, Ok(None));
+    server.add_cname("*.shop.example.com", "platform.example.net.");
+    let wildcard = dns.cname("*.shop.example.com").await.unwrap();
+    assert_eq!(wildcard.as_deref(), Some("platform.example.net"));
+}
+
+#[tokio::test]
+async fn every_text_of_a_name_is_found_with_its_parts_joined() {
+    let (server, dns) = server().await;
+    let name = "_core-verification.shop.example.com";
+    server.add_txt(name, &["core-verification=", "abc"]);
+    server.add_txt(name, &["v=spf1 -all"]);
+    let mut texts = dns.txt(name).await.unwrap();
+    texts.sort_unstable();
+    assert_eq!(texts, ["core-verification=abc", "v=spf1 -all"]);
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_no_error_and_nothing_is_kept_of_it() {
+    let (server, dns) = server().await;
+    server.add_txt("text.example.com", &["text"]);
+    for name in ["text.example.com", "nothing.example.com"] {
+        assert_eq!(dns.cname(name).await, Ok(None), "{name}");
+        assert_eq!(dns.addresses(name).await, Ok([].into()), "{name}");
+    }
+    assert_eq!(dns.txt("nothing.example.com").await, Ok(Vec::new()));
+    server.add_txt("nothing.example.com", &["there"]);
+    let texts = dns.txt("nothing.example.com").await.unwrap();
+    assert_eq!(texts, ["there"]);
+    server.remove("nothing.example.com");
+    assert_eq!(dns.txt("nothing.example.com").await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_server_that_fails_or_does_not_answer_is_an_error() {
+    let (server, dns) = server().await;
+    server.fail("broken.example.com");
+    server.ignore("silent.example.com");
+    server.add_address("half.example.com", [192, 0, 2, 1].into());
+    let impatient = by(&server, Duration::from_millis(200));
+    for (dns, name) in [
+        (&dns, "broken.example.com"),
+        (&impatient, "silent.example.com"),
+    ] {
+        let refused = |outcome: Result<(), DnsError>| {
+            assert!(matches!(outcome, Err(DnsError::Unavailable(_))), "{name}");
+        };
+        refused(dns.cname(name).await.map(drop));
+        refused(dns.txt(name).await.map(drop));
+        refused(dns.addresses(name).await.map(drop));
+    }
+    let address = server.address();
+    drop(server);
+    let nobody = HickoryDns::new(&[address.to_string()], Duration::from_millis(200)).unwrap();
+    assert!(nobody.txt("text.example.com").await.is_err());
+}
+
+#[test]
+fn a_name_server_is_an_address_with_or_without_a_port() {
+    let of = |text: &str| HickoryDns::new(&[text.to_owned()], Duration::from_secs(1)).map(drop);
+    for good in [
+        "192.0.2.53",
+        "192.0.2.53:5353",
+        "2001:db8::53",
+        "[2001:db8::53]:5353",
+    ] {
+        assert_eq!(of(good), Ok(()), "{good}");
+    }
+    for bad in ["", "ns.example.org", "192.0.2.53:", "192.0.2.53:99999"] {
+        let refused: Result<(), NameServerError> = of(bad);
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains(&format!("{bad:?}"))
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! Custom domains: names of tenants that lead to a platform (interface: "Custom domain").
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{CustomDomainStatus, Hostname, ProviderName, SslStatus};
+#[cfg(any(test, feature = "proptest"))]
+use crate::kernel::strategy::few;
+use crate::kernel::{
+    CustomDomainId, DnsRecordId, Error, JobId, PlatformId, Result, Timestamp, UnixSeconds, record,
+    text_enum, update_command,
+};
+
+/// What stands before a domain in the name of the record that proves who holds it.
+const PROOF_LABEL: &str = "_core-verification";
+
+/// The longest name that can be looked up.
+const MAX_NAME_LENGTH: usize = 253;
+
+text_enum! {
+    /// The type of a record in the DNS.
+    pub enum DnsRecordType {
+        /// Another name for a name.
+        Cname = "CNAME",
+        /// Text.
+        Txt = "TXT",
+    }
+}
+
+/// A record that the holder of a domain still has to create in the DNS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct MissingRecord {
+    /// Its type. In place of a CNAME, addresses that equal those of its value will do, where a name can have no CNAME.
+    #[serde(rename = "type")]
+    pub record_type: DnsRecordType,
+    /// Its name, without the dot of the root.
+    pub name: String,
+    /// What it must say.
+    pub value: String,
+}
+
+/// A name of a tenant's that leads to a DNS record of the platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
+pub struct CustomDomain {
+    /// The domain's id.
+    pub id: CustomDomainId,
+    /// The platform it belongs to.
+    pub platform_id: PlatformId,
+    /// The DNS record it leads to.
+    pub dns_record_id: DnsRecordId,
+    /// The name; no two domains of the installation that are not deleted share one.
+    pub hostname: Hostname,
+    /// The name it has to lead to in the DNS.
+    pub target_dns: Hostname,
+    /// Its id at the provider.
+    pub cf_hostname_id: Option<ProviderName>,
+    /// Where its certificate stands.
+    pub ssl_status: SslStatus,
+    /// Where it stands.
+    pub status: CustomDomainStatus,
+    /// When it became active; unset unless it is.
+    pub verified_at: Option<Timestamp>,
+    /// The DNS records that were missing when they were last looked up; none once it has been active.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]
+    pub missing_records: Vec<MissingRecord>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// The text in the DNS that proves who holds the domain. Everybody can read it there: no secret.
+    #[serde(skip)]
+    pub proof: String,
+    /// When its DNS records were first looked up since it was last `pending`.
+    #[serde(skip)]
+    pub checked_since: Option<Timestamp>,
+    /// The job that looks them up, or did so last.
+    #[serde(skip)]
+    pub job_id: JobId,
+}
+
+record! {
+    CustomDomain as "custom domain" by id, asked CustomDomainQuery;
+    of platform_id;
+    audited, touched updated_at;
+}
+
+impl CustomDomain {
+    /// A new domain of the platform, which a job verifies. `random` makes its proof differ from all others.
+    #[must_use]
+    pub fn create(
+        id: CustomDomainId,
+        platform_id: &PlatformId,
+        command: CreateCustomDomain,
+        random: &str,
+        job_id: JobId,
+        now: Timestamp,
+    ) -> Self {
+        let mut domain = Self {
+            id,
+            platform_id: platform_id.clone(),
+            dns_record_id: command.dns_record_id,
+            hostname: command.hostname,
+            target_dns: command.target_dns,
+            cf_hostname_id: command.cf_hostname_id,
+            ssl_status: SslStatus::PendingValidation,
+            status: CustomDomainStatus::Pending,
+            verified_at: None,
+            missing_records: Vec::new(),
+            created_at: now,
+            updated_at: now,
+            proof: format!("core-verification={random}"),
+            checked_since: None,
+            job_id,
+        };
+        domain.missing_records = domain.required_records().to_vec();
+        domain
+    }
+
+    /// The DNS records it takes: the one that leads to the platform, and the one that proves who holds the domain.
+    #[must_use]
+    pub fn required_records(&self) -> [MissingRecord; 2] {
+        let route = MissingRecord {
+            record_type: DnsRecordType::Cname,
+            name: self.hostname.to_string(),
+            value: self.target_dns.to_string(),
+        };
+        let proof = MissingRecord {
+            record_type: DnsRecordType::Txt,
+            name: proof_name(&self.hostname),
+            value: self.proof.clone(),
+        };
+        [route, proof]
+    }
+}
+
+/// Where the proof stands: below the name, for a wildcard below the name behind it.
+fn proof_name(hostname: &Hostname) -> String {
+    format!("{PROOF_LABEL}.{}", hostname.base())
+}
+
+/// Questions about custom domains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CustomDomainQuery {
+    /// All, newest first.
+    All {
+        /// Deleted ones too.
+        deleted: bool,
+    },
+    /// Those on a DNS record that are not deleted, newest first.
+    OnDnsRecord(DnsRecordId),
+    /// Those that are not verified and not given up, oldest first.
+    Unverified,
+}
+
+/// Enters a custom domain.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateCustomDomain {
+    /// The DNS record of the platform it leads to.
+    pub dns_record_id: DnsRecordId,
+    /// The name.
+    pub hostname: Hostname,
+    /// The name it has to lead to in the DNS; no wildcard.
+    pub target_dns: Hostname,
+    /// Its id at the provider.
+    pub cf_hostname_id: Option<ProviderName>,
+}
+
+impl CreateCustomDomain {
+    /// Refuses what could never be verified.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR`.
+    pub fn check(&self) -> Result<()> {
+        if proof_name(&self.hostname).len() > MAX_NAME_LENGTH {
+            let message = format!("leaves no room for {PROOF_LABEL} before it");
+            return Err(Error::invalid("hostname", "too_long", message));
+        }
+        if self.target_dns.is_wildcard() || self.target_dns == self.hostname {
+            let message = "must be a single name, and not that of the domain itself";
+            return Err(Error::invalid("targetDns", "invalid", message));
+        }
+        Ok(())
+    }
+}
+
+update_command! {
+    /// Changes a custom domain.
+    pub struct UpdateCustomDomain for CustomDomain {
+        set {
+            /// Where its certificate stands.
+            ssl_status: SslStatus,
+        }
+        also {
+            /// Where it stands.
+            status: Option<CustomDomainStatus>,
+            /// When it became active, for one that is.
+            verified_at: Option<UnixSeconds>,
+        }
+        optional {
+            /// Its id at the provider; `null` takes it away.
+            cf_hostname_id: ProviderName,
+        }
+    }
+}

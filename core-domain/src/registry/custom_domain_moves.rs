@@ -1,0 +1,117 @@
+//! How a custom domain moves.
+
+use std::time::Duration;
+
+use super::{CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, SslStatus};
+use crate::kernel::{IllegalMove, JobId, Machine, Timestamp};
+
+/// How long DNS records are looked up before a domain is given up.
+const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The shortest and the longest pause between two checks.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+impl CustomDomain {
+    /// The domain after an event.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] when it cannot happen to it.
+    pub fn after(mut self, event: CustomDomainEvent, now: Timestamp) -> Result<Self, IllegalMove> {
+        self.status = event.next(self.status)?;
+        self.verified_at = (self.status == CustomDomainStatus::Active).then_some(now);
+        match event {
+            CustomDomainEvent::Activate => {
+                self.missing_records.clear();
+                if self.ssl_status == SslStatus::PendingValidation {
+                    self.ssl_status = SslStatus::PendingIssuance;
+                }
+            }
+            CustomDomainEvent::Restart => {
+                self.missing_records = self.required_records().to_vec();
+                self.ssl_status = SslStatus::PendingValidation;
+                self.checked_since = None;
+            }
+            CustomDomainEvent::Check | CustomDomainEvent::Fail | CustomDomainEvent::Delete => {}
+        }
+        Ok(self)
+    }
+
+    /// The domain after its DNS records were looked up, and what happened to it by that, if anything.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for one that is not to be verified.
+    pub fn checked(
+        mut self,
+        missing: &[MissingRecord],
+        now: Timestamp,
+    ) -> Result<(Self, Option<CustomDomainEvent>), IllegalMove> {
+        self.checked_since.get_or_insert(now);
+        let event = match self.status {
+            _ if missing.is_empty() => CustomDomainEvent::Activate,
+            CustomDomainStatus::Verifying => {
+                self.missing_records = missing.to_vec();
+                return Ok((self, None));
+            }
+            _ => CustomDomainEvent::Check,
+        };
+        let mut next = self.after(event, now)?;
+        next.missing_records = missing.to_vec();
+        Ok((next, Some(event)))
+    }
+
+    /// Whether a job is the one that has to verify it.
+    #[must_use]
+    pub fn is_verified_by(&self, job: &JobId) -> bool {
+        self.job_id == *job && CustomDomainStatus::UNVERIFIED.contains(&self.status)
+    }
+
+    /// Whether its DNS records were missing for so long that it is given up.
+    #[must_use]
+    pub fn is_given_up(&self, now: Timestamp) -> bool {
+        let since = self.checked_since;
+        since.is_some_and(|since| now.since(since) >= VERIFICATION_TIMEOUT)
+    }
+
+    /// When its DNS records are to be looked up again after some were missing: after 30 s, and then as long as they were
+    /// looked up so far and 30 s more, which doubles every pause, up to an hour.
+    #[must_use]
+    pub fn next_check(&self, now: Timestamp) -> Timestamp {
+        after_pause(self.checked_since.unwrap_or(now), now)
+    }
+
+    /// As [`CustomDomain::next_check`], after the DNS did not answer.
+    #[must_use]
+    pub fn next_try(&self, now: Timestamp) -> Timestamp {
+        // Until its records were looked up, the last that happened to a domain is that it became `pending`.
+        after_pause(self.checked_since.unwrap_or(self.updated_at), now)
+    }
+}
+
+fn after_pause(since: Timestamp, now: Timestamp) -> Timestamp {
+    now.plus((now.since(since) + SHORTEST_PAUSE).min(LONGEST_PAUSE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::strategy::some;
+
+    #[test]
+    fn the_pauses_double_from_half_a_minute_to_an_hour() {
+        let mut now = Timestamp::from_seconds(1_000_000);
+        let domain = CustomDomain {
+            checked_since: Some(now),
+            ..some::<CustomDomain>(1).remove(0)
+        };
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            let next = domain.next_check(now);
+            pauses.push(next.since(now).as_secs());
+            now = next;
+        }
+        assert_eq!(pauses, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
+        assert!(!domain.is_given_up(now));
+        assert!(domain.is_given_up(now.plus(VERIFICATION_TIMEOUT)));
+    }
+}

@@ -1,0 +1,88 @@
+//! A DNS in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::port::{DnsError, DnsResolver};
+
+/// A DNS in memory: what is entered is found. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDns(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    cnames: BTreeMap<String, String>,
+    texts: BTreeMap<String, Vec<String>>,
+    addresses: BTreeMap<String, BTreeSet<IpAddr>>,
+    is_away: bool,
+    lookups: usize,
+}
+
+impl MemoryDns {
+    /// Makes a name another name for a name.
+    pub fn set_cname(&self, name: &str, target: &str) {
+        self.state()
+            .cnames
+            .insert(name.to_owned(), target.to_owned());
+    }
+
+    /// Adds a text to a name.
+    pub fn add_txt(&self, name: &str, text: &str) {
+        let mut state = self.state();
+        let texts = state.texts.entry(name.to_owned()).or_default();
+        texts.push(text.to_owned());
+    }
+
+    /// Gives a name these addresses.
+    pub fn set_addresses(&self, name: &str, addresses: impl IntoIterator<Item = IpAddr>) {
+        let addresses = addresses.into_iter().collect();
+        self.state().addresses.insert(name.to_owned(), addresses);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        *self.state() = State::default();
+    }
+
+    /// From now on no name can be looked up, or every name again.
+    pub fn is_away(&self, is_away: bool) {
+        self.state().is_away = is_away;
+    }
+
+    /// How often something was asked.
+    #[must_use]
+    pub fn lookups(&self) -> usize {
+        self.state().lookups
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self) -> Result<MutexGuard<'_, State>, DnsError> {
+        let mut state = self.state();
+        state.lookups += 1;
+        if state.is_away {
+            return Err(DnsError::Unavailable("asked for".into()));
+        }
+        Ok(state)
+    }
+}
+
+#[async_trait]
+impl DnsResolver for MemoryDns {
+    async fn cname(&self, name: &str) -> Result<Option<String>, DnsError> {
+        Ok(self.ask()?.cnames.get(name).cloned())
+    }
+
+    async fn txt(&self, name: &str) -> Result<Vec<String>, DnsError> {
+        Ok(self.ask()?.texts.get(name).cloned().unwrap_or_default())
+    }
+
+    async fn addresses(&self, name: &str) -> Result<BTreeSet<IpAddr>, DnsError> {
+        Ok(self.ask()?.addresses.get(name).cloned().unwrap_or_default())
+    }
+}

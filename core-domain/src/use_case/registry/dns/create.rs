@@ -1,0 +1,39 @@
+//! Creating DNS records.
+
+use super::stack::ensure_stack;
+use crate::access::{PlatformScope, audited};
+use crate::kernel::{
+    Code, Context, DnsRecordId, Error, Result, StackId, StoreError, Stored, grant,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{CreateDnsRecord, DnsRecord};
+use crate::use_case::registry::resource;
+
+/// Creates a DNS record.
+///
+/// # Errors
+/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname is taken, by whomever.
+pub async fn create(
+    cx: &Context,
+    scope: &PlatformScope<grant::DnsWrite>,
+    uow: &mut dyn UnitOfWork,
+    stack: &StackId,
+    command: CreateDnsRecord,
+) -> Result<Stored<DnsRecord>> {
+    ensure_stack(scope, uow, stack).await?;
+    resource::not_deleted(scope, uow, &command.resource_id).await?;
+    let now = uow.now().await?;
+    let id = DnsRecordId::generate(now, cx.entropy.as_ref());
+    let record = DnsRecord::create(id, scope.id(), stack, command, now);
+    let stored = audited::insert(cx, scope, uow, record, "dns_record.created").await;
+    stored.map_err(hostname_conflict)
+}
+
+fn hostname_conflict(error: Error) -> Error {
+    match error {
+        Error::Store(StoreError::Conflict {
+            index: "hostname", ..
+        }) => Error::refused(Code::Conflict, "This hostname has a DNS record already."),
+        error => error,
+    }
+}

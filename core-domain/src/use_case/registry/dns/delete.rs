@@ -1,0 +1,80 @@
+//! Deleting DNS records.
+
+use serde_json::json;
+
+use super::rules::not_deleted;
+use super::stack::ensure_stack;
+use crate::access::{Covers, PlatformScope, PlatformWriter, audited};
+use crate::kernel::{
+    Code, Context, DnsRecordId, Error, Machine, PlatformOwned, Record, ResourceId, Result, StackId,
+    Stored, grant,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery};
+use crate::use_case::registry::domain;
+
+/// How many rows are read at once.
+const BATCH: u32 = 100;
+
+/// Deletes a DNS record of a stack.
+///
+/// # Errors
+/// `NOT_FOUND`, also the second time; `CONFLICT` while a custom domain leads to it; `VERSION_CONFLICT`.
+pub async fn delete(
+    cx: &Context,
+    scope: &PlatformScope<grant::DnsWrite>,
+    uow: &mut dyn UnitOfWork,
+    stack: &StackId,
+    dns_record: &DnsRecordId,
+) -> Result<()> {
+    ensure_stack(scope, uow, stack).await?;
+    let seen = not_deleted(scope, uow, dns_record).await?;
+    if seen.stack_id != *stack {
+        return Err(Error::NotFound(DnsRecord::KIND));
+    }
+    let domains = CustomDomainQuery::OnDnsRecord(dns_record.clone());
+    let domains = scope.records::<CustomDomain>(uow).count(&domains).await?;
+    if domains > 0 {
+        return Err(Error::Refused {
+            code: Code::Conflict,
+            message: "Custom domains lead to this DNS record.".to_owned(),
+            details: json!({ "domains": domains }),
+        });
+    }
+    soft_delete(cx, scope, uow, &seen).await
+}
+
+/// Deletes what leads to a resource that is removed: its DNS records and their custom domains.
+pub(in crate::use_case::registry) async fn delete_leading_to(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceId,
+) -> Result<()> {
+    let leading = DnsRecordQuery::LeadingTo(resource.clone());
+    loop {
+        let records = scope
+            .records::<DnsRecord>(uow)
+            .list(&leading, BATCH)
+            .await?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        for record in records {
+            domain::delete_on(cx, scope, uow, &record.id).await?;
+            soft_delete(cx, scope, uow, &record).await?;
+        }
+    }
+}
+
+async fn soft_delete(
+    cx: &Context,
+    scope: &impl Covers<PlatformOwned>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<DnsRecord>,
+) -> Result<()> {
+    let event = DnsRecordEvent::Delete;
+    let next = seen.edit().after(event)?;
+    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await?;
+    Ok(())
+}

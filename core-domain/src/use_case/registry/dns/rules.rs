@@ -1,0 +1,105 @@
+//! What every use case of DNS records asks, and what others ask of them.
+
+use serde_json::json;
+
+use crate::access::PlatformAccess;
+use crate::kernel::{
+    Code, DnsRecordId, EntityId, Error, PageRequest, Record, ResourceId, Result, StackId, Stored,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{
+    DnsRecord, DnsRecordQuery, DnsRecordStatus, Resource, ResourceQuery, WorkspaceStack,
+    WorkspaceStackQuery,
+};
+
+/// How many rows are read at once.
+const BATCH: u32 = 100;
+
+/// A DNS record of the platform that is not deleted.
+pub(in crate::use_case::registry) async fn not_deleted(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    dns_record: &DnsRecordId,
+) -> Result<Stored<DnsRecord>> {
+    let found = scope.records::<DnsRecord>(uow).get(dns_record).await?;
+    if found.status == DnsRecordStatus::Deleted {
+        return Err(Error::NotFound(DnsRecord::KIND));
+    }
+    Ok(found)
+}
+
+/// Refuses while a DNS record that is not deleted leads to the resource.
+pub(in crate::use_case::registry) async fn ensure_none_leads_to(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceId,
+) -> Result<()> {
+    let leading = DnsRecordQuery::LeadingTo(resource.clone());
+    let leading = scope.records::<DnsRecord>(uow).count(&leading).await?;
+    if leading == 0 {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        code: Code::Conflict,
+        message: "DNS records lead to this resource.".to_owned(),
+        details: json!({ "dnsRecords": leading }),
+    })
+}
+
+/// As [`ensure_none_leads_to`], for every resource of an entity that is not deleted; and refuses DNS records of the entity's
+/// workspace stacks.
+pub(in crate::use_case::registry) async fn ensure_none_leads_into(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+) -> Result<()> {
+    let of_entity = ResourceQuery::OfEntity {
+        entity_id: entity.clone(),
+        deleted: false,
+    };
+    let mut page = PageRequest::first(BATCH);
+    loop {
+        let resources = scope.records::<Resource>(uow);
+        let found = resources.page(&of_entity, &page).await?;
+        for resource in &found.items {
+            ensure_none_leads_to(scope, uow, &resource.id).await?;
+        }
+        page.cursor = found.next;
+        if page.cursor.is_none() {
+            break;
+        }
+    }
+    let stacks = WorkspaceStackQuery::of_tenant(entity);
+    let mut page = PageRequest::first(BATCH);
+    loop {
+        let found = scope.records::<WorkspaceStack>(uow);
+        let found = found.page(&stacks, &page).await?;
+        for stack in &found.items {
+            ensure_none_of(scope, uow, &stack.id).await?;
+        }
+        page.cursor = found.next;
+        if page.cursor.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+async fn ensure_none_of(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    stack: &StackId,
+) -> Result<()> {
+    let of_stack = DnsRecordQuery::OfStack {
+        stack_id: stack.clone(),
+        deleted: false,
+    };
+    let records = scope.records::<DnsRecord>(uow).count(&of_stack).await?;
+    if records == 0 {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        code: Code::Conflict,
+        message: "A workspace stack has DNS records.".to_owned(),
+        details: json!({ "dnsRecords": records }),
+    })
+}

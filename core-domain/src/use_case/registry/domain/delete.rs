@@ -1,0 +1,58 @@
+//! Deleting custom domains. The job that verifies one ends when it finds it gone.
+
+use super::rules::not_deleted;
+use crate::access::{Covers, PlatformScope, PlatformWriter, audited};
+use crate::kernel::{
+    Context, CustomDomainId, DnsRecordId, Machine, PlatformOwned, Result, Stored, grant,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainQuery};
+
+/// How many rows are read at once.
+const BATCH: u32 = 100;
+
+/// Deletes a domain; its hostname is free again.
+///
+/// # Errors
+/// `NOT_FOUND`, also the second time; `VERSION_CONFLICT`.
+pub async fn delete(
+    cx: &Context,
+    scope: &PlatformScope<grant::DomainWrite>,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+) -> Result<()> {
+    let seen = not_deleted(scope, uow, domain).await?;
+    soft_delete(cx, scope, uow, &seen).await
+}
+
+/// Deletes the domains on a DNS record.
+pub(in crate::use_case::registry) async fn delete_on(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    dns_record: &DnsRecordId,
+) -> Result<()> {
+    let on_record = CustomDomainQuery::OnDnsRecord(dns_record.clone());
+    loop {
+        let domains = scope.records::<CustomDomain>(uow);
+        let domains = domains.list(&on_record, BATCH).await?;
+        if domains.is_empty() {
+            return Ok(());
+        }
+        for domain in domains {
+            soft_delete(cx, scope, uow, &domain).await?;
+        }
+    }
+}
+
+async fn soft_delete(
+    cx: &Context,
+    scope: &impl Covers<PlatformOwned>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+) -> Result<()> {
+    let event = CustomDomainEvent::Delete;
+    let next = seen.edit().after(event, uow.now().await?)?;
+    audited::replace(cx, scope, uow, seen, next, event.of_event().action).await?;
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Changing custom domains.
+
+use super::rules::not_deleted;
+use crate::access::{PlatformScope, audited};
+use crate::kernel::{
+    Context, CustomDomainId, IllegalMove, Machine, Result, Stored, UnixSeconds, grant,
+};
+use crate::port::UnitOfWork;
+use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainStatus, UpdateCustomDomain};
+use crate::use_case::provisioning::enqueue;
+use crate::use_case::registry::jobs::{Verification, VerifyDomain};
+
+/// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes
+/// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change.
+///
+/// # Errors
+/// `NOT_FOUND`; `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is not
+/// active; `VERSION_CONFLICT`.
+pub async fn update(
+    cx: &Context,
+    scope: &PlatformScope<grant::DomainWrite>,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+    command: UpdateCustomDomain,
+) -> Result<Stored<CustomDomain>> {
+    let seen = not_deleted(scope, uow, domain).await?;
+    let (mut next, mut action) = (seen.edit(), "domain.updated");
+    if let Some(status) = command.status
+        && let Some(event) = CustomDomainEvent::between(seen.status, status)?
+    {
+        next = next.after(event, uow.now().await?)?;
+        action = event.of_event().action;
+        if event == CustomDomainEvent::Restart {
+            let verification = Verification {
+                platform_id: scope.id().clone(),
+                domain_id: domain.clone(),
+            };
+            let job = enqueue::<VerifyDomain>(cx, scope, uow, &verification).await?;
+            next.job_id = job.id.clone();
+        }
+    }
+    if let Some(UnixSeconds(verified_at)) = command.verified_at {
+        if next.status != CustomDomainStatus::Active {
+            return Err(IllegalMove::new(next.status, [CustomDomainStatus::Active]).into());
+        }
+        next.verified_at = Some(verified_at);
+    }
+    command.apply_to(&mut next);
+    audited::replace(cx, scope, uow, &seen, next, action).await
+}

@@ -1,0 +1,223 @@
+//! DNS records of workspace stacks.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, at, on_every_store, operator, owner};
+
+/// A platform with an entity, a resource and a stack.
+struct Place {
+    platform: String,
+    entity: String,
+    resource: String,
+    stack: String,
+}
+
+impl Place {
+    async fn of(world: &World, slug: &str) -> Self {
+        let platform = world.platform(slug).await;
+        let entity = world.tenant(&platform, "tenant").await;
+        let name = format!("{slug}-db");
+        let resource = world.resource(&platform, &entity, &name).await;
+        let stack = world.workspace_stack(&platform, &entity, "web").await;
+        Self {
+            platform,
+            entity,
+            resource,
+            stack,
+        }
+    }
+
+    async fn ask(&self, world: &World, hostname: &str) -> Answer {
+        let asked = world.ask_for_dns_record(&self.platform, &self.stack, &self.resource, hostname);
+        asked.await
+    }
+
+    fn of_stack(&self, rest: &str) -> String {
+        at(&self.platform, &format!("/stacks/{}/dns{rest}", self.stack))
+    }
+
+    fn resource(&self) -> String {
+        at(&self.platform, &format!("/resources/{}", self.resource))
+    }
+}
+
+async fn delete(world: &World, path: &str) -> Answer {
+    world.registry.delete(&operator(), path).await
+}
+
+#[tokio::test]
+async fn a_record_is_found_at_both_paths_until_it_is_deleted_and_its_hostname_is_free_then() {
+    let world = World::new();
+    let place = Place::of(&world, "engines").await;
+    let created = place.ask(&world, "Bücher.Example.ORG.").await.expect(201);
+    let now = "2027-01-15T08:00:03.000Z";
+    let wanted = json!({
+        "id": created.id(), "platformId": place.platform, "stackId": place.stack,
+        "hostname": "xn--bcher-kva.example.org", "targetType": "worker", "resourceId": place.resource,
+        "environment": "prod", "cfRouteId": null, "status": "active", "createdAt": now, "updatedAt": now,
+    });
+    assert_eq!(created.json, wanted);
+    let below_stack = place.of_stack(&format!("/{}", created.id()));
+    let below_platform = at(&place.platform, &format!("/dns/{}", created.id()));
+    for path in [&below_stack, &below_platform] {
+        let shown = world.registry.get(&owner(&place.platform), path).await;
+        assert_eq!((&shown.json, shown.header("etag")), (&wanted, "\"1\""));
+    }
+    let deleted = delete(&world, &below_stack).await;
+    assert_eq!(
+        (deleted.status.as_u16(), &deleted.json),
+        (204, &Value::Null)
+    );
+    for path in [&below_stack, &below_platform] {
+        world.missing(path).await;
+    }
+    delete(&world, &below_stack).await.refused(404, "NOT_FOUND");
+    let again = place.ask(&world, "xn--bcher-kva.example.org").await;
+    let again = again.expect(201).id();
+    let listed = world.shown(&place.of_stack("")).await;
+    assert_eq!(listed.each("id"), [&again]);
+    let all = world.shown(&place.of_stack("?includeDeleted=true")).await;
+    assert_eq!(all.each("status"), ["active", "deleted"]);
+    assert_eq!(world.audit("dns_record.deleted").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_hostname_that_is_taken_is_refused_in_the_same_words_whosever_it_is() {
+    let world = World::new();
+    let (own, foreign) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
+    let _ = own.ask(&world, "shop.example.org").await.expect(201);
+    let refusals = [&own, &foreign].map(|place| place.ask(&world, "SHOP.example.org"));
+    let told = join_all(refusals).await.into_iter().map(|answer| {
+        let refused = answer.refused(409, "CONFLICT");
+        let error = &refused.json["error"];
+        (error["message"].clone(), error["details"].clone())
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(told[0], told[1]);
+    let _ = foreign.ask(&world, "*.shop.example.org").await.expect(201);
+    for bad in [
+        "127.0.0.1",
+        "a_b.example.org",
+        "localhost",
+        "a.*.example.org",
+    ] {
+        let refused = own.ask(&world, bad).await.refused(400, "VALIDATION_ERROR");
+        assert_eq!(refused.issues(), ["hostname: invalid_format"], "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn stack_and_resource_are_those_of_the_platform_and_the_record_is_of_the_stack() {
+    let world = World::new();
+    let (own, foreign) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
+    let second = world
+        .workspace_stack(&own.platform, &own.entity, "second")
+        .await;
+    let gone = world.resource(&own.platform, &own.entity, "gone-db").await;
+    world
+        .removed(&at(&own.platform, &format!("/resources/{gone}")))
+        .await;
+    let platform = &own.platform;
+    for (stack, resource) in [
+        (&foreign.stack, &own.resource),
+        (&own.stack, &foreign.resource),
+        (&own.stack, &gone),
+        (&"nothing".to_owned(), &own.resource),
+    ] {
+        let asked = world.ask_for_dns_record(platform, stack, resource, "a.example.org");
+        asked.await.refused(404, "NOT_FOUND");
+    }
+    let record = own.ask(&world, "a.example.org").await.expect(201).id();
+    for stack in [&second, &foreign.stack] {
+        let path = at(platform, &format!("/stacks/{stack}/dns/{record}"));
+        world.missing(&path).await;
+        delete(&world, &path).await.refused(404, "NOT_FOUND");
+    }
+    let path = at(platform, &format!("/stacks/{}/dns", foreign.stack));
+    world.missing(&path).await;
+}
+
+#[tokio::test]
+async fn what_a_record_leads_to_is_not_deleted_before_it_and_a_record_not_before_its_domains() {
+    let world = World::new();
+    let place = Place::of(&world, "engines").await;
+    let record = place.ask(&world, "a.example.org").await.expect(201).id();
+    let domain = world
+        .domain(&place.platform, &record, "shop.example.com")
+        .await;
+    let entity = at(&place.platform, &format!("/entities/{}", place.entity));
+    for path in [
+        place.resource(),
+        place.resource() + "?dryRun=true",
+        entity.clone(),
+        format!("{entity}?cascade=true"),
+        format!("{entity}?cascade=true&dryRun=true"),
+        place.of_stack(&format!("/{record}")),
+    ] {
+        let refused = delete(&world, &path).await.refused(409, "CONFLICT");
+        assert!(refused.json["error"]["details"].is_object(), "{path}");
+    }
+    let status = json!({ "status": "deleted" });
+    let changed = world.patched(&place.resource(), status.clone()).await;
+    changed.refused(409, "CONFLICT");
+    for path in [
+        at(&place.platform, &format!("/domains/{domain}")),
+        place.of_stack(&format!("/{record}")),
+    ] {
+        assert_eq!(delete(&world, &path).await.status, 204, "{path}");
+    }
+    let _ = world.patched(&place.resource(), status).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_deprovisioning_takes_the_records_and_domains_with_the_resources() {
+    let world = World::new();
+    let place = Place::of(&world, "engines").await;
+    let record = place.ask(&world, "a.example.org").await.expect(201).id();
+    let domain = world
+        .domain(&place.platform, &record, "shop.example.com")
+        .await;
+    let body = json!({ "platformId": place.platform });
+    let path = "/api/v1/provision/platform/deprovision";
+    let queued = world.provisioning.post(&operator(), path, body).await;
+    let queued = queued.expect(202);
+    world.settle_jobs().await;
+    let job = world.job(queued.text("jobId")).await;
+    assert_eq!(job["status"], "COMPLETED", "{job}");
+    world.missing(&place.resource()).await;
+    world
+        .missing(&at(&place.platform, &format!("/dns/{record}")))
+        .await;
+    let domain = world.shown_domain(&place.platform, &domain).await;
+    assert_eq!(domain["status"], "deleted");
+}
+
+/// How many of requests at the same time succeed.
+async fn winners(asked: Vec<impl Future<Output = Answer>>) -> usize {
+    let answers = join_all(asked).await;
+    let mut statuses = answers.iter().map(|answer| answer.status.as_u16());
+    assert!(statuses.all(|status| [201, 409].contains(&status)));
+    answers.iter().filter(|answer| answer.is_good()).count()
+}
+
+async fn of_platforms_that_claim_a_hostname_at_the_same_time_one_gets_it(world: World) {
+    let (a, b) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
+    let claims = [&a, &b, &a, &b].map(|place| place.ask(&world, "shop.example.org"));
+    assert_eq!(winners(claims.into()).await, 1);
+    let mut records = Vec::new();
+    for (place, hostname) in [(&a, "a.example.org"), (&b, "b.example.org")] {
+        let record = place.ask(&world, hostname).await.expect(201).id();
+        records.push((&place.platform, record));
+    }
+    let claim = |place: usize| {
+        let (platform, record) = &records[place];
+        world.ask_for_domain(platform, record, "shop.example.org")
+    };
+    assert_eq!(winners([0, 1, 0, 1].map(claim).into()).await, 1);
+    // What was refused has queued nothing.
+    let jobs = [world.jobs(&a.platform).await, world.jobs(&b.platform).await];
+    assert_eq!(jobs.concat().len(), 1);
+}
+
+on_every_store! { of_platforms_that_claim_a_hostname_at_the_same_time_one_gets_it }

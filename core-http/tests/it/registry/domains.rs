@@ -1,0 +1,442 @@
+//! Custom domains, and the job that verifies them.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::world::{How, TARGET, World, at, operator, owner};
+
+const HOSTNAME: &str = "shop.example.com";
+const PROOF: &str = "_core-verification.shop.example.com";
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
+
+/// A platform with a custom domain.
+struct Place {
+    platform: String,
+    dns_record: String,
+    domain: String,
+}
+
+impl Place {
+    async fn of(world: &World) -> Self {
+        Self::with(world, HOSTNAME).await
+    }
+
+    async fn with(world: &World, hostname: &str) -> Self {
+        let (platform, dns_record) = world.platform_with_dns("engines").await;
+        let domain = world.domain(&platform, &dns_record, hostname).await;
+        Self {
+            platform,
+            dns_record,
+            domain,
+        }
+    }
+
+    fn path(&self) -> String {
+        at(&self.platform, &format!("/domains/{}", self.domain))
+    }
+
+    async fn shown(&self, world: &World) -> Value {
+        world.shown_domain(&self.platform, &self.domain).await
+    }
+
+    async fn status(&self, world: &World) -> String {
+        self.shown(world).await["status"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// The types of the records that are missing.
+    async fn missing(&self, world: &World) -> Vec<String> {
+        let shown = self.shown(world).await;
+        let missing = shown["missingRecords"].as_array().unwrap().iter();
+        missing
+            .map(|record| record["type"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    async fn change(&self, world: &World, status: &str) {
+        let body = json!({ "status": status });
+        let changed = world.patched(&self.path(), body).await;
+        assert_eq!(changed.expect(200).text("status"), status);
+    }
+
+    /// The newest job that verifies the domain.
+    async fn job(&self, world: &World) -> Value {
+        let jobs = world.jobs(&self.platform).await.into_iter();
+        let mut jobs = jobs.filter(|job| job["kind"] == "domain.verify");
+        jobs.next().unwrap()
+    }
+
+    async fn job_id(&self, world: &World) -> String {
+        self.job(world).await["jobId"].as_str().unwrap().to_owned()
+    }
+}
+
+impl World {
+    /// Time passes, and what is due is done.
+    async fn pass(&self, seconds: u64) {
+        self.tick(seconds);
+        self.run_timers().await;
+        self.run_jobs().await;
+    }
+
+    /// Creates the records a domain lacks.
+    async fn create_records(&self, place: &Place) {
+        let shown = place.shown(self).await;
+        for record in shown["missingRecords"].as_array().unwrap() {
+            let [name, value] = ["name", "value"].map(|field| record[field].as_str().unwrap());
+            if record["type"] == "CNAME" {
+                self.dns.set_cname(name, value);
+            } else {
+                self.dns.add_txt(name, value);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_then() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let created = place.shown(&world).await;
+    let now = "2027-01-15T08:00:04.000Z";
+    let proof = created["missingRecords"][1]["value"].as_str().unwrap();
+    let random = proof.strip_prefix("core-verification=").unwrap();
+    assert!(random.len() == 43 && random.chars().all(char::is_alphanumeric));
+    let wanted = json!({
+        "id": place.domain, "platformId": place.platform, "dnsRecordId": place.dns_record,
+        "hostname": HOSTNAME, "targetDns": TARGET, "cfHostnameId": null, "sslStatus": "pending_validation",
+        "status": "pending", "verifiedAt": null, "createdAt": now, "updatedAt": now,
+        "missingRecords": [
+            { "type": "CNAME", "name": HOSTNAME, "value": TARGET },
+            { "type": "TXT", "name": PROOF, "value": proof },
+        ],
+    });
+    assert_eq!(created, wanted);
+    world.run_jobs().await;
+    assert_eq!(place.status(&world).await, "verifying");
+    assert_eq!(place.missing(&world).await, ["CNAME", "TXT"]);
+    world.dns.set_cname(HOSTNAME, TARGET);
+    world.dns.add_txt(PROOF, "v=spf1 -all");
+    world.dns.add_txt(PROOF, "core-verification=somebody-elses");
+    world.pass(30).await;
+    assert_eq!(place.missing(&world).await, ["TXT"]);
+    let waiting = place.job(&world).await;
+    let seen = ["status", "waitingFor"].map(|field| waiting[field].as_str().unwrap());
+    assert_eq!(seen, ["WAITING", "the DNS records of shop.example.com"]);
+    world.dns.add_txt(PROOF, proof);
+    world.pass(60).await;
+    let active = place.shown(&world).await;
+    let seen = ["status", "sslStatus", "verifiedAt"].map(|field| active[field].as_str().unwrap());
+    assert_eq!(
+        seen,
+        ["active", "pending_issuance", "2027-01-15T08:01:35.000Z"]
+    );
+    assert_eq!(active["missingRecords"], json!([]));
+    assert_eq!(place.job(&world).await["status"], "COMPLETED");
+    for action in ["created", "checked", "updated", "activated"] {
+        let action = format!("domain.{action}");
+        assert_eq!(world.audit(&action).await.len(), 1, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn look_ups_are_further_and_further_apart_and_keep_nothing_else_of_the_platform_waiting() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    world.run_jobs().await;
+    for pause in [30, 60, 120, 240, 480, 960, 1920, HOUR, HOUR] {
+        let before = world.dns.lookups();
+        world.pass(pause - 1).await;
+        assert_eq!(world.dns.lookups(), before, "{pause}");
+        world.pass(1).await;
+        assert!(world.dns.lookups() > before, "{pause}");
+    }
+    // Nothing was found that was not known, so nothing was written.
+    assert_eq!(world.audit("domain.updated").await.len(), 0);
+    let other = world.provision(&place.platform).await;
+    world.run_jobs().await;
+    assert_eq!(world.job(&other).await["status"], "COMPLETED");
+    assert_eq!(place.job(&world).await["status"], "WAITING");
+}
+
+#[tokio::test]
+async fn the_apex_of_a_zone_leads_to_the_platform_by_the_same_addresses() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let [one, two] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().unwrap());
+    world.dns.set_addresses(TARGET, [one, two]);
+    for (addresses, missing) in [
+        (vec![one], vec!["CNAME", "TXT"]),
+        (vec![two, one], vec!["TXT"]),
+    ] {
+        world.dns.set_addresses(HOSTNAME, addresses);
+        world.pass(HOUR).await;
+        assert_eq!(place.missing(&world).await, missing);
+    }
+}
+
+#[tokio::test]
+async fn a_wildcard_is_proved_below_the_name_behind_it() {
+    let world = World::new();
+    let place = Place::with(&world, "*.shop.example.com").await;
+    let missing = &place.shown(&world).await["missingRecords"];
+    let names = [0, 1].map(|at: usize| missing[at]["name"].as_str().unwrap());
+    assert_eq!(names, ["*.shop.example.com", PROOF]);
+    world.create_records(&place).await;
+    world.run_jobs().await;
+    assert_eq!(place.status(&world).await, "active");
+}
+
+#[tokio::test]
+async fn a_domain_without_its_records_for_seven_days_is_given_up_and_verified_anew_when_asked() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    world.run_jobs().await;
+    world.pass(7 * DAY - 1).await;
+    assert_eq!(place.status(&world).await, "verifying");
+    world.pass(HOUR).await;
+    let failed = place.shown(&world).await;
+    assert_eq!(failed["status"], "failed");
+    let first = place.job(&world).await;
+    let seen = [&first["status"], &first["error"]["code"]];
+    assert_eq!(seen, ["FAILED", "DNS_RECORDS_MISSING"]);
+    place.change(&world, "pending").await;
+    assert_ne!(place.job_id(&world).await, first["jobId"]);
+    world.run_jobs().await;
+    assert_eq!(place.missing(&world).await, ["CNAME", "TXT"]);
+    world.create_records(&place).await;
+    world.pass(30).await;
+    assert_eq!(place.status(&world).await, "active");
+}
+
+#[tokio::test]
+async fn a_dns_that_does_not_answer_and_a_suspended_platform_give_no_domain_up() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    world.dns.is_away(true);
+    for _ in 0..20 {
+        world.pass(DAY).await;
+    }
+    assert_eq!(place.status(&world).await, "pending");
+    let job = place.job(&world).await;
+    assert_eq!(
+        (&job["status"], &job["attempts"]),
+        (&json!("WAITING"), &json!(0))
+    );
+    world.dns.is_away(false);
+    world.pass(HOUR).await;
+    assert_eq!(place.status(&world).await, "verifying");
+    world.move_on(&place.platform, "suspend").await;
+    world.create_records(&place).await;
+    world.pass(30 * DAY).await;
+    assert_eq!(place.status(&world).await, "verifying");
+    world.move_on(&place.platform, "restore").await;
+    world.run_jobs().await;
+    assert_eq!(place.status(&world).await, "active");
+}
+
+#[tokio::test]
+async fn what_an_operator_does_to_the_job_happens_to_the_domain() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let job = place.job_id(&world).await;
+    world.run_jobs().await;
+    for (how, job_status, status) in [
+        (How::Cancel, "FAILED", "failed"),
+        (How::Retry, "QUEUED", "pending"),
+        (How::Cancel, "FAILED", "failed"),
+        (How::ForceComplete, "COMPLETED", "active"),
+    ] {
+        world.operate(&job, how).await;
+        assert_eq!(world.job(&job).await["status"], job_status);
+        assert_eq!(place.status(&world).await, status, "{how:?}");
+    }
+    let active = place.shown(&world).await;
+    assert!(active["verifiedAt"].is_string());
+    assert_eq!(active["missingRecords"], json!([]));
+}
+
+#[tokio::test]
+async fn a_job_that_was_let_go_on_has_as_much_time_as_a_new_one() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let job = place.job_id(&world).await;
+    world.operate(&job, How::Cancel).await;
+    world.operate(&job, How::Retry).await;
+    world.run_jobs().await;
+    for _ in 0..6 {
+        world.pass(DAY).await;
+    }
+    assert_eq!(place.status(&world).await, "verifying");
+    assert_eq!(world.job(&job).await["status"], "WAITING");
+}
+
+#[tokio::test]
+async fn a_job_whose_domain_is_not_its_own_any_more_ends_and_changes_nothing() {
+    for (step, status) in [
+        ("domain deleted", "deleted"),
+        ("set active", "active"),
+        ("failed and set pending", "pending"),
+        ("platform deleted", "failed"),
+    ] {
+        let world = &World::new();
+        let place = Place::of(world).await;
+        world.run_jobs().await;
+        let job = place.job_id(world).await;
+        match step {
+            "domain deleted" => {
+                let deleted = world.registry.delete(&operator(), &place.path()).await;
+                assert_eq!(deleted.status, 204);
+            }
+            "set active" => place.change(world, "active").await,
+            "platform deleted" => world.removed(&at(&place.platform, "")).await,
+            _ => {
+                place.change(world, "failed").await;
+                place.change(world, "pending").await;
+                world.dns.is_away(true);
+            }
+        }
+        world.pass(HOUR).await;
+        assert_eq!(world.job(&job).await["status"], "COMPLETED", "{step}");
+        assert_eq!(place.status(world).await, status, "{step}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_moves_as_the_table_says_and_only_an_active_domain_is_verified() {
+    const ALL: [&str; 5] = ["pending", "verifying", "active", "failed", "deleted"];
+    let world = World::new();
+    let (platform, record) = world.platform_with_dns("engines").await;
+    for (from, allowed) in [
+        ("pending", "verifying active failed deleted"),
+        ("verifying", "active failed deleted"),
+        ("active", "failed deleted"),
+        ("failed", "pending deleted"),
+    ] {
+        for to in ALL {
+            let hostname = format!("{from}-{to}.example.com");
+            let domain = world.domain(&platform, &record, &hostname).await;
+            let path = at(&platform, &format!("/domains/{domain}"));
+            let change = async |status: &str| {
+                world
+                    .patched(&path, json!({ "status": status, "sslStatus": "expired" }))
+                    .await
+            };
+            let _ = change(from).await.expect(200);
+            let answer = change(to).await;
+            if from == to || allowed.split(' ').any(|status| status == to) {
+                let changed = answer.expect(200).json;
+                assert_eq!(changed["status"], to);
+                assert_eq!(
+                    changed["verifiedAt"].is_string(),
+                    to == "active",
+                    "{hostname}"
+                );
+            } else {
+                answer.refused(409, "INVALID_STATE");
+                assert_eq!(world.shown_domain(&platform, &domain).await["status"], from);
+            }
+        }
+    }
+    assert_eq!(world.audit("domain.deleted").await.len(), 4);
+}
+
+#[tokio::test]
+async fn an_instant_of_verification_is_taken_of_an_active_domain_alone() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let at_first = json!({ "verifiedAt": 1_700_000_000 });
+    let early = world.patched(&place.path(), at_first.clone()).await;
+    early.refused(409, "INVALID_STATE");
+    let both = json!({
+        "verifiedAt": 1_700_000_000, "status": "active", "sslStatus": "active", "cfHostnameId": "ch1",
+    });
+    let active = world.patched(&place.path(), both).await.expect(200);
+    let fields = ["verifiedAt", "sslStatus", "cfHostnameId"].map(|field| active.text(field));
+    assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "active", "ch1"]);
+    let cleared = json!({ "cfHostnameId": null, "status": "failed" });
+    let failed = world.patched(&place.path(), cleared).await.expect(200).json;
+    let unset = (&failed["verifiedAt"], &failed["cfHostnameId"]);
+    assert_eq!(unset, (&Value::Null, &Value::Null));
+    for bad in [
+        json!({ "status": "moon" }),
+        json!({ "sslStatus": "moon" }),
+        json!({ "cfHostnameId": "" }),
+        json!({ "verifiedAt": "2027-01-15T08:00:00Z" }),
+    ] {
+        let refused = world.patched(&place.path(), bad).await;
+        refused.refused(400, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn a_domain_is_refused_that_is_taken_leads_nowhere_or_could_never_be_verified() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let (foreign, foreign_record) = world.platform_with_dns("looms").await;
+    for (platform, record) in [
+        (&place.platform, &place.dns_record),
+        (&foreign, &foreign_record),
+    ] {
+        let taken = world
+            .ask_for_domain(platform, record, "SHOP.example.com")
+            .await;
+        let refused = taken.refused(409, "CONFLICT");
+        let message = &refused.json["error"]["message"];
+        assert_eq!(message, "This hostname is a custom domain already.");
+    }
+    for record in [foreign_record.as_str(), "nothing"] {
+        let asked = world.ask_for_domain(&place.platform, record, "other.example.com");
+        asked.await.refused(404, "NOT_FOUND");
+    }
+    let label = "a".repeat(57);
+    let long = format!("{label}.{label}.{label}.{label}.example");
+    for (hostname, target, issue) in [
+        ("other.example.com", "*.example.net", "targetDns: invalid"),
+        (TARGET, TARGET, "targetDns: invalid"),
+        (
+            "other.example.com",
+            "192.0.2.1",
+            "targetDns: invalid_format",
+        ),
+        (long.as_str(), TARGET, "hostname: too_long"),
+    ] {
+        let body =
+            json!({ "dnsRecordId": place.dns_record, "hostname": hostname, "targetDns": target });
+        let path = at(&place.platform, "/domains");
+        let asked = world.registry.post(&operator(), &path, body).await;
+        let refused = asked.refused(400, "VALIDATION_ERROR");
+        assert_eq!(refused.issues(), [issue], "{hostname}");
+    }
+}
+
+#[tokio::test]
+async fn operators_see_the_domains_of_all_platforms_that_wait_oldest_first() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let (other, record) = world.platform_with_dns("looms").await;
+    let mut ids = vec![place.domain.clone()];
+    for hostname in ["a.example.com", "b.example.com", "c.example.com"] {
+        ids.push(world.domain(&other, &record, hostname).await);
+    }
+    for (id, status) in [(&ids[1], "verifying"), (&ids[2], "active")] {
+        let path = at(&other, &format!("/domains/{id}"));
+        let changed = world.patched(&path, json!({ "status": status, "cfHostnameId": "ch" }));
+        let _ = changed.await.expect(200);
+    }
+    let path = "/api/v1/domains/pending";
+    let pending = world.shown(path).await.json;
+    let entry = |id: &str, platform: &str, cf: Value, hostname: &str| json!({ "id": id, "platformId": platform, "cfHostnameId": cf, "hostname": hostname });
+    let wanted = [
+        entry(&ids[0], &place.platform, Value::Null, HOSTNAME),
+        entry(&ids[1], &other, json!("ch"), "a.example.com"),
+        entry(&ids[3], &other, Value::Null, "c.example.com"),
+    ];
+    assert_eq!(pending, json!({ "data": wanted }));
+    let refused = world.registry.get(&owner(&other), path).await;
+    refused.refused(403, "FORBIDDEN");
+}

@@ -1,0 +1,125 @@
+//! Platforms, their life, and how they begin.
+
+use core_domain::registry::{
+    LifecycleQuery, LifecycleRecord, Onboarding, OnboardingQuery, OnboardingStatus, Platform,
+    PlatformQuery,
+};
+
+use super::{NOT_DELETED, hide_deleted, not_deleted};
+use crate::codec::{Bool, Json, Opt, Text, Time};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::{IndexPredicate, Tabular, table};
+
+table! {
+    Platform in "platforms" {
+        id: Text,
+        name: Text,
+        slug: Text,
+        status: Text,
+        tier: Text,
+        cf_account_id: Opt<Text>,
+        repo_name: Opt<Text>,
+        payment_customer_id: Opt<Text>,
+        owner_user_id: Opt<Text>,
+        organization_id: Opt<Text>,
+        cancelled_at: Opt<Time>,
+        cancellation_reason: Opt<Text>,
+        suspended_at: Opt<Time>,
+        suspension_reason: Opt<Text>,
+        trial_ends_at: Opt<Time>,
+        created_at: Time,
+        updated_at: Time,
+        deleted_at: Opt<Time>,
+        purging: Bool,
+    }
+    unique { slug: [slug] where [NOT_DELETED] }
+    index {
+        [created_at] include [deleted_at],
+        [organization_id, created_at] include [deleted_at],
+    }
+    select platforms
+}
+
+fn platforms(query: &PlatformQuery) -> Select {
+    let platforms = Select::of(Platform::TABLE).order_by_desc("created_at");
+    match query {
+        PlatformQuery::All { deleted } => platforms.filter_if(hide_deleted(*deleted)),
+        PlatformQuery::Of(organization) => platforms
+            .filter(Filter::eq("organization_id", organization))
+            .filter(not_deleted()),
+        PlatformQuery::WithId(id) => platforms.filter(Filter::eq("id", id)).filter(not_deleted()),
+        PlatformQuery::BelongingTo(organization) => {
+            platforms.filter(Filter::eq("organization_id", organization))
+        }
+        PlatformQuery::WithSlug(slug) => platforms
+            .filter(Filter::eq("slug", slug))
+            .filter(not_deleted()),
+    }
+}
+
+table! {
+    LifecycleRecord in "lifecycle_records" {
+        id: Text,
+        platform_id: Text,
+        from_status: Opt<Text>,
+        to_status: Text,
+        triggered_by: Text,
+        trigger_type: Text,
+        reason: Opt<Text>,
+        metadata: Json,
+        created_at: Time,
+    }
+    index { [platform_id, created_at] }
+    select lifecycle_records
+}
+
+fn lifecycle_records(query: &LifecycleQuery) -> Select {
+    match query {
+        LifecycleQuery::All => Select::of(LifecycleRecord::TABLE).order_by_desc("created_at"),
+    }
+}
+
+table! {
+    Onboarding in "onboardings" {
+        id: Text,
+        requested_by: Text,
+        requested_id: Opt<Text>,
+        platform_name: Text,
+        slug: Text,
+        tier: Text,
+        platform_tier: Text,
+        stack_template_id: Opt<Text>,
+        billing_email: Opt<Text>,
+        user_id: Opt<Text>,
+        session_id: Opt<Text>,
+        platform_id: Text,
+        job_id: Text,
+        status: Text,
+        created_at: Time,
+        updated_at: Time,
+    }
+    unique {
+        slug: [slug] where [IndexPredicate::Is("status", "open")],
+        requested_id: [requested_by, requested_id],
+    }
+    index { [requested_id] }
+    select onboardings
+}
+
+fn onboardings(query: &OnboardingQuery) -> Select {
+    match query {
+        OnboardingQuery::OpenWithSlug(slug) => Select::of(Onboarding::TABLE)
+            .filter(Filter::eq("slug", slug))
+            .filter(Filter::eq("status", &OnboardingStatus::Open)),
+        OnboardingQuery::RequestedAs {
+            requested_by,
+            requested_id,
+        } => Select::of(Onboarding::TABLE)
+            .filter(Filter::eq("requested_by", requested_by))
+            .filter(Filter::eq("requested_id", requested_id)),
+        OnboardingQuery::WithRequestedId(requested_id) => Select::of(Onboarding::TABLE)
+            .filter(Filter::eq("requested_id", requested_id))
+            .order_by_desc("created_at"),
+    }
+}
