@@ -18,6 +18,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::upserted;
 use crate::kernel::{Cx, Endpoint, Input, Output, Row, Versioned, get, post, put};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/config";
@@ -165,7 +166,7 @@ async fn set(
     input: Input<One, (), SetConfig>,
 ) -> Result<Versioned<ConfigView>> {
     let set = config::set(cx, &scope, uow, input.path.1.key()?, input.body).await?;
-    Ok(super::upserted(
+    Ok(upserted::answer(
         &set,
         ConfigView::of(&set.record, set.created),
     ))

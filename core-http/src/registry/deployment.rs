@@ -9,6 +9,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::upserted;
 use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, get, patch, post};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/deployments";
@@ -65,7 +66,7 @@ async fn create(
     input: Input<OfPlatform, (), CreateDeployment>,
 ) -> Result<Versioned<Deployment>> {
     let entered = deployment::enter(cx, &scope, uow, input.body).await?;
-    Ok(super::upserted(&entered, entered.record.edit()))
+    Ok(upserted::answer(&entered, entered.record.edit()))
 }
 
 async fn show(

@@ -16,15 +16,12 @@ mod platform;
 mod platform_life;
 mod resource;
 mod secret;
+mod upserted;
 mod workspace_stack;
 
 use std::sync::Arc;
 
-use core_domain::kernel::Record;
-use core_domain::use_case::registry::Upserted;
-use http::StatusCode;
-
-use crate::kernel::{App, Endpoint, Output, Service, ServiceError, Versioned, tagged};
+use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 
 /// The service: documented paths, and what remains of them behind a gateway: `/api/v1/platforms` and
 /// `/api/v1/onboarding` both lead here and are taken off.
@@ -59,16 +56,4 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Onboarding", onboarding::rows()),
     ];
     parts.into_iter().flatten().collect()
-}
-
-/// What is shown of a record with its entity tag: 201 when it is new, otherwise 200.
-fn upserted<R: Record, T>(upserted: &Upserted<R>, shown: T) -> Versioned<T> {
-    let status = if upserted.created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    Output::new(shown)
-        .status(status)
-        .etag(upserted.record.etag())
 }
