@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::AuditEntry;
+use super::{AuditEntry, segment_of};
 use crate::kernel::{JsonText, PlatformId, Timestamp};
 
 /// A change that was made, in the order of the change feed (`GET /api/v1/events`): a sealed audit entry of the stream of
@@ -57,6 +57,6 @@ impl ChangeEvent {
     /// `platform.suspended`).
     #[must_use]
     pub fn is_of_type(&self, wanted: &str) -> bool {
-        self.event_type == wanted || self.event_type.split('.').next() == Some(wanted)
+        self.event_type == wanted || segment_of(&self.event_type) == wanted
     }
 }

@@ -1,8 +1,10 @@
 //! The registry: platforms, entities, infrastructure resources, lifecycle, audit, onboarding.
 
 mod audit;
+mod audit_export;
 mod deletion;
 mod entity;
+mod events;
 mod onboarding;
 mod platform;
 mod platform_life;
@@ -34,6 +36,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Entities", entity::rows()),
         tagged("Resources", resource::rows()),
         tagged("Audit", audit::rows()),
+        tagged("Events", events::rows()),
         tagged("Onboarding", onboarding::rows()),
     ];
     parts.into_iter().flatten().collect()

@@ -1,5 +1,8 @@
 //! The SQL that creates a table as it is described.
 
+use core_domain::kernel::hex;
+use sha2::{Digest, Sha256};
+
 pub use super::dialect::Dialect;
 use crate::table::{Column, IndexPredicate, Table, Type, Unique};
 
@@ -125,6 +128,9 @@ fn index(
     }
 }
 
+/// The longest name Postgres takes, in bytes.
+const LONGEST_NAME: usize = 63;
+
 /// A partial index may have the columns of another one: it is told from it by what it is limited to.
 fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) -> String {
     let mut name = format!("{}_by_{}", table.name, columns.join("_"));
@@ -132,7 +138,14 @@ fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) ->
         name.push_str("_if_");
         name.push_str(predicate.column());
     }
-    name
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    // Postgres would cut it off, and two might be the same then.
+    let hash = Sha256::digest(&name);
+    let hash = hex(hash.get(..4).unwrap_or_default());
+    let kept = name.get(..LONGEST_NAME - hash.len() - 1);
+    format!("{}_{hash}", kept.unwrap_or_default())
 }
 
 fn unique_index(table: &Table, unique: &Unique) -> Index {

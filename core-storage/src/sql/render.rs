@@ -92,7 +92,8 @@ pub(super) fn delete<'q>(
     filter(w, dialect, table, matching);
 }
 
-/// The matching rows, in order.
+/// The matching rows, in order. Those of the parts of a disjunction, of which no row matches two, are selected part by part:
+/// a planner that sees one condition for all would sort what it finds.
 pub(super) fn select<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,
@@ -100,13 +101,26 @@ pub(super) fn select<'q>(
     order: &[Order],
     lock: bool,
 ) {
-    let table = select.table;
-    w.sql("SELECT ").columns(table, "");
-    w.sql(" FROM ").name(table.name).sql(" WHERE ");
-    filter(w, dialect, table, &select.filter);
-    if let Some(position) = &select.after {
-        w.sql(" AND ");
-        after(w, table, order, position);
+    let parts = select.filter.conjuncts();
+    let disjoint = parts.iter().enumerate().find_map(|(at, part)| match part {
+        Filter::Disjoint(branches) if !lock && !branches.is_empty() => Some((at, branches)),
+        _ => None,
+    });
+    match disjoint {
+        None => select_where(w, select, order, |w| {
+            filter(w, dialect, select.table, &select.filter);
+        }),
+        Some((at, branches)) => {
+            w.joined(branches, " UNION ALL ", |w, branch| {
+                select_where(w, select, order, |w| {
+                    let parts = parts.iter().enumerate();
+                    let parts = parts.map(|(n, part)| if n == at { branch } else { part });
+                    w.joined(parts, " AND ", |w, part| {
+                        filter(w, dialect, select.table, part);
+                    });
+                });
+            });
+        }
     }
     ordered(w, order);
     if let Some(limit) = select.limit {
@@ -114,6 +128,23 @@ pub(super) fn select<'q>(
     }
     if lock {
         w.sql(dialect.row_lock());
+    }
+}
+
+/// The rows for which a condition is true, behind the position where the query begins.
+fn select_where<'q>(
+    w: &mut Writer<'q>,
+    select: &'q Select,
+    order: &[Order],
+    condition: impl FnOnce(&mut Writer<'q>),
+) {
+    let table = select.table;
+    w.sql("SELECT ").columns(table, "");
+    w.sql(" FROM ").name(table.name).sql(" WHERE ");
+    condition(w);
+    if let Some(position) = &select.after {
+        w.sql(" AND ");
+        after(w, table, order, position);
     }
 }
 

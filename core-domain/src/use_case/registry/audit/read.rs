@@ -1,13 +1,9 @@
 //! Reading the audit. Reads are recorded in a stream of their own, so that no total moves under its reader.
 
-use serde_json::json;
-
-use crate::access::{AuditEvent, PlatformScope, SignedInScope, audited, authorize, unowned};
-use crate::kernel::{
-    AuditId, Context, Error, ListQuery, Page, PlatformId, Record, Result, Stored, grant,
-};
+use super::{platform_in_reach, record_entries_read};
+use crate::access::{PlatformScope, SignedInScope, authorize, unowned};
+use crate::kernel::{AuditId, Context, Error, ListQuery, Page, Record, Result, Stored, grant};
 use crate::port::UnitOfWork;
-use crate::registry::Platform;
 use crate::shared::{AuditEntry, AuditFilter, AuditQuery, PlatformAuditFilter};
 
 /// The audit of a platform, newest first.
@@ -25,7 +21,7 @@ pub async fn list_of_platform(
     let page = unowned::<AuditEntry>(uow)
         .page(&entries, &query.page())
         .await?;
-    record_read(cx, uow, Some(scope.id()), page.items.len()).await?;
+    record_entries_read(cx, uow, Some(scope.id()), page.items.len()).await?;
     Ok(page)
 }
 
@@ -42,13 +38,8 @@ pub async fn list(
     query: &ListQuery<AuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     let mut entries: AuditQuery = query.filter.clone().into();
-    if !cx.caller.is_operator() {
-        let own = cx.caller.platform_id().cloned();
-        let wanted = entries.platform_id.take().or(own);
-        let wanted = wanted.ok_or(Error::NotFound(Platform::KIND))?;
-        authorize::<grant::AuditRead>(cx, uow, &wanted).await?;
-        entries.platform_id = Some(wanted);
-    }
+    let wanted = entries.platform_id.as_ref();
+    entries.platform_id = platform_in_reach::<grant::AuditRead>(cx, uow, wanted).await?;
     read_page(cx, uow, &entries, query).await
 }
 
@@ -85,7 +76,7 @@ async fn read_page(
     let page = unowned::<AuditEntry>(uow)
         .page(entries, &query.page())
         .await?;
-    record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
+    record_entries_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
     Ok(page)
 }
 
@@ -110,21 +101,6 @@ pub async fn get_event(
             error => error,
         })?;
     }
-    record_read(cx, uow, entry.platform_id.as_ref(), 1).await?;
+    record_entries_read(cx, uow, entry.platform_id.as_ref(), 1).await?;
     Ok(entry)
-}
-
-async fn record_read(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    platform: Option<&PlatformId>,
-    entries: usize,
-) -> Result<()> {
-    let event = AuditEvent {
-        platform_id: platform.cloned(),
-        action: "audit.read",
-        entity_id: platform.map_or_else(|| "all".to_owned(), ToString::to_string),
-        details: Some(json!({ "entries": entries })),
-    };
-    audited::read(cx, uow, event).await
 }
