@@ -173,10 +173,10 @@ impl Row {
         Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Plain(run))
     }
 
-    /// As [`Self::plain`], for a handler that reads for longer than a unit should last: the unit that lets the caller in is
-    /// over when the handler begins.
+    /// As [`Self::plain`], with a scope that asks the store: the unit that lets the caller in is over when the handler
+    /// begins. For what takes several units, or reads for longer than one should last.
     #[must_use]
-    pub fn streams<S, P, Q, A, H>(self, handler: H) -> Endpoint
+    pub fn scoped<S, P, Q, A, H>(self, handler: H) -> Endpoint
     where
         S: OpenScope<Input<P, Q>>,
         P: PathParams,

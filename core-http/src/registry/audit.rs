@@ -1,4 +1,4 @@
-//! Reading the audit. A read is recorded itself, so these rows write.
+//! Reading the audit. A read is recorded itself, in a unit of its own.
 
 use core_domain::access::{PlatformScope, SignedInScope};
 use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
@@ -20,20 +20,20 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         get("/api/v1/platforms/{platformId}/audit", "listPlatformAudit")
             .summary("Lists a platform's audit, newest first.")
-            .writes(list_of_platform),
+            .scoped(list_of_platform),
         get("/api/v1/audit", "listAudit")
             .summary("Lists the audit across platforms, newest first.")
             .refuses(REFUSALS)
-            .writes(list),
+            .scoped(list),
         get("/api/v1/audit/export", "exportAudit")
             .summary("Exports the audit as lines of JSON or as CSV, oldest first.")
             .refuses(REFUSALS)
             .produces(&audit_export::CONTENT_TYPES)
-            .streams(audit_export::export),
+            .scoped(audit_export::export),
         get("/api/v1/audit/verify", "verifyAudit")
             .summary("Computes the chain of a platform's audit, or that of the installation's own, again.")
             .refuses(REFUSALS)
-            .streams(verify),
+            .scoped(verify),
         get("/api/v1/audit/checkpoints", "listAuditCheckpoints")
             .summary("Lists signed checkpoints of the audit's chains, newest first, and the key that signs.")
             .refuses(REFUSALS)
@@ -44,19 +44,17 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn list_of_platform(
     cx: &Cx,
     scope: PlatformScope<grant::AuditRead>,
-    uow: &mut dyn UnitOfWork,
     input: Input<(PlatformId,), ListQuery<PlatformAuditFilter>>,
 ) -> Result<Page<Stored<AuditEntry>>> {
-    audit::list_of_platform(cx, &scope, uow, &input.query).await
+    audit::list_of_platform(cx, &scope, cx.app.store.as_ref(), &input.query).await
 }
 
 async fn list(
     cx: &Cx,
     scope: SignedInScope,
-    uow: &mut dyn UnitOfWork,
     input: Input<(), ListQuery<AuditFilter>>,
 ) -> Result<Page<Stored<AuditEntry>>> {
-    audit::list(cx, &scope, uow, &input.query).await
+    audit::list(cx, &scope, cx.app.store.as_ref(), &input.query).await
 }
 
 async fn verify(

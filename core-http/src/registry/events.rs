@@ -38,7 +38,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             )
             .header("Last-Event-ID", position)
             .refuses(&[Code::Forbidden, Code::NotFound])
-            .streams(follow),
+            .scoped(follow),
     ]
 }
 

@@ -108,7 +108,20 @@ pub fn indexes(table: &Table) -> Vec<Index> {
     if let Some(parent) = parent.filter(|parent| !serves(parent)) {
         indexes.push(index(table, std::slice::from_ref(parent), &[], &[]));
     }
+    tell_apart(&mut indexes);
     indexes
+}
+
+/// Indexes on the same columns may be limited to different values of one column: those behind the first are numbered.
+fn tell_apart(indexes: &mut [Index]) {
+    let names: Vec<String> = indexes.iter().map(|index| index.name.clone()).collect();
+    for (at, index) in indexes.iter_mut().enumerate() {
+        let before = names.iter().take(at).filter(|name| **name == index.name);
+        let before = before.count();
+        if before > 0 {
+            index.name = format!("{}_{}", index.name, before + 1);
+        }
+    }
 }
 
 fn index(

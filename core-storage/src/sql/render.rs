@@ -101,23 +101,16 @@ pub(super) fn select<'q>(
     order: &[Order],
     lock: bool,
 ) {
+    let table = select.table;
     let parts = select.filter.conjuncts();
-    let disjoint = parts.iter().enumerate().find_map(|(at, part)| match part {
-        Filter::Disjoint(branches) if !lock && !branches.is_empty() => Some((at, branches)),
-        _ => None,
-    });
-    match disjoint {
+    match disjoint(&parts).filter(|_| !lock) {
         None => select_where(w, select, order, |w| {
-            filter(w, dialect, select.table, &select.filter);
+            filter(w, dialect, table, &select.filter);
         }),
         Some((at, branches)) => {
             w.joined(branches, " UNION ALL ", |w, branch| {
                 select_where(w, select, order, |w| {
-                    let parts = parts.iter().enumerate();
-                    let parts = parts.map(|(n, part)| if n == at { branch } else { part });
-                    w.joined(parts, " AND ", |w, part| {
-                        filter(w, dialect, select.table, part);
-                    });
+                    with_branch(w, dialect, table, &parts, at, branch);
                 });
             });
         }
@@ -164,10 +157,44 @@ pub(super) fn count<'q>(
     table: &'static Table,
     matching: &'q Filter,
 ) {
-    w.sql("SELECT COUNT(*) FROM ")
-        .name(table.name)
-        .sql(" WHERE ");
-    filter(w, dialect, table, matching);
+    let parts = matching.conjuncts();
+    let Some((at, branches)) = disjoint(&parts) else {
+        w.sql("SELECT COUNT(*) FROM ")
+            .name(table.name)
+            .sql(" WHERE ");
+        return filter(w, dialect, table, matching);
+    };
+    w.sql("SELECT ").joined(branches, " + ", |w, branch| {
+        w.sql("(SELECT COUNT(*) FROM ")
+            .name(table.name)
+            .sql(" WHERE ");
+        with_branch(w, dialect, table, &parts, at, branch);
+        w.sql(")");
+    });
+}
+
+/// The part of a conjunction that is a disjunction of which no row matches two, and its branches.
+fn disjoint<'q>(parts: &[&'q Filter]) -> Option<(usize, &'q [Filter])> {
+    parts.iter().enumerate().find_map(|(at, part)| match part {
+        Filter::Disjoint(branches) if !branches.is_empty() => Some((at, branches.as_slice())),
+        _ => None,
+    })
+}
+
+/// The conjunction with a branch in the place of one of its parts.
+fn with_branch<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    table: &'static Table,
+    parts: &[&'q Filter],
+    at: usize,
+    branch: &'q Filter,
+) {
+    let parts = parts.iter().enumerate();
+    let parts = parts.map(|(n, part)| if n == at { branch } else { part });
+    w.joined(parts, " AND ", |w, part| {
+        filter(w, dialect, table, part);
+    });
 }
 
 pub(super) fn sum<'q>(

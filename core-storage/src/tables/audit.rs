@@ -12,8 +12,11 @@ use crate::query::Select;
 use crate::value::Value;
 use crate::{IndexPredicate, Tabular, table};
 
-/// What is read of the audit is listed by nobody.
+/// What was done is what lists show.
 const IS_CHANGE: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Changes.as_str());
+
+/// Reads are walked by verifications alone.
+const IS_READ: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Reads.as_str());
 
 table! {
     AuditEntry in "audit_entries" {
@@ -32,8 +35,8 @@ table! {
     }
     // One for each combination of filters: whatever a list asks for, it walks one index and stops at its limit.
     index {
-        [stream, created_at],
-        [stream, platform_id, created_at],
+        [created_at] where [IS_CHANGE],
+        [platform_id, created_at] where [IS_CHANGE],
         [action, created_at] where [IS_CHANGE],
         [entity_type, created_at] where [IS_CHANGE],
         [actor_id, created_at] where [IS_CHANGE],
@@ -45,6 +48,7 @@ table! {
         [platform_id, actor_id, created_at] where [IS_CHANGE],
         [platform_id, actor_id, action, created_at] where [IS_CHANGE],
         [platform_id, actor_id, entity_type, created_at] where [IS_CHANGE],
+        [platform_id, created_at] where [IS_READ],
     }
     rows append_only
     select audit_entries

@@ -121,6 +121,10 @@ const EXTENSIONS: &[(&str, &str)] = &[
     // our own
     ("POST", "/api/core/users/{userId}/ban"),
     ("POST", "/api/core/users/{userId}/unban"),
+    ("GET", "/api/v1/audit/export"),
+    ("GET", "/api/v1/audit/verify"),
+    ("GET", "/api/v1/audit/checkpoints"),
+    ("GET", "/api/v1/events"),
     // the pages
     ("GET", "/"),
     ("GET", "/assets/iam.css"),

@@ -17,7 +17,7 @@ pub use read::{get_event, list, list_events, list_of_platform};
 pub use verify::{VerifyQuery, verify};
 pub use verify_report::{ChainEnd, Problem, ProblemKind, VerifyReport};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::access::{AuditEvent, audited, authorize};
 use crate::kernel::{
@@ -60,15 +60,7 @@ async fn begin_read(
     .await
 }
 
-async fn record_entries_read(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    platform: Option<&PlatformId>,
-    entries: usize,
-) -> Result<()> {
-    record_read(cx, uow, platform, json!({ "entries": entries })).await
-}
-
+/// Records that the audit was read.
 async fn record_read(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
