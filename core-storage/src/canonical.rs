@@ -60,6 +60,7 @@ impl Canonical {
         match filter {
             Filter::And(all) => self.list(b'&', all, Self::add_filter),
             Filter::Or(any) => self.list(b'|', any, Self::add_filter),
+            Filter::Disjoint(any) => self.list(b'd', any, Self::add_filter),
             Filter::Compare(column, op, value) => {
                 self.0.push(operator(*op));
                 self.text(column);

@@ -58,6 +58,19 @@ impl CheckedTx {
         Err(StoreError::backend("this unit only reads"))
     }
 
+    /// As [`Self::ensure_writable`], for what changes or deletes rows of the table.
+    fn ensure_changeable(&mut self, table: &Table) -> Result<(), StoreError> {
+        self.ensure_writable()?;
+        if !table.append_only {
+            return Ok(());
+        }
+        self.aborted = true;
+        Err(StoreError::backend(format!(
+            "rows of {} are never changed or deleted",
+            table.name
+        )))
+    }
+
     fn track_error<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &outcome {
             self.aborted |= !is_recoverable(error);
@@ -159,7 +172,7 @@ impl RowTx for CheckedTx {
         table: &'static Table,
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError> {
-        self.ensure_writable()?;
+        self.ensure_changeable(table)?;
         let checked = rows
             .iter()
             .try_for_each(|row| check_replacement(table, row));
@@ -177,7 +190,7 @@ impl RowTx for CheckedTx {
         filter: &Filter,
         set: &[(&'static str, Value)],
     ) -> Result<u64, StoreError> {
-        self.ensure_writable()?;
+        self.ensure_changeable(table)?;
         let checked = filter.check(table).and_then(|()| check_set(table, set));
         self.track_error(checked)?;
         let outcome = self.inner.update(table, filter, set).await;
@@ -185,7 +198,7 @@ impl RowTx for CheckedTx {
     }
 
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError> {
-        self.ensure_writable()?;
+        self.ensure_changeable(table)?;
         self.track_error(filter.check(table))?;
         let outcome = self.inner.delete(table, filter).await;
         self.track_error(outcome)

@@ -43,6 +43,9 @@ pub enum Filter {
     And(Vec<Filter>),
     /// One of these; the empty list is no row.
     Or(Vec<Filter>),
+    /// One of these, of which no two are true of one row: an engine may show the rows of each from an index of its own, in
+    /// order, and merge them.
+    Disjoint(Vec<Filter>),
     /// The column compared with a value.
     Compare(&'static str, Op, Value),
     /// The column is one of these values; no row when there are none.
@@ -198,7 +201,7 @@ impl Filter {
                 }
                 result
             }
-            Self::Or(any) => {
+            Self::Or(any) | Self::Disjoint(any) => {
                 let mut result = Some(false);
                 for one in any {
                     match one.evaluate(table, row) {
@@ -277,7 +280,9 @@ impl Filter {
             )))
         };
         match self {
-            Self::And(all) | Self::Or(all) => all.iter().try_for_each(|f| f.check(table)),
+            Self::And(all) | Self::Or(all) | Self::Disjoint(all) => {
+                all.iter().try_for_each(|f| f.check(table))
+            }
             Self::Compare(column, _, value) => of_type(column, value),
             Self::In(column, values) => {
                 table.column(column)?;

@@ -139,6 +139,8 @@ pub struct Table {
     pub indexes: &'static [Index],
     /// The column with the key of the row's parent, for tree walks.
     pub parent: Option<&'static str>,
+    /// Whether rows are only added: units of work refuse to change or delete one.
+    pub append_only: bool,
 }
 
 /// The name of the last column of every table.

@@ -88,6 +88,7 @@ macro_rules! table {
             $([$($index_column:ident),+] $(include [$($included:ident),+])? $(where [$($index_predicate:expr),+])?),+ $(,)?
         })?
         $(parent $parent:ident)?
+        $(rows $rows:ident)?
         select $select:path
     ) => {
         impl $crate::Tabular for $record {
@@ -126,6 +127,7 @@ macro_rules! table {
                         predicates: &[$($($index_predicate),+)?],
                     }),+)?],
                     parent: $crate::table!(@parent $($parent)?),
+                    append_only: $crate::table!(@append_only $($rows)?),
                 }
             };
 
@@ -157,4 +159,6 @@ macro_rules! table {
     };
     (@parent) => { None };
     (@parent $parent:ident) => { Some(stringify!($parent)) };
+    (@append_only) => { false };
+    (@append_only append_only) => { true };
 }

@@ -5,29 +5,54 @@ use std::sync::{Arc, OnceLock};
 use core_domain::kernel::{Effect, Effects};
 use core_domain::port::CommitListener;
 use core_http::gateway::Invalidate;
+use core_http::kernel::SealSignal;
 use tokio::sync::Notify;
 
 use crate::worker::WorkerWake;
 
-/// Wakes the worker when a job is ready and the relays when a message or mail waits, and voids what the gateway remembers about
-/// the sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
+/// Wakes the worker when a job is ready, the relays when a message or mail waits, the sealer when an audit entry does, and
+/// whoever follows the change feed when it goes on; and voids what the gateway remembers about the sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     worker: WorkerWake,
     relay: Arc<Notify>,
     mail_relay: Arc<Notify>,
+    sealer: Arc<Notify>,
+    sealed: SealSignal,
     /// Set once the gateway is there; it is made of services that hold this value.
     gateway: OnceLock<Invalidate>,
 }
 
 impl AfterCommit {
-    pub(crate) fn new(worker: WorkerWake, relay: Arc<Notify>, mail_relay: Arc<Notify>) -> Self {
+    pub(crate) fn new(worker: WorkerWake) -> Self {
         Self {
             worker,
-            relay,
-            mail_relay,
+            relay: Arc::default(),
+            mail_relay: Arc::default(),
+            sealer: Arc::default(),
+            sealed: SealSignal::default(),
             gateway: OnceLock::new(),
         }
+    }
+
+    /// What wakes the relay.
+    pub(crate) fn relay(&self) -> Arc<Notify> {
+        Arc::clone(&self.relay)
+    }
+
+    /// What wakes the relay of mails.
+    pub(crate) fn mail_relay(&self) -> Arc<Notify> {
+        Arc::clone(&self.mail_relay)
+    }
+
+    /// What wakes the sealer.
+    pub(crate) fn sealer(&self) -> Arc<Notify> {
+        Arc::clone(&self.sealer)
+    }
+
+    /// What tells that the change feed goes on.
+    pub(crate) fn sealed(&self) -> SealSignal {
+        self.sealed.clone()
     }
 
     pub(crate) fn tell_gateway(&self, invalidate: Invalidate) {
@@ -48,6 +73,8 @@ impl CommitListener for AfterCommit {
                 Effect::JobReady => self.worker.wake(),
                 Effect::MessageQueued => self.relay.notify_one(),
                 Effect::MailQueued => self.mail_relay.notify_one(),
+                Effect::AuditWritten => self.sealer.notify_one(),
+                Effect::AuditSealed => self.sealed.announce(),
                 Effect::SessionChanged(id) => self.invalidate(|gateway| gateway.session(id)),
                 Effect::ApiKeyChanged(id) => self.invalidate(|gateway| gateway.api_key(id)),
                 Effect::PlatformAccessChanged(id) => {
@@ -178,6 +205,8 @@ mod tests {
             (vec![Effect::JobReady], true, false, nobody),
             (vec![Effect::MessageQueued], false, true, nobody),
             (vec![Effect::MailQueued], false, false, nobody),
+            (vec![Effect::AuditWritten], false, false, nobody),
+            (vec![Effect::AuditSealed], false, false, nobody),
             (vec![ada.clone()], false, false, &["ada"]),
             (vec![key], false, false, &["program"]),
             (vec![platform], false, false, &["ada", "bob"]),
@@ -189,9 +218,8 @@ mod tests {
             ),
         ];
         for (effects, wakes_worker, wakes_relay, voided) in table {
-            let (worker, relay) = (WorkerWake::default(), Arc::new(Notify::new()));
-            let mails = Arc::new(Notify::new());
-            let listener = AfterCommit::new(worker.clone(), Arc::clone(&relay), Arc::clone(&mails));
+            let worker = WorkerWake::default();
+            let listener = AfterCommit::new(worker.clone());
             let iam = Arc::new(Iam::default());
             let gateway = gateway(&iam);
             listener.tell_gateway(gateway.invalidate());
@@ -209,11 +237,16 @@ mod tests {
             listener.committed(&committed);
             let woken = (
                 worker.woken().now_or_never().is_some(),
-                relay.notified().now_or_never().is_some(),
+                listener.relay().notified().now_or_never().is_some(),
             );
             assert_eq!(woken, (wakes_worker, wakes_relay), "{effects:?}");
-            let woken = mails.notified().now_or_never().is_some();
-            assert_eq!(woken, effects.contains(&Effect::MailQueued), "{effects:?}");
+            for (wakes, effect) in [
+                (listener.mail_relay(), Effect::MailQueued),
+                (listener.sealer(), Effect::AuditWritten),
+            ] {
+                let woken = wakes.notified().now_or_never().is_some();
+                assert_eq!(woken, effects.contains(&effect), "{effects:?}");
+            }
             assert_eq!(asked_about(&gateway, &iam).await, voided, "{effects:?}");
         }
     }

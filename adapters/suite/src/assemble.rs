@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use core_domain::gateway::{Origins, ServiceName, TrustedProxies};
-use core_domain::kernel::Cipher;
+use core_domain::kernel::{Cipher, Context, Ed25519Private};
 use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArchives, Store};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
@@ -13,9 +13,8 @@ use core_domain::use_case::shared::LoneRelay;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
-use core_http::kernel::{App, InFlight, MemoryRateLimiter, ServiceKey, ServiceOptions};
+use core_http::kernel::{App, InFlight, MemoryRateLimiter, SealSignal, ServiceKey, ServiceOptions};
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
-use tokio::sync::Notify;
 
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
@@ -25,6 +24,7 @@ use crate::open::OpenOptions;
 use crate::passkeys::passkeys;
 use crate::provider::{Provider, archives};
 use crate::relay::Relay;
+use crate::sealer::Sealer;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
@@ -60,17 +60,19 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let provider = Provider::of(&builder, &folder.path).await?;
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
-    let (relay_wake, mail_wake) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let after_commit = Arc::new(AfterCommit::new(
-        wake.clone(),
-        Arc::clone(&relay_wake),
-        Arc::clone(&mail_wake),
-    ));
+    let after_commit = Arc::new(AfterCommit::new(wake.clone()));
     let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
     let kinds = register_kinds(Kinds::new(), dns_resolver(&builder)?)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
-    let app = app(&builder, &secret, &store, &provider, kinds)?;
+    let app = app(
+        &builder,
+        &secret,
+        &store,
+        &provider,
+        kinds,
+        after_commit.sealed(),
+    )?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(&app, &archives, &builder.settings.cli, &iam_config)?;
     let gateway = gateway(&builder, &app, &services, &iam_config)?;
@@ -86,14 +88,20 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         mailer: mailer(&builder, &folder.path)?,
         cipher: app.cipher.clone(),
         entropy: Arc::clone(&app.entropy),
-        wake: mail_wake,
+        wake: after_commit.mail_relay(),
         options: builder.settings.mail.clone(),
+    };
+    let sealer = Sealer {
+        store: Arc::clone(&store),
+        cx: Context::system(Arc::clone(&app.entropy)),
+        key: app.audit_key.clone(),
+        wake: after_commit.sealer(),
     };
     let relay = Relay {
         store,
         outlet: builder.outlet,
         entropy: builder.entropy,
-        wake: relay_wake,
+        wake: after_commit.relay(),
         lone: sole_user.then(LoneRelay::default),
     };
     Ok(Suite {
@@ -104,6 +112,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         worker,
         relay: relay.start(),
         mail_relay: mail_relay.start(),
+        sealer: sealer.start(),
         sweeper,
         _temporary: folder.temporary,
     })
@@ -196,6 +205,7 @@ fn app(
     store: &Arc<dyn Store>,
     provider: &Provider,
     kinds: Kinds,
+    sealed: SealSignal,
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {
@@ -209,6 +219,8 @@ fn app(
         service_key: service_key(builder)?,
         issuer: builder.iam_url.clone(),
         cipher: Cipher::new(at_rest_key(builder, secret), Arc::clone(entropy)),
+        audit_key: Ed25519Private::from_seed(secret.key("audit")),
+        sealed,
         options: service_options(builder)?,
         in_flight: InFlight::default(),
     }))

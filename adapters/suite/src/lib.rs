@@ -64,6 +64,7 @@ mod password;
 mod provider;
 mod relay;
 mod scrypt_hash;
+mod sealer;
 mod secret;
 mod settings;
 mod suite;

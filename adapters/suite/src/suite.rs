@@ -7,6 +7,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::mail_relay::MailRelayHandle;
 use crate::relay::RelayHandle;
+use crate::sealer::SealerHandle;
 use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
 
@@ -31,6 +32,7 @@ pub struct Suite {
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: RelayHandle,
     pub(crate) mail_relay: MailRelayHandle,
+    pub(crate) sealer: SealerHandle,
     pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
@@ -86,10 +88,11 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker and the relays: running steps and mails are handed back, so that the next start goes on at once.
+    /// Ends the worker, the relays and the sealer: running steps and mails are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
         tokio::join!(self.relay.stop(), self.mail_relay.stop());
+        self.sealer.stop().await;
         self.sweeper.stop().await;
     }
 }

@@ -36,7 +36,7 @@ mod tests {
     use async_trait::async_trait;
     use core_domain::kernel::{DeploymentId, PlatformId, Timestamp};
     use core_domain::port::{BlobReader, StagedBlob, UnitOfWork, transact};
-    use core_domain::registry::{Deployment, DeploymentStatus};
+    use core_domain::registry::{Branch, Deployment, DeploymentStatus};
     use core_domain::testing::{ManualClock, RecordKey};
     use core_domain::use_case::cli::blob_key;
     use core_storage::memory::{MemoryConfig, open};
@@ -80,7 +80,7 @@ mod tests {
             user_id: "ada".to_owned(),
             cf_deployment_id: None,
             project_name: "shop".to_owned(),
-            branch: id.to_owned(),
+            branch: Branch::parse(id).unwrap(),
             url: None,
             error_message: None,
             status,

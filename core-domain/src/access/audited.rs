@@ -7,10 +7,10 @@ use super::covers::Covers;
 use super::key::RecordKey;
 use super::unaudited;
 use crate::kernel::{
-    AuditId, Audited, Context, Credential, Error, JsonText, PlatformId, Result, Stored,
+    AuditId, Audited, Context, Credential, Effect, Error, JsonText, PlatformId, Result, Stored,
 };
 use crate::port::{Persisted, Repository, UnitOfWork};
-use crate::shared::{AuditEntry, AuditStream};
+use crate::shared::{AuditEntry, AuditStream, UnsealedEntry, segment_of};
 
 /// Adds a record.
 ///
@@ -164,7 +164,6 @@ impl Entry {
 
     async fn write(self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
         let now = uow.now().await?;
-        let kind = self.action.split('.').next().unwrap_or(self.action);
         let entry = AuditEntry {
             id: AuditId::generate(now, cx.entropy.as_ref()),
             stream: self.stream,
@@ -172,14 +171,20 @@ impl Entry {
             actor_id: cx.caller.actor_id().to_owned(),
             actor_type: cx.caller.kind().to_owned(),
             action: self.action.to_owned(),
-            entity_type: kind.to_owned(),
+            entity_type: segment_of(self.action).to_owned(),
             entity_id: self.entity_id,
             before: self.before,
             after: self.after,
             metadata: JsonText::of(&Metadata::of(cx)),
             created_at: now,
         };
-        unaudited::append(uow, entry).await
+        let unsealed = UnsealedEntry {
+            id: entry.id.clone(),
+        };
+        unaudited::append(uow, entry).await?;
+        unaudited::append(uow, unsealed).await?;
+        uow.effects().add(Effect::AuditWritten);
+        Ok(())
     }
 }
 

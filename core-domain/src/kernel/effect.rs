@@ -14,6 +14,10 @@ pub enum Effect {
     MessageQueued,
     /// A mail waits in the outbox.
     MailQueued,
+    /// An entry of the audit waits to be sealed.
+    AuditWritten,
+    /// Entries of the audit were sealed: the change feed goes on.
+    AuditSealed,
     /// What was known of a session is no longer true: it ended, or acts for another organization.
     SessionChanged(SessionId),
     /// What was known of an API key is no longer true.

@@ -11,6 +11,7 @@ mod error;
 mod hex;
 mod id;
 mod json_text;
+mod jws;
 mod machine;
 mod page;
 mod patch;
@@ -41,6 +42,8 @@ pub use id::*;
 /// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json_text::JsonText;
+pub(crate) use jws::Unverified;
+pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;

@@ -8,6 +8,10 @@ macro_rules! for_each_record {
         $callback! {
             // shared
             audit_entries: $crate::shared::AuditEntry, AuditId "An audit entry.";
+            unsealed_entries: $crate::shared::UnsealedEntry;
+            audit_seals: $crate::shared::AuditSeal;
+            audit_heads: $crate::shared::AuditHead;
+            audit_checkpoints: $crate::shared::AuditCheckpoint, AuditCheckpointId "A checkpoint of the audit.";
             outbox_messages: $crate::shared::OutboxMessage, OutboxId "A message waiting to leave the process.";
             idempotency_keys: $crate::shared::IdempotencyKey;
             // iam

@@ -37,7 +37,7 @@ pub struct AuditEntry {
     pub actor_type: String,
     /// What was done: `thing.verb_in_past`, `platform.suspended`.
     pub action: String,
-    /// The kind of thing it was done to: `platform`.
+    /// The kind of thing it was done to, the first segment of the action: `platform`.
     pub entity_type: String,
     /// The id of the thing.
     pub entity_id: String,
@@ -64,7 +64,7 @@ record! {
     AuditEntry as "audit entry" by id, asked AuditQuery;
 }
 
-/// Which entries of what was done; newest first. Every part that is given must match.
+/// Which entries of what was done. Every part that is given must match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditQuery {
     /// Of this stream; of changes, unless said.
@@ -83,6 +83,26 @@ pub struct AuditQuery {
     pub from: Option<Timestamp>,
     /// Before this instant.
     pub to: Option<Timestamp>,
+    /// Of no platform.
+    pub without_platform: bool,
+    /// In which order.
+    pub order: AuditOrder,
+}
+
+/// In which order entries come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AuditOrder {
+    /// The newest first.
+    #[default]
+    NewestFirst,
+    /// The oldest first, those behind this entry alone if one is named: by its instant and id.
+    OldestFirst(Option<(Timestamp, AuditId)>),
+}
+
+/// The first segment of an action: the kind of thing it is done to.
+#[must_use]
+pub fn segment_of(action: &str) -> &str {
+    action.split('.').next().unwrap_or(action)
 }
 
 /// Which entries of a platform.

@@ -1,9 +1,23 @@
 //! Records that belong to no single service: the audit, the outbox, idempotency keys.
 
 mod audit;
+mod audit_checkpoint;
+mod audit_seal;
+mod change_event;
 mod idempotency;
 mod outbox;
 
-pub use audit::{AuditEntry, AuditFilter, AuditQuery, AuditStream, PlatformAuditFilter};
+pub use audit::{
+    AuditEntry, AuditFilter, AuditOrder, AuditQuery, AuditStream, PlatformAuditFilter, segment_of,
+};
+pub use audit_checkpoint::{
+    AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery, CHECKPOINT_AFTER,
+    CHECKPOINT_EVERY,
+};
+pub use audit_seal::{
+    AuditChain, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery, GENESIS, UnsealedEntry,
+    UnsealedQuery, link_hash,
+};
+pub use change_event::ChangeEvent;
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cookies::{no_store, with_header};
-use crate::kernel::{Cx, Endpoint, Input, Output, get, post};
+use crate::kernel::{Cx, Endpoint, Input, JsonWebKey, Output, get, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -81,30 +81,6 @@ struct JsonWebKeySet {
     keys: Vec<JsonWebKey>,
 }
 
-/// A public key (RFC 8037).
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct JsonWebKey {
-    kty: &'static str,
-    crv: &'static str,
-    r#use: &'static str,
-    alg: &'static str,
-    kid: String,
-    x: String,
-}
-
-impl From<&SigningKey> for JsonWebKey {
-    fn from(key: &SigningKey) -> Self {
-        Self {
-            kty: "OKP",
-            crv: "Ed25519",
-            r#use: "sig",
-            alg: "EdDSA",
-            kid: key.kid.clone(),
-            x: key.public_key.clone(),
-        }
-    }
-}
-
 async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWebKeySet>> {
     let (mut keys, due) = published(cx).await?;
     if due {
@@ -114,7 +90,10 @@ async fn signing_keys(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<JsonWe
         .await?;
         keys = published(cx).await?.0;
     }
-    let keys = keys.iter().map(|key| JsonWebKey::from(&**key)).collect();
+    let keys = keys
+        .iter()
+        .map(|key| JsonWebKey::new(&key.kid, &key.public_key));
+    let keys = keys.collect();
     Ok(with_header(
         Output::new(JsonWebKeySet { keys }),
         header::CACHE_CONTROL,

@@ -1,6 +1,8 @@
 //! Answers that are no JSON. A row that answers one of them says its content types with [`Row::produces`](super::Row::produces),
 //! unless the answer always has the same one.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use core_domain::kernel::{Error, Result};
 use futures_util::stream::{Stream, StreamExt};
@@ -46,6 +48,7 @@ pub struct MediaStream {
     /// One of the content types of the row.
     pub content_type: &'static str,
     body: Body,
+    file_name: Option<&'static str>,
 }
 
 impl MediaStream {
@@ -59,7 +62,15 @@ impl MediaStream {
         Self {
             content_type,
             body: Body::new(StreamBody::new(frames)),
+            file_name: None,
         }
+    }
+
+    /// Wants to be kept as a file of this name, which is letters, digits, `.`, `-` and `_`.
+    #[must_use]
+    pub const fn attachment(mut self, file_name: &'static str) -> Self {
+        self.file_name = Some(file_name);
+        self
     }
 }
 
@@ -69,10 +80,16 @@ impl Answer for MediaStream {
     }
 
     fn reply(self, default: StatusCode) -> Result<Reply> {
-        Ok(reply(
-            default,
-            Content::Stream(self.content_type, self.body),
-        ))
+        let mut reply = reply(default, Content::Stream(self.content_type, self.body));
+        if let Some(name) = self.file_name {
+            let disposition = format!("attachment; filename=\"{name}\"");
+            let disposition = HeaderValue::try_from(disposition)
+                .map_err(|error| Error::Internal(format!("no name of a file: {error}")))?;
+            reply
+                .headers
+                .insert(header::CONTENT_DISPOSITION, disposition);
+        }
+        Ok(reply)
     }
 }
 
@@ -80,8 +97,9 @@ impl Answer for MediaStream {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     id: Option<String>,
-    name: Option<&'static str>,
-    data: String,
+    name: Option<Cow<'static, str>>,
+    /// `None` for a comment.
+    data: Option<String>,
 }
 
 impl Event {
@@ -93,16 +111,25 @@ impl Event {
         let data = serde_json::to_string(data)
             .map_err(|error| Error::Internal(format!("the event is no JSON: {error}")))?;
         Ok(Self {
+            data: Some(data),
+            ..Self::comment()
+        })
+    }
+
+    /// Nothing that a client is told of: a sign of life.
+    #[must_use]
+    pub const fn comment() -> Self {
+        Self {
             id: None,
             name: None,
-            data,
-        })
+            data: None,
+        }
     }
 
     /// Names it; clients listen for names.
     #[must_use]
-    pub const fn name(mut self, name: &'static str) -> Self {
-        self.name = Some(name);
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -118,14 +145,17 @@ impl Event {
             // A line break would begin another field.
             format!("{name}: {}\n", value.replace(['\r', '\n', '\0'], " "))
         };
+        let Some(data) = &self.data else {
+            return Bytes::from_static(b":\n\n");
+        };
         let mut text = String::new();
         if let Some(id) = &self.id {
             text.push_str(&line("id", id));
         }
-        if let Some(name) = self.name {
+        if let Some(name) = &self.name {
             text.push_str(&line("event", name));
         }
-        text.push_str(&line("data", &self.data));
+        text.push_str(&line("data", data));
         text.push('\n');
         Bytes::from(text)
     }

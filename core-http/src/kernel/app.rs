@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Cipher, Clock, Entropy, StoreError};
+use core_domain::kernel::{Cipher, Clock, Ed25519Private, Entropy, StoreError};
 use core_domain::port::{Blobs, Mode, PasswordHasher, RateLimiter, Store};
 use core_domain::use_case::provisioning::Kinds;
 
 use super::idempotency::InFlight;
 use super::options::ServiceOptions;
+use super::seal_signal::SealSignal;
 use super::service_key::ServiceKey;
 
 /// The ports and settings the services work with. One value serves all of them.
@@ -34,6 +35,10 @@ pub struct App {
     pub issuer: String,
     /// Encrypts what is stored and must be read again: answers that hold secrets, mails with links.
     pub cipher: Cipher,
+    /// Signs the checkpoints of the audit.
+    pub audit_key: Ed25519Private,
+    /// Told when entries of the audit were sealed; whoever seals in this process announces it.
+    pub sealed: SealSignal,
     /// The settings of every service.
     pub options: ServiceOptions,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.

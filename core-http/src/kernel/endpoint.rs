@@ -173,6 +173,30 @@ impl Row {
         Endpoint::new::<P, Q, B, A>(self, S::REQUIREMENT, Handler::Plain(run))
     }
 
+    /// As [`Self::plain`], with a scope that asks the store: the unit that lets the caller in is over when the handler
+    /// begins. For what takes several units, or reads for longer than one should last.
+    #[must_use]
+    pub fn scoped<S, P, Q, A, H>(self, handler: H) -> Endpoint
+    where
+        S: OpenScope<Input<P, Q>>,
+        P: PathParams,
+        Q: Shape,
+        A: Answer,
+        H: for<'a> PlainHandler<'a, S, P, Q, (), A>,
+    {
+        let handler = Arc::new(handler);
+        let run = plain_run(move |cx, parsed| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let input: Input<P, Q> = parsed.input()?;
+                let scope = let_in(cx, &input).await?;
+                let answer = handler.call(cx, scope, input).await?;
+                answer.reply(cx.success)
+            })
+        });
+        Endpoint::new::<P, Q, (), A>(self, S::REQUIREMENT, Handler::Plain(run))
+    }
+
     /// Ends the row with a handler of uploads: the body comes unread, once the caller was let in. The handler keeps
     /// idempotency keys itself, see [`Cx::idempotency_key`]. A scope that must still hold when the handler writes is
     /// opened again in the unit of the write.
@@ -190,20 +214,26 @@ impl Row {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 let input: Input<P, Q> = parsed.input()?;
-                let mut uow = cx.app.store.begin(Mode::Read).await?;
-                let scope = S::open(cx, uow.as_mut(), &input).await;
-                uow.rollback().await;
+                let scope: S = let_in(cx, &input).await?;
                 let input = RawInput {
                     path: input.path,
                     query: input.query,
                     body,
                 };
-                let answer = handler.call(cx, scope?, input).await?;
+                let answer = handler.call(cx, scope, input).await?;
                 answer.reply(cx.success)
             })
         });
         Endpoint::new::<P, Q, (), A>(self, S::REQUIREMENT, Handler::Upload(run))
     }
+}
+
+/// Lets the caller in, in a unit of its own.
+async fn let_in<I, S: OpenScope<I>>(cx: &Cx, input: &I) -> Result<S> {
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let scope = S::open(cx, uow.as_mut(), input).await;
+    uow.rollback().await;
+    scope
 }
 
 fn run_in_unit<S, P, Q, B, A, H>(handler: H, ended: fn(&A) -> bool) -> Arc<UnitRun>

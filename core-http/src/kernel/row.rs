@@ -12,7 +12,8 @@ use super::status::status_of;
 const ANY_BYTES: &str = "application/octet-stream";
 
 /// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
-/// end with [`Row::reads`], [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`] or [`Row::uploads`]. What
+/// end with [`Row::reads`], [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::scoped`] or
+/// [`Row::uploads`]. What
 /// the caller must be allowed, and what the row takes and gives, is learned from the handler.
 #[derive(Clone, Debug)]
 pub struct Row {

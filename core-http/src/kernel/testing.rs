@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use core_domain::kernel::{
-    Caller, Cipher, Clock, Membership, OrganizationId, PlatformId, Role, SessionId, UserId,
+    Caller, Cipher, Clock, Ed25519Private, Membership, OrganizationId, PlatformId, Role, SessionId,
+    UserId,
 };
 use core_domain::port::{HashForm, PasswordHasher, Store};
 use core_domain::testing::{MemoryBlobs, MemoryDns, MockPasswordHasher, SeededEntropy};
@@ -20,6 +21,7 @@ use super::client::{PeerAddr, ViaGateway};
 use super::idempotency::InFlight;
 use super::memory_limiter::MemoryRateLimiter;
 use super::options::ServiceOptions;
+use super::seal_signal::SealSignal;
 use super::service::Service;
 use super::service_key::ServiceKey;
 
@@ -40,6 +42,8 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         store,
         clock,
         cipher: Cipher::new([9; 32], entropy.clone()),
+        audit_key: Ed25519Private::generate(entropy.as_ref()),
+        sealed: SealSignal::default(),
         entropy,
         hasher: worthless_hasher(),
         blobs: Arc::new(MemoryBlobs::default()),

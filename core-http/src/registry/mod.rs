@@ -2,6 +2,7 @@
 //! DNS records, custom domains, configuration, deployment records, lifecycle, audit, onboarding.
 
 mod audit;
+mod audit_export;
 mod build;
 mod config;
 mod deletion;
@@ -9,6 +10,7 @@ mod deployment;
 mod dns;
 mod domain;
 mod entity;
+mod events;
 mod feature;
 mod in_environment;
 mod onboarding;
@@ -53,6 +55,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Custom domains", domain::rows()),
         tagged("Deployments", deployment::rows()),
         tagged("Audit", audit::rows()),
+        tagged("Events", events::rows()),
         tagged("Onboarding", onboarding::rows()),
     ];
     parts.into_iter().flatten().collect()

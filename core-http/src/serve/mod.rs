@@ -23,6 +23,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
@@ -30,7 +31,7 @@ pub use options::ServeOptions;
 
 use self::activity::{Activity, AnswerGuard, Observed};
 use self::connections::Connections;
-use crate::kernel::{Body, BoxError, PeerAddr, TimedBody};
+use crate::kernel::{Body, BoxError, Draining, PeerAddr, TimedBody};
 
 /// The body of a request as [`serve`] hands it on.
 pub type IncomingBody = TimedBody<Incoming>;
@@ -61,7 +62,8 @@ where
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves HTTP/1.1 connections until `shutdown` is ready; then accepts no more, waits for requests in flight for the drain
-/// time, closes the remaining connections, and returns. Requests have the peer as the extension [`PeerAddr`].
+/// time, closes the remaining connections, and returns. Requests have the peer as the extension [`PeerAddr`], and as
+/// [`Draining`] what tells answers without an end that it is time to end.
 ///
 /// # Errors
 /// When the listener has no address any more.
@@ -82,6 +84,7 @@ where
     listener.local_addr()?;
     let options = Arc::new(options);
     let graceful = GracefulShutdown::new();
+    let (drain, draining) = watch::channel(false);
     let mut connections = Connections::new(options.max_connections);
     let mut shutdown = pin!(shutdown);
     loop {
@@ -112,11 +115,13 @@ where
             answerer(service.clone()),
             Arc::clone(&activity),
             Arc::clone(&options),
+            Draining::new(draining.clone()),
             &graceful,
         );
         connections.spawn(activity, connection);
     }
     drop(listener);
+    drain.send_replace(true);
     if tokio::time::timeout(options.drain, graceful.shutdown())
         .await
         .is_err()
@@ -132,6 +137,7 @@ fn answer(
     answerer: Answerer,
     activity: Arc<Activity>,
     options: Arc<ServeOptions>,
+    draining: Draining,
     graceful: &GracefulShutdown,
 ) -> impl Future<Output = ()> + Send + 'static + use<> {
     // Small answers must not wait for the peer's acknowledgement (Nagle); a socket without the option still works.
@@ -143,6 +149,7 @@ fn answer(
         let guard = AnswerGuard(Arc::clone(&observed));
         let mut request = request.map(|body| TimedBody::new(body, times));
         request.extensions_mut().insert(PeerAddr(peer));
+        request.extensions_mut().insert(draining.clone());
         let answered = answerer(request);
         async move {
             let response = answered.await;

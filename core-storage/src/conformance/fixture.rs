@@ -62,6 +62,7 @@ pub static ITEMS: Table = Table {
         Index::on(&["desc"]).filter_by(&[IndexPredicate::NotNull("desc")]),
     ],
     parent: Some("parent"),
+    append_only: false,
 };
 
 /// The tables an engine under test needs besides those of the records.

@@ -45,6 +45,11 @@ fn filters() -> Vec<Filter> {
         Filter::ne("flag", true),
         Filter::IsNull("name"),
         Filter::NotNull("name"),
+        Filter::Disjoint(vec![
+            Filter::eq("name", "a"),
+            Filter::ne("name", "a").and(Filter::ge("rank", 2)),
+        ]),
+        Filter::Disjoint(Vec::new()),
         Filter::Prefix("name", "a".to_owned()),
         Filter::Prefix("name", String::new()),
         Filter::eq("amount", Value::Null),

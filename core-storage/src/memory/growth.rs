@@ -39,6 +39,7 @@ static THINGS: Table = Table {
         TableIndex::on(&["state", "created_at"]),
     ],
     parent: None,
+    append_only: false,
 };
 
 /// One thing in ten is another owner's; every thing is ready.

@@ -59,7 +59,9 @@ fn add<'f>(table: &Table, filter: &'f Filter, tests: &mut Vec<Test<'f>>) {
 fn one<'f>(table: &Table, filter: &'f Filter) -> Option<Test<'f>> {
     let test = match filter {
         Filter::And(_) => Test::Any(vec![compile(table, filter)]),
-        Filter::Or(any) => Test::Any(any.iter().map(|one| compile(table, one)).collect()),
+        Filter::Or(any) | Filter::Disjoint(any) => {
+            Test::Any(any.iter().map(|one| compile(table, one)).collect())
+        }
         Filter::Compare(_, _, Value::Null) => Test::Never,
         Filter::Compare(column, op, value) => {
             Test::Compare(table.column_index(column)?, *op, value)

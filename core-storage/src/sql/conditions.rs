@@ -18,11 +18,11 @@ pub(super) fn filter<'q>(
         Filter::And(all) if all.is_empty() => {
             w.sql("TRUE");
         }
-        Filter::Or(any) if any.is_empty() => {
+        Filter::Or(any) | Filter::Disjoint(any) if any.is_empty() => {
             w.sql("FALSE");
         }
         Filter::And(all) => group(w, dialect, table, all, " AND "),
-        Filter::Or(any) => group(w, dialect, table, any, " OR "),
+        Filter::Or(any) | Filter::Disjoint(any) => group(w, dialect, table, any, " OR "),
         Filter::Compare(column, op, value) => {
             w.name(column).sql(operator(*op));
             match literal(table, column, *op, value) {

@@ -1,5 +1,8 @@
 //! The SQL that creates a table as it is described.
 
+use core_domain::kernel::hex;
+use sha2::{Digest, Sha256};
+
 pub use super::dialect::Dialect;
 use crate::table::{Column, IndexPredicate, Table, Type, Unique};
 
@@ -105,7 +108,20 @@ pub fn indexes(table: &Table) -> Vec<Index> {
     if let Some(parent) = parent.filter(|parent| !serves(parent)) {
         indexes.push(index(table, std::slice::from_ref(parent), &[], &[]));
     }
+    tell_apart(&mut indexes);
     indexes
+}
+
+/// Indexes on the same columns may be limited to different values of one column: those behind the first are numbered.
+fn tell_apart(indexes: &mut [Index]) {
+    let names: Vec<String> = indexes.iter().map(|index| index.name.clone()).collect();
+    for (at, index) in indexes.iter_mut().enumerate() {
+        let before = names.iter().take(at).filter(|name| **name == index.name);
+        let before = before.count();
+        if before > 0 {
+            index.name = format!("{}_{}", index.name, before + 1);
+        }
+    }
 }
 
 fn index(
@@ -125,6 +141,9 @@ fn index(
     }
 }
 
+/// The longest name Postgres takes, in bytes.
+const LONGEST_NAME: usize = 63;
+
 /// A partial index may have the columns of another one: it is told from it by what it is limited to.
 fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) -> String {
     let mut name = format!("{}_by_{}", table.name, columns.join("_"));
@@ -132,7 +151,14 @@ fn index_name(table: &Table, columns: &[&str], predicates: &[IndexPredicate]) ->
         name.push_str("_if_");
         name.push_str(predicate.column());
     }
-    name
+    if name.len() <= LONGEST_NAME {
+        return name;
+    }
+    // Postgres would cut it off, and two might be the same then.
+    let hash = Sha256::digest(&name);
+    let hash = hex(hash.get(..4).unwrap_or_default());
+    let kept = name.get(..LONGEST_NAME - hash.len() - 1);
+    format!("{}_{hash}", kept.unwrap_or_default())
 }
 
 fn unique_index(table: &Table, unique: &Unique) -> Index {

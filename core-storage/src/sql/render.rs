@@ -92,7 +92,8 @@ pub(super) fn delete<'q>(
     filter(w, dialect, table, matching);
 }
 
-/// The matching rows, in order.
+/// The matching rows, in order. Those of the parts of a disjunction, of which no row matches two, are selected part by part:
+/// a planner that sees one condition for all would sort what it finds.
 pub(super) fn select<'q>(
     w: &mut Writer<'q>,
     dialect: Dialect,
@@ -101,12 +102,18 @@ pub(super) fn select<'q>(
     lock: bool,
 ) {
     let table = select.table;
-    w.sql("SELECT ").columns(table, "");
-    w.sql(" FROM ").name(table.name).sql(" WHERE ");
-    filter(w, dialect, table, &select.filter);
-    if let Some(position) = &select.after {
-        w.sql(" AND ");
-        after(w, table, order, position);
+    let parts = select.filter.conjuncts();
+    match disjoint(&parts).filter(|_| !lock) {
+        None => select_where(w, select, order, |w| {
+            filter(w, dialect, table, &select.filter);
+        }),
+        Some((at, branches)) => {
+            w.joined(branches, " UNION ALL ", |w, branch| {
+                select_where(w, select, order, |w| {
+                    with_branch(w, dialect, table, &parts, at, branch);
+                });
+            });
+        }
     }
     ordered(w, order);
     if let Some(limit) = select.limit {
@@ -114,6 +121,23 @@ pub(super) fn select<'q>(
     }
     if lock {
         w.sql(dialect.row_lock());
+    }
+}
+
+/// The rows for which a condition is true, behind the position where the query begins.
+fn select_where<'q>(
+    w: &mut Writer<'q>,
+    select: &'q Select,
+    order: &[Order],
+    condition: impl FnOnce(&mut Writer<'q>),
+) {
+    let table = select.table;
+    w.sql("SELECT ").columns(table, "");
+    w.sql(" FROM ").name(table.name).sql(" WHERE ");
+    condition(w);
+    if let Some(position) = &select.after {
+        w.sql(" AND ");
+        after(w, table, order, position);
     }
 }
 
@@ -133,10 +157,44 @@ pub(super) fn count<'q>(
     table: &'static Table,
     matching: &'q Filter,
 ) {
-    w.sql("SELECT COUNT(*) FROM ")
-        .name(table.name)
-        .sql(" WHERE ");
-    filter(w, dialect, table, matching);
+    let parts = matching.conjuncts();
+    let Some((at, branches)) = disjoint(&parts) else {
+        w.sql("SELECT COUNT(*) FROM ")
+            .name(table.name)
+            .sql(" WHERE ");
+        return filter(w, dialect, table, matching);
+    };
+    w.sql("SELECT ").joined(branches, " + ", |w, branch| {
+        w.sql("(SELECT COUNT(*) FROM ")
+            .name(table.name)
+            .sql(" WHERE ");
+        with_branch(w, dialect, table, &parts, at, branch);
+        w.sql(")");
+    });
+}
+
+/// The part of a conjunction that is a disjunction of which no row matches two, and its branches.
+fn disjoint<'q>(parts: &[&'q Filter]) -> Option<(usize, &'q [Filter])> {
+    parts.iter().enumerate().find_map(|(at, part)| match part {
+        Filter::Disjoint(branches) if !branches.is_empty() => Some((at, branches.as_slice())),
+        _ => None,
+    })
+}
+
+/// The conjunction with a branch in the place of one of its parts.
+fn with_branch<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    table: &'static Table,
+    parts: &[&'q Filter],
+    at: usize,
+    branch: &'q Filter,
+) {
+    let parts = parts.iter().enumerate();
+    let parts = parts.map(|(n, part)| if n == at { branch } else { part });
+    w.joined(parts, " AND ", |w, part| {
+        filter(w, dialect, table, part);
+    });
 }
 
 pub(super) fn sum<'q>(

@@ -1,6 +1,7 @@
 //! The tables of all records, a file a service.
 
 mod api_keys;
+mod audit;
 mod iam;
 mod oauth;
 mod provisioning;

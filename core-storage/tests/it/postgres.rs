@@ -78,6 +78,7 @@ static MISSING: Table = Table {
     uniques: &[],
     indexes: &[],
     parent: None,
+    append_only: false,
 };
 
 /// Does what fails in a new unit, and gives it up.

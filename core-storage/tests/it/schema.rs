@@ -157,6 +157,7 @@ fn a_parent_column_begins_exactly_one_index_whatever_is_declared() {
             uniques: &[],
             indexes: declared,
             parent: Some("parent_id"),
+            append_only: false,
         };
         let names = indexes(&table).into_iter().map(|index| index.name);
         let of_parent = names.filter(|name| name.starts_with("entities_by_parent_id"));

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::jws::{Ed25519Private, Ed25519Public, JwsError, Unverified};
-use crate::kernel::{Timestamp, text_enum};
+use crate::kernel::{Ed25519Private, Ed25519Public, JwsError, Timestamp, Unverified, text_enum};
 
 /// How long a service token lasts.
 pub const SERVICE_TOKEN_LIFETIME: Duration = Duration::from_secs(300);

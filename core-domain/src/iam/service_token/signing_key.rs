@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::jws::Ed25519Public;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
-use crate::kernel::{Timestamp, record};
+use crate::kernel::{Ed25519Public, Timestamp, record};
 
 /// A key that service tokens are signed with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,6 +1,7 @@
 //! Identity and access. Passwords are hashed and checked before the unit of work is opened, so these take the outcome.
 
 pub mod api_key;
+mod current_caller;
 mod eviction;
 pub mod grant;
 pub mod oauth;
@@ -13,3 +14,5 @@ pub mod suspension;
 pub mod two_factor;
 pub mod user;
 pub mod verification;
+
+pub use current_caller::current_caller;

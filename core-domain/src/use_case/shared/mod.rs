@@ -4,6 +4,7 @@ mod idempotency;
 mod mail;
 mod mail_delivery;
 mod outbox;
+mod seal;
 
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub(in crate::use_case) use mail::queue_mail;
@@ -11,5 +12,6 @@ pub use mail::queued_mail;
 pub use mail_delivery::{ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail};
 pub(in crate::use_case) use outbox::send;
 pub use outbox::{LoneRelay, Relayed, relay};
+pub use seal::{Sealed, seal, sign_due_checkpoints};
 
 pub use crate::shared::MAIL_TOPIC;

@@ -104,6 +104,10 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/api/v1/platforms/{platformId}/domains/{domainId}"),
     ("POST", "/api/core/users/{userId}/ban"),
     ("POST", "/api/core/users/{userId}/unban"),
+    ("GET", "/api/v1/audit/export"),
+    ("GET", "/api/v1/audit/verify"),
+    ("GET", "/api/v1/audit/checkpoints"),
+    ("GET", "/api/v1/events"),
     // the pages
     ("GET", "/"),
     ("GET", "/assets/iam.css"),

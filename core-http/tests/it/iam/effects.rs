@@ -26,13 +26,16 @@ impl Watch {
         self.writes.swap(0, Ordering::SeqCst)
     }
 
-    /// What was announced since it was asked last, in order, but for the jobs, messages and mails that wait.
+    /// What was announced since it was asked last, in order, but for the jobs, messages, mails and audit entries that wait.
     fn access_changes(&self) -> Vec<Effect> {
         let mut heard = std::mem::take(&mut *self.heard.lock().unwrap());
         heard.retain(|effect| {
             !matches!(
                 effect,
-                Effect::JobReady | Effect::MessageQueued | Effect::MailQueued
+                Effect::JobReady
+                    | Effect::MessageQueued
+                    | Effect::MailQueued
+                    | Effect::AuditWritten
             )
         });
         heard.sort();

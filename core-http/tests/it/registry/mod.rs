@@ -1,12 +1,16 @@
 //! The registry: what its endpoints do, beyond what holds for every endpoint.
 
 mod audit;
+mod audit_export;
+mod audit_filters;
+mod audit_seals;
 mod builds;
 mod config;
 mod deployment_records;
 mod dns;
 mod domains;
 mod entities;
+mod events;
 mod features;
 mod lifecycle;
 mod model;

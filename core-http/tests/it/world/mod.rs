@@ -11,6 +11,7 @@ mod mails;
 mod organizations;
 mod passkeys;
 mod records;
+mod seals;
 mod second_factors;
 pub(crate) mod server;
 mod stores;
@@ -32,6 +33,7 @@ use core_http::cli::CliConfig;
 use core_http::iam::{IamConfig, IamOptions};
 use core_http::kernel::App;
 use core_http::kernel::testing::app;
+use core_storage::RowStore;
 use core_storage::fault::FaultStore;
 use core_webauthn::Webauthn;
 
@@ -44,6 +46,7 @@ pub(crate) use callers::{
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::TARGET;
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
+pub(crate) use seals::{OTHER_VERSION, entry};
 pub(crate) use second_factors::{Authenticator, waiting_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
 
@@ -61,6 +64,8 @@ pub(crate) struct World {
     pub(crate) provider: MemoryInfrastructure,
     pub(crate) dns: MemoryDns,
     pub(crate) store: Arc<ExchangeableStore>,
+    /// What is below the store, for what no use case does.
+    pub(crate) rows: Arc<dyn RowStore>,
     pub(crate) _keeps: Box<dyn Any + Send + Sync>,
 }
 
@@ -176,14 +181,16 @@ impl World {
             clock,
             app,
             store,
+            rows: opened.rows,
             _keeps: opened.keeps,
         }
     }
 
     /// The same services over an empty store in memory, with nothing at the provider and in the DNS.
     pub(crate) fn emptied(mut self) -> Self {
-        self.store
-            .exchange(stores::in_memory(self.clock.clone()).store);
+        let opened = stores::in_memory(self.clock.clone());
+        self.store.exchange(opened.store);
+        self.rows = opened.rows;
         self.provider = MemoryInfrastructure::default();
         self.dns.clear();
         self

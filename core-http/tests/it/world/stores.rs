@@ -8,7 +8,7 @@ use core_domain::kernel::StoreError;
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::testing::ManualClock;
 use core_storage::fault::FaultStore;
-use core_storage::{CursorKey, RecordStore, memory, postgres, sqlite, testing};
+use core_storage::{CursorKey, RecordStore, RowStore, memory, postgres, sqlite, testing};
 
 const KEY: [u8; 32] = [7; 32];
 
@@ -22,7 +22,20 @@ pub(crate) enum Backend {
 /// A store, and what must live as long as it is used.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
+    /// The same below the records, for what no use case does.
+    pub(crate) rows: Arc<dyn RowStore>,
     pub(crate) keeps: Box<dyn Any + Send + Sync>,
+}
+
+impl Opened {
+    fn over(rows: Arc<dyn RowStore>, keeps: impl Any + Send + Sync) -> Self {
+        let store = RecordStore::new(Arc::clone(&rows), CursorKey::from(KEY));
+        Self {
+            store: Arc::new(store),
+            rows,
+            keeps: Box::new(keeps),
+        }
+    }
 }
 
 impl Backend {
@@ -34,40 +47,25 @@ impl Backend {
                 let path = folder.path().join("core.db");
                 let mut config = sqlite::SqliteConfig::new(path, clock, KEY);
                 config.synchronous = sqlite::Synchronous::Normal;
-                Opened {
-                    store: sqlite::open(config).await.unwrap(),
-                    keeps: Box::new(folder),
-                }
+                Opened::over(sqlite::rows(config, &[]).await.unwrap(), folder)
             }
             Self::Postgres => {
                 let database = testing::postgres().await;
                 let mut config = postgres::PostgresConfig::new(&database.url, KEY);
                 config.clock = Some(clock);
-                Opened {
-                    store: postgres::open(config).await.unwrap(),
-                    keeps: Box::new(database),
-                }
+                Opened::over(postgres::rows(config, &[]).await.unwrap(), database)
             }
         }
     }
 }
 
 pub(crate) fn in_memory(clock: Arc<ManualClock>) -> Opened {
-    let cursor_key = KEY.into();
-    Opened {
-        store: memory::open(memory::MemoryConfig { clock, cursor_key }),
-        keeps: Box::new(()),
-    }
+    Opened::over(memory::rows(clock), ())
 }
 
 pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Opened, FaultStore) {
     let faults = FaultStore::new(memory::rows(clock));
-    let store = RecordStore::new(Arc::new(faults.clone()), CursorKey::from(KEY));
-    let opened = Opened {
-        store: Arc::new(store),
-        keeps: Box::new(()),
-    };
-    (opened, faults)
+    (Opened::over(Arc::new(faults.clone()), ()), faults)
 }
 
 /// A store that can be exchanged for an empty one: building the services takes longer than most tests.

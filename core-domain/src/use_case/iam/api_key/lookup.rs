@@ -54,6 +54,26 @@ pub async fn details_by_secret(
     Ok(ends.and_then(|ends| accepted(context, ends, now)))
 }
 
+/// As [`details_by_secret`], of a key that was accepted before; `None` when it would not be accepted now.
+///
+/// # Errors
+/// When the store failed.
+pub async fn details_by_id(
+    uow: &mut dyn UnitOfWork,
+    id: &ApiKeyId,
+) -> Result<Option<ApiKeyDetails>> {
+    let Some(key) = unowned::<ApiKey>(uow).find(id).await? else {
+        return Ok(None);
+    };
+    let hash = &key.token_hash;
+    let Some(context) = api_key_context(uow, ApiKeySecretKey::Current(hash)).await? else {
+        return Ok(None);
+    };
+    let now = uow.now().await?;
+    let ends = context.key.check(hash, now);
+    Ok(ends.and_then(|ends| accepted(context, ends, now)).ok())
+}
+
 fn accepted(
     context: ApiKeyContext,
     ends: Option<Timestamp>,

@@ -8,7 +8,7 @@ mod lookup;
 pub use change::{UpdateApiKey, delete, rotate, update};
 pub use create::{IssuedApiKey, NewApiKey, create};
 pub use list::{of_organization, own};
-pub use lookup::{ApiKeyDetails, details_by_secret, note_use};
+pub use lookup::{ApiKeyDetails, details_by_id, details_by_secret, note_use};
 
 use crate::access::unowned;
 use crate::iam::{ApiKey, ApiKeyQuery, MAX_REQUESTS_PER_MINUTE};

@@ -33,6 +33,7 @@ async fn a_described_table_is_created() {
         uniques: &[],
         indexes: const { &[Index::on(&["flag"])] },
         parent: None,
+        append_only: false,
     }));
     let change = Change {
         before: &[old],
@@ -54,6 +55,7 @@ async fn a_table_that_is_not_described_is_dropped() {
         uniques: &[],
         indexes: const { &[Index::on(&["name"])] },
         parent: None,
+        append_only: false,
     }));
     let change = Change {
         before: &[kept, old],
@@ -284,6 +286,7 @@ async fn predicates_of_other_indexes_are_replaced() {
             uniques: &[],
             indexes: vec![Index::on(&["row_version"]).filter_by(predicates)].leak(),
             parent: None,
+            append_only: false,
         }))
     };
     let cases: [&'static [IndexPredicate]; 4] = [
@@ -307,6 +310,7 @@ async fn several_tables_change_in_one_migration() {
             uniques: &[],
             indexes: const { &[Index::on(&["name"])] },
             parent: None,
+            append_only: false,
         }))
     };
     let change = Change {

@@ -90,6 +90,7 @@ fn another_key_is_refused() {
         uniques: &[],
         indexes: &[],
         parent: None,
+        append_only: false,
     }));
     let problems = refusal(before, after, &[]);
     assert!(

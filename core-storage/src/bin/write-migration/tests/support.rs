@@ -62,6 +62,7 @@ pub(super) fn things(
             .collect::<Vec<_>>()
             .leak(),
         parent: None,
+        append_only: false,
     }))
 }
 

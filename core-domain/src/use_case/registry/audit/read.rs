@@ -1,13 +1,14 @@
-//! Reading the audit. Reads are recorded in a stream of their own, so that no total moves under its reader.
+//! Reading the audit. Reads are recorded in a stream of their own, so that no total moves under its reader; and in a unit of
+//! their own, so that nobody who writes waits for a count.
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PlatformScope, SignedInScope, audited, authorize, unowned};
+use super::{platform_in_reach, record_read};
+use crate::access::{PlatformScope, SignedInScope, authorize, unowned};
 use crate::kernel::{
     AuditId, Context, Error, ListQuery, Page, PlatformId, Record, Result, Stored, grant,
 };
-use crate::port::UnitOfWork;
-use crate::registry::Platform;
+use crate::port::{Mode, Store, transact};
 use crate::shared::{AuditEntry, AuditFilter, AuditQuery, PlatformAuditFilter};
 
 /// The audit of a platform, newest first.
@@ -17,16 +18,12 @@ use crate::shared::{AuditEntry, AuditFilter, AuditQuery, PlatformAuditFilter};
 pub async fn list_of_platform(
     cx: &Context,
     scope: &PlatformScope<grant::AuditRead>,
-    uow: &mut dyn UnitOfWork,
+    store: &dyn Store,
     query: &ListQuery<PlatformAuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     let mut entries: AuditQuery = query.filter.clone().into();
     entries.platform_id = Some(scope.id().clone());
-    let page = unowned::<AuditEntry>(uow)
-        .page(&entries, &query.page())
-        .await?;
-    record_read(cx, uow, Some(scope.id()), page.items.len()).await?;
-    Ok(page)
+    read_page(cx, store, &entries, query).await
 }
 
 /// The audit across platforms, newest first. Whoever is no operator sees the platform they act for alone. What happened
@@ -38,18 +35,15 @@ pub async fn list_of_platform(
 pub async fn list(
     cx: &Context,
     _: &SignedInScope,
-    uow: &mut dyn UnitOfWork,
+    store: &dyn Store,
     query: &ListQuery<AuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     let mut entries: AuditQuery = query.filter.clone().into();
-    if !cx.caller.is_operator() {
-        let own = cx.caller.platform_id().cloned();
-        let wanted = entries.platform_id.take().or(own);
-        let wanted = wanted.ok_or(Error::NotFound(Platform::KIND))?;
-        authorize::<grant::AuditRead>(cx, uow, &wanted).await?;
-        entries.platform_id = Some(wanted);
-    }
-    read_page(cx, uow, &entries, query).await
+    let mut uow = store.begin(Mode::Read).await?;
+    let wanted = entries.platform_id.as_ref();
+    entries.platform_id = platform_in_reach::<grant::AuditRead>(cx, uow.as_mut(), wanted).await?;
+    uow.rollback().await;
+    read_page(cx, store, &entries, query).await
 }
 
 /// The audit of authentication and authorization, newest first: all of it for operators, that of a platform for whoever may
@@ -60,32 +54,36 @@ pub async fn list(
 pub async fn list_events(
     cx: &Context,
     _: &SignedInScope,
-    uow: &mut dyn UnitOfWork,
+    store: &dyn Store,
     query: &ListQuery<AuditFilter>,
 ) -> Result<Page<Stored<AuditEntry>>> {
     let mut entries: AuditQuery = query.filter.clone().into();
     if !cx.caller.is_operator() {
         match &entries.platform_id {
             Some(platform) => {
-                authorize::<grant::AuditRead>(cx, uow, platform).await?;
+                let mut uow = store.begin(Mode::Read).await?;
+                authorize::<grant::AuditRead>(cx, uow.as_mut(), platform).await?;
+                uow.rollback().await;
             }
             None => entries.actor_id = Some(cx.caller.actor_id().to_owned()),
         }
     }
-    read_page(cx, uow, &entries, query).await
+    read_page(cx, store, &entries, query).await
 }
 
 /// A page, and the entry that says who read it.
-async fn read_page(
+async fn read_page<F: Sync>(
     cx: &Context,
-    uow: &mut dyn UnitOfWork,
+    store: &dyn Store,
     entries: &AuditQuery,
-    query: &ListQuery<AuditFilter>,
+    query: &ListQuery<F>,
 ) -> Result<Page<Stored<AuditEntry>>> {
-    let page = unowned::<AuditEntry>(uow)
-        .page(entries, &query.page())
-        .await?;
-    record_read(cx, uow, entries.platform_id.as_ref(), page.items.len()).await?;
+    let mut uow = store.begin(Mode::Read).await?;
+    let audit = unowned::<AuditEntry>(uow.as_mut());
+    let page = audit.page(entries, &query.page()).await?;
+    uow.rollback().await;
+    let platform = entries.platform_id.as_ref();
+    record_entries(cx, store, platform, page.items.len()).await?;
     Ok(page)
 }
 
@@ -96,35 +94,40 @@ async fn read_page(
 pub async fn get_event(
     cx: &Context,
     _: &SignedInScope,
-    uow: &mut dyn UnitOfWork,
+    store: &dyn Store,
     id: &AuditId,
 ) -> Result<Stored<AuditEntry>> {
-    let entry = unowned::<AuditEntry>(uow).get(id).await?;
+    let mut uow = store.begin(Mode::Read).await?;
+    let entry = unowned::<AuditEntry>(uow.as_mut()).get(id).await?;
     let own = cx.caller.is_operator() || entry.actor_id == cx.caller.actor_id();
     if !own {
         let missing = || Error::NotFound(AuditEntry::KIND);
         let platform = entry.platform_id.clone().ok_or_else(missing)?;
-        let reached = authorize::<grant::AuditRead>(cx, uow, &platform).await;
+        let reached = authorize::<grant::AuditRead>(cx, uow.as_mut(), &platform).await;
         reached.map_err(|error| match error {
             Error::Forbidden | Error::NotFound(_) => missing(),
             error => error,
         })?;
     }
-    record_read(cx, uow, entry.platform_id.as_ref(), 1).await?;
+    uow.rollback().await;
+    record_entries(cx, store, entry.platform_id.as_ref(), 1).await?;
     Ok(entry)
 }
 
-async fn record_read(
+/// Records that so many entries were read.
+async fn record_entries(
     cx: &Context,
-    uow: &mut dyn UnitOfWork,
+    store: &dyn Store,
     platform: Option<&PlatformId>,
     entries: usize,
 ) -> Result<()> {
-    let event = AuditEvent {
-        platform_id: platform.cloned(),
-        action: "audit.read",
-        entity_id: platform.map_or_else(|| "all".to_owned(), ToString::to_string),
-        details: Some(json!({ "entries": entries })),
-    };
-    audited::read(cx, uow, event).await
+    transact(store, |uow, _| {
+        Box::pin(record_read(
+            cx,
+            uow,
+            platform,
+            json!({ "entries": entries }),
+        ))
+    })
+    .await
 }

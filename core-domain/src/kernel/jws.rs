@@ -7,7 +7,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::Entropy;
+use super::Entropy;
 
 /// The one algorithm.
 const ALGORITHM: &str = "EdDSA";
@@ -49,6 +49,12 @@ impl Ed25519Private {
         Self(SigningKey::from_bytes(&seed))
     }
 
+    /// The key that belongs to 32 secret bytes: derived from a secret there is already.
+    #[must_use]
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(&seed))
+    }
+
     /// The key as text, base64url: the `d` of a JSON Web Key. A secret.
     #[must_use]
     pub fn expose(&self) -> String {
@@ -69,7 +75,7 @@ impl Ed25519Private {
     }
 
     /// A payload, signed, under a header of this type.
-    pub(super) fn signed(&self, kind: &str, kid: &str, payload: &[u8]) -> String {
+    pub(crate) fn signed(&self, kind: &str, kid: &str, payload: &[u8]) -> String {
         let header = Header {
             alg: ALGORITHM.to_owned(),
             typ: Some(kind.to_owned()),
@@ -125,7 +131,7 @@ struct Header {
 
 /// A token whose signature was not checked yet: nothing of it is shown but the name of its key.
 #[derive(Debug)]
-pub(super) struct Unverified<'t> {
+pub(crate) struct Unverified<'t> {
     header: Header,
     input: &'t str,
     payload: &'t str,
@@ -134,7 +140,7 @@ pub(super) struct Unverified<'t> {
 
 impl<'t> Unverified<'t> {
     /// Reads a token.
-    pub(super) fn parse(token: &'t str) -> Result<Self, JwsError> {
+    pub(crate) fn parse(token: &'t str) -> Result<Self, JwsError> {
         let malformed = |_| JwsError::Malformed;
         if token.len() > LONGEST {
             return Err(JwsError::Malformed);
@@ -156,7 +162,7 @@ impl<'t> Unverified<'t> {
     }
 
     /// The token, provided it says that it is of this type (RFC 7515, section 4.1.9: `application/` may be left out).
-    pub(super) fn of_type(self, kind: &str) -> Result<Self, JwsError> {
+    pub(crate) fn of_type(self, kind: &str) -> Result<Self, JwsError> {
         let typ = self.header.typ.as_deref().unwrap_or_default();
         let short = typ.strip_prefix("application/").unwrap_or(typ);
         if short.eq_ignore_ascii_case(kind) {
@@ -167,12 +173,12 @@ impl<'t> Unverified<'t> {
     }
 
     /// The name of the key it says it was signed with.
-    pub(super) fn kid(&self) -> Option<&str> {
+    pub(crate) fn kid(&self) -> Option<&str> {
         self.header.kid.as_deref()
     }
 
     /// The payload, provided it was signed with this key.
-    pub(super) fn payload(&self, key: &Ed25519Public) -> Result<Vec<u8>, JwsError> {
+    pub(crate) fn payload(&self, key: &Ed25519Public) -> Result<Vec<u8>, JwsError> {
         let verified = key.0.verify_strict(self.input.as_bytes(), &self.signature);
         verified.map_err(|_| JwsError::WrongSignature)?;
         let payload = URL_SAFE_NO_PAD.decode(self.payload);

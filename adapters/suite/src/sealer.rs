@@ -1,0 +1,99 @@
+//! Seals the audit behind the writers, on tokio.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Context, Ed25519Private, Result};
+use core_domain::port::Store;
+use core_domain::use_case::shared::{seal, sign_due_checkpoints};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+/// How often is looked for entries that wait when nobody calls.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long an entry may wait for others, so that one unit of work seals them all.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Seals until it is stopped. Dropped, it is cut off; what was not sealed is sealed at the next start.
+#[derive(Debug)]
+pub(crate) struct SealerHandle {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl SealerHandle {
+    /// Seals what waits, and ends.
+    pub(crate) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        // One that panicked has stopped as well.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for SealerHandle {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the sealer works with.
+pub(crate) struct Sealer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) cx: Context,
+    pub(crate) key: Ed25519Private,
+    pub(crate) wake: Arc<Notify>,
+}
+
+impl Sealer {
+    /// Starts sealing on the current tokio runtime.
+    pub(crate) fn start(self) -> SealerHandle {
+        let (stop, stopped) = watch::channel(false);
+        SealerHandle {
+            stop,
+            task: tokio::spawn(self.run(stopped)),
+        }
+    }
+
+    async fn run(self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            let more = match self.seal().await {
+                Ok(more) => more,
+                Err(error) => {
+                    tracing::warn!(?error, "the audit could not be sealed");
+                    false
+                }
+            };
+            if *stopped.borrow() {
+                return;
+            }
+            if !more {
+                tokio::select! {
+                    () = self.wake.notified() => {}
+                    () = tokio::time::sleep(POLL) => {}
+                    _ = stopped.wait_for(|stopped| *stopped) => continue,
+                }
+            }
+            tokio::time::sleep(GATHER).await;
+        }
+    }
+
+    /// Seals all that waits; tells whether another node does, so that some may still wait.
+    async fn seal(&self) -> Result<bool> {
+        let store = self.store.as_ref();
+        loop {
+            let sealed = seal(&self.cx, store, &self.key).await?;
+            if !sealed.more {
+                break;
+            }
+            if sealed.entries == 0 {
+                return Ok(true);
+            }
+        }
+        let signed = sign_due_checkpoints(&self.cx, store, &self.key).await?;
+        if signed > 0 {
+            tracing::info!(signed, "checkpoints of the audit were signed");
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,307 @@
+//! Verifying a chain: every hash is computed again and every link held against its entry, its neighbours and the checkpoints.
+//!
+//! What the store alone has cannot prove that nobody rewrote the whole of it: for that the checkpoints are signed, and can be
+//! kept elsewhere.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::verify_entries::EntryWalk;
+use super::verify_report::{ChainEnd, ProblemKind, VerifyReport};
+use super::{Unreadable, begin_read, readable, reads_around};
+use crate::access::{SignedInScope, unowned};
+use crate::kernel::{
+    AuditId, Context, Ed25519Public, Error, PlatformId, Result, StoreError, Stored,
+};
+use crate::port::{Mode, Store, UnitOfWork};
+use crate::shared::{
+    AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditSeal,
+    AuditSealQuery, GENESIS, link_hash,
+};
+
+/// The most links one call checks.
+const MOST_LINKS: u32 = 100_000;
+
+/// How many links are read at once.
+const PAGE: u32 = 500;
+
+/// What is to be verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyQuery {
+    /// The chain of this platform; without it the one the caller acts for, or for operators that of the installation's own
+    /// entries.
+    pub platform_id: Option<PlatformId>,
+    /// Begin behind the link of this number.
+    #[schemars(range(min = 0))]
+    #[serde(default)]
+    pub after: i64,
+    /// Check so many links at the most; 100,000 when not said, and never more.
+    #[schemars(range(min = 1))]
+    pub limit: Option<u64>,
+}
+
+/// Verifies a chain, or a part of it. Reads page by page in units of its own; what is sealed meanwhile is checked as well.
+///
+/// # Errors
+/// `NOT_FOUND` for a foreign platform; `FORBIDDEN` without `audit:read`; `PLATFORM_SUSPENDED`.
+pub async fn verify(
+    cx: &Context,
+    _: &SignedInScope,
+    store: &dyn Store,
+    key: &Ed25519Public,
+    query: &VerifyQuery,
+) -> Result<VerifyReport> {
+    let details = json!({ "verifiedBehind": query.after });
+    let platform = begin_read(cx, store, query.platform_id.as_ref(), details).await?;
+    let chain = AuditChain::of(platform.as_ref());
+    let limit = query.limit.and_then(|limit| u32::try_from(limit).ok());
+    let mut verification = Verification {
+        report: VerifyReport::new(chain, query.after),
+        key,
+        previous: (query.after == 0).then(|| GENESIS.to_owned()),
+        position: 0,
+        walk: EntryWalk::new(platform),
+    };
+    let mut goes_on = verification.begin(store).await?;
+    let mut left = limit.map_or(MOST_LINKS, |limit| limit.min(MOST_LINKS));
+    while goes_on && left > 0 && !verification.report.complete {
+        let size = left.min(PAGE);
+        left -= size;
+        goes_on = verification.read_page(store, size).await?;
+    }
+    Ok(verification.report)
+}
+
+/// A verification under way.
+struct Verification<'k> {
+    report: VerifyReport,
+    key: &'k Ed25519Public,
+    /// The hash of the last link; `None` when it is not known.
+    previous: Option<String>,
+    /// The position of the last link.
+    position: i64,
+    walk: EntryWalk,
+}
+
+/// A part of a chain, as one state of the store has it.
+struct ChainPage {
+    seals: Vec<Stored<AuditSeal>>,
+    entries: BTreeMap<AuditId, Stored<AuditEntry>>,
+    checkpoints: Vec<Stored<AuditCheckpoint>>,
+    head: Option<Stored<AuditHead>>,
+    is_last: bool,
+}
+
+impl Verification<'_> {
+    /// Reads the link to begin behind, when it is not the first one; tells whether it is there.
+    async fn begin(&mut self, store: &dyn Store) -> Result<bool> {
+        let after = self.report.to;
+        if after == 0 {
+            return Ok(true);
+        }
+        let mut uow = store.begin(Mode::Read).await?;
+        let link = AuditSealQuery::OfChain(self.report.chain.clone(), after - 1);
+        let link = unowned::<AuditSeal>(uow.as_mut()).first(&link).await?;
+        let Some(link) = link.filter(|link| link.seq == after) else {
+            let message = format!("there is no link {after} to begin behind");
+            self.report
+                .problem(ProblemKind::SealsMissing, Some(after), None, message);
+            return Ok(false);
+        };
+        self.previous = Some(link.hash.clone());
+        self.position = link.position;
+        let entry = unowned::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
+        // One that cannot be read is told of by whoever verifies what is before it.
+        if let Ok(Some(entry)) = entry.await {
+            self.walk.begin_behind(&entry);
+        }
+        Ok(true)
+    }
+
+    /// Checks the next links; tells whether it makes sense to go on.
+    async fn read_page(&mut self, store: &dyn Store, size: u32) -> Result<bool> {
+        let mut unreadable = Unreadable::new();
+        let page = loop {
+            let mut uow = store.begin(Mode::Read).await?;
+            match self.page(uow.as_mut(), size, &unreadable).await {
+                Err(Error::Store(StoreError::Corrupt { table, key, .. }))
+                    if table == "audit_seals" =>
+                {
+                    let message = format!("the seal of {key} cannot be read");
+                    let entry = AuditId::parse(&key);
+                    self.report
+                        .problem(ProblemKind::SealChanged, None, entry.as_ref(), message);
+                    return Ok(false);
+                }
+                Err(error) if reads_around(&error, &mut unreadable) => {}
+                page => break page?,
+            }
+        };
+        for seal in &page.seals {
+            self.check_link(seal, page.entries.get(&seal.entry_id), &unreadable);
+        }
+        self.check_checkpoints(&page);
+        if page.is_last {
+            self.check_end(&page);
+        }
+        self.walk
+            .check(store, &mut self.report, page.is_last)
+            .await?;
+        self.report.complete = page.is_last;
+        Ok(true)
+    }
+
+    async fn page(
+        &self,
+        uow: &mut dyn UnitOfWork,
+        size: u32,
+        unreadable: &Unreadable,
+    ) -> Result<ChainPage> {
+        let chain = &self.report.chain;
+        let behind = AuditSealQuery::OfChain(chain.clone(), self.report.to);
+        // One more than is checked tells whether the chain ends here.
+        let mut seals = unowned::<AuditSeal>(uow).list(&behind, size + 1).await?;
+        let is_last = seals.len() <= size as usize;
+        seals.truncate(size as usize);
+        let ids = readable(seals.iter().map(|seal| &seal.entry_id), unreadable);
+        let entries = unowned::<AuditEntry>(uow).get_many(&ids).await?;
+        let behind = AuditCheckpointQuery::OfChain(chain.clone(), self.report.to);
+        let checkpoints = unowned::<AuditCheckpoint>(uow);
+        Ok(ChainPage {
+            checkpoints: checkpoints.list(&behind, size).await?,
+            head: unowned::<AuditHead>(uow).find(chain).await?,
+            entries: entries.into_iter().map(|e| (e.id.clone(), e)).collect(),
+            seals,
+            is_last,
+        })
+    }
+
+    fn check_link(
+        &mut self,
+        seal: &Stored<AuditSeal>,
+        entry: Option<&Stored<AuditEntry>>,
+        unreadable: &Unreadable,
+    ) {
+        let (seq, id) = (Some(seal.seq), Some(&seal.entry_id));
+        let expected = self.report.to + 1;
+        let in_place = seal.seq == expected;
+        if seal.seq > expected {
+            let message = format!("the links {expected} to {} are missing", seal.seq - 1);
+            self.report
+                .problem(ProblemKind::SealsMissing, Some(expected), None, message);
+        } else if seal.seq < expected {
+            let message = "the number stands in the chain twice";
+            self.report
+                .problem(ProblemKind::SealChanged, seq, id, message);
+        }
+        let follows = self.previous.as_ref() == Some(&seal.previous_hash);
+        if in_place && self.previous.is_some() && !follows {
+            let message = "the link does not name the hash of the one before";
+            self.report
+                .problem(ProblemKind::ChainBroken, seq, id, message);
+        }
+        if seal.position <= self.position || seal.version() != 1 {
+            let message = "the seal was changed";
+            self.report
+                .problem(ProblemKind::SealChanged, seq, id, message);
+        }
+        match entry {
+            Some(entry) => self.check_entry(seal, entry),
+            None if unreadable.contains(seal.entry_id.as_str()) => {
+                let message = "the entry cannot be read";
+                self.report
+                    .problem(ProblemKind::EntryUnreadable, seq, id, message);
+            }
+            None => {
+                let message = "the entry is gone";
+                self.report
+                    .problem(ProblemKind::EntryMissing, seq, id, message);
+            }
+        }
+        self.previous = Some(seal.hash.clone());
+        self.position = seal.position;
+        self.report.to = self.report.to.max(seal.seq);
+        self.report.checked += 1;
+    }
+
+    fn check_entry(&mut self, seal: &AuditSeal, entry: &Stored<AuditEntry>) {
+        let is_sealed = link_hash(&seal.previous_hash, Some(entry)) == seal.hash;
+        if is_sealed && entry.version() == 1 && entry.stream == seal.stream {
+            self.walk.reached(entry);
+            return;
+        }
+        let message = "the entry, or its seal, is not what was sealed";
+        let (seq, id) = (Some(seal.seq), Some(&seal.entry_id));
+        self.report
+            .problem(ProblemKind::EntryChanged, seq, id, message);
+    }
+
+    fn check_checkpoints(&mut self, page: &ChainPage) {
+        let links: BTreeMap<i64, &str> = page
+            .seals
+            .iter()
+            .map(|seal| (seal.seq, seal.hash.as_str()))
+            .collect();
+        for checkpoint in &page.checkpoints {
+            let seq = checkpoint.seq;
+            if seq > self.report.to && !page.is_last {
+                break;
+            }
+            let signed = checkpoint.is_signed_by(self.key) && checkpoint.version() == 1;
+            let (kind, message) = match links.get(&seq) {
+                _ if !signed => (
+                    ProblemKind::CheckpointChanged,
+                    format!("the checkpoint at {seq} is not as this installation signed it"),
+                ),
+                Some(hash) if *hash == checkpoint.hash => continue,
+                Some(_) => (
+                    ProblemKind::CheckpointContradicts,
+                    format!("the chain had another hash at {seq} when it was signed"),
+                ),
+                None if seq > self.report.to => (
+                    ProblemKind::TailMissing,
+                    format!("a checkpoint was signed at {seq}, behind the end of the chain"),
+                ),
+                None => (
+                    ProblemKind::SealsMissing,
+                    format!("a checkpoint was signed at {seq}, where there is no link"),
+                ),
+            };
+            self.report.problem(kind, Some(seq), None, message);
+        }
+    }
+
+    /// Holds the end of the chain against what is noted of it.
+    fn check_end(&mut self, page: &ChainPage) {
+        let empty = AuditHead::empty(self.report.chain.clone());
+        let head = page.head.as_deref().unwrap_or(&empty);
+        self.report.head = ChainEnd::from(head);
+        let (end, last) = (self.report.to, head.checkpoint_seq);
+        if head.seq > end {
+            let message = format!("the links {} to {} are missing", end + 1, head.seq);
+            self.report
+                .problem(ProblemKind::TailMissing, Some(end + 1), None, message);
+        } else if head.seq < end
+            || self
+                .previous
+                .as_ref()
+                .is_some_and(|hash| *hash != head.hash)
+        {
+            let message = format!("the chain is noted to end at {}", head.seq);
+            self.report
+                .problem(ProblemKind::HeadChanged, Some(end), None, message);
+        }
+        let made = page.checkpoints.iter().any(|made| made.seq == last);
+        // One of a page before was seen there.
+        let in_page = page.seals.iter().any(|seal| seal.seq == last);
+        if in_page && !made {
+            let message = format!("the checkpoint that was made at {last} is gone");
+            self.report
+                .problem(ProblemKind::CheckpointMissing, Some(last), None, message);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Sealing the audit: what was committed is linked to the chain it belongs to, in units of their own, so that nobody who
+//! writes waits for a chain.
+//!
+//! An entry waits in a row that was committed with it; one unit writes seals and heads, and takes the rows away. So each
+//! entry is sealed once, whatever dies in between, and one that is committed late is sealed late. Any number of nodes may
+//! seal: whoever has the head of the feed goes on alone, and a chain is only appended to where its head was read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::access::{unaudited, unowned};
+use crate::kernel::{
+    AuditCheckpointId, AuditId, Context, Ed25519Private, Effect, Error, Result, StoreError, Stored,
+};
+use crate::port::{Mode, Store, UnitOfWork, transact_in};
+use crate::shared::{
+    AuditChain, AuditCheckpoint, AuditEntry, AuditHead, AuditHeadQuery, AuditSeal,
+    CHECKPOINT_AFTER, CHECKPOINT_EVERY, UnsealedEntry, UnsealedQuery,
+};
+
+/// How many entries one unit seals at the most.
+const BATCH: u32 = 256;
+
+/// How many chains one unit makes checkpoints of at the most.
+const CHECKPOINTS: u32 = 64;
+
+/// What became of the entries that waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sealed {
+    /// How many were sealed.
+    pub entries: usize,
+    /// Whether some may still wait: there were more than one unit takes, or another node seals at the moment.
+    pub more: bool,
+}
+
+/// Seals entries that wait, oldest first, and signs checkpoints of chains that have grown long. Others may do the same at the
+/// same time.
+///
+/// # Errors
+/// When the store failed; what was not sealed still waits.
+pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Result<Sealed> {
+    if !any_waiting(store).await? {
+        return Ok(Sealed::default());
+    }
+    let mut unreadable = BTreeSet::new();
+    loop {
+        match seal_batch(cx, store, key, &unreadable).await {
+            // What cannot be read cannot be linked: its place in the chain tells that something was there.
+            Err(Error::Store(StoreError::Corrupt { key, .. })) if !unreadable.contains(&key) => {
+                unreadable.insert(key);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn any_waiting(store: &dyn Store) -> Result<bool> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let first = unowned::<UnsealedEntry>(uow.as_mut()).first(&UnsealedQuery::All);
+    Ok(first.await?.is_some())
+}
+
+async fn seal_batch(
+    cx: &Context,
+    store: &dyn Store,
+    key: &Ed25519Private,
+    unreadable: &BTreeSet<String>,
+) -> Result<Sealed> {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
+        Box::pin(async move {
+            let Some(feed) = claim_feed(uow).await? else {
+                let (entries, more) = (0, true);
+                return Ok(Sealed { entries, more });
+            };
+            let waiting = unowned::<UnsealedEntry>(uow)
+                .list(&UnsealedQuery::All, BATCH)
+                .await?;
+            let ids: Vec<AuditId> = waiting.iter().map(|waiting| waiting.id.clone()).collect();
+            let mut batch = Batch::read(uow, feed, &ids, unreadable).await?;
+            let links = batch.link(cx, uow, key, &ids).await?;
+            batch.write(uow, links, ids).await
+        })
+    })
+    .await
+}
+
+/// The head of the feed, for this unit alone; `None` when another unit has it.
+async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<AuditHead>>> {
+    let feed = AuditHeadQuery::OfChain(AuditChain::feed());
+    let mut claimed = unowned::<AuditHead>(uow).claim(&feed, 1).await?;
+    if let Some(claimed) = claimed.pop() {
+        return Ok(Some(claimed));
+    }
+    let held = unowned::<AuditHead>(uow).find(AuditChain::feed()).await?;
+    if held.is_some() {
+        return Ok(None);
+    }
+    let first = unaudited::insert(uow, AuditHead::empty(AuditChain::feed())).await;
+    first.map(Some).map_err(again_on_conflict)
+}
+
+/// Somebody was faster: what they did is seen when the unit is run again.
+fn again_on_conflict(error: Error) -> Error {
+    match error {
+        Error::Store(error) => Error::Store(error.conflict_as_retry()),
+        error => error,
+    }
+}
+
+/// A head as it was read, if it was there, and as it shall be.
+struct Growing {
+    seen: Option<Stored<AuditHead>>,
+    next: AuditHead,
+}
+
+/// What a unit seals: entries by id, and the chains they go to.
+struct Batch {
+    entries: BTreeMap<AuditId, Stored<AuditEntry>>,
+    heads: BTreeMap<AuditChain, Growing>,
+    feed: Growing,
+}
+
+impl Batch {
+    async fn read(
+        uow: &mut dyn UnitOfWork,
+        feed: Stored<AuditHead>,
+        ids: &[AuditId],
+        unreadable: &BTreeSet<String>,
+    ) -> Result<Self> {
+        let readable = ids.iter().map(AuditId::as_str);
+        let readable: Vec<&str> = readable.filter(|id| !unreadable.contains(*id)).collect();
+        let entries = unowned::<AuditEntry>(uow).get_many(&readable).await?;
+        let chains = entries.iter().map(|entry| entry.platform_id.as_ref());
+        let chains: BTreeSet<AuditChain> = chains.chain([None]).map(AuditChain::of).collect();
+        let names: Vec<&str> = chains.iter().map(AsRef::as_ref).collect();
+        let seen = unowned::<AuditHead>(uow).get_many(&names).await?;
+        let mut heads: BTreeMap<AuditChain, Growing> = chains
+            .into_iter()
+            .map(|chain| (chain.clone(), Growing::new(chain)))
+            .collect();
+        for head in seen {
+            heads.insert(head.chain.clone(), Growing::of(head));
+        }
+        Ok(Self {
+            entries: entries.into_iter().map(|e| (e.id.clone(), e)).collect(),
+            heads,
+            feed: Growing::of(feed),
+        })
+    }
+
+    /// Links every entry to its chain, in the order of their ids.
+    async fn link(
+        &mut self,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+        key: &Ed25519Private,
+        ids: &[AuditId],
+    ) -> Result<Links> {
+        let now = uow.now().await?;
+        let mut links = Links::default();
+        for id in ids {
+            let entry = self.entries.get(id).map(|entry| &**entry);
+            let platform = entry.and_then(|entry| entry.platform_id.as_ref());
+            let chain = AuditChain::of(platform);
+            let head = &mut self
+                .heads
+                .entry(chain.clone())
+                .or_insert_with(|| Growing::new(chain))
+                .next;
+            self.feed.next.seq += 1;
+            let seal = head.append(id, entry, self.feed.next.seq, now);
+            links.seals.push(seal);
+            if head.seq - head.checkpoint_seq >= CHECKPOINT_EVERY {
+                let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
+                let signed = AuditCheckpoint::sign(key, id, platform.cloned(), head, now);
+                links.checkpoints.push(signed);
+                head.checked();
+            }
+        }
+        Ok(links)
+    }
+
+    async fn write(
+        self,
+        uow: &mut dyn UnitOfWork,
+        links: Links,
+        ids: Vec<AuditId>,
+    ) -> Result<Sealed> {
+        let entries = ids.len();
+        if entries == 0 {
+            return Ok(Sealed::default());
+        }
+        unaudited::append_many(uow, links.seals).await?;
+        unaudited::append_many(uow, links.checkpoints).await?;
+        let mut grown = vec![self.feed];
+        grown.extend(self.heads.into_values());
+        write_heads(uow, grown).await?;
+        // The one place where sealed changes leave for others: webhooks are fed here, in the unit that seals.
+        let removed = unowned::<UnsealedEntry>(uow)
+            .remove_all(&UnsealedQuery::WithIds(ids))
+            .await?;
+        if removed != entries as u64 {
+            return Err(StoreError::retry("somebody else has sealed these entries").into());
+        }
+        uow.effects().add(Effect::AuditSealed);
+        Ok(Sealed {
+            entries,
+            more: entries >= BATCH as usize,
+        })
+    }
+}
+
+/// What a unit adds.
+#[derive(Default)]
+struct Links {
+    seals: Vec<AuditSeal>,
+    checkpoints: Vec<AuditCheckpoint>,
+}
+
+impl Growing {
+    fn new(chain: AuditChain) -> Self {
+        Self {
+            seen: None,
+            next: AuditHead::empty(chain),
+        }
+    }
+
+    fn of(seen: Stored<AuditHead>) -> Self {
+        Self {
+            next: seen.edit(),
+            seen: Some(seen),
+        }
+    }
+
+    fn has_grown(&self) -> bool {
+        let seen = self.seen.as_ref();
+        self.next.seq > seen.map_or(0, |seen| seen.seq)
+    }
+}
+
+async fn write_heads(uow: &mut dyn UnitOfWork, heads: Vec<Growing>) -> Result<()> {
+    let (mut new, mut changed) = (Vec::new(), Vec::new());
+    for Growing { seen, next } in heads.into_iter().filter(Growing::has_grown) {
+        match seen {
+            Some(seen) => changed.push((seen, next)),
+            None => new.push(next),
+        }
+    }
+    let inserted = unaudited::insert_many(uow, new).await;
+    inserted.map_err(again_on_conflict)?;
+    unaudited::replace_many(uow, changed).await?;
+    Ok(())
+}
+
+/// Signs checkpoints of the chains whose last links have waited for one for an hour; tells how many.
+///
+/// # Errors
+/// When the store failed.
+pub async fn sign_due_checkpoints(
+    cx: &Context,
+    store: &dyn Store,
+    key: &Ed25519Private,
+) -> Result<usize> {
+    if !any_due(store).await? {
+        return Ok(0);
+    }
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
+        Box::pin(async move {
+            let now = uow.now().await?;
+            let due = AuditHeadQuery::UncheckedSince(now.minus(CHECKPOINT_AFTER));
+            let heads = unowned::<AuditHead>(uow).claim(&due, CHECKPOINTS).await?;
+            let (mut signed, mut changed) = (Vec::new(), Vec::new());
+            for seen in heads {
+                let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
+                signed.push(AuditCheckpoint::sign(
+                    key,
+                    id,
+                    seen.chain.platform_id(),
+                    &seen,
+                    now,
+                ));
+                let mut next = seen.edit();
+                next.checked();
+                changed.push((seen, next));
+            }
+            let count = signed.len();
+            unaudited::append_many(uow, signed).await?;
+            unaudited::replace_many(uow, changed).await?;
+            Ok(count)
+        })
+    })
+    .await
+}
+
+async fn any_due(store: &dyn Store) -> Result<bool> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let since = uow.now().await?.minus(CHECKPOINT_AFTER);
+    let due = AuditHeadQuery::UncheckedSince(since);
+    let first = unowned::<AuditHead>(uow.as_mut()).first(&due).await?;
+    Ok(first.is_some())
+}

@@ -1,0 +1,151 @@
+//! The export of the audit.
+
+use core_domain::kernel::{Caller, JsonText};
+use core_http::kernel::testing::Answer;
+use core_http::kernel::{Body, ViaGateway, empty_body};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::world::{World, entry, on_every_store, operator, owner};
+
+on_every_store! { an_export_has_every_entry_once_oldest_first_in_both_formats }
+
+const EXPORT: &str = "/api/v1/audit/export";
+
+async fn export(world: &World, caller: &Caller, query: &str) -> Answer {
+    world
+        .registry
+        .get(caller, &format!("{EXPORT}?{query}"))
+        .await
+}
+
+fn lines(answer: &Answer) -> Vec<Value> {
+    let text = std::str::from_utf8(&answer.bytes).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+async fn an_export_has_every_entry_once_oldest_first_in_both_formats(world: World) {
+    let entries: Vec<_> = (0..2_501)
+        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .collect();
+    world.write_entries(&entries).await;
+    world.tick(10_000);
+    let first = export(&world, &operator(), "").await.expect(200);
+    assert_eq!(first.header("content-type"), "application/x-ndjson");
+    assert_eq!(
+        first.header("content-disposition"),
+        "attachment; filename=\"audit.jsonl\""
+    );
+    let shown: Vec<Value> = entries
+        .iter()
+        .map(|e| serde_json::to_value(e).unwrap())
+        .collect();
+    assert_eq!(lines(&first), shown);
+    let again = export(&world, &operator(), "format=jsonl&platformId=p-1").await;
+    assert_eq!(
+        again.bytes, first.bytes,
+        "the same bytes whenever it is made"
+    );
+
+    let part = export(
+        &world,
+        &operator(),
+        "from=2027-01-15T08:00:01Z&to=2027-01-15T08:00:02Z",
+    )
+    .await;
+    assert_eq!(lines(&part), shown[3..6]);
+    let none = export(&world, &operator(), "eventType=nothing")
+        .await
+        .expect(200);
+    assert!(none.bytes.is_empty());
+
+    let csv = export(
+        &world,
+        &operator(),
+        "format=csv&to=2027-01-15T08:00:00.001Z",
+    )
+    .await;
+    assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
+    assert_eq!(
+        csv.header("content-disposition"),
+        "attachment; filename=\"audit.csv\""
+    );
+    let rows: Vec<_> = (0..3).map(|n| format!(
+        "entry-00000{n},p-1,olga,user,thing.made,thing,thing-{n},2027-01-15T08:00:00.000Z,,\"{{\"\"n\"\":{n}}}\",\"{{\"\"requestId\"\":\"\"r\"\"}}\"\r\n"
+    )).collect();
+    let header = "id,platformId,actorId,actorType,action,entityType,entityId,createdAt,before,after,metadata\r\n";
+    assert_eq!(csv.bytes, format!("{header}{}", rows.concat()));
+    assert_eq!(
+        world.audit("audit.read").await.len(),
+        5,
+        "each read is recorded once"
+    );
+}
+
+#[tokio::test]
+async fn what_people_wrote_breaks_no_line_and_is_no_formula() {
+    let world = World::new();
+    let mut odd = entry(0, Some("p-1"), "thing.made");
+    odd.entity_id = "=HYPERLINK(\"http://evil.test\")".to_owned();
+    odd.after = Some(serde_json::from_str::<JsonText>("{\"a\":\r\n 1}").unwrap());
+    world.write_entries(&[odd]).await;
+    let jsonl = export(&world, &operator(), "").await.expect(200);
+    assert_eq!(lines(&jsonl)[0]["after"], json!({ "a": 1 }));
+    let csv = export(&world, &operator(), "format=csv").await.expect(200);
+    let text = std::str::from_utf8(&csv.bytes).unwrap();
+    assert!(
+        text.contains(",\"'=HYPERLINK(\"\"http://evil.test\"\")\","),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn an_export_that_nobody_can_want_is_refused() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    for bad in ["format=xml", "from=yesterday", "platformId=a%20b"] {
+        export(&world, &owner(&platform), bad)
+            .await
+            .refused(400, "VALIDATION_ERROR");
+    }
+    let own = export(&world, &owner(&platform), "").await.expect(200);
+    assert_eq!(lines(&own).len(), 1);
+}
+
+async fn begun(world: &World) -> Response<Body> {
+    let request = Request::get(EXPORT)
+        .extension(ViaGateway)
+        .extension(std::sync::Arc::new(operator()));
+    world
+        .registry
+        .0
+        .answer(request.body(empty_body()).unwrap())
+        .await
+}
+
+#[tokio::test]
+async fn no_page_is_read_before_the_reader_wants_it_and_one_that_fails_breaks_the_export_off() {
+    let (world, faults) = World::faulty();
+    let entries: Vec<_> = (0..2_500).map(|n| entry(n, None, "thing.made")).collect();
+    world.write_entries(&entries).await;
+    world.tick(10_000);
+    let mut body = begun(&world).await.into_body();
+    // Had more than one page been read ahead, the next would not fail.
+    let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(first.iter().filter(|byte| **byte == b'\n').count(), 1_000);
+    faults.fail_call(1);
+    assert!(body.frame().await.unwrap().is_err());
+    assert!(body.frame().await.is_none());
+
+    let mut body = begun(&world).await.into_body();
+    let mut pages = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let page = frame.unwrap().into_data().unwrap();
+        pages.push(page.iter().filter(|byte| **byte == b'\n').count());
+    }
+    assert_eq!(pages, [1_000, 1_000, 500]);
+}

@@ -1,0 +1,165 @@
+//! Every combination of the filters of the audit, held against a model, while entries are added.
+
+use core_domain::shared::AuditEntry;
+use serde_json::Value;
+
+use crate::world::{World, at, entry, on_every_store, operator};
+
+on_every_store! {
+    every_combination_of_filters_finds_what_matches_page_by_page_while_entries_are_added,
+    every_combination_of_filters_of_a_platform_finds_what_matches,
+}
+
+const ACTIONS: [&str; 4] = ["thing.made", "thing.made.twice", "thing", "think.made"];
+
+/// Entries of two platforms and of none, whose actor, action and thing vary apart from each other.
+fn entries(first: i64) -> Vec<AuditEntry> {
+    (first..first + 72)
+        .map(|n| {
+            let platform = [Some("p-1"), None, Some("p-2")][(n / 2 % 3) as usize];
+            let made = entry(n, platform, ACTIONS[(n % 4) as usize]);
+            AuditEntry {
+                actor_id: ["olga", "adam"][(n / 5 % 2) as usize].to_owned(),
+                // An id may be the name of a kind.
+                entity_id: ["thing-1", "think", "thing"][(n / 7 % 3) as usize].to_owned(),
+                ..made
+            }
+        })
+        .collect()
+}
+
+/// One of each list, in every combination.
+fn combinations(
+    lists: &[&[(&'static str, &'static str)]],
+) -> Vec<Vec<(&'static str, &'static str)>> {
+    lists.iter().fold(vec![Vec::new()], |all, list| {
+        let with = |chosen: &Vec<_>| {
+            let chosen = chosen.clone();
+            let more = list.iter().map(move |one| [&chosen[..], &[*one]].concat());
+            more.collect::<Vec<_>>()
+        };
+        let more: Vec<_> = all.iter().flat_map(with).collect();
+        [all, more].concat()
+    })
+}
+
+fn matches(entry: &AuditEntry, (name, value): (&str, &str)) -> bool {
+    let segment = entry.action.split('.').next();
+    let created = entry.created_at.to_rfc3339();
+    match name {
+        "platformId" => entry
+            .platform_id
+            .as_ref()
+            .is_some_and(|id| id.as_str() == value),
+        "actorId" => entry.actor_id == value,
+        "eventType" => entry.action == value || segment == Some(value),
+        "action" => entry.action == value,
+        "entity" => entry.entity_type == value || entry.entity_id == value,
+        "from" => created.as_str() >= value,
+        "to" => created.as_str() < value,
+        _ => false,
+    }
+}
+
+/// The ids of what matches, newest first.
+fn model<'e>(entries: &'e [AuditEntry], chosen: &[(&str, &str)]) -> Vec<&'e str> {
+    let wanted = entries
+        .iter()
+        .filter(|e| chosen.iter().all(|one| matches(e, *one)));
+    let mut wanted: Vec<_> = wanted.map(|e| (e.created_at, e.id.as_str())).collect();
+    wanted.sort_unstable();
+    wanted.into_iter().rev().map(|(_, id)| id).collect()
+}
+
+fn query(chosen: &[(&str, &str)]) -> String {
+    let parts: Vec<_> = chosen
+        .iter()
+        .map(|(name, value)| format!("&{name}={value}"))
+        .collect();
+    parts.concat()
+}
+
+/// The ids of a list, walked in small pages; `between` happens after the first.
+async fn walked(world: &World, path: &str, between: impl AsyncFn()) -> (Vec<String>, Option<u64>) {
+    let (mut ids, mut cursor, mut total) = (Vec::new(), String::new(), None);
+    loop {
+        let page = world
+            .registry
+            .get(&operator(), &format!("{path}{cursor}"))
+            .await
+            .expect(200);
+        ids.extend(page.each("id").into_iter().map(str::to_owned));
+        if total.is_none() {
+            total = page.total();
+            between().await;
+        }
+        match &page.json["pagination"]["nextCursor"] {
+            Value::String(next) => cursor = format!("&cursor={next}"),
+            _ => return (ids, total),
+        }
+    }
+}
+
+async fn every_combination_of_filters_finds_what_matches_page_by_page_while_entries_are_added(
+    world: World,
+) {
+    let mut there = entries(0);
+    world.write_entries(&there).await;
+    let added = std::sync::atomic::AtomicI64::new(72);
+    for chosen in combinations(&[
+        &[("platformId", "p-1")],
+        &[("actorId", "olga")],
+        &[
+            ("eventType", "thing"),
+            ("eventType", "thing.made"),
+            ("eventType", "thi"),
+        ],
+        &[("from", "2027-01-15T08:00:03.000Z")],
+        &[("to", "2027-01-15T08:00:20.000Z")],
+    ]) {
+        let before = there.clone();
+        let between = async || {
+            // The newest of all, and one whose place is in the pages already read or yet to come.
+            let n = added.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            world.write_entries(&[entry(n, None, "other.made")]).await;
+        };
+        let path = format!("/api/v1/audit?limit=7{}", query(&chosen));
+        let (found, total) = walked(&world, &path, between).await;
+        let wanted = model(&before, &chosen);
+        assert_eq!(found, wanted, "{chosen:?}");
+        assert_eq!(total, Some(wanted.len() as u64), "{chosen:?}");
+        let n = added.load(std::sync::atomic::Ordering::Relaxed) - 1;
+        there.push(entry(n, None, "other.made"));
+    }
+}
+
+async fn every_combination_of_filters_of_a_platform_finds_what_matches(world: World) {
+    let platform = world.platform("engines").await;
+    let mut there = entries(0);
+    for entry in &mut there {
+        entry.platform_id = core_domain::kernel::PlatformId::parse(&platform);
+    }
+    world.write_entries(&there).await;
+    for chosen in combinations(&[
+        &[
+            ("action", "thing.made"),
+            ("action", "thing"),
+            ("action", "nothing"),
+        ],
+        &[
+            ("entity", "thing"),
+            ("entity", "think"),
+            ("entity", "thing-1"),
+            ("entity", "no"),
+        ],
+    ]) {
+        let path = at(&platform, &format!("/audit?limit=7{}", query(&chosen)));
+        let (mut found, total) = walked(&world, &path, async || {}).await;
+        // What made the platform is there as well.
+        found.retain(|id| id.starts_with("entry-"));
+        let others = u64::from(chosen.is_empty());
+        let wanted = model(&there, &chosen);
+        assert_eq!(found, wanted, "{chosen:?}");
+        assert_eq!(total, Some(wanted.len() as u64 + others), "{chosen:?}");
+    }
+}

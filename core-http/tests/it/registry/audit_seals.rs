@@ -1,0 +1,511 @@
+//! Seals, checkpoints and the verification of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core_domain::kernel::Context;
+use core_domain::shared::{
+    AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS,
+};
+use core_domain::use_case::shared::seal;
+use core_storage::{Filter, Value as Column};
+use serde_json::{Value, json};
+
+use crate::world::{
+    OTHER_VERSION, World, at, entry, on_every_store, operator, owner, plain_member,
+    user_without_organization,
+};
+
+on_every_store! {
+    every_entry_is_sealed_once_while_writers_and_two_sealers_run,
+    whatever_is_done_to_an_entry_or_a_seal_is_named,
+}
+
+fn kinds(report: &Value) -> Vec<&str> {
+    let problems = report["problems"].as_array().unwrap().iter();
+    let mut kinds: Vec<&str> = problems.map(|p| p["kind"].as_str().unwrap()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+/// Seals are numbered without gaps, in the installation and in each chain, and each follows from the one before.
+fn assert_linked(seals: &[AuditSeal]) {
+    let mut chains: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
+    for (at, seal) in seals.iter().enumerate() {
+        assert_eq!(seal.position, at as i64 + 1);
+        let (seq, hash) = chains.entry(seal.chain.as_ref()).or_insert((0, GENESIS));
+        assert_eq!((seal.seq, seal.previous_hash.as_str()), (*seq + 1, *hash));
+        (*seq, *hash) = (seal.seq, &seal.hash);
+    }
+}
+
+async fn every_entry_is_sealed_once_while_writers_and_two_sealers_run(world: World) {
+    let platforms = [
+        world.platform("engines").await,
+        world.platform("looms").await,
+    ];
+    let sealer = || {
+        let app = Arc::clone(&world.app);
+        tokio::spawn(async move {
+            let cx = Context::system(app.entropy.clone());
+            let mut sealed = 0;
+            for _ in 0..40 {
+                sealed += seal(&cx, app.store.as_ref(), &app.audit_key)
+                    .await
+                    .unwrap()
+                    .entries;
+                tokio::task::yield_now().await;
+            }
+            sealed
+        })
+    };
+    let sealers = [sealer(), sealer()];
+    let writers = (0..3).map(|writer| {
+        let (api, platforms) = (world.registry.clone(), platforms.clone());
+        tokio::spawn(async move {
+            for n in 0..10 {
+                let platform = &platforms[n % 2];
+                let body =
+                    json!({ "name": "E", "slug": format!("e-{writer}-{n}"), "type": "tenant" });
+                let path = at(platform, "/entities");
+                let _ = api.post(&operator(), &path, body).await.expect(201);
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    for sealer in sealers {
+        sealer.await.unwrap();
+    }
+    world.seal().await;
+    assert_eq!(world.seal().await, 0);
+    let seals = world.seals().await;
+    assert_linked(&seals);
+    // Two platforms, thirty entities.
+    assert_eq!(seals.len(), 32);
+    for platform in &platforms {
+        let report = world
+            .verify(&operator(), &format!("platformId={platform}"))
+            .await;
+        // The verification is recorded itself, and waits.
+        let told = json!([
+            report["valid"],
+            report["complete"],
+            report["checked"],
+            report["unsealed"]
+        ]);
+        assert_eq!(told, json!([true, true, 16, 1]), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out() {
+    let (world, faults) = World::faulty();
+    let platform = world.platform("engines").await;
+    let mut entries = 1;
+    let (cx, key) = (
+        Context::system(world.app.entropy.clone()),
+        &world.app.audit_key,
+    );
+    for call in 1.. {
+        let more = [1, 2].map(|n| entry(entries + n, Some(&platform), "thing.made"));
+        world.write_entries(&more).await;
+        entries += 2;
+        faults.fail_call(call);
+        let outcome = seal(&cx, world.app.store.as_ref(), key).await;
+        let failed = faults.has_failed();
+        faults.fail_call(u32::MAX);
+        assert_eq!(outcome.is_err(), failed);
+        if !failed {
+            break;
+        }
+    }
+    for seed in 0..50 {
+        world
+            .write_entries(&[entry(entries + 1, None, "thing.made")])
+            .await;
+        entries += 1;
+        // A commit may be made and not be answered.
+        faults.inject_random(seed, 6);
+        let _ = seal(&cx, world.app.store.as_ref(), key).await;
+        faults.inject_random(0, 0);
+    }
+    world.seal().await;
+    let seals = world.seals().await;
+    assert_linked(&seals);
+    assert_eq!(seals.len() as i64, entries);
+    for query in ["", &format!("platformId={platform}")] {
+        let report = world.verify(&operator(), query).await;
+        assert_eq!(report["problems"], json!([]));
+    }
+}
+
+/// Ten entries of a platform, of both streams, sealed, with checkpoints at the fifth and the last.
+async fn sealed_chain(world: &World) -> Vec<AuditEntry> {
+    let mut entries: Vec<_> = (0..10)
+        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .collect();
+    entries[3].stream = AuditStream::Reads;
+    entries[3].before = entries[3].after.clone();
+    world.write_entries(&entries[..5]).await;
+    world.sign_checkpoints().await;
+    world.write_entries(&entries[5..]).await;
+    world.sign_checkpoints().await;
+    let report = world.verify(&operator(), "platformId=p-1").await;
+    assert_eq!(
+        (&report["valid"], &report["checked"]),
+        (&json!(true), &json!(10)),
+        "{report}"
+    );
+    assert_eq!(report["head"]["seq"], 10);
+    entries
+}
+
+/// What is wrong with the chain, and with which entry.
+async fn problems(world: &World) -> Vec<String> {
+    let report = world.verify(&operator(), "platformId=p-1").await;
+    let problems = report["problems"].as_array().unwrap().iter();
+    let told = problems.map(|problem| {
+        let about = problem["entryId"]
+            .as_str()
+            .map_or(problem["seq"].to_string(), str::to_owned);
+        format!("{} {about}", problem["kind"].as_str().unwrap())
+    });
+    assert_eq!(report["valid"], problems_are_none(&report));
+    told.collect()
+}
+
+fn problems_are_none(report: &Value) -> bool {
+    report["problems"].as_array().unwrap().is_empty()
+}
+
+fn of_entry(n: i64) -> Filter {
+    Filter::eq("id", &*format!("entry-{n:06}"))
+}
+
+fn of_seal(n: i64) -> Filter {
+    Filter::eq("entry_id", &*format!("entry-{n:06}"))
+}
+
+async fn whatever_is_done_to_an_entry_or_a_seal_is_named(world: World) {
+    let entries = sealed_chain(&world).await;
+    let text = Column::text;
+    // Every column of an entry.
+    for (column, value) in [
+        ("stream", text("changes")),
+        ("platform_id", text("p-2")),
+        ("platform_id", Column::Null),
+        ("actor_id", text("eve")),
+        ("actor_type", text("service")),
+        ("action", text("thing.mad")),
+        ("entity_type", text("think")),
+        ("entity_id", text("thing-4")),
+        ("before", Column::Null),
+        ("after", text("{\"n\":4}")),
+        ("metadata", text("{}")),
+        ("created_at", Column::Int(1_800_000_001_001)),
+        OTHER_VERSION,
+    ] {
+        changed_and_back::<AuditEntry>(&world, of_entry(3), column, value, &entries[3]).await;
+        assert_eq!(
+            problems(&world).await,
+            Vec::<String>::new(),
+            "{column} is as it was"
+        );
+    }
+    // What cannot be read any more is named as well.
+    world
+        .tamper::<AuditEntry>(of_entry(6), &[("after", text("{"))])
+        .await;
+    assert!(
+        problems(&world)
+            .await
+            .contains(&"entry_unreadable entry-000006".to_owned())
+    );
+    let whole = entries[6].after.as_ref().unwrap().as_str();
+    world
+        .tamper::<AuditEntry>(of_entry(6), &[("after", text(whole))])
+        .await;
+
+    world.erase::<AuditEntry>(of_entry(4)).await;
+    assert_eq!(problems(&world).await, ["entry_missing entry-000004"]);
+    world.forge(&entries[4]).await;
+    assert_eq!(problems(&world).await, Vec::<String>::new());
+
+    let forged = entry(20, Some("p-1"), "thing.made");
+    world.forge(&forged).await;
+    assert_eq!(problems(&world).await, ["entry_not_sealed entry-000020"]);
+    world.erase::<AuditEntry>(of_entry(20)).await;
+
+    let seals = world.seals().await;
+    let seals: Vec<_> = seals
+        .into_iter()
+        .filter(|s| s.chain.as_ref() == "platform:p-1")
+        .collect();
+    for (column, value) in [
+        ("hash", text(GENESIS)),
+        ("previous_hash", text(GENESIS)),
+        ("position", Column::Int(0)),
+        ("seq", Column::Int(7)),
+        ("chain", text("platform:p-2")),
+        ("stream", text("reads")),
+        ("stream", text("nothing")),
+        OTHER_VERSION,
+    ] {
+        let row = &seals[5];
+        world
+            .tamper::<AuditSeal>(of_seal(5), &[(column, value)])
+            .await;
+        assert!(!problems(&world).await.is_empty(), "{column}");
+        world.erase::<AuditSeal>(of_seal(5)).await;
+        world.forge(row).await;
+        assert_eq!(
+            problems(&world).await,
+            Vec::<String>::new(),
+            "{column} is as it was"
+        );
+    }
+    swapped_deleted_and_cut_off(&world, &seals).await;
+}
+
+/// Changes a column, finds it named, and puts the row back.
+async fn changed_and_back<R: core_storage::Tabular>(
+    world: &World,
+    filter: Filter,
+    column: &'static str,
+    value: Column,
+    as_it_was: &R,
+) {
+    world.tamper::<R>(filter.clone(), &[(column, value)]).await;
+    let found = problems(world).await;
+    assert!(
+        found.contains(&"entry_changed entry-000003".to_owned()),
+        "{column}: {found:?}"
+    );
+    world.erase::<R>(filter).await;
+    world.forge(as_it_was).await;
+}
+
+async fn swapped_deleted_and_cut_off(world: &World, seals: &[AuditSeal]) {
+    // Two change places.
+    let park = [("seq", Column::Int(-1))];
+    world.tamper::<AuditSeal>(of_seal(1), &park).await;
+    world
+        .tamper::<AuditSeal>(of_seal(2), &[("seq", Column::Int(2))])
+        .await;
+    world
+        .tamper::<AuditSeal>(of_seal(1), &[("seq", Column::Int(3))])
+        .await;
+    let found = problems(world).await;
+    assert!(
+        found.iter().any(|p| p == "chain_broken entry-000001"),
+        "{found:?}"
+    );
+    assert!(
+        found.iter().any(|p| p == "chain_broken entry-000002"),
+        "{found:?}"
+    );
+    for n in [1, 2] {
+        world.erase::<AuditSeal>(of_seal(n)).await;
+        world.forge(&seals[n as usize]).await;
+    }
+    // Two are gone.
+    for n in [6, 7] {
+        world.erase::<AuditSeal>(of_seal(n)).await;
+    }
+    let found = problems(world).await;
+    let named = [
+        "seals_missing 7",
+        "entry_not_sealed entry-000006",
+        "entry_not_sealed entry-000007",
+    ];
+    assert!(
+        named.iter().all(|p| found.contains(&(*p).to_owned())),
+        "{found:?}"
+    );
+    for n in [6, 7] {
+        world.forge(&seals[n]).await;
+    }
+    assert_eq!(problems(world).await, Vec::<String>::new());
+
+    // Somebody who can write everything but sign cuts off the tail.
+    for n in 7..10 {
+        world.erase::<AuditSeal>(of_seal(n)).await;
+        world.erase::<AuditEntry>(of_entry(n)).await;
+    }
+    assert_eq!(problems(world).await[..1], ["tail_missing 10".to_owned()]);
+    let end = [
+        ("seq", Column::Int(7)),
+        ("hash", Column::text(&seals[6].hash)),
+        ("checkpoint_seq", Column::Int(5)),
+    ];
+    let head = Filter::eq("chain", "platform:p-1");
+    world.tamper::<AuditHead>(head.clone(), &end).await;
+    assert_eq!(problems(world).await, ["tail_missing 10"]);
+    // A checkpoint that was changed to what is left says so, and one that is gone was noted.
+    let last = Filter::eq("seq", 10).and(head.clone());
+    let here = [
+        ("seq", Column::Int(7)),
+        ("hash", Column::text(&seals[6].hash)),
+    ];
+    world.tamper::<AuditCheckpoint>(last, &here).await;
+    assert_eq!(problems(world).await, ["checkpoint_changed 7"]);
+    world
+        .erase::<AuditCheckpoint>(Filter::eq("seq", 7).and(head.clone()))
+        .await;
+    world
+        .erase::<AuditCheckpoint>(Filter::eq("seq", 5).and(head.clone()))
+        .await;
+    assert_eq!(problems(world).await, ["checkpoint_missing 5"]);
+    world.erase::<AuditHead>(head).await;
+    assert_eq!(problems(world).await, ["head_changed 7"]);
+}
+
+#[tokio::test]
+async fn a_chain_is_verified_in_parts_of_which_each_begins_where_the_last_one_ended() {
+    let world = World::new();
+    let entries: Vec<_> = (0..1_200)
+        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .collect();
+    world.write_entries(&entries).await;
+    world.seal().await;
+    world.erase::<AuditEntry>(of_entry(700)).await;
+    world
+        .forge(&AuditEntry {
+            id: entry(5_000, None, "a.b").id,
+            ..entry(900, Some("p-1"), "a.b")
+        })
+        .await;
+    let (mut after, mut told) = (0, Vec::new());
+    loop {
+        let report = world
+            .verify(
+                &operator(),
+                &format!("platformId=p-1&after={after}&limit=500"),
+            )
+            .await;
+        told.push(json!([
+            report["from"],
+            report["to"],
+            report["checked"],
+            report["complete"],
+            kinds(&report)
+        ]));
+        after = report["to"].as_i64().unwrap();
+        if report["complete"] == true {
+            break;
+        }
+    }
+    let none: [&str; 0] = [];
+    assert_eq!(
+        told,
+        [
+            json!([1, 500, 500, false, none]),
+            json!([
+                501,
+                1_000,
+                500,
+                false,
+                ["entry_missing", "entry_not_sealed"]
+            ]),
+            json!([1_001, 1_200, 200, true, none]),
+        ]
+    );
+    let report = world.verify(&operator(), "platformId=p-1&after=1201").await;
+    assert_eq!(
+        (kinds(&report), &report["complete"]),
+        (vec!["seals_missing"], &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
+    let world = World::new();
+    let entries: Vec<_> = (0..1_003)
+        .map(|n| entry(n, Some("p-1"), "thing.made"))
+        .collect();
+    world.write_entries(&entries).await;
+    world.seal().await;
+    let path = "/api/v1/audit/checkpoints";
+    let first = world.shown(path).await;
+    assert_eq!(first.json["data"][0]["seq"], 1_000);
+    assert_eq!(first.total(), Some(1));
+    assert_eq!(world.sign_checkpoints().await, 1);
+    assert_eq!(world.sign_checkpoints().await, 0, "nothing has come since");
+    let list = world.shown(path).await;
+    let seqs: Vec<_> = list.json["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| &c["seq"])
+        .collect();
+    assert_eq!(seqs, [1_003, 1_000]);
+
+    let (checkpoint, key) = (&list.json["data"][0], &list.json["keys"][0]);
+    let parts: Vec<&str> = checkpoint["jws"].as_str().unwrap().split('.').collect();
+    let read = |part: &str| -> Value {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+    };
+    let header = json!({ "alg": "EdDSA", "typ": "core-audit-checkpoint+jwt", "kid": key["kid"] });
+    assert_eq!(read(parts[0]), header);
+    let signed_at = checkpoint["signedAt"].as_str().unwrap();
+    assert_eq!(signed_at, "2027-01-15T09:00:00.000Z");
+    let claims = json!({
+        "chain": "platform:p-1", "seq": 1_003, "hash": checkpoint["hash"], "iat": 1_800_003_600,
+    });
+    assert_eq!(read(parts[1]), claims);
+    assert_eq!(key["x"], world.app.audit_key.public().x());
+    let report = world.verify(&operator(), "platformId=p-1").await;
+    assert_eq!(report["head"]["hash"], checkpoint["hash"]);
+}
+
+#[tokio::test]
+async fn whoever_is_no_operator_verifies_and_sees_checkpoints_of_their_platform_alone() {
+    let world = World::new();
+    let (platform, other) = (
+        world.platform("engines").await,
+        world.platform("looms").await,
+    );
+    world.sign_checkpoints().await;
+    let member = plain_member(&platform);
+    let report = world.verify(&member, "").await;
+    assert_eq!(
+        (&report["chain"], &report["valid"]),
+        (&json!(format!("platform:{platform}")), &json!(true))
+    );
+    let own = world
+        .registry
+        .get(&member, "/api/v1/audit/checkpoints")
+        .await
+        .expect(200);
+    assert_eq!(own.each("platformId"), [&platform]);
+    let all = world.shown("/api/v1/audit/checkpoints").await;
+    assert_eq!(all.total(), Some(2));
+    let installation = world.verify(&operator(), "").await;
+    assert_eq!(installation["chain"], "installation");
+    for path in ["verify", "checkpoints", "export"] {
+        for (caller, query) in [
+            (owner(&platform), format!("platformId={other}")),
+            (user_without_organization(), String::new()),
+        ] {
+            let path = format!("/api/v1/audit/{path}?{query}");
+            world
+                .registry
+                .get(&caller, &path)
+                .await
+                .refused(404, "NOT_FOUND");
+        }
+    }
+    for bad in ["after=-1", "after=x", "limit=0"] {
+        let path = format!("/api/v1/audit/verify?{bad}");
+        world
+            .registry
+            .get(&operator(), &path)
+            .await
+            .refused(400, "VALIDATION_ERROR");
+    }
+}

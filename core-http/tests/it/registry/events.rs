@@ -1,0 +1,279 @@
+//! The change feed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::Caller;
+use core_domain::kernel::{Effect, Effects};
+use core_domain::port::{AnnouncingStore, CommitListener};
+use core_http::kernel::{Body, Draining, SealSignal, ViaGateway, empty_body};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::world::{
+    World, at, entry, on_every_store, operator, owner, plain_member, user_without_organization,
+};
+
+on_every_store! { events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_them }
+
+const EVENTS: &str = "/api/v1/events";
+
+/// A client that follows the feed.
+struct Follower(Body);
+
+impl Follower {
+    async fn of(world: &World, caller: &Caller, query: &str, draining: Option<Draining>) -> Self {
+        let mut request = Request::get(format!("{EVENTS}?{query}"))
+            .extension(ViaGateway)
+            .extension(Arc::new(caller.clone()));
+        if let Some(draining) = draining {
+            request = request.extension(draining);
+        }
+        let answer: Response<Body> = world
+            .registry
+            .0
+            .answer(request.body(empty_body()).unwrap())
+            .await;
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        Self(answer.into_body())
+    }
+
+    /// The text of the next event or sign of life; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        let frame = self.0.frame().await?.unwrap();
+        Some(String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap())
+    }
+
+    async fn next_type(&mut self) -> String {
+        let text = self.next().await.unwrap();
+        let name = text.lines().find_map(|line| line.strip_prefix("event: "));
+        name.unwrap_or_default().to_owned()
+    }
+}
+
+/// What there is, as id, event and data.
+async fn events(world: &World, caller: &Caller, query: &str) -> Vec<(String, String, Value)> {
+    let path = format!("{EVENTS}?follow=false&{query}");
+    let answer = world.registry.get(caller, &path).await.expect(200);
+    let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    let field = |event: &str, name: &str| {
+        let line = event.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().to_owned()
+    };
+    let events = text.split_terminator("\n\n").map(|event| {
+        let data = serde_json::from_str(&field(event, "data: ")).unwrap();
+        (field(event, "id: "), field(event, "event: "), data)
+    });
+    events.collect()
+}
+
+fn ids(events: &[(String, String, Value)]) -> Vec<&str> {
+    events.iter().map(|(id, ..)| id.as_str()).collect()
+}
+
+async fn events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_them(world: World) {
+    let platform = world.platform("engines").await;
+    let other = world.platform("looms").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    // Reads are sealed as well, and are no events.
+    let _ = world.shown("/api/v1/audit").await;
+    assert!(
+        events(&world, &operator(), "lastEventId=0")
+            .await
+            .is_empty(),
+        "not sealed yet"
+    );
+    world.seal().await;
+    // One that was committed late comes last, whatever its instant.
+    world
+        .write_entries(&[entry(0, Some(&other), "thing.made")])
+        .await;
+    world.seal().await;
+    let all = events(&world, &operator(), "lastEventId=0").await;
+    let told: Vec<_> = all.iter().map(|(_, name, _)| name.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "platform.created",
+            "platform.created",
+            "entity.created",
+            "thing.made"
+        ]
+    );
+    assert!(ids(&all).is_sorted());
+    let (id, name, data) = &all[2];
+    let wanted = json!({
+        "id": id, "type": name, "platformId": platform, "entityType": "entity", "entityId": entity,
+        "actorId": "service-key", "actorType": "service", "createdAt": data["after"]["createdAt"],
+        "before": null, "after": data["after"],
+    });
+    assert_eq!(data, &wanted);
+    for (at, (id, ..)) in all.iter().enumerate() {
+        let rest = events(&world, &operator(), &format!("lastEventId={id}")).await;
+        assert_eq!(ids(&rest), ids(&all)[at + 1..]);
+    }
+    for (caller, query, wanted) in [
+        (
+            plain_member(&platform),
+            String::new(),
+            "platform.created entity.created",
+        ),
+        (
+            operator(),
+            format!("platformId={other}"),
+            "platform.created thing.made",
+        ),
+        (
+            operator(),
+            "types=entity,thing.made,platform.deleted".to_owned(),
+            "entity.created thing.made",
+        ),
+        (operator(), "types=thing".to_owned(), "thing.made"),
+    ] {
+        let found = events(&world, &caller, &format!("lastEventId=0&{query}")).await;
+        let told: Vec<_> = found.iter().map(|(_, name, _)| name.as_str()).collect();
+        assert_eq!(told.join(" "), wanted, "{query}");
+    }
+    assert!(
+        events(&world, &operator(), "").await.is_empty(),
+        "from now on"
+    );
+}
+
+#[tokio::test]
+async fn an_id_no_event_has_and_a_foreign_platform_are_refused() {
+    let world = World::new();
+    let (platform, other) = (
+        world.platform("engines").await,
+        world.platform("looms").await,
+    );
+    world.seal().await;
+    for bad in ["x", "-1", "3", "1.0", "99999999999999999999", ""] {
+        let path = format!("{EVENTS}?follow=false&lastEventId={bad}");
+        world
+            .registry
+            .get(&operator(), &path)
+            .await
+            .refused(400, "VALIDATION_ERROR");
+    }
+    let (header, path) = (
+        [("last-event-id", "x")],
+        format!("{EVENTS}?follow=false&lastEventId=1"),
+    );
+    let answer = world
+        .registry
+        .send(&operator(), "GET", &path, &header, Value::Null)
+        .await;
+    answer.refused(400, "VALIDATION_ERROR");
+    for (caller, query) in [
+        (owner(&platform), format!("platformId={other}")),
+        (user_without_organization(), String::new()),
+    ] {
+        let path = format!("{EVENTS}?{query}");
+        world
+            .registry
+            .get(&caller, &path)
+            .await
+            .refused(404, "NOT_FOUND");
+    }
+}
+
+/// Tells followers of what is sealed, as the suite does.
+#[derive(Debug)]
+struct Announcer(SealSignal);
+
+impl CommitListener for Announcer {
+    fn committed(&self, effects: &Effects) {
+        if effects.contains(&Effect::AuditSealed) {
+            self.0.announce();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_is_told_at_once_and_is_given_a_sign_of_life_every_fifteen_seconds() {
+    let world = World::with(|app| {
+        let listener = Arc::new(Announcer(app.sealed.clone()));
+        app.store = Arc::new(AnnouncingStore::new(Arc::clone(&app.store), listener));
+    });
+    let mut follower = Follower::of(&world, &operator(), "", None).await;
+    let began = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(follower.next().await.unwrap(), ":\n\n");
+    }
+    assert_eq!(began.elapsed().as_secs(), 30);
+    let path = "/api/v1/platforms";
+    let made = async {
+        let body = json!({ "name": "Engines", "slug": "engines" });
+        let _ = world
+            .registry
+            .post(&operator(), path, body)
+            .await
+            .expect(201);
+        world.seal().await;
+        Instant::now()
+    };
+    let (told, sealed) = tokio::join!(follower.next_type(), made);
+    assert_eq!(told, "platform.created");
+    assert_eq!(sealed.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_seals_is_found_within_a_second() {
+    let world = World::new();
+    let mut follower = Follower::of(&world, &operator(), "", None).await;
+    let silent = timeout(Duration::from_millis(100), follower.next()).await;
+    assert!(silent.is_err());
+    world.platform("engines").await;
+    let (cx, app) = (world.cx(), &world.app);
+    core_domain::use_case::shared::seal(&cx, app.store.as_ref(), &app.audit_key)
+        .await
+        .unwrap();
+    let began = Instant::now();
+    assert_eq!(follower.next_type().await, "platform.created");
+    assert!(began.elapsed() <= Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_ends_when_the_right_of_its_reader_does() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    // One whose session is over, as soon as somebody looks.
+    let mut follower = Follower::of(&world, &owner(&platform), "", None).await;
+    let began = Instant::now();
+    while follower.next().await.is_some() {}
+    assert!(began.elapsed() <= Duration::from_secs(60));
+    // One a service vouches for stays, until the platform is suspended.
+    let mut vouched = owner(&platform);
+    if let Caller::User { service, .. } = &mut vouched {
+        *service = Some("gateway".to_owned());
+    }
+    let mut follower = Follower::of(&world, &vouched, "", None).await;
+    for _ in 0..8 {
+        assert_eq!(follower.next().await.unwrap(), ":\n\n");
+    }
+    let path = at(&platform, "/suspend");
+    let _ = world
+        .registry
+        .post(&operator(), &path, json!({}))
+        .await
+        .expect(200);
+    let began = Instant::now();
+    while follower.next().await.is_some() {}
+    assert!(began.elapsed() <= Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_ends_when_the_server_stops() {
+    let world = World::new();
+    let (stop, stopped) = watch::channel(false);
+    let mut follower = Follower::of(&world, &operator(), "", Some(Draining::new(stopped))).await;
+    let began = Instant::now();
+    let (end, _) = tokio::join!(follower.next(), async { stop.send_replace(true) });
+    assert_eq!(end, None);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}

@@ -1,0 +1,145 @@
+//! Sealing the audit, and doing to it what nobody may.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{AuditId, Caller, Context, JsonText, PlatformId, TextValue};
+use core_domain::port::{Mode, Within, transact};
+use core_domain::shared::{AuditEntry, AuditSeal, AuditSealQuery, AuditStream};
+use core_domain::use_case::shared::{seal, sign_due_checkpoints};
+use core_storage::{Filter, Row, Table, Tabular, VERSION, Value as Column};
+use serde_json::{Value, json};
+
+use super::World;
+
+impl World {
+    /// Seals what waits; tells how many entries.
+    pub(crate) async fn seal(&self) -> usize {
+        let (cx, key) = (
+            Context::system(self.app.entropy.clone()),
+            &self.app.audit_key,
+        );
+        let mut entries = 0;
+        loop {
+            let sealed = seal(&cx, self.app.store.as_ref(), key).await.unwrap();
+            entries += sealed.entries;
+            if !sealed.more {
+                self.app.sealed.announce();
+                return entries;
+            }
+        }
+    }
+
+    /// Seals what waits, and an hour later signs where the chains stand; tells how many.
+    pub(crate) async fn sign_checkpoints(&self) -> usize {
+        self.seal().await;
+        self.tick(60 * 60);
+        let (cx, key) = (
+            Context::system(self.app.entropy.clone()),
+            &self.app.audit_key,
+        );
+        let signed = sign_due_checkpoints(&cx, self.app.store.as_ref(), key);
+        signed.await.unwrap()
+    }
+
+    /// All seals, in the order of their positions.
+    pub(crate) async fn seals(&self) -> Vec<AuditSeal> {
+        let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
+        let seals = uow.repositories(RecordKey::for_tests()).audit_seals();
+        let all = AuditSealQuery::Feed(None, 0);
+        let all = seals.list(Within::Installation, &all, 100_000).await;
+        all.unwrap()
+            .into_iter()
+            .map(|seal| seal.into_inner())
+            .collect()
+    }
+
+    /// What a verification says.
+    pub(crate) async fn verify(&self, caller: &Caller, query: &str) -> Value {
+        let path = format!("/api/v1/audit/verify?{query}");
+        self.registry.get(caller, &path).await.expect(200).json
+    }
+
+    /// Writes entries as they are, each with its mark that it waits.
+    pub(crate) async fn write_entries(&self, entries: &[AuditEntry]) {
+        for entries in entries.chunks(500) {
+            let written = transact(self.app.store.as_ref(), |uow, _| {
+                Box::pin(async move {
+                    let repositories = uow.repositories(RecordKey::for_tests());
+                    let audit = repositories.audit_entries();
+                    audit.insert_many(entries.to_vec()).await?;
+                    let waiting = entries
+                        .iter()
+                        .map(|entry| core_domain::shared::UnsealedEntry {
+                            id: entry.id.clone(),
+                        });
+                    let unsealed = repositories.unsealed_entries();
+                    unsealed.insert_many(waiting.collect()).await?;
+                    Ok(())
+                })
+            });
+            written.await.unwrap();
+        }
+    }
+
+    /// Changes rows past every rule; tells how many.
+    pub(crate) async fn tamper<R: Tabular>(
+        &self,
+        filter: Filter,
+        set: &[(&'static str, Column)],
+    ) -> u64 {
+        let mut tx = self.rows.begin(Mode::Write).await.unwrap();
+        let changed = tx.update(unprotected::<R>(), &filter, set).await.unwrap();
+        tx.commit().await.unwrap();
+        changed
+    }
+
+    /// Deletes rows past every rule; tells how many.
+    pub(crate) async fn erase<R: Tabular>(&self, filter: Filter) -> u64 {
+        let mut tx = self.rows.begin(Mode::Write).await.unwrap();
+        let erased = tx.delete(unprotected::<R>(), &filter).await.unwrap();
+        tx.commit().await.unwrap();
+        erased
+    }
+
+    /// Adds a record that no use case wrote.
+    pub(crate) async fn forge<R: Tabular>(&self, record: &R) {
+        let mut row: Row = record.to_row();
+        row.push(Column::Int(1));
+        let mut tx = self.rows.begin(Mode::Write).await.unwrap();
+        tx.insert(R::TABLE, row).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+/// The table of a record as if its rows could be changed.
+fn unprotected<R: Tabular>() -> &'static Table {
+    let table = R::TABLE;
+    Box::leak(Box::new(Table {
+        name: table.name,
+        columns: table.columns,
+        uniques: table.uniques,
+        indexes: table.indexes,
+        parent: table.parent,
+        append_only: false,
+    }))
+}
+
+/// A version nobody wrote.
+pub(crate) const OTHER_VERSION: (&str, Column) = (VERSION, Column::Int(2));
+
+/// An entry of what was done; the n-th of a platform, if it is one's.
+pub(crate) fn entry(n: i64, platform: Option<&str>, action: &str) -> AuditEntry {
+    AuditEntry {
+        id: AuditId::from_text(&format!("entry-{n:06}")).unwrap(),
+        stream: AuditStream::Changes,
+        platform_id: platform.and_then(PlatformId::parse),
+        actor_id: "olga".to_owned(),
+        actor_type: "user".to_owned(),
+        action: action.to_owned(),
+        entity_type: core_domain::shared::segment_of(action).to_owned(),
+        entity_id: format!("thing-{}", n % 5),
+        before: None,
+        after: Some(JsonText::of(&json!({ "n": n }))),
+        metadata: JsonText::of(&json!({ "requestId": "r" })),
+        created_at: core_domain::kernel::Timestamp::from_seconds(1_800_000_000 + n / 3),
+    }
+}

@@ -1,0 +1,200 @@
+//! Tables of the audit.
+
+use core_domain::kernel::TextValue;
+use core_domain::shared::{
+    AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery, AuditOrder,
+    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, UnsealedEntry, UnsealedQuery, segment_of,
+};
+
+use crate::codec::{Int, Json, Opt, Text, Time};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::value::Value;
+use crate::{IndexPredicate, Tabular, table};
+
+/// What was done is what lists show.
+const IS_CHANGE: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Changes.as_str());
+
+/// Reads are walked by verifications alone.
+const IS_READ: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Reads.as_str());
+
+table! {
+    AuditEntry in "audit_entries" {
+        id: Text,
+        stream: Text,
+        platform_id: Opt<Text>,
+        actor_id: Text,
+        actor_type: Text,
+        action: Text,
+        entity_type: Text,
+        entity_id: Text,
+        before: Opt<Json>,
+        after: Opt<Json>,
+        metadata: Json,
+        created_at: Time,
+    }
+    // One for each combination of filters: whatever a list asks for, it walks one index and stops at its limit.
+    index {
+        [created_at] where [IS_CHANGE],
+        [platform_id, created_at] where [IS_CHANGE],
+        [action, created_at] where [IS_CHANGE],
+        [entity_type, created_at] where [IS_CHANGE],
+        [actor_id, created_at] where [IS_CHANGE],
+        [actor_id, action, created_at] where [IS_CHANGE],
+        [actor_id, entity_type, created_at] where [IS_CHANGE],
+        [platform_id, action, created_at] where [IS_CHANGE],
+        [platform_id, entity_type, created_at] where [IS_CHANGE],
+        [platform_id, entity_id, created_at] where [IS_CHANGE],
+        [platform_id, actor_id, created_at] where [IS_CHANGE],
+        [platform_id, actor_id, action, created_at] where [IS_CHANGE],
+        [platform_id, actor_id, entity_type, created_at] where [IS_CHANGE],
+        [platform_id, created_at] where [IS_READ],
+    }
+    rows append_only
+    select audit_entries
+}
+
+fn audit_entries(query: &AuditQuery) -> Select {
+    let text = |column, wanted: &Option<String>| wanted.as_ref().map(|w| Filter::eq(column, w));
+    let platform = query.platform_id.as_ref();
+    let platform = platform.map(|id| Filter::eq("platform_id", id));
+    let select = Select::of(AuditEntry::TABLE)
+        .filter(Filter::eq("stream", &query.stream))
+        .filter_if(platform)
+        .filter_if(
+            query
+                .without_platform
+                .then_some(Filter::IsNull("platform_id")),
+        )
+        .filter_if(text("actor_id", &query.actor_id))
+        .filter_if(text("action", &query.action))
+        .filter_if(query.event_type.as_deref().map(event))
+        .filter_if(entity(query))
+        .filter_if(query.from.map(|from| Filter::ge("created_at", from)))
+        .filter_if(query.to.map(|to| Filter::lt("created_at", to)));
+    match &query.order {
+        AuditOrder::NewestFirst => select.order_by_desc("created_at"),
+        AuditOrder::OldestFirst(after) => Select {
+            after: after.as_ref().map(|(created_at, id)| {
+                vec![Value::Int(created_at.millis()), Value::text(id.as_text())]
+            }),
+            ..select.order_by("created_at")
+        },
+    }
+}
+
+/// Its action, or the first segment of it: the kind of thing.
+fn event(event: &str) -> Filter {
+    let is_segment = segment_of(event) == event;
+    Filter::eq(if is_segment { "entity_type" } else { "action" }, event)
+}
+
+/// The kind of thing, or the very thing.
+fn entity(query: &AuditQuery) -> Option<Filter> {
+    let entity = query.entity.as_deref()?;
+    let id = Filter::eq("entity_id", entity);
+    match query.action.as_deref() {
+        // Every entry of the action is of the kind.
+        Some(action) if segment_of(action) == entity => None,
+        Some(_) => Some(id),
+        None => Some(Filter::Disjoint(vec![
+            Filter::eq("entity_type", entity),
+            id.and(Filter::ne("entity_type", entity)),
+        ])),
+    }
+}
+
+table! {
+    UnsealedEntry in "unsealed_entries" {
+        id: Text,
+    }
+    select unsealed_entries
+}
+
+fn unsealed_entries(query: &UnsealedQuery) -> Select {
+    let all = Select::of(UnsealedEntry::TABLE);
+    match query {
+        UnsealedQuery::All => all,
+        UnsealedQuery::WithIds(ids) => all.filter(Filter::one_of("id", ids)),
+    }
+}
+
+table! {
+    AuditSeal in "audit_seals" {
+        entry_id: Text,
+        chain: Text,
+        seq: Int,
+        position: Int,
+        stream: Text,
+        previous_hash: Text,
+        hash: Text,
+        sealed_at: Time,
+    }
+    index { [chain, seq], [position], [chain, position] }
+    rows append_only
+    select audit_seals
+}
+
+fn audit_seals(query: &AuditSealQuery) -> Select {
+    let seals = Select::of(AuditSeal::TABLE);
+    match query {
+        AuditSealQuery::OfChain(chain, after) => seals
+            .filter(Filter::eq("chain", chain))
+            .filter(Filter::gt("seq", *after))
+            .order_by("seq"),
+        AuditSealQuery::Feed(chain, after) => seals
+            .filter_if(chain.as_ref().map(|chain| Filter::eq("chain", chain)))
+            .filter(Filter::gt("position", *after))
+            .order_by("position"),
+    }
+}
+
+table! {
+    AuditHead in "audit_heads" {
+        chain: Text,
+        seq: Int,
+        hash: Text,
+        checkpoint_seq: Int,
+        unchecked_since: Opt<Time>,
+    }
+    index { [unchecked_since] }
+    select audit_heads
+}
+
+fn audit_heads(query: &AuditHeadQuery) -> Select {
+    let heads = Select::of(AuditHead::TABLE);
+    match query {
+        AuditHeadQuery::OfChain(chain) => heads.filter(Filter::eq("chain", chain)),
+        AuditHeadQuery::UncheckedSince(instant) => {
+            heads.filter(Filter::le("unchecked_since", *instant))
+        }
+    }
+}
+
+table! {
+    AuditCheckpoint in "audit_checkpoints" {
+        id: Text,
+        platform_id: Opt<Text>,
+        chain: Text,
+        seq: Int,
+        hash: Text,
+        signed_at: Time,
+        jws: Text,
+    }
+    index { [signed_at], [platform_id, signed_at], [chain, seq] }
+    rows append_only
+    select audit_checkpoints
+}
+
+fn audit_checkpoints(query: &AuditCheckpointQuery) -> Select {
+    let checkpoints = Select::of(AuditCheckpoint::TABLE);
+    match query {
+        AuditCheckpointQuery::Newest(platform) => checkpoints
+            .filter_if(platform.as_ref().map(|id| Filter::eq("platform_id", id)))
+            .order_by_desc("signed_at"),
+        AuditCheckpointQuery::OfChain(chain, after) => checkpoints
+            .filter(Filter::eq("chain", chain))
+            .filter(Filter::gt("seq", *after))
+            .order_by("seq"),
+    }
+}
