@@ -14,6 +14,8 @@ pub enum Effect {
     MessageQueued,
     /// A mail waits in the outbox.
     MailQueued,
+    /// A message to a webhook waits.
+    WebhookQueued,
     /// What was known of a session is no longer true: it ended, or acts for another organization.
     SessionChanged(SessionId),
     /// What was known of an API key is no longer true.

@@ -27,5 +27,5 @@ pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
     MockBlobs, MockInfrastructure, MockMailer, MockOutlet, MockPasskeys, MockPasswordHasher,
-    MockRateLimiter, MockSiteArchives, MockStagedBlob,
+    MockRateLimiter, MockSiteArchives, MockStagedBlob, MockWebhookSender,
 };

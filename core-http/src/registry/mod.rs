@@ -1,4 +1,4 @@
-//! The registry: platforms, entities, infrastructure resources, lifecycle, audit, onboarding.
+//! The registry: platforms, entities, infrastructure resources, lifecycle, audit, onboarding, webhooks.
 
 mod audit;
 mod deletion;
@@ -7,6 +7,8 @@ mod onboarding;
 mod platform;
 mod platform_life;
 mod resource;
+mod webhook;
+mod webhook_delivery;
 
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Resources", resource::rows()),
         tagged("Audit", audit::rows()),
         tagged("Onboarding", onboarding::rows()),
+        tagged("Webhooks", webhook::rows()),
+        tagged("Webhooks", webhook_delivery::rows()),
     ];
     parts.into_iter().flatten().collect()
 }
