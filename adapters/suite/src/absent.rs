@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use core_domain::port::{
     ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, Infrastructure,
     ProviderError, Provisioned, ResourceRef, Site, SiteArchives, SiteDeployment, SiteUpload,
-    StagedBlob,
+    StagedBlob, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,
 };
 
 /// A part of an installation that is neither given to the builder nor built in.
@@ -36,6 +36,12 @@ impl Absent {
     pub(crate) const ARCHIVES: Self = Self {
         part: "reader of archives",
         feature: "archives",
+    };
+
+    #[cfg(any(test, not(feature = "webhooks")))]
+    pub(crate) const WEBHOOKS: Self = Self {
+        part: "sender of webhooks",
+        feature: "webhooks",
     };
 
     /// No repetition would help.
@@ -97,6 +103,13 @@ impl SiteArchives for Absent {
     }
 }
 
+#[async_trait]
+impl WebhookSender for Absent {
+    async fn send(&self, _: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError> {
+        Err(WebhookSendError::Unavailable(Cause::new(*self)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core_domain::registry::ResourceType;
@@ -117,5 +130,6 @@ mod tests {
         let stage = Absent::BLOBS.stage().await.map(drop).unwrap_err();
         assert!(Cause::new(stage).to_string().contains("feature local"));
         assert!(Absent::ARCHIVES.to_string().contains("feature archives"));
+        assert!(Absent::WEBHOOKS.to_string().contains("feature webhooks"));
     }
 }

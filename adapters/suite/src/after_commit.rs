@@ -9,23 +9,26 @@ use tokio::sync::Notify;
 
 use crate::worker::WorkerWake;
 
-/// Wakes the worker when a job is ready and the relays when a message or mail waits, and voids what the gateway remembers about
+/// Wakes the worker when a job is ready, and who sends messages, mails and webhooks when one waits, and voids what the gateway remembers about
 /// the sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     worker: WorkerWake,
     relay: Arc<Notify>,
     mail_relay: Arc<Notify>,
+    webhooks: Arc<Notify>,
     /// Set once the gateway is there; it is made of services that hold this value.
     gateway: OnceLock<Invalidate>,
 }
 
 impl AfterCommit {
-    pub(crate) fn new(worker: WorkerWake, relay: Arc<Notify>, mail_relay: Arc<Notify>) -> Self {
+    /// Wakes the worker, the relays of messages and of mails, and the dispatcher of webhooks.
+    pub(crate) fn new(worker: WorkerWake, [relay, mail_relay, webhooks]: [Arc<Notify>; 3]) -> Self {
         Self {
             worker,
             relay,
             mail_relay,
+            webhooks,
             gateway: OnceLock::new(),
         }
     }
@@ -48,6 +51,7 @@ impl CommitListener for AfterCommit {
                 Effect::JobReady => self.worker.wake(),
                 Effect::MessageQueued => self.relay.notify_one(),
                 Effect::MailQueued => self.mail_relay.notify_one(),
+                Effect::WebhookQueued => self.webhooks.notify_one(),
                 Effect::SessionChanged(id) => self.invalidate(|gateway| gateway.session(id)),
                 Effect::ApiKeyChanged(id) => self.invalidate(|gateway| gateway.api_key(id)),
                 Effect::PlatformAccessChanged(id) => {
@@ -178,6 +182,7 @@ mod tests {
             (vec![Effect::JobReady], true, false, nobody),
             (vec![Effect::MessageQueued], false, true, nobody),
             (vec![Effect::MailQueued], false, false, nobody),
+            (vec![Effect::WebhookQueued], false, false, nobody),
             (vec![ada.clone()], false, false, &["ada"]),
             (vec![key], false, false, &["program"]),
             (vec![platform], false, false, &["ada", "bob"]),
@@ -190,8 +195,9 @@ mod tests {
         ];
         for (effects, wakes_worker, wakes_relay, voided) in table {
             let (worker, relay) = (WorkerWake::default(), Arc::new(Notify::new()));
-            let mails = Arc::new(Notify::new());
-            let listener = AfterCommit::new(worker.clone(), Arc::clone(&relay), Arc::clone(&mails));
+            let (mails, webhooks) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+            let wakes = [&relay, &mails, &webhooks].map(Arc::clone);
+            let listener = AfterCommit::new(worker.clone(), wakes);
             let iam = Arc::new(Iam::default());
             let gateway = gateway(&iam);
             listener.tell_gateway(gateway.invalidate());
@@ -212,8 +218,13 @@ mod tests {
                 relay.notified().now_or_never().is_some(),
             );
             assert_eq!(woken, (wakes_worker, wakes_relay), "{effects:?}");
-            let woken = mails.notified().now_or_never().is_some();
-            assert_eq!(woken, effects.contains(&Effect::MailQueued), "{effects:?}");
+            for (wake, effect) in [
+                (mails, Effect::MailQueued),
+                (webhooks, Effect::WebhookQueued),
+            ] {
+                let woken = wake.notified().now_or_never().is_some();
+                assert_eq!(woken, effects.contains(&effect), "{effects:?}");
+            }
             assert_eq!(asked_about(&gateway, &iam).await, voided, "{effects:?}");
         }
     }

@@ -27,6 +27,8 @@ use crate::relay::Relay;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
+use crate::webhook_dispatcher::WebhookDispatcher;
+use crate::webhook_sender::webhook_sender;
 use crate::worker::{WorkerOptions, start_worker};
 use crate::{Argon2Hasher, Suite, SuiteBuilder, SuiteError};
 
@@ -59,12 +61,9 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let provider = Provider::of(&builder, &folder.path).await?;
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
-    let (relay_wake, mail_wake) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let after_commit = Arc::new(AfterCommit::new(
-        wake.clone(),
-        Arc::clone(&relay_wake),
-        Arc::clone(&mail_wake),
-    ));
+    let wakes = [(); 3].map(|()| Arc::new(Notify::new()));
+    let after_commit = Arc::new(AfterCommit::new(wake.clone(), wakes.clone()));
+    let [relay_wake, mail_wake, webhook_wake] = wakes;
     let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
     let kinds = cli::register_kinds(register_kinds(Kinds::new())?, Arc::clone(&archives))?;
@@ -87,6 +86,14 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         wake: mail_wake,
         options: builder.settings.mail.clone(),
     };
+    let webhooks = WebhookDispatcher {
+        store: Arc::clone(&store),
+        sender: webhook_sender(&builder)?,
+        cipher: app.cipher.clone(),
+        entropy: Arc::clone(&app.entropy),
+        wake: webhook_wake,
+        limits: builder.settings.webhooks.limits(),
+    };
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -102,6 +109,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         worker,
         relay: relay.start(),
         mail_relay: mail_relay.start(),
+        webhooks: webhooks.start(),
         sweeper,
         _temporary: folder.temporary,
     })
@@ -246,6 +254,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
         limiter_timeout: gateway.limiter_timeout,
         trusted_proxies: trusted_proxies(builder)?,
         allowed_origins: origins.map_err(|problem| refused("allowed_origins", problem))?,
+        webhooks: builder.settings.webhooks.targets(),
         ..builder.settings.services.clone()
     })
 }

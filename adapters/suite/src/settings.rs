@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
+use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
 /// Every limit and time-out of a suite. What is not said has the default of its section. Durations are written as `90s` or
@@ -37,6 +38,8 @@ pub struct Settings {
     pub postgres: PostgresOptions,
     /// Who mails come from, and how they are handed over.
     pub mail: MailOptions,
+    /// How webhooks are sent, and to whom.
+    pub webhooks: WebhookOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -50,6 +53,7 @@ impl Settings {
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gateway.check()?;
         self.mail.check()?;
+        self.webhooks.check()?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -161,6 +165,20 @@ mod tests {
         assert_eq!(refused(|s| s.mail.concurrency = 0), "mail.concurrency");
         let slow = |s: &mut Settings| s.mail.timeout = std::time::Duration::from_secs(61);
         assert_eq!(refused(slow), "mail.timeout");
+        let slow = |s: &mut Settings| s.webhooks.timeout = std::time::Duration::from_secs(31);
+        assert_eq!(refused(slow), "webhooks.timeout");
+        for (none, name) in [
+            (
+                (|s| s.webhooks.concurrency = 0) as fn(&mut Settings),
+                "webhooks.concurrency",
+            ),
+            (
+                |s| s.webhooks.concurrency_per_webhook = 0,
+                "webhooks.concurrency_per_webhook",
+            ),
+        ] {
+            assert_eq!(refused(none), name);
+        }
         let nobody = |s: &mut Settings| s.mail.sender = "Core".to_owned();
         assert_eq!(refused(nobody), "mail.sender");
         let cache = |s: &mut Settings| s.gateway.session_cache = std::time::Duration::from_secs(6);

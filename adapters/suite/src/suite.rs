@@ -8,6 +8,7 @@ use core_local::{LocalInfrastructure, SiteHost};
 use crate::mail_relay::MailRelayHandle;
 use crate::relay::RelayHandle;
 use crate::sweeper::Sweeper;
+use crate::webhook_dispatcher::WebhookDispatcherHandle;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -31,6 +32,7 @@ pub struct Suite {
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: RelayHandle,
     pub(crate) mail_relay: MailRelayHandle,
+    pub(crate) webhooks: WebhookDispatcherHandle,
     pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
@@ -86,10 +88,14 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker and the relays: running steps and mails are handed back, so that the next start goes on at once.
+    /// Ends the worker and what sends: running steps, mails and webhooks are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
-        tokio::join!(self.relay.stop(), self.mail_relay.stop());
+        tokio::join!(
+            self.relay.stop(),
+            self.mail_relay.stop(),
+            self.webhooks.stop()
+        );
         self.sweeper.stop().await;
     }
 }

@@ -8,3 +8,4 @@ mod platforms;
 mod removal;
 mod resources;
 mod stores;
+mod webhooks;

@@ -13,6 +13,7 @@ mod records;
 mod second_factors;
 pub(crate) mod server;
 mod stores;
+mod webhooks;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use second_factors::{Authenticator, waiting_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
+pub(crate) use webhooks::{WEBHOOKS, answered, webhooks_of};
 
 /// The address people reach IAM at.
 pub(crate) const ORIGIN: &str = "http://iam.test";
