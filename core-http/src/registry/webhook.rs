@@ -42,7 +42,6 @@ macro_rules! rows_at {
                 .writes(remove::<$writes, ($($platform,)? WebhookId,)>),
             post(concat!($all, "/{webhookId}/rotate-secret"), concat!("rotate", $of, "WebhookSecret"))
                 .summary("Gives a webhook a new secret, shown this once; the former one signs too for 24 hours.")
-                .if_match()
                 .refuses(&[Code::Conflict])
                 .secret_answer()
                 .writes(rotate::<$writes, ($($platform,)? WebhookId,)>),
@@ -124,8 +123,8 @@ async fn create<S: WritesWebhooks, P>(
     uow: &mut dyn UnitOfWork,
     input: Input<P, (), CreateWebhook>,
 ) -> Result<Versioned<IssuedWebhookView>> {
-    let means = (&cx.app.cipher, cx.app.options.webhooks);
-    let issued = webhook::create(cx, &scope, uow, means, input.body).await?;
+    let (cipher, targets) = (&cx.app.cipher, cx.app.options.webhooks);
+    let issued = webhook::create(cx, &scope, uow, cipher, targets, input.body).await?;
     Ok(IssuedWebhookView::of(issued))
 }
 

@@ -265,7 +265,7 @@ impl Webhook {
         match status {
             WebhookStatus::Enabled => Self {
                 disabled_reason: None,
-                ..moved.taken()
+                ..moved.delivered()
             },
             WebhookStatus::Disabled => moved,
         }
@@ -273,7 +273,7 @@ impl Webhook {
 
     /// The webhook once a message was taken.
     #[must_use]
-    pub fn taken(self) -> Self {
+    pub fn delivered(self) -> Self {
         Self {
             consecutive_failures: 0,
             failing_since: None,
@@ -381,7 +381,7 @@ mod tests {
             (failing.status, failing.consecutive_failures),
             (WebhookStatus::Enabled, 2)
         );
-        let taken = failing.clone().taken().failed(day(6), false);
+        let taken = failing.clone().delivered().failed(day(6), false);
         assert_eq!(
             (taken.status, taken.failing_since),
             (WebhookStatus::Enabled, Some(day(6)))

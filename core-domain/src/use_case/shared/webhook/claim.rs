@@ -121,7 +121,7 @@ fn due(now: Timestamp, most: u32, under_way: &BTreeMap<WebhookId, u32>) -> Webho
 
 /// Whether the messages of a platform are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum PlatformState {
     Active,
     Suspended,
     Gone,
@@ -132,7 +132,7 @@ struct Claim {
     now: Timestamp,
     per_webhook: u32,
     under_way: BTreeMap<WebhookId, u32>,
-    platforms: BTreeMap<PlatformId, Standing>,
+    platforms: BTreeMap<PlatformId, PlatformState>,
     claimed: Vec<ClaimedDelivery>,
 }
 
@@ -142,9 +142,12 @@ impl Claim {
         for _ in 0..MAX_PASSES {
             let due = due(self.now, self.per_webhook, &self.under_way);
             let found = unowned::<WebhookDelivery>(uow).claim(&due, free).await?;
+            if found.is_empty() {
+                break;
+            }
             let is_last = found.len() < free as usize;
             let before = self.claimed.len();
-            self.take(uow, found).await?;
+            self.process(uow, found).await?;
             free = free.saturating_sub(u32::try_from(self.claimed.len() - before).unwrap_or(free));
             if is_last || free == 0 {
                 break;
@@ -153,7 +156,7 @@ impl Claim {
         Ok(())
     }
 
-    async fn take(
+    async fn process(
         &mut self,
         uow: &mut dyn UnitOfWork,
         found: Vec<Stored<WebhookDelivery>>,
@@ -166,18 +169,18 @@ impl Claim {
             let webhook = webhooks
                 .iter()
                 .find(|webhook| webhook.id == seen.webhook_id);
-            let standing = self.standing(uow, seen.platform_id.as_ref()).await?;
-            let next = match (webhook, standing) {
-                (None, _) | (_, Standing::Gone) => seen
+            let state = self.platform_state(uow, seen.platform_id.as_ref()).await?;
+            let next = match (webhook, state) {
+                (None, _) | (_, PlatformState::Gone) => seen
                     .edit()
                     .given_up("There is no such platform or webhook any more.", self.now)?,
                 (Some(webhook), _) if webhook.status == WebhookStatus::Disabled => {
                     seen.edit().given_up("The webhook is disabled.", self.now)?
                 }
-                (_, Standing::Suspended) => {
+                (_, PlatformState::Suspended) => {
                     seen.edit().put_off(self.now.plus(SUSPENDED_FOR), self.now)
                 }
-                (Some(webhook), Standing::Active) => {
+                (Some(webhook), PlatformState::Active) => {
                     let under_way = self.under_way.entry(seen.webhook_id.clone()).or_default();
                     if *under_way >= self.per_webhook {
                         continue;
@@ -205,24 +208,24 @@ impl Claim {
         Ok(())
     }
 
-    async fn standing(
+    async fn platform_state(
         &mut self,
         uow: &mut dyn UnitOfWork,
         platform: Option<&PlatformId>,
-    ) -> Result<Standing> {
+    ) -> Result<PlatformState> {
         let Some(platform) = platform else {
-            return Ok(Standing::Active);
+            return Ok(PlatformState::Active);
         };
         if let Some(known) = self.platforms.get(platform) {
             return Ok(*known);
         }
-        let standing = match SystemScope::new().platform(uow, platform).await? {
-            Some(found) if ensure_not_deleted(found.platform()).is_err() => Standing::Gone,
-            Some(found) if found.suspension().is_some() => Standing::Suspended,
-            Some(_) => Standing::Active,
-            None => Standing::Gone,
+        let state = match SystemScope::new().platform(uow, platform).await? {
+            Some(found) if ensure_not_deleted(found.platform()).is_err() => PlatformState::Gone,
+            Some(found) if found.suspension().is_some() => PlatformState::Suspended,
+            Some(_) => PlatformState::Active,
+            None => PlatformState::Gone,
         };
-        self.platforms.insert(platform.clone(), standing);
-        Ok(standing)
+        self.platforms.insert(platform.clone(), state);
+        Ok(state)
     }
 }

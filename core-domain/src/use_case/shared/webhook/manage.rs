@@ -59,7 +59,8 @@ pub async fn create(
     cx: &Context,
     scope: &impl WritesWebhooks,
     uow: &mut dyn UnitOfWork,
-    (cipher, targets): (&Cipher, WebhookTargets),
+    cipher: &Cipher,
+    targets: WebhookTargets,
     command: CreateWebhook,
 ) -> Result<IssuedWebhook> {
     targets.check(&command.url)?;
@@ -107,7 +108,7 @@ pub async fn update(
 /// Gives a webhook a new secret; the one it replaces goes on signing for 24 hours.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when too many secrets still sign; `VERSION_CONFLICT`.
+/// `NOT_FOUND`; `CONFLICT` when too many secrets still sign.
 pub async fn rotate_secret(
     cx: &Context,
     scope: &impl WritesWebhooks,

@@ -43,7 +43,7 @@ pub async fn settle_delivery(
                 Err(Error::Store(StoreError::Stale { .. })) => return Ok(()),
                 replaced => replaced?,
             };
-            judge(cx, uow, claimed.webhook_id(), outcome).await
+            update_health(cx, uow, claimed.webhook_id(), outcome).await
         })
     })
     .await
@@ -86,7 +86,7 @@ fn outcome(
 }
 
 /// What an attempt means for its webhook. One that was deleted meanwhile has nothing to note.
-async fn judge(
+async fn update_health(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     webhook: &WebhookId,
@@ -96,7 +96,7 @@ async fn judge(
         return Ok(());
     };
     let next = if outcome.is_success() {
-        seen.edit().taken()
+        seen.edit().delivered()
     } else {
         seen.edit().failed(uow.now().await?, outcome.is_gone())
     };
