@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use core_domain::port::{
     ArchiveError, BlobError, BlobReader, Blobs, Cause, CreateResource, DnsError, DnsResolver,
     Infrastructure, ProviderError, Provisioned, ResourceRef, Site, SiteArchives, SiteDeployment,
-    SiteUpload, StagedBlob,
+    SiteUpload, StagedBlob, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,
 };
 
 /// A part of an installation that is neither given to the builder nor built in.
@@ -49,6 +49,12 @@ impl Absent {
     fn dns_error(self) -> DnsError {
         DnsError::Unavailable(Cause::new(self))
     }
+
+    #[cfg(any(test, not(feature = "webhooks")))]
+    pub(crate) const WEBHOOKS: Self = Self {
+        part: "sender of webhooks",
+        feature: "webhooks",
+    };
 
     /// No repetition would help.
     fn provider_error(self) -> ProviderError {
@@ -124,6 +130,13 @@ impl DnsResolver for Absent {
     }
 }
 
+#[async_trait]
+impl WebhookSender for Absent {
+    async fn send(&self, _: &WebhookRequest) -> Result<WebhookAnswer, WebhookSendError> {
+        Err(WebhookSendError::Unavailable(Cause::new(*self)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use core_domain::registry::ResourceType;
@@ -146,5 +159,6 @@ mod tests {
         let lookup = Absent::DNS.txt("example.org").await.unwrap_err();
         assert!(Cause::new(lookup).to_string().contains("feature dns"));
         assert!(Absent::ARCHIVES.to_string().contains("feature archives"));
+        assert!(Absent::WEBHOOKS.to_string().contains("feature webhooks"));
     }
 }

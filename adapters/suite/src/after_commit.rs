@@ -10,8 +10,9 @@ use tokio::sync::Notify;
 
 use crate::worker::WorkerWake;
 
-/// Wakes the worker when a job is ready, the relays when a message or mail waits, the sealer when an audit entry does, and
-/// whoever follows the change feed when it goes on; and voids what the gateway remembers about the sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
+/// Wakes the worker when a job is ready, who sends messages, mails and webhooks when one waits, the sealer when an audit
+/// entry does, and whoever follows the change feed when it goes on; and voids what the gateway remembers about the
+/// sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     worker: WorkerWake,
@@ -19,6 +20,7 @@ pub(crate) struct AfterCommit {
     mail_relay: Arc<Notify>,
     sealer: Arc<Notify>,
     sealed: SealSignal,
+    webhooks: Arc<Notify>,
     /// Set once the gateway is there; it is made of services that hold this value.
     gateway: OnceLock<Invalidate>,
 }
@@ -31,6 +33,7 @@ impl AfterCommit {
             mail_relay: Arc::default(),
             sealer: Arc::default(),
             sealed: SealSignal::default(),
+            webhooks: Arc::default(),
             gateway: OnceLock::new(),
         }
     }
@@ -48,6 +51,11 @@ impl AfterCommit {
     /// What wakes the sealer.
     pub(crate) fn sealer(&self) -> Arc<Notify> {
         Arc::clone(&self.sealer)
+    }
+
+    /// What wakes the dispatcher of webhooks.
+    pub(crate) fn webhooks(&self) -> Arc<Notify> {
+        Arc::clone(&self.webhooks)
     }
 
     /// What tells that the change feed goes on.
@@ -75,6 +83,7 @@ impl CommitListener for AfterCommit {
                 Effect::MailQueued => self.mail_relay.notify_one(),
                 Effect::AuditWritten => self.sealer.notify_one(),
                 Effect::AuditSealed => self.sealed.announce(),
+                Effect::WebhookQueued => self.webhooks.notify_one(),
                 Effect::SessionChanged(id) => self.invalidate(|gateway| gateway.session(id)),
                 Effect::ApiKeyChanged(id) => self.invalidate(|gateway| gateway.api_key(id)),
                 Effect::PlatformAccessChanged(id) => {
@@ -207,6 +216,7 @@ mod tests {
             (vec![Effect::MailQueued], false, false, nobody),
             (vec![Effect::AuditWritten], false, false, nobody),
             (vec![Effect::AuditSealed], false, false, nobody),
+            (vec![Effect::WebhookQueued], false, false, nobody),
             (vec![ada.clone()], false, false, &["ada"]),
             (vec![key], false, false, &["program"]),
             (vec![platform], false, false, &["ada", "bob"]),
@@ -243,6 +253,7 @@ mod tests {
             for (wakes, effect) in [
                 (listener.mail_relay(), Effect::MailQueued),
                 (listener.sealer(), Effect::AuditWritten),
+                (listener.webhooks(), Effect::WebhookQueued),
             ] {
                 let woken = wakes.notified().now_or_never().is_some();
                 assert_eq!(woken, effects.contains(&effect), "{effects:?}");

@@ -28,6 +28,8 @@ use crate::sealer::Sealer;
 use crate::secret::{InstallationSecret, MasterKey};
 use crate::suite::Services;
 use crate::sweeper::Sweeper;
+use crate::webhook_dispatcher::WebhookDispatcher;
+use crate::webhook_sender::webhook_sender;
 use crate::worker::{WorkerOptions, start_worker};
 use crate::{Argon2Hasher, Suite, SuiteBuilder, SuiteError};
 
@@ -97,6 +99,14 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         key: app.audit_key.clone(),
         wake: after_commit.sealer(),
     };
+    let webhooks = WebhookDispatcher {
+        store: Arc::clone(&store),
+        sender: webhook_sender(&builder)?,
+        cipher: app.cipher.clone(),
+        entropy: Arc::clone(&app.entropy),
+        wake: after_commit.webhooks(),
+        limits: builder.settings.webhooks.limits(),
+    };
     let relay = Relay {
         store,
         outlet: builder.outlet,
@@ -113,6 +123,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         relay: relay.start(),
         mail_relay: mail_relay.start(),
         sealer: sealer.start(),
+        webhooks: webhooks.start(),
         sweeper,
         _temporary: folder.temporary,
     })
@@ -260,6 +271,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
         limiter_timeout: gateway.limiter_timeout,
         trusted_proxies: trusted_proxies(builder)?,
         allowed_origins: origins.map_err(|problem| refused("allowed_origins", problem))?,
+        webhooks: builder.settings.webhooks.targets(),
         ..builder.settings.services.clone()
     })
 }

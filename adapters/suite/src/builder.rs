@@ -7,7 +7,7 @@ use core_domain::gateway::Secret;
 use core_domain::kernel::{Clock, Entropy};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives,
-    Store,
+    Store, WebhookSender,
 };
 
 use crate::open::StoreChoice;
@@ -30,6 +30,7 @@ pub struct SuiteBuilder {
     pub(crate) archives: Option<Arc<dyn SiteArchives>>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) mailer: Option<Arc<dyn Mailer>>,
+    pub(crate) webhook_sender: Option<Arc<dyn WebhookSender>>,
     #[cfg(feature = "smtp")]
     pub(crate) smtp: Option<String>,
     pub(crate) passkeys: Option<Arc<dyn Passkeys>>,
@@ -58,6 +59,7 @@ impl Default for SuiteBuilder {
             archives: None,
             outlet: Arc::new(LogOutlet),
             mailer: None,
+            webhook_sender: None,
             #[cfg(feature = "smtp")]
             smtp: None,
             passkeys: None,
@@ -175,6 +177,14 @@ impl SuiteBuilder {
     #[must_use]
     pub fn mailer(mut self, mailer: Arc<dyn Mailer>) -> Self {
         self.mailer = Some(mailer);
+        self
+    }
+
+    /// Sends webhooks in another way than over HTTP (feature `webhooks`). Without it and without the feature they cannot be
+    /// sent, which their messages say. A message that is not taken comes again for three days, after a crash as well.
+    #[must_use]
+    pub fn webhook_sender(mut self, sender: Arc<dyn WebhookSender>) -> Self {
+        self.webhook_sender = Some(sender);
         self
     }
 

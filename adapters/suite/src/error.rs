@@ -21,6 +21,10 @@ pub enum SuiteError {
     #[cfg(feature = "local")]
     #[error("the local provider cannot be opened")]
     Local(#[from] core_local::LocalError),
+    /// Webhooks cannot be sent.
+    #[cfg(feature = "webhooks")]
+    #[error("webhooks cannot be sent")]
+    Webhooks(#[from] core_webhooks::TlsError),
     /// A setting is not valid.
     #[error("a setting is not valid")]
     Setting(#[from] ConfigError),

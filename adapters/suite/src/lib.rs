@@ -70,6 +70,9 @@ mod settings;
 mod suite;
 mod sweeper;
 mod uploads;
+mod webhook_dispatcher;
+mod webhook_options;
+mod webhook_sender;
 mod worker;
 
 #[cfg(feature = "archives")]
@@ -83,6 +86,7 @@ pub use core_domain::gateway::{
 };
 pub use core_domain::kernel::Clock;
 pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
+pub use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};
 pub use core_http::gateway::{ConfigError, GatewayConfig};
 pub use core_http::kernel::{
@@ -94,6 +98,8 @@ pub use core_http::{IncomingBody, ServeOptions, serve};
 pub use core_local::Retention;
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
+#[cfg(feature = "webhooks")]
+pub use core_webhooks::HttpSender;
 pub use dns_options::DnsOptions;
 pub use entropy::SystemEntropy;
 pub use error::SuiteError;
@@ -106,4 +112,5 @@ pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
 pub use settings::Settings;
 pub use suite::Suite;
+pub use webhook_options::WebhookOptions;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

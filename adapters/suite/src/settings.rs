@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
+use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
 /// Every limit and time-out of a suite. What is not said has the default of its section. Durations are written as `90s` or
@@ -40,6 +41,8 @@ pub struct Settings {
     pub mail: MailOptions,
     /// Who is asked for the DNS records of custom domains (feature `dns`).
     pub dns: DnsOptions,
+    /// How webhooks are sent, and to whom.
+    pub webhooks: WebhookOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -54,6 +57,7 @@ impl Settings {
         self.gateway.check()?;
         self.mail.check()?;
         self.dns.check()?;
+        self.webhooks.check()?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -167,6 +171,20 @@ mod tests {
         assert_eq!(refused(slow), "mail.timeout");
         let endless = |s: &mut Settings| s.dns.timeout = std::time::Duration::from_secs(21);
         assert_eq!(refused(endless), "dns.timeout");
+        let slow = |s: &mut Settings| s.webhooks.timeout = std::time::Duration::from_secs(31);
+        assert_eq!(refused(slow), "webhooks.timeout");
+        for (none, name) in [
+            (
+                (|s| s.webhooks.concurrency = 0) as fn(&mut Settings),
+                "webhooks.concurrency",
+            ),
+            (
+                |s| s.webhooks.concurrency_per_webhook = 0,
+                "webhooks.concurrency_per_webhook",
+            ),
+        ] {
+            assert_eq!(refused(none), name);
+        }
         let nobody = |s: &mut Settings| s.mail.sender = "Core".to_owned();
         assert_eq!(refused(nobody), "mail.sender");
         let cache = |s: &mut Settings| s.gateway.session_cache = std::time::Duration::from_secs(6);

@@ -9,6 +9,7 @@ use crate::mail_relay::MailRelayHandle;
 use crate::relay::RelayHandle;
 use crate::sealer::SealerHandle;
 use crate::sweeper::Sweeper;
+use crate::webhook_dispatcher::WebhookDispatcherHandle;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -33,6 +34,7 @@ pub struct Suite {
     pub(crate) relay: RelayHandle,
     pub(crate) mail_relay: MailRelayHandle,
     pub(crate) sealer: SealerHandle,
+    pub(crate) webhooks: WebhookDispatcherHandle,
     pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
@@ -88,10 +90,15 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker, the relays and the sealer: running steps and mails are handed back, so that the next start goes on at once.
+    /// Ends the worker, what sends, and the sealer: running steps, mails and webhooks are handed back, so that the next start
+    /// goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
-        tokio::join!(self.relay.stop(), self.mail_relay.stop());
+        tokio::join!(
+            self.relay.stop(),
+            self.mail_relay.stop(),
+            self.webhooks.stop()
+        );
         self.sealer.stop().await;
         self.sweeper.stop().await;
     }

@@ -7,6 +7,7 @@ use core_domain::kernel::{Cipher, Context, Result};
 use core_domain::port::{Blobs, Store, transact};
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::shared::remove_expired_answers;
+use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_http::kernel::App;
 use tokio::task::JoinHandle;
 
@@ -38,6 +39,9 @@ impl Sweeper {
                 }
                 if let Err(error) = ended_sessions(store.as_ref()).await {
                     tracing::warn!(?error, "expired sessions and keys could not be removed");
+                }
+                if let Err(error) = ended_deliveries(store.as_ref()).await {
+                    tracing::warn!(?error, "old messages to webhooks could not be removed");
                 }
                 if let Err(error) = rotated_keys(&cx, store.as_ref(), &app.cipher).await {
                     tracing::warn!(
@@ -82,6 +86,10 @@ async fn expired_tokens(store: &dyn Store) -> Result<u64> {
         Box::pin(passkey::remove_expired_passkey_challenges(uow))
     });
     Ok(removed + challenges.await?)
+}
+
+async fn ended_deliveries(store: &dyn Store) -> Result<u64> {
+    transact(store, |uow, _| Box::pin(remove_ended_deliveries(uow))).await
 }
 
 /// Removes sessions and API keys that nobody has used up or taken away.

@@ -18,6 +18,8 @@ pub enum Effect {
     AuditWritten,
     /// Entries of the audit were sealed: the change feed goes on.
     AuditSealed,
+    /// A message to a webhook waits.
+    WebhookQueued,
     /// What was known of a session is no longer true: it ended, or acts for another organization.
     SessionChanged(SessionId),
     /// What was known of an API key is no longer true.

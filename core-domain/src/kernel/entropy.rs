@@ -30,6 +30,14 @@ pub fn secret_token(entropy: &dyn Entropy, length: usize) -> String {
     token
 }
 
+/// A random number from nothing to `most`, both included; its bias is below one in 10^10 for `most` up to 10^9.
+#[must_use]
+pub fn random_up_to(entropy: &dyn Entropy, most: u64) -> u64 {
+    let mut random = [0_u8; 8];
+    entropy.fill(&mut random);
+    u64::from_le_bytes(random) % most.saturating_add(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ const RESERVED: &[&str] = &[
     "latest",
     "pending",
     "versions",
+    "webhooks",
 ];
 
 const MAX_LENGTH: usize = 128;

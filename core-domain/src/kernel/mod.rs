@@ -35,7 +35,7 @@ pub use cipher::Cipher;
 pub use context::{Context, IfMatch, RequestInfo};
 pub use effect::{Effect, Effects};
 pub(crate) use entropy::BASE62;
-pub use entropy::{Entropy, TOKEN_LENGTH, secret_token};
+pub use entropy::{Entropy, TOKEN_LENGTH, random_up_to, secret_token};
 pub use error::{Code, Error, Issue, Result};
 pub use hex::{hex, push_hex};
 pub use id::*;

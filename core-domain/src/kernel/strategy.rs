@@ -170,7 +170,9 @@ fn of_kind(kind: &str, schema: &Value) -> BoxedStrategy<Value> {
         "string" => text(schema),
         "array" => {
             let items = schema.get("items").unwrap_or(&Value::Null);
-            vec(json_of(items), 0..ENTRIES)
+            let least = schema.get("minItems").and_then(Value::as_u64);
+            let least = least.map_or(0, |least| usize::try_from(least).unwrap_or(ENTRIES));
+            vec(json_of(items), least..least + ENTRIES)
                 .prop_map(Value::from)
                 .boxed()
         }
@@ -267,7 +269,9 @@ mod tests {
         EntityFilter, SetConfig, StartOnboarding, UpdateCustomDomain, UpdateEntity, UpdatePlatform,
         UpdateResource,
     };
-    use crate::shared::{AuditFilter, PlatformAuditFilter};
+    use crate::shared::{
+        AuditFilter, CreateWebhook, PlatformAuditFilter, UpdateWebhook, WebhookDeliveryFilter,
+    };
     use crate::stacks::{CreateTemplate, PublishVersion, UpdateTemplate};
     use crate::use_case::registry::provision::{DeprovisionCommand, ProvisionCommand};
 
@@ -317,6 +321,9 @@ mod tests {
             CreateTemplate,
             UpdateTemplate,
             PublishVersion,
+            CreateWebhook,
+            UpdateWebhook,
+            WebhookDeliveryFilter,
             EntityFilter,
             AuditFilter,
             PlatformAuditFilter,
@@ -367,6 +374,8 @@ mod tests {
     #[test]
     fn whatever_a_record_holds_it_is_shown_as_its_schema_says() {
         check_shown::<crate::shared::AuditEntry>();
+        check_shown::<crate::shared::Webhook>();
+        check_shown::<crate::shared::WebhookDelivery>();
         check_shown::<crate::iam::User>();
         check_shown::<crate::iam::Session>();
         check_shown::<crate::iam::Organization>();

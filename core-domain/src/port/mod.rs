@@ -17,6 +17,7 @@ mod password;
 mod rate_limiter;
 mod session_context;
 mod store;
+mod webhook_sender;
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod mocks {
@@ -31,6 +32,7 @@ pub(crate) mod mocks {
     pub use super::passkeys::MockPasskeys;
     pub use super::password::MockPasswordHasher;
     pub use super::rate_limiter::MockRateLimiter;
+    pub use super::webhook_sender::MockWebhookSender;
 }
 
 pub use announce::{AnnouncingStore, CommitListener};
@@ -57,4 +59,7 @@ pub use session_context::{SessionContext, SessionContexts, SessionKey};
 pub use store::{
     Direction, Env, Mode, Persisted, Repositories, Repository, Store, UnitOfWork, Within, Work,
     transact, transact_in,
+};
+pub use webhook_sender::{
+    LONGEST_SENDING, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kernel::{Entropy, Timestamp};
+use crate::kernel::{Entropy, Timestamp, random_up_to};
 
 /// The first pause, in milliseconds.
 const FIRST_MS: u64 = 2_000;
@@ -29,11 +29,7 @@ pub fn retry_at(
     entropy: &dyn Entropy,
 ) -> Timestamp {
     let half = delay_ms(failures) / 2;
-    let mut random = [0_u8; 8];
-    entropy.fill(&mut random);
-    // The bias of the remainder is below one in 10^13.
-    let jitter = u64::from_le_bytes(random) % (half + 1);
-    let ours = now.plus(Duration::from_millis(half + jitter));
+    let ours = now.plus(Duration::from_millis(half + random_up_to(entropy, half)));
     ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER)))
 }
 

@@ -1,4 +1,4 @@
-//! Records that belong to no single service: the audit, the outbox, idempotency keys.
+//! Records that belong to no single service: the audit, the outbox, idempotency keys, webhooks.
 
 mod audit;
 mod audit_checkpoint;
@@ -6,6 +6,7 @@ mod audit_seal;
 mod change_event;
 mod idempotency;
 mod outbox;
+mod webhook;
 
 pub use audit::{
     AuditEntry, AuditFilter, AuditOrder, AuditQuery, AuditStream, PlatformAuditFilter, segment_of,
@@ -21,3 +22,10 @@ pub use audit_seal::{
 pub use change_event::ChangeEvent;
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};
+pub use webhook::{
+    CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, MAX_WEBHOOKS, SealedWebhookSecret, UpdateWebhook,
+    UrlTarget, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
+    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookEvent,
+    WebhookEventType, WebhookOutcome, WebhookQuery, WebhookSecret, WebhookStatus, WebhookTargets,
+    WebhookUrl, change_message, is_public, test_message,
+};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use core_domain::gateway::{Origins, RatePlan, TrustedProxies};
+use core_domain::shared::WebhookTargets;
 use serde::{Deserialize, Serialize};
 
 use super::BodyTimes;
@@ -30,6 +31,9 @@ pub struct ServiceOptions {
     /// Origins whose pages may call when no service key is configured. None unless set.
     #[serde(skip)]
     pub allowed_origins: Origins,
+    /// Which receivers webhooks are created for: those of the public internet with TLS, unless set.
+    #[serde(skip)]
+    pub webhooks: WebhookTargets,
 }
 
 impl Default for ServiceOptions {
@@ -41,6 +45,7 @@ impl Default for ServiceOptions {
             body_times: BodyTimes::default(),
             trusted_proxies: TrustedProxies::default(),
             allowed_origins: Origins::default(),
+            webhooks: WebhookTargets::default(),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The registry: platforms, entities, infrastructure resources and their secrets, features, builds, workspace stacks,
-//! DNS records, custom domains, configuration, deployment records, lifecycle, audit, onboarding.
+//! DNS records, custom domains, configuration, deployment records, lifecycle, audit, change feed, webhooks, onboarding.
 
 mod audit;
 mod audit_export;
@@ -19,6 +19,8 @@ mod platform_life;
 mod resource;
 mod secret;
 mod upserted;
+mod webhook;
+mod webhook_delivery;
 mod workspace_stack;
 
 use std::sync::Arc;
@@ -57,6 +59,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Audit", audit::rows()),
         tagged("Events", events::rows()),
         tagged("Onboarding", onboarding::rows()),
+        tagged("Webhooks", webhook::rows()),
+        tagged("Webhooks", webhook_delivery::rows()),
     ];
     parts.into_iter().flatten().collect()
 }

@@ -1,11 +1,12 @@
 //! Tables of the records that belong to no single service.
 
-use core_domain::kernel::Timestamp;
+use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
-    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery,
+    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery, Webhook,
+    WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
 };
 
-use crate::codec::{Int, Json, Text, Time};
+use crate::codec::{Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
@@ -59,5 +60,120 @@ fn idempotency_keys(query: &IdempotencyQuery) -> Select {
         IdempotencyQuery::ExpiredBefore(instant) => Select::of(IdempotencyKey::TABLE)
             .filter(Filter::lt("expires_at", *instant))
             .order_by("expires_at"),
+    }
+}
+
+/// Whose a row is, where a platform's and the installation's are asked for in the same way.
+fn owner_of(platform: Option<&PlatformId>) -> String {
+    platform.map_or_else(String::new, ToString::to_string)
+}
+
+const IS_ENABLED: IndexPredicate = IndexPredicate::Is("status", "enabled");
+
+table! {
+    Webhook in "webhooks" {
+        id: Text,
+        platform_id: Opt<Text>,
+        url: Text,
+        description: Opt<Text>,
+        event_types: Json,
+        status: Text,
+        disabled_reason: Opt<Text>,
+        consecutive_failures: Int,
+        failing_since: Opt<Time>,
+        secrets: Json,
+        created_at: Time,
+        updated_at: Time,
+    }
+    computed {
+        owner: Text = |webhook| owner_of(webhook.platform_id.as_ref()),
+    }
+    index { [owner, created_at], [owner] where [IS_ENABLED] }
+    select webhooks
+}
+
+fn webhooks(query: &WebhookQuery) -> Select {
+    let webhooks = Select::of(Webhook::TABLE);
+    let of = |platform: Option<&PlatformId>| Filter::eq("owner", &owner_of(platform));
+    match query {
+        WebhookQuery::Of(platform) => webhooks
+            .filter(of(platform.as_ref()))
+            .order_by_desc("created_at"),
+        WebhookQuery::One { platform_id, id } => webhooks
+            .filter(Filter::eq("id", id))
+            .filter(of(platform_id.as_ref())),
+        WebhookQuery::EnabledFor(platforms) => {
+            let owners = platforms.iter().map(|platform| owner_of(Some(platform)));
+            let owners: Vec<String> = owners.chain([owner_of(None)]).collect();
+            webhooks
+                .filter(Filter::one_of("owner", &owners))
+                .filter(Filter::of_index(IS_ENABLED))
+        }
+    }
+}
+
+const IS_PENDING: IndexPredicate = IndexPredicate::Is("status", "pending");
+const HAS_ENDED: IndexPredicate = IndexPredicate::OneOf("status", &["succeeded", "failed"]);
+
+table! {
+    WebhookDelivery in "webhook_deliveries" {
+        id: Text,
+        webhook_id: Text,
+        platform_id: Opt<Text>,
+        event_id: Opt<Text>,
+        event_type: Text,
+        payload: Json,
+        status: Text,
+        attempts: Int,
+        next_attempt_at: Opt<Time>,
+        last_status: Opt<Int>,
+        last_error: Opt<Text>,
+        attempt_log: Json,
+        created_at: Time,
+        updated_at: Time,
+    }
+    computed {
+        // What is sorted by is never NULL.
+        due_at: Time = |delivery| delivery.next_attempt_at.unwrap_or(delivery.updated_at),
+    }
+    unique { event: [webhook_id, event_id] }
+    index {
+        [webhook_id, created_at],
+        [webhook_id, status, created_at],
+        [platform_id],
+        [due_at] include [webhook_id] where [IS_PENDING],
+        [updated_at] where [HAS_ENDED],
+    }
+    select webhook_deliveries
+}
+
+fn webhook_deliveries(query: &WebhookDeliveryQuery) -> Select {
+    let deliveries = Select::of(WebhookDelivery::TABLE);
+    let to = |webhook| deliveries.clone().filter(Filter::eq("webhook_id", webhook));
+    let with = |status: &WebhookDeliveryStatus| Filter::eq("status", status);
+    match query {
+        WebhookDeliveryQuery::To { webhook_id, status } => to(webhook_id)
+            .filter_if(status.as_ref().map(with))
+            .order_by_desc("created_at"),
+        WebhookDeliveryQuery::One { webhook_id, id } => to(webhook_id).filter(Filter::eq("id", id)),
+        WebhookDeliveryQuery::FailedSince { webhook_id, since } => to(webhook_id)
+            .filter(with(&WebhookDeliveryStatus::Failed))
+            .filter(Filter::ge("created_at", *since))
+            .order_by("created_at"),
+        WebhookDeliveryQuery::DueAt { now, except } => except
+            .iter()
+            .fold(deliveries, |due, webhook| {
+                due.filter(Filter::ne("webhook_id", webhook))
+            })
+            .filter(Filter::of_index(IS_PENDING))
+            .filter(Filter::le("due_at", *now))
+            .order_by("due_at"),
+        WebhookDeliveryQuery::EndedBefore(instant) => deliveries
+            .filter(Filter::of_index(HAS_ENDED))
+            .filter(Filter::lt("updated_at", *instant))
+            .order_by("updated_at"),
+        WebhookDeliveryQuery::OfPlatform(platform) => {
+            deliveries.filter(Filter::eq("platform_id", platform))
+        }
     }
 }

@@ -17,6 +17,19 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     ("shared/idempotency.rs", "stored answers"),
     (
+        "shared/webhook/fan_out.rs",
+        "messages tell of what is audited",
+    ),
+    (
+        "shared/webhook/deliveries.rs",
+        "messages that are queued by hand: that they are has an entry",
+    ),
+    ("shared/webhook/claim.rs", "claims of messages"),
+    (
+        "shared/webhook/settle.rs",
+        "how attempts ended; a webhook that is disabled has an entry",
+    ),
+    (
         "stacks/version.rs",
         "the latest version on the template: the version itself is audited",
     ),
@@ -121,6 +134,14 @@ const UNAUDITED: &[(&str, &str)] = &[
 
 /// Use cases that act for the installation itself, and for what.
 const AS_SYSTEM: &[(&str, &str)] = &[
+    (
+        "shared/webhook/claim.rs",
+        "the dispatcher, which asks whose platform a message is of",
+    ),
+    (
+        "shared/webhook/settle.rs",
+        "the dispatcher, which disables webhooks",
+    ),
     (
         "cli/uploads.rs",
         "the sweeper, which asks whose an upload is",

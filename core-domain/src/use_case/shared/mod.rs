@@ -1,10 +1,11 @@
-//! What every service needs of the records they share: the outbox, stored answers.
+//! What every service needs of the records they share: the outbox, stored answers, webhooks.
 
 mod idempotency;
 mod mail;
 mod mail_delivery;
 mod outbox;
 mod seal;
+pub mod webhook;
 
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub(in crate::use_case) use mail::queue_mail;

@@ -13,9 +13,10 @@ use crate::kernel::{
 };
 use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{
-    AuditChain, AuditCheckpoint, AuditEntry, AuditHead, AuditHeadQuery, AuditSeal,
-    CHECKPOINT_AFTER, CHECKPOINT_EVERY, UnsealedEntry, UnsealedQuery,
+    AuditChain, AuditCheckpoint, AuditEntry, AuditHead, AuditHeadQuery, AuditSeal, AuditStream,
+    CHECKPOINT_AFTER, CHECKPOINT_EVERY, ChangeEvent, UnsealedEntry, UnsealedQuery,
 };
+use crate::use_case::shared::webhook;
 
 /// How many entries one unit seals at the most.
 const BATCH: u32 = 256;
@@ -77,7 +78,7 @@ async fn seal_batch(
             let ids: Vec<AuditId> = waiting.iter().map(|waiting| waiting.id.clone()).collect();
             let mut batch = Batch::read(uow, feed, &ids, unreadable).await?;
             let links = batch.link(cx, uow, key, &ids).await?;
-            batch.write(uow, links, ids).await
+            batch.write(cx, uow, links, ids).await
         })
     })
     .await
@@ -168,6 +169,9 @@ impl Batch {
                 .next;
             self.feed.next.seq += 1;
             let seal = head.append(id, entry, self.feed.next.seq, now);
+            let change = entry.filter(|entry| entry.stream == AuditStream::Changes);
+            let event = change.map(|entry| ChangeEvent::of(seal.position, entry));
+            links.events.extend(event);
             links.seals.push(seal);
             if head.seq - head.checkpoint_seq >= CHECKPOINT_EVERY {
                 let id = AuditCheckpointId::generate(now, cx.entropy.as_ref());
@@ -181,6 +185,7 @@ impl Batch {
 
     async fn write(
         self,
+        cx: &Context,
         uow: &mut dyn UnitOfWork,
         links: Links,
         ids: Vec<AuditId>,
@@ -194,7 +199,7 @@ impl Batch {
         let mut grown = vec![self.feed];
         grown.extend(self.heads.into_values());
         write_heads(uow, grown).await?;
-        // The one place where sealed changes leave for others: webhooks are fed here, in the unit that seals.
+        webhook::fan_out(cx, uow, &links.events).await?;
         let removed = unowned::<UnsealedEntry>(uow)
             .remove_all(&UnsealedQuery::WithIds(ids))
             .await?;
@@ -214,6 +219,8 @@ impl Batch {
 struct Links {
     seals: Vec<AuditSeal>,
     checkpoints: Vec<AuditCheckpoint>,
+    /// What others are told of.
+    events: Vec<ChangeEvent>,
 }
 
 impl Growing {

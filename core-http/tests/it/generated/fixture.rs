@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::samples::{Least, Sample, samples};
 use crate::world::{
-    Answer, Api, Person, SITE, World, admin, at, operator, owner, plain_member,
-    user_without_organization,
+    Answer, Api, Person, SITE, WEBHOOKS, World, admin, at, operator, owner, plain_member,
+    user_without_organization, webhooks_of,
 };
 
 /// The ids of what there is, by the name of the path parameter or field.
@@ -360,7 +360,13 @@ impl Fixture {
         let path = "/api/v1/onboarding/start";
         let caller = &user_without_organization();
         let started = world.registry.post(caller, path, start).await.expect(202);
+        let [webhook, message] = world.webhook_with_messages(&webhooks_of(platform)).await;
+        let [own_webhook, own_message] = world.webhook_with_messages(WEBHOOKS).await;
         self.ids.extend([
+            ("webhookId", webhook),
+            ("deliveryId", message),
+            ("installationWebhookId", own_webhook),
+            ("installationDeliveryId", own_message),
             ("parentId", entity.clone()),
             ("entityId", child),
             ("leafId", leaf),

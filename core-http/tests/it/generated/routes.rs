@@ -108,6 +108,59 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/api/v1/audit/verify"),
     ("GET", "/api/v1/audit/checkpoints"),
     ("GET", "/api/v1/events"),
+    // webhooks
+    ("GET", "/api/v1/platforms/{platformId}/webhooks"),
+    ("POST", "/api/v1/platforms/{platformId}/webhooks"),
+    ("GET", "/api/v1/platforms/{platformId}/webhooks/{webhookId}"),
+    (
+        "PATCH",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}",
+    ),
+    (
+        "DELETE",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}",
+    ),
+    (
+        "POST",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}/rotate-secret",
+    ),
+    (
+        "POST",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}/test",
+    ),
+    (
+        "POST",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}/recover",
+    ),
+    (
+        "GET",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}/deliveries",
+    ),
+    (
+        "GET",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}/deliveries/{deliveryId}",
+    ),
+    (
+        "POST",
+        "/api/v1/platforms/{platformId}/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
+    ),
+    ("GET", "/api/v1/webhooks"),
+    ("POST", "/api/v1/webhooks"),
+    ("GET", "/api/v1/webhooks/{webhookId}"),
+    ("PATCH", "/api/v1/webhooks/{webhookId}"),
+    ("DELETE", "/api/v1/webhooks/{webhookId}"),
+    ("POST", "/api/v1/webhooks/{webhookId}/rotate-secret"),
+    ("POST", "/api/v1/webhooks/{webhookId}/test"),
+    ("POST", "/api/v1/webhooks/{webhookId}/recover"),
+    ("GET", "/api/v1/webhooks/{webhookId}/deliveries"),
+    (
+        "GET",
+        "/api/v1/webhooks/{webhookId}/deliveries/{deliveryId}",
+    ),
+    (
+        "POST",
+        "/api/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
+    ),
     // the pages
     ("GET", "/"),
     ("GET", "/assets/iam.css"),

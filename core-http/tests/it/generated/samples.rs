@@ -89,6 +89,12 @@ const REGISTERING: &[(&str, &str)] = &[
 /// Of a challenge that waits for a passkey.
 const SHOWING: &[(&str, &str)] = &[("cookie", "{showingCookie}"), ("origin", "http://iam.test")];
 
+/// The webhook of the installation, and a message to it.
+const OF_INSTALLATION: &[(&str, &str)] = &[
+    ("webhookId", "installationWebhookId"),
+    ("deliveryId", "installationDeliveryId"),
+];
+
 const FROM_LINKS: &str =
     r#"{"callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#;
 
@@ -168,6 +174,30 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("startOnboarding", SignedIn),
         sample("getOnboarding", SignedIn),
         sample("checkSlug", SignedIn),
+        sample("listWebhooks", Admin),
+        sample("createWebhook", Admin),
+        sample("getWebhook", Admin),
+        sample("updateWebhook", Admin).body(r#"{"status": null}"#),
+        sample("deleteWebhook", Admin),
+        sample("rotateWebhookSecret", Admin),
+        sample("testWebhook", Admin),
+        sample("recoverWebhook", Admin),
+        sample("listWebhookDeliveries", Admin),
+        sample("getWebhookDelivery", Admin),
+        sample("replayWebhookDelivery", Admin),
+        sample("listInstallationWebhooks", Operator),
+        sample("createInstallationWebhook", Operator),
+        sample("getInstallationWebhook", Operator).using(OF_INSTALLATION),
+        sample("updateInstallationWebhook", Operator)
+            .using(OF_INSTALLATION)
+            .body(r#"{"status": null}"#),
+        sample("deleteInstallationWebhook", Operator).using(OF_INSTALLATION),
+        sample("rotateInstallationWebhookSecret", Operator).using(OF_INSTALLATION),
+        sample("testInstallationWebhook", Operator).using(OF_INSTALLATION),
+        sample("recoverInstallationWebhook", Operator).using(OF_INSTALLATION),
+        sample("listInstallationWebhookDeliveries", Operator).using(OF_INSTALLATION),
+        sample("getInstallationWebhookDelivery", Operator).using(OF_INSTALLATION),
+        sample("replayInstallationWebhookDelivery", Operator).using(OF_INSTALLATION),
         // provisioning
         sample("provisionPlatform", Admin),
         sample("provisionOnboarding", Operator),

@@ -20,4 +20,5 @@ mod removal;
 mod resources;
 mod secrets;
 mod stores;
+mod webhooks;
 mod workspace_stacks;

@@ -15,6 +15,7 @@ mod seals;
 mod second_factors;
 pub(crate) mod server;
 mod stores;
+mod webhooks;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use seals::{OTHER_VERSION, entry};
 pub(crate) use second_factors::{Authenticator, waiting_cookie};
 pub(crate) use stores::{Backend, ExchangeableStore, on_every_store};
+pub(crate) use webhooks::{WEBHOOKS, answered, webhooks_of};
 
 /// The address people reach IAM at.
 pub(crate) const ORIGIN: &str = "http://iam.test";

@@ -10,6 +10,7 @@ use crate::registry::{Platform, PlatformQuery};
 use crate::use_case::iam::organization;
 use crate::use_case::registry::deployment;
 use crate::use_case::registry::feature::{self, Ending};
+use crate::use_case::shared::webhook;
 
 /// What a deprovisioning covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
     let purges = scope.platform().purging && covered.everything;
     if purges {
         remove_records(scope, uow).await?;
+        webhook::remove_of_platform(uow, scope.id()).await?;
         unaudited::remove(uow, scope.platform()).await?;
         suspension::follow(cx, scope, uow, false, None).await?;
         release_organization(cx, scope, uow).await?;

@@ -1,0 +1,289 @@
+//! Where webhooks are sent.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::is_public;
+use crate::kernel::{Error, Result, TextError, text};
+
+/// The most characters of an address.
+const LONGEST: usize = 2048;
+
+/// A host by its name, whose last label begins with a letter, or by its address; no user, no fragment, no port 0.
+const PATTERN: &str = r#"^https?://(([A-Za-z0-9_-]{1,63}\.)*[A-Za-z][A-Za-z0-9-]{0,62}|[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\])(:[1-9][0-9]{0,4})?(/[!"$-\[\]-~]*)?$"#;
+
+text! {
+    /// Where a webhook is sent: an `http` or `https` address without user and fragment, 2,048 characters at most.
+    WebhookUrl, url, {
+        "type": "string", "minLength": 8, "maxLength": LONGEST, "format": "uri", "pattern": PATTERN,
+        "examples": ["https://hooks.example.org/core"],
+    }
+}
+
+fn url(text: &str) -> Result<String, TextError> {
+    match text.len() {
+        ..8 => Err(TextError::TooShort),
+        length if length > LONGEST => Err(TextError::TooLong),
+        _ => {
+            let known = parts(text).map(|_| text.to_owned());
+            known.ok_or(TextError::Malformed)
+        }
+    }
+}
+
+/// The parts of a [`WebhookUrl`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UrlTarget<'u> {
+    /// Whether it is `https`.
+    pub is_https: bool,
+    /// Host and port as they are written: the header `Host`.
+    pub authority: &'u str,
+    /// The host, an address of IPv6 without its brackets.
+    pub host: &'u str,
+    /// The address, when the host is one.
+    pub address: Option<IpAddr>,
+    /// The port; that of the scheme when none is written.
+    pub port: u16,
+    /// Path and query; at least a slash.
+    pub path: &'u str,
+}
+
+impl WebhookUrl {
+    /// Its parts.
+    #[must_use]
+    pub fn target(&self) -> UrlTarget<'_> {
+        // It has them: it was checked when it was made.
+        parts(&self.0).unwrap_or_default()
+    }
+
+    /// Scheme, host and port: what may be told to those who may not see the rest, which can hold a secret.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        let target = self.target();
+        let scheme = if target.is_https {
+            "https://"
+        } else {
+            "http://"
+        };
+        let length = scheme.len() + target.authority.len();
+        self.0.get(..length).unwrap_or_default()
+    }
+}
+
+fn parts(text: &str) -> Option<UrlTarget<'_>> {
+    let (is_https, rest) = match text.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix("http://")?),
+    };
+    let fits = |b: u8| b.is_ascii_graphic() && b != b'#' && b != b'\\';
+    if !rest.bytes().all(fits) {
+        return None;
+    }
+    let (authority, path) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, "/"),
+    };
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(bracketed) => bracketed.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let address = match authority.starts_with('[') {
+        true => Some(IpAddr::V6(host.parse::<Ipv6Addr>().ok()?)),
+        false => name_or_address(host)?,
+    };
+    let port = match port.strip_prefix(':') {
+        Some(digits) if digits.starts_with(|c: char| ('1'..='9').contains(&c)) => {
+            digits.parse().ok()?
+        }
+        None if port.is_empty() => [80, 443][usize::from(is_https)],
+        _ => return None,
+    };
+    Some(UrlTarget {
+        is_https,
+        authority,
+        host,
+        address,
+        port,
+        path,
+    })
+}
+
+/// The address, when the host is one; `None` for what is neither a name nor an address. What ends like a number is an
+/// address to resolvers, in forms (`0x7f.1`) that nobody means well with.
+fn name_or_address(host: &str) -> Option<Option<IpAddr>> {
+    let last = host.rsplit('.').next()?;
+    if last.starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(Some(IpAddr::V4(host.parse::<Ipv4Addr>().ok()?)));
+    }
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(fits);
+    let is_name = host.len() <= 253
+        && host.split('.').all(is_label)
+        && last.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !last.contains('_');
+    is_name.then_some(None)
+}
+
+/// Which receivers an installation sends webhooks to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WebhookTargets {
+    /// Those without TLS too.
+    pub allow_http: bool,
+    /// Those whose address is not public too, see [`is_public`].
+    pub allow_private_addresses: bool,
+}
+
+impl WebhookTargets {
+    /// Tells whether a webhook may go to an address of this form. What the host's name means is checked when it is sent.
+    ///
+    /// # Errors
+    /// `VALIDATION_ERROR`.
+    pub fn check(self, url: &WebhookUrl) -> Result<()> {
+        let target = url.target();
+        if !target.is_https && !self.allow_http {
+            return Err(Error::invalid(
+                "url",
+                "not_https",
+                "must begin with https://",
+            ));
+        }
+        let is_allowed = match target.address {
+            Some(address) => self.allows(address),
+            None => self.allow_private_addresses || !is_local_name(target.host),
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "url",
+            "private_address",
+            "must be an address of the public internet",
+        ))
+    }
+
+    /// Tells whether a webhook may be sent to this very address.
+    #[must_use]
+    pub fn allows(self, address: IpAddr) -> bool {
+        self.allow_private_addresses || is_public(address)
+    }
+}
+
+/// Names that always mean this machine.
+fn is_local_name(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart_as_it_is_written() {
+        let url = WebhookUrl::parse("https://Hooks.example.org:8443/a/b?c=d@e:f").unwrap();
+        let wanted = UrlTarget {
+            is_https: true,
+            authority: "Hooks.example.org:8443",
+            host: "Hooks.example.org",
+            address: None,
+            port: 8443,
+            path: "/a/b?c=d@e:f",
+        };
+        assert_eq!(url.target(), wanted);
+        assert_eq!(url.origin(), "https://Hooks.example.org:8443");
+        for (text, host, port, path) in [
+            ("http://[2606:4700::1111]", "2606:4700::1111", 80, "/"),
+            ("https://[::1]:1/", "::1", 1, "/"),
+            ("https://8.8.8.8/x", "8.8.8.8", 443, "/x"),
+        ] {
+            let url = WebhookUrl::parse(text).unwrap();
+            let target = url.target();
+            assert_eq!(
+                (target.host, target.port, target.path),
+                (host, port, path),
+                "{text}"
+            );
+            assert_eq!(target.address, Some(host.parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn what_hides_its_host_or_has_none_is_no_address() {
+        for text in [
+            "https://user@example.org/",
+            "https://user:pw@example.org/",
+            "https://@example.org/",
+            "https://example.org:0/",
+            "https://example.org:65536/",
+            "https://example.org:080/",
+            "https://example.org:/",
+            "https://example.org:x/",
+            "https://example.org/#x",
+            "https://example.org\\@evil.org/",
+            "https://example.org/a b",
+            "https://example.org?x=y",
+            "https://127.1/",
+            "https://2130706433/",
+            "https://0x7f000001/",
+            "https://0177.0.0.1/",
+            "https://1.2.3.256/",
+            "https://example.0x1/",
+            "https://[::1/",
+            "https://[::1]x/",
+            "https://[fe80::1%25eth0]/",
+            "https://exa..mple.org/",
+            "https:///path",
+            "https://:80/path",
+            "ftp://example.org/",
+            "HTTPS://example.org/",
+            "https://exämple.org/",
+            "https://example.org./",
+            "javascript://x",
+        ] {
+            assert!(WebhookUrl::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_public_receivers_with_tls_are_allowed_unless_the_installation_says_otherwise() {
+        let everything = WebhookTargets {
+            allow_http: true,
+            allow_private_addresses: true,
+        };
+        for (text, code) in [
+            ("http://example.org/", "not_https"),
+            ("https://127.0.0.1/", "private_address"),
+            ("https://[::ffff:10.0.0.1]/", "private_address"),
+            ("https://Localhost:8080/", "private_address"),
+            ("https://a.localhost/", "private_address"),
+        ] {
+            let url = WebhookUrl::parse(text).unwrap();
+            let refused = WebhookTargets::default().check(&url).unwrap_err();
+            assert_eq!(refused.details()["issues"][0]["code"], code, "{text}");
+            assert!(everything.check(&url).is_ok());
+        }
+        for text in ["https://example.org/", "https://8.8.8.8/"] {
+            assert!(
+                WebhookTargets::default()
+                    .check(&WebhookUrl::parse(text).unwrap())
+                    .is_ok()
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_harm(text in "https?://\\PC{0,40}") {
+            let _ = WebhookUrl::parse(&text);
+        }
+
+        #[test]
+        fn what_is_told_of_an_address_is_its_scheme_host_and_port(
+            origin in "https?://([a-z0-9_-]{1,9}\\.){0,3}[a-z]{2,9}(:[1-9][0-9]{0,3})?", path in "(/[!-\\[\\]-~&&[^#]]{0,20})?",
+        ) {
+            let url = WebhookUrl::parse(&format!("{origin}{path}")).unwrap();
+            prop_assert_eq!(url.origin(), origin);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Creating, reading, changing and deleting webhooks.
+
+use super::scope::{ReadsWebhooks, WritesWebhooks};
+use crate::access::{audited, unowned};
+use crate::kernel::{
+    Cipher, Code, Context, Error, ListQuery, Machine, Page, Record, Result, Stored, WebhookId,
+};
+use crate::port::UnitOfWork;
+use crate::shared::{
+    CreateWebhook, MAX_WEBHOOKS, UpdateWebhook, Webhook, WebhookDelivery, WebhookDeliveryQuery,
+    WebhookEvent, WebhookQuery, WebhookSecret, WebhookTargets,
+};
+
+/// A webhook with its newest secret, which is shown this once.
+#[derive(Clone, Debug)]
+pub struct IssuedWebhook {
+    /// The webhook.
+    pub webhook: Stored<Webhook>,
+    /// The secret.
+    pub secret: WebhookSecret,
+}
+
+/// The webhooks of the scope, newest first.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub async fn list(
+    scope: &impl ReadsWebhooks,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery,
+) -> Result<Page<Stored<Webhook>>> {
+    let own = WebhookQuery::Of(scope.platform().cloned());
+    unowned::<Webhook>(uow).page(&own, &query.page()).await
+}
+
+/// A webhook of the scope.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn get(
+    scope: &impl ReadsWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+) -> Result<Stored<Webhook>> {
+    let one = WebhookQuery::One {
+        platform_id: scope.platform().cloned(),
+        id: webhook.clone(),
+    };
+    let found = unowned::<Webhook>(uow).first(&one).await?;
+    found.ok_or(Error::NotFound(Webhook::KIND))
+}
+
+/// Creates a webhook.
+///
+/// # Errors
+/// `VALIDATION_ERROR` for an address this installation does not send to; `CONFLICT` when there are as many webhooks as there
+/// may be.
+pub async fn create(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    targets: WebhookTargets,
+    command: CreateWebhook,
+) -> Result<IssuedWebhook> {
+    targets.check(&command.url)?;
+    let own = WebhookQuery::Of(scope.platform().cloned());
+    if unowned::<Webhook>(uow).count(&own).await? >= MAX_WEBHOOKS.into() {
+        let message = format!("There are {MAX_WEBHOOKS} webhooks already.");
+        return Err(Error::refused(Code::Conflict, message));
+    }
+    let now = uow.now().await?;
+    let id = WebhookId::generate(now, cx.entropy.as_ref());
+    let secret = WebhookSecret::generate(cx.entropy.as_ref());
+    let sealed = cipher.seal(id.as_str(), secret.expose())?;
+    let webhook = Webhook::create(id, scope.platform().cloned(), command, sealed, now);
+    let webhook = audited::insert(cx, scope, uow, webhook, "webhook.created").await?;
+    Ok(IssuedWebhook { webhook, secret })
+}
+
+/// Changes a webhook.
+///
+/// # Errors
+/// `NOT_FOUND`; `VALIDATION_ERROR` for an address this installation does not send to; `VERSION_CONFLICT`.
+pub async fn update(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    targets: WebhookTargets,
+    webhook: &WebhookId,
+    command: UpdateWebhook,
+) -> Result<Stored<Webhook>> {
+    if let Some(url) = &command.url {
+        targets.check(url)?;
+    }
+    let seen = get(scope, uow, webhook).await?;
+    let (mut next, mut action) = (seen.edit(), "webhook.updated");
+    if let Some(status) = command.status
+        && let Some(event) = WebhookEvent::between(seen.status, status)?
+    {
+        next = next.with_status(status);
+        action = event.of_event().action;
+    }
+    command.apply_to(&mut next);
+    audited::replace(cx, scope, uow, &seen, next, action).await
+}
+
+/// Gives a webhook a new secret; the one it replaces goes on signing for 24 hours.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` when too many secrets still sign.
+pub async fn rotate_secret(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    cipher: &Cipher,
+    webhook: &WebhookId,
+) -> Result<IssuedWebhook> {
+    let seen = get(scope, uow, webhook).await?;
+    let secret = WebhookSecret::generate(cx.entropy.as_ref());
+    let sealed = cipher.seal(seen.id.as_str(), secret.expose())?;
+    let next = seen.edit().rotated(sealed, uow.now().await?);
+    let next = next.ok_or_else(|| {
+        let message = "The secret was rotated too often in the last 24 hours.";
+        Error::refused(Code::Conflict, message)
+    })?;
+    let webhook = audited::replace(cx, scope, uow, &seen, next, "webhook.secret_rotated").await?;
+    Ok(IssuedWebhook { webhook, secret })
+}
+
+/// Deletes a webhook and its messages, sent or not.
+///
+/// # Errors
+/// `NOT_FOUND`, also the second time; `VERSION_CONFLICT`.
+pub async fn delete(
+    cx: &Context,
+    scope: &impl WritesWebhooks,
+    uow: &mut dyn UnitOfWork,
+    webhook: &WebhookId,
+) -> Result<()> {
+    let seen = get(scope, uow, webhook).await?;
+    audited::remove(cx, scope, uow, &seen, "webhook.deleted").await?;
+    let messages = WebhookDeliveryQuery::To {
+        webhook_id: seen.id.clone(),
+        status: None,
+    };
+    unowned::<WebhookDelivery>(uow)
+        .remove_all(&messages)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Webhooks, and a dispatcher that sends to receivers a test makes up.
+
+use std::collections::BTreeMap;
+
+use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, transact};
+use core_domain::shared::{AuditEntry, ChangeEvent};
+use core_domain::use_case::shared::webhook::{
+    DeliveryResult, DispatchLimits, claim_deliveries, fan_out, settle_delivery,
+};
+use serde_json::{Value, json};
+
+use super::World;
+use super::callers::operator;
+use super::records::at;
+
+/// Those of the installation.
+pub(crate) const WEBHOOKS: &str = "/api/v1/webhooks";
+
+/// What a receiver makes of a request.
+pub(crate) type Reply = Result<WebhookAnswer, WebhookSendError>;
+
+pub(crate) fn webhooks_of(platform: &str) -> String {
+    at(platform, "/webhooks")
+}
+
+/// An answer with nothing but a status.
+pub(crate) fn answered(status: u16) -> Reply {
+    Ok(WebhookAnswer {
+        status,
+        retry_after: None,
+        body: String::new(),
+    })
+}
+
+impl World {
+    /// Creates a webhook for everything; answers it with its secret. Time passes.
+    pub(crate) async fn webhook(&self, all: &str, name: &str) -> Value {
+        let url = format!("https://hooks.example.org/{name}");
+        let body = json!({ "url": url, "eventTypes": ["*"] });
+        let created = self.registry.post(&operator(), all, body).await;
+        self.tick(1);
+        created.expect(201).json
+    }
+
+    /// Two webhooks, the second with two messages that were given up; answers its id and that of a message.
+    pub(crate) async fn webhook_with_messages(&self, all: &str) -> [String; 2] {
+        self.webhook(all, "first").await;
+        let webhook = self.webhook(all, "second").await;
+        let one = format!("{all}/{}", webhook["id"].as_str().unwrap());
+        let mut messages = Vec::new();
+        for _ in 0..2 {
+            let path = format!("{one}/test");
+            let queued = self.registry.post(&operator(), &path, Value::Null).await;
+            messages.push(queued.expect(202).id());
+            self.tick(1);
+        }
+        self.dispatch(|_| answered(410)).await;
+        let enable = json!({ "status": "enabled" });
+        let _ = self.patched(&one, enable).await.expect(200);
+        [
+            webhook["id"].as_str().unwrap().to_owned(),
+            messages.remove(0),
+        ]
+    }
+
+    /// Tells webhooks of changes, as the sealer does.
+    pub(crate) async fn tell(&self, events: &[ChangeEvent]) {
+        let cx = &self.cx();
+        let told = transact(self.app.store.as_ref(), |uow, _| {
+            Box::pin(fan_out(cx, uow, events))
+        });
+        told.await.unwrap();
+    }
+
+    /// The changes in the audit with this action, at these positions on.
+    pub(crate) async fn changes(&self, action: &str, first: i64) -> Vec<ChangeEvent> {
+        let entries: Vec<AuditEntry> = self.audit(action).await;
+        let numbered = (first..).zip(&entries);
+        numbered
+            .map(|(at, entry)| ChangeEvent::of(at, entry))
+            .collect()
+    }
+
+    /// Sends what is due to receivers that answer so; answers the requests, in the order of their ids.
+    pub(crate) async fn dispatch(
+        &self,
+        reply: impl Fn(&WebhookRequest) -> Reply,
+    ) -> Vec<WebhookRequest> {
+        let (cx, store) = (self.cx(), self.app.store.as_ref());
+        let limits = DispatchLimits {
+            concurrency: 100,
+            concurrency_per_webhook: 100,
+        };
+        let mut requests = Vec::new();
+        for claimed in claim_deliveries(store, limits, &BTreeMap::new())
+            .await
+            .unwrap()
+        {
+            let request = claimed.request(&self.app.cipher).unwrap();
+            let result = DeliveryResult::Tried(reply(&request), 7);
+            settle_delivery(&cx, store, &claimed, &result)
+                .await
+                .unwrap();
+            requests.push(request);
+        }
+        requests.sort_by(|a, b| a.id.cmp(&b.id));
+        requests
+    }
+}
