@@ -16,12 +16,13 @@ use crate::table::Table;
 use crate::value::{Row, Value, Visit};
 
 /// Wraps an engine and makes one call fail, counted over all its units: `begin`, every call of a unit, `commit`. Or calls
-/// at random; a commit then fails before it happens or after it, and does not say which.
+/// at random; a commit then fails before it happens or after it, and does not say which. Remembers the queries it was asked.
 #[derive(Clone, Debug)]
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
     calls_left: Arc<AtomicI64>,
     rng: Arc<Mutex<FaultRng>>,
+    queries: Arc<Mutex<Vec<Select>>>,
 }
 
 /// Draws which calls fail: one in `one_in`, none when it is 0.
@@ -53,7 +54,14 @@ impl FaultStore {
             inner,
             calls_left: Arc::new(AtomicI64::new(i64::MAX)),
             rng: Arc::default(),
+            queries: Arc::default(),
         }
+    }
+
+    /// The queries that were asked since this was called last, in order.
+    #[must_use]
+    pub fn take_queries(&self) -> Vec<Select> {
+        std::mem::take(&mut *self.queries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes one call in `one_in` fail from now on, the same ones for the same seed and calls; none with 0.
@@ -173,6 +181,10 @@ impl RowTx for FaultTx {
 
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.store.call()?;
+        let queries = self.store.queries.lock();
+        queries
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(select.clone());
         self.inner.select(select, visit).await
     }
 

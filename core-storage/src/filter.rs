@@ -238,7 +238,8 @@ impl Filter {
 
     /// The parts of the outermost conjunction, nested ones included.
     #[cfg(feature = "sql")]
-    pub(crate) fn conjuncts(&self) -> Vec<&Self> {
+    #[must_use]
+    pub fn conjuncts(&self) -> Vec<&Self> {
         match self {
             Self::And(all) => all.iter().flat_map(Self::conjuncts).collect(),
             one => vec![one],

@@ -22,6 +22,8 @@ mod conditions;
 pub mod ddl;
 mod dialect;
 mod executor;
+#[cfg(feature = "conformance")]
+mod explain;
 mod join;
 pub mod migrations;
 mod render;
@@ -32,6 +34,8 @@ mod write;
 
 pub use dialect::Dialect;
 pub use executor::Executor;
+#[cfg(feature = "conformance")]
+pub use explain::with_literals;
 pub use statement::{Bind, Change, Cost, Statement};
 pub use text::Texts;
 pub use tx::SqlTx;

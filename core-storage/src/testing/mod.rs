@@ -3,6 +3,8 @@
 //! `CORE_TEST_POSTGRES_URL` names a server to create databases on. Without it a temporary server is started: one for the
 //! test process, on a free port of the loopback address, stopped and removed when the process ends.
 
+#[cfg(feature = "sqlite")]
+mod plans;
 mod schema;
 mod server;
 
@@ -11,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::{Client, Error, NoTls};
 
+#[cfg(feature = "sqlite")]
+pub use plans::{Planners, Plans};
 pub use schema::postgres_schema;
 #[cfg(feature = "sqlite")]
 pub use schema::sqlite_schema;

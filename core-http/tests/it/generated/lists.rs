@@ -8,7 +8,7 @@ use super::samples::samples;
 use crate::world::{World, at, operator};
 
 /// Whether the row takes this parameter.
-fn takes(case: &Case, parameter: &str) -> bool {
+pub(super) fn takes(case: &Case, parameter: &str) -> bool {
     let operation = case.operation();
     let parameters = operation["parameters"].as_array();
     parameters.into_iter().flatten().any(|known| {
@@ -18,7 +18,7 @@ fn takes(case: &Case, parameter: &str) -> bool {
 }
 
 /// Where the next page begins, in whatever form the list has.
-fn next(answer: &Value) -> Option<String> {
+pub(super) fn next(answer: &Value) -> Option<String> {
     let cursor = answer["pagination"]["nextCursor"].as_str();
     cursor
         .or_else(|| answer["cursor"].as_str())

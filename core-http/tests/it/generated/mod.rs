@@ -7,6 +7,7 @@ mod fixture;
 mod lists;
 mod openapi;
 mod pages;
+mod plans;
 mod preconditions;
 mod routes;
 mod samples;

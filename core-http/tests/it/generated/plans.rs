@@ -1,0 +1,156 @@
+//! Every page of every list is read by an index that has it in order, whatever it is filtered by.
+
+use std::collections::BTreeMap;
+
+use core_http::kernel::testing::operator;
+use core_storage::testing::{Planners, Plans};
+use core_storage::{Filter, Select};
+use serde_json::Value;
+
+use super::fixture::{Case, Fixture};
+use super::lists::{next, takes};
+use super::samples::samples;
+use crate::world::World;
+
+/// The values a filter is asked with.
+fn values(case: &Case, name: &str, schema: &Value) -> Vec<String> {
+    if let Some(id) = case.fixture.ids.get(name) {
+        return vec![id.clone()];
+    }
+    let document: Value = serde_json::from_str(case.service.0.openapi()).unwrap();
+    let any_of = schema["anyOf"].as_array().into_iter().flatten();
+    let references = std::iter::once(schema).chain(any_of);
+    for pointer in references.filter_map(|schema| schema["$ref"].as_str()) {
+        let schema = document.pointer(pointer.trim_start_matches('#')).unwrap();
+        if let found @ [_, ..] = &*texts(&schema["enum"]) {
+            return found.to_vec();
+        }
+    }
+    for known in ["enum", "examples"] {
+        if let found @ [_, ..] = &*texts(&schema[known]) {
+            return found.to_vec();
+        }
+    }
+    let types = schema["type"].to_string();
+    match () {
+        () if types.contains("boolean") => vec!["true".to_owned()],
+        () if types.contains("integer") => vec!["1".to_owned()],
+        () => panic!("{}: no value for {name}: {schema}", case.name()),
+    }
+}
+
+fn texts(values: &Value) -> Vec<String> {
+    let values = values.as_array().into_iter().flatten();
+    values
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Every query a list can be asked with: with each filter or without it.
+fn queries(case: &Case) -> Vec<String> {
+    let operation = case.operation();
+    let mut queries = vec![String::new()];
+    for parameter in operation["parameters"].as_array().unwrap() {
+        let Some(name) = parameter["name"].as_str() else {
+            continue;
+        };
+        let filters = parameter["in"] == "query" && parameter["required"] != true;
+        if !filters || name == "limit" || name == "cursor" {
+            continue;
+        }
+        let filters = values(case, name, &parameter["schema"]).into_iter();
+        let with: Vec<String> = filters
+            .flat_map(|value| queries.iter().map(move |q| format!("{q}&{name}={value}")))
+            .collect();
+        queries.extend(with);
+    }
+    queries
+}
+
+/// Tables of which a list may leave out rows one by one, and why there are few to leave out.
+const FEW: [(&str, &str); 3] = [
+    ("api_keys", "the keys of one owner"),
+    ("members", "the members of one organization"),
+    ("jobs", "those of one platform or in one status"),
+];
+
+/// What a page may be filtered by besides what its index fixes: rows that are hidden.
+fn hides(filter: &Filter) -> bool {
+    *filter == Filter::IsNull("deleted_at")
+}
+
+/// What has no order of its own is no list; holds are read whole, one of each source.
+fn is_list(select: &Select) -> bool {
+    !select.order.is_empty() && select.table.name != "job_holds"
+}
+
+/// Why the plans do not do, if they do not.
+fn problem(select: &Select, plans: &Plans) -> Option<String> {
+    let table = select.table.name;
+    let few = FEW.iter().any(|(of_few, _)| *of_few == table);
+    let filters = select.filter.conjuncts();
+    let everything = filters.into_iter().all(hides);
+    for step in &plans.sqlite {
+        let scans = step.starts_with("SCAN") && !(everything && step.contains("USING"));
+        if scans || step.contains("TEMP B-TREE") {
+            return Some(format!("SQLite: {step}"));
+        }
+    }
+    for step in &plans.postgres {
+        let scans = step.contains("Seq Scan") || step.contains("Sort");
+        let filters = step.starts_with("Filter:") && step != "Filter: (deleted_at IS NULL)";
+        if scans || filters && !few {
+            return Some(format!("Postgres: {step}"));
+        }
+    }
+    let indexed = |step: &String| step.contains("Index") && step.contains(table);
+    (!plans.postgres.iter().any(indexed)).then(|| "Postgres uses no index".to_owned())
+}
+
+#[tokio::test]
+async fn no_list_query_scans_a_table_or_sorts() {
+    let planners = Planners::new().await;
+    let (world, queries_of) = World::faulty();
+    let mut fixture = Fixture::of(world).await;
+    let (mut problems, mut planned) = (BTreeMap::new(), BTreeMap::new());
+    for sample in samples() {
+        let case = Case::within(fixture, sample);
+        if takes(&case, "limit") {
+            let mut answered = 0;
+            for (caller, query) in [operator(), case.least()]
+                .iter()
+                .flat_map(|caller| queries(&case).into_iter().map(move |query| (caller, query)))
+            {
+                drop(queries_of.take_queries());
+                let ask = case.ask().with_query(&format!("limit=1{query}"));
+                let first = case.send(caller, &ask).await;
+                // Not everybody may ask everything, and not all filters go together.
+                answered += usize::from(first.is_good());
+                if let Some(cursor) = next(&first.json) {
+                    let ask = ask.with_query(&format!("cursor={cursor}"));
+                    let second = case.send(caller, &ask).await;
+                    assert!(second.is_good(), "{}: {}", case.name(), second.json);
+                }
+                let asked = queries_of.take_queries().into_iter();
+                for select in asked.filter(is_list) {
+                    let shape = format!("{select:?}");
+                    if planned.contains_key(&shape) {
+                        continue;
+                    }
+                    let plans = planners.plans(&select).await;
+                    if let Some(problem) = problem(&select, &plans) {
+                        problems
+                            .entry(problem)
+                            .or_insert_with(|| format!("{} {query}: {plans:#?}", case.name()));
+                    }
+                    planned.insert(shape, ());
+                }
+            }
+            assert!(answered > 0, "{} was always refused", case.name());
+        }
+        fixture = case.fixture;
+    }
+    assert!(planned.len() > 30, "{}", planned.len());
+    assert!(problems.is_empty(), "{problems:#?}");
+}

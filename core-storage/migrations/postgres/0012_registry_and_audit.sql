@@ -1,0 +1,259 @@
+DROP INDEX "audit_entries_by_actor_id_created_at";
+DROP INDEX "audit_entries_by_created_at";
+DROP INDEX "audit_entries_by_entity_id_created_at";
+DROP INDEX "audit_entries_by_platform_id_created_at";
+CREATE INDEX "audit_entries_by_created_at_if_stream" ON "audit_entries" ("created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_created_at_if_stream" ON "audit_entries" ("platform_id", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_action_created_at_if_stream" ON "audit_entries" ("action", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_entity_type_created_at_if_stream" ON "audit_entries" ("entity_type", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_actor_id_created_at_if_stream" ON "audit_entries" ("actor_id", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_actor_id_action_created_at_if_stream" ON "audit_entries" ("actor_id", "action", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_actor_id_entity_type_created_at_if_stream" ON "audit_entries" ("actor_id", "entity_type", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_action_created_at_if_stream" ON "audit_entries" ("platform_id", "action", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_entity_type_created_at_if_stream" ON "audit_entries" ("platform_id", "entity_type", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_entity_id_created_at_if_stream" ON "audit_entries" ("platform_id", "entity_id", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_actor_id_created_at_if_stream" ON "audit_entries" ("platform_id", "actor_id", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_actor_id_action_created_a_955caf10" ON "audit_entries" ("platform_id", "actor_id", "action", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_actor_id_entity_type_crea_3db83085" ON "audit_entries" ("platform_id", "actor_id", "entity_type", "created_at", "id") WHERE "stream" = 'changes';
+CREATE INDEX "audit_entries_by_platform_id_created_at_if_stream_2" ON "audit_entries" ("platform_id", "created_at", "id") WHERE "stream" = 'reads';
+
+CREATE INDEX "jobs_by_kind_created_at_if_status_if_kind" ON "jobs" ("kind", "created_at", "id") WHERE "status" = 'COMPLETED' AND "kind" IN ('feature.activate');
+
+DROP INDEX "platforms_by_organization_id_created_at";
+CREATE INDEX "platforms_by_organization_id_created_at" ON "platforms" ("organization_id", "created_at", "id", "deleted_at");
+
+CREATE INDEX "entities_by_platform_id_entity_type_created_at" ON "entities" ("platform_id", "entity_type", "created_at", "id", "deleted_at");
+
+DROP INDEX "resources_by_entity_id_created_at";
+CREATE INDEX "resources_by_platform_id_entity_id_created_at" ON "resources" ("platform_id", "entity_id", "created_at", "id", "deleted_at");
+
+DROP INDEX "deployments_by_platform_id_status_created_at";
+CREATE INDEX "deployments_by_platform_id_created_at_if_status" ON "deployments" ("platform_id", "created_at", "id") WHERE "status" IN ('queued', 'uploading', 'deploying');
+
+CREATE TABLE "unsealed_entries" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "row_version" BIGINT NOT NULL
+);
+
+CREATE TABLE "audit_seals" (
+    "entry_id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "chain" TEXT COLLATE "C" NOT NULL,
+    "seq" BIGINT NOT NULL,
+    "position" BIGINT NOT NULL,
+    "stream" TEXT COLLATE "C" NOT NULL,
+    "previous_hash" TEXT COLLATE "C" NOT NULL,
+    "hash" TEXT COLLATE "C" NOT NULL,
+    "sealed_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "audit_seals_by_chain_seq" ON "audit_seals" ("chain", "seq", "entry_id");
+CREATE INDEX "audit_seals_by_position" ON "audit_seals" ("position", "entry_id");
+CREATE INDEX "audit_seals_by_chain_position" ON "audit_seals" ("chain", "position", "entry_id");
+
+CREATE TABLE "audit_heads" (
+    "chain" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "seq" BIGINT NOT NULL,
+    "hash" TEXT COLLATE "C" NOT NULL,
+    "checkpoint_seq" BIGINT NOT NULL,
+    "unchecked_since" BIGINT,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "audit_heads_by_unchecked_since" ON "audit_heads" ("unchecked_since", "chain");
+
+CREATE TABLE "audit_checkpoints" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C",
+    "chain" TEXT COLLATE "C" NOT NULL,
+    "seq" BIGINT NOT NULL,
+    "hash" TEXT COLLATE "C" NOT NULL,
+    "signed_at" BIGINT NOT NULL,
+    "jws" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "audit_checkpoints_by_signed_at" ON "audit_checkpoints" ("signed_at", "id");
+CREATE INDEX "audit_checkpoints_by_platform_id_signed_at" ON "audit_checkpoints" ("platform_id", "signed_at", "id");
+CREATE INDEX "audit_checkpoints_by_chain_seq" ON "audit_checkpoints" ("chain", "seq", "id");
+
+CREATE TABLE "webhooks" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C",
+    "url" TEXT COLLATE "C" NOT NULL,
+    "description" TEXT COLLATE "C",
+    "event_types" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "disabled_reason" TEXT COLLATE "C",
+    "consecutive_failures" BIGINT NOT NULL,
+    "failing_since" BIGINT,
+    "secrets" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "owner" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE INDEX "webhooks_by_owner_created_at" ON "webhooks" ("owner", "created_at", "id");
+CREATE INDEX "webhooks_by_owner_if_status" ON "webhooks" ("owner", "id") WHERE "status" = 'enabled';
+
+CREATE TABLE "webhook_deliveries" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "webhook_id" TEXT COLLATE "C" NOT NULL,
+    "platform_id" TEXT COLLATE "C",
+    "event_id" TEXT COLLATE "C",
+    "event_type" TEXT COLLATE "C" NOT NULL,
+    "payload" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "attempts" BIGINT NOT NULL,
+    "next_attempt_at" BIGINT,
+    "last_status" BIGINT,
+    "last_error" TEXT COLLATE "C",
+    "attempt_log" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "due_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "webhook_deliveries_event" ON "webhook_deliveries" ("webhook_id", "event_id");
+CREATE INDEX "webhook_deliveries_by_webhook_id_created_at" ON "webhook_deliveries" ("webhook_id", "created_at", "id");
+CREATE INDEX "webhook_deliveries_by_webhook_id_status_created_at" ON "webhook_deliveries" ("webhook_id", "status", "created_at", "id");
+CREATE INDEX "webhook_deliveries_by_platform_id" ON "webhook_deliveries" ("platform_id", "id");
+CREATE INDEX "webhook_deliveries_by_due_at_if_status" ON "webhook_deliveries" ("due_at", "id", "webhook_id") WHERE "status" = 'pending';
+CREATE INDEX "webhook_deliveries_by_updated_at_if_status" ON "webhook_deliveries" ("updated_at", "id") WHERE "status" IN ('succeeded', 'failed');
+
+CREATE TABLE "resource_secrets" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "resource_id" TEXT COLLATE "C" NOT NULL,
+    "secret_name" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "last_set_at" BIGINT,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "resource_secrets_name" ON "resource_secrets" ("resource_id", "secret_name");
+CREATE INDEX "resource_secrets_by_platform_id_resource_id_created_at" ON "resource_secrets" ("platform_id", "resource_id", "created_at", "id");
+
+CREATE TABLE "feature_activations" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "entity_id" TEXT COLLATE "C" NOT NULL,
+    "feature_id" TEXT COLLATE "C" NOT NULL,
+    "feature_version" TEXT COLLATE "C" NOT NULL,
+    "environment" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "activated_at" BIGINT,
+    "deactivated_at" BIGINT,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "provision_job_id" TEXT COLLATE "C",
+    "service_url" TEXT COLLATE "C",
+    "package" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "feature_activations_feature" ON "feature_activations" ("entity_id", "environment", "feature_id");
+CREATE INDEX "feature_activations_by_platform_id_created_at" ON "feature_activations" ("platform_id", "created_at", "id");
+CREATE INDEX "feature_activations_by_platform_id_entity_id_created_at" ON "feature_activations" ("platform_id", "entity_id", "created_at", "id");
+
+CREATE TABLE "builds" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "environment" TEXT COLLATE "C" NOT NULL,
+    "repo_name" TEXT COLLATE "C",
+    "last_commit_sha" TEXT COLLATE "C",
+    "cf_deployment_id" TEXT COLLATE "C",
+    "build_url" TEXT COLLATE "C",
+    "build_status" TEXT COLLATE "C" NOT NULL,
+    "triggered_by" TEXT COLLATE "C" NOT NULL,
+    "triggered_at" BIGINT NOT NULL,
+    "completed_at" BIGINT,
+    "updated_at" BIGINT NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "job_id" TEXT COLLATE "C",
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "builds_job" ON "builds" ("job_id");
+CREATE INDEX "builds_by_platform_id_created_at" ON "builds" ("platform_id", "created_at", "id");
+CREATE INDEX "builds_by_platform_id_environment_created_at" ON "builds" ("platform_id", "environment", "created_at", "id");
+
+CREATE TABLE "dns_records" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "stack_id" TEXT COLLATE "C" NOT NULL,
+    "hostname" TEXT COLLATE "C" NOT NULL,
+    "target_type" TEXT COLLATE "C" NOT NULL,
+    "resource_id" TEXT COLLATE "C" NOT NULL,
+    "environment" TEXT COLLATE "C" NOT NULL,
+    "cf_route_id" TEXT COLLATE "C",
+    "status" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "dns_records_hostname" ON "dns_records" ("hostname") WHERE "status" = 'active';
+CREATE INDEX "dns_records_by_stack_id_created_at" ON "dns_records" ("stack_id", "created_at", "id", "status");
+CREATE INDEX "dns_records_by_resource_id_created_at_if_status" ON "dns_records" ("resource_id", "created_at", "id") WHERE "status" = 'active';
+
+CREATE TABLE "custom_domains" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "dns_record_id" TEXT COLLATE "C" NOT NULL,
+    "hostname" TEXT COLLATE "C" NOT NULL,
+    "target_dns" TEXT COLLATE "C" NOT NULL,
+    "cf_hostname_id" TEXT COLLATE "C",
+    "ssl_status" TEXT COLLATE "C" NOT NULL,
+    "status" TEXT COLLATE "C" NOT NULL,
+    "verified_at" BIGINT,
+    "missing_records" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "proof" TEXT COLLATE "C" NOT NULL,
+    "checked_since" BIGINT,
+    "job_id" TEXT COLLATE "C" NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "custom_domains_hostname" ON "custom_domains" ("hostname") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
+CREATE INDEX "custom_domains_by_platform_id_created_at" ON "custom_domains" ("platform_id", "created_at", "id", "status");
+CREATE INDEX "custom_domains_by_dns_record_id_created_at_if_status" ON "custom_domains" ("dns_record_id", "created_at", "id") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
+CREATE INDEX "custom_domains_by_created_at_if_status" ON "custom_domains" ("created_at", "id") WHERE "status" IN ('pending', 'verifying');
+
+CREATE TABLE "workspace_stacks" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "tenant_id" TEXT COLLATE "C" NOT NULL,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "name" TEXT COLLATE "C" NOT NULL,
+    "template_id" TEXT COLLATE "C",
+    "repo_name" TEXT COLLATE "C",
+    "status" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "is_default" BOOLEAN NOT NULL,
+    "default_of" TEXT COLLATE "C",
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "workspace_stacks_name" ON "workspace_stacks" ("tenant_id", "name");
+CREATE UNIQUE INDEX "workspace_stacks_default" ON "workspace_stacks" ("default_of") WHERE "default_of" IS NOT NULL;
+CREATE INDEX "workspace_stacks_by_platform_id_created_at" ON "workspace_stacks" ("platform_id", "created_at", "id");
+CREATE INDEX "workspace_stacks_by_tenant_id_created_at" ON "workspace_stacks" ("tenant_id", "created_at", "id");
+
+CREATE TABLE "platform_configs" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "config_key" TEXT COLLATE "C" NOT NULL,
+    "config_value" TEXT COLLATE "C" NOT NULL,
+    "version" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "platform_configs_config_key" ON "platform_configs" ("platform_id", "config_key");
+
+CREATE TABLE "config_versions" (
+    "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    "platform_id" TEXT COLLATE "C" NOT NULL,
+    "config_key" TEXT COLLATE "C" NOT NULL,
+    "version" BIGINT NOT NULL,
+    "config_value" TEXT COLLATE "C" NOT NULL,
+    "actor_id" TEXT COLLATE "C" NOT NULL,
+    "actor_type" TEXT COLLATE "C" NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "row_version" BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX "config_versions_version" ON "config_versions" ("platform_id", "config_key", "version");

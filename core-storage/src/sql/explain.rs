@@ -1,0 +1,44 @@
+//! A query as text with its values in it, for those who want to know how a database plans it.
+
+use super::ddl::text_literal;
+use super::dialect::Dialect;
+use super::render;
+use super::statement::Bind;
+use super::text::Texts;
+use crate::query::Select;
+use crate::value::ValueRef;
+
+/// The text of a query, its values as literals.
+#[must_use]
+pub fn with_literals(select: &Select, dialect: Dialect) -> String {
+    let order = select.full_order();
+    let texts = Texts::default();
+    let (text, binds) = texts.of(|w| render::select(w, dialect, select, &order, false));
+    let mut text = text.to_string();
+    // The last one first: `$1` begins `$10`.
+    for (at, bind) in binds.iter().enumerate().rev() {
+        text = text.replace(&format!("${}", at + 1), &literal(bind, dialect));
+    }
+    text
+}
+
+fn literal(bind: &Bind<'_>, dialect: Dialect) -> String {
+    match bind {
+        Bind::One(_, value) => of_value(*value, dialect),
+        Bind::Made(text) => text_literal(text),
+        Bind::Array(of, values) => {
+            let values: Vec<String> = values.iter().map(|v| of_value(*v, dialect)).collect();
+            format!("ARRAY[{}]{}", values.join(", "), Dialect::array_cast(*of))
+        }
+    }
+}
+
+fn of_value(value: ValueRef<'_>, dialect: Dialect) -> String {
+    match (value, dialect) {
+        (ValueRef::Null, _) => "NULL".to_owned(),
+        (ValueRef::Bool(yes), Dialect::Postgres) => yes.to_string(),
+        (ValueRef::Bool(yes), Dialect::Sqlite) => i64::from(yes).to_string(),
+        (ValueRef::Int(number), _) => number.to_string(),
+        (ValueRef::Text(text), _) => text_literal(text),
+    }
+}
