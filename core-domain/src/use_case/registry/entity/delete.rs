@@ -13,8 +13,8 @@ const BATCH: u32 = 100;
 /// Deletes an entity; with `cascade` all that stands below it too: entities and their resources' entries.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when something stands below it, and when a DNS record leads to a resource below it; `FORBIDDEN` for a cascade by anybody but operators;
-/// `VERSION_CONFLICT`.
+/// `NOT_FOUND`; `CONFLICT` when something stands below it, and when a DNS record leads to a resource below it; `FORBIDDEN`
+/// for a cascade by anybody but operators; `VERSION_CONFLICT`.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
