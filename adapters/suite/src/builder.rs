@@ -212,8 +212,8 @@ impl SuiteBuilder {
         self
     }
 
-    /// Looks up the DNS records of custom domains in another way than by name servers (`settings.dns`). Without it and without the
-    /// feature `dns` no domain is verified by itself: it stays `pending` and says which records it takes.
+    /// Looks up the DNS records of custom domains in another way than by name servers (`settings.dns`). Without it and
+    /// without the feature `dns` no domain is verified by itself: it stays `pending` and says which records it takes.
     #[must_use]
     pub fn dns_resolver(mut self, resolver: Arc<dyn DnsResolver>) -> Self {
         self.dns_resolver = Some(resolver);

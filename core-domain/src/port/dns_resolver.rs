@@ -17,8 +17,8 @@ pub enum DnsError {
 }
 
 /// Looks names up. A name that does not exist, or has no such records, has none: that is no error. Names have no dot of the
-/// root, and may have labels that no host has (`_core-verification`, `*`). A look-up answers within 20 s, from nothing that was
-/// known longer than a minute.
+/// root, and may have labels that no host has (`_core-verification`, `*`). A look-up ends within 20 s, and answers nothing
+/// that was found out more than a minute ago.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait DnsResolver: Send + Sync + std::fmt::Debug {

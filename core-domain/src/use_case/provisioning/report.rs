@@ -64,7 +64,8 @@ pub(super) struct LeaseHolder<'a> {
 }
 
 /// Stores what the worker reports, with all that follows from it, in a unit of its own. The output of a step is written
-/// with what it means in the domain, and so is what was `found` by one that waits; reporting the same output twice changes nothing.
+/// with what it means in the domain, and so is what was `found` by one that waits; reporting the same output twice changes
+/// nothing.
 ///
 /// # Errors
 /// When the report is about another step than the current one, the domain refused the output, or the store failed.

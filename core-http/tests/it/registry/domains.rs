@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
 use crate::world::{How, TARGET, World, at, operator, owner};
@@ -237,6 +238,28 @@ async fn a_dns_that_does_not_answer_and_a_suspended_platform_give_no_domain_up()
     world.move_on(&place.platform, "restore").await;
     world.run_jobs().await;
     assert_eq!(place.status(&world).await, "active");
+}
+
+#[tokio::test]
+async fn whichever_call_of_the_store_fails_a_domain_becomes_active_once() {
+    for call in 1.. {
+        let (world, store) = World::faulty();
+        let place = Place::of(&world).await;
+        store.fail_call(call);
+        // The failure ends the work on the job; what it left is what is asked below.
+        let _ = world.worker().run_one(&Unsupervised).await;
+        if !store.has_failed() {
+            assert!(call > 20, "a run has only {call} calls");
+            return;
+        }
+        world.create_records(&place).await;
+        // Leases and waits end.
+        world.pass(HOUR).await;
+        world.pass(HOUR).await;
+        assert_eq!(place.status(&world).await, "active", "{call}");
+        assert_eq!(place.job(&world).await["status"], "COMPLETED", "{call}");
+        assert_eq!(world.audit("domain.activated").await.len(), 1, "{call}");
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ use crate::use_case::registry::resource;
 /// Creates a DNS record.
 ///
 /// # Errors
-/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname is taken, by whomever.
+/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname is taken, by
+/// whomever.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,

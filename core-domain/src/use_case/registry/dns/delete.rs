@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use super::rules::not_deleted;
-use super::stack::ensure_stack;
+use super::rules::of_stack;
 use crate::access::{Covers, PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
-    Code, Context, DnsRecordId, Error, Machine, PlatformOwned, Record, ResourceId, Result, StackId,
-    Stored, grant,
+    Code, Context, DnsRecordId, Error, Machine, PlatformOwned, ResourceId, Result, StackId, Stored,
+    grant,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery};
@@ -27,11 +26,7 @@ pub async fn delete(
     stack: &StackId,
     dns_record: &DnsRecordId,
 ) -> Result<()> {
-    ensure_stack(scope, uow, stack).await?;
-    let seen = not_deleted(scope, uow, dns_record).await?;
-    if seen.stack_id != *stack {
-        return Err(Error::NotFound(DnsRecord::KIND));
-    }
+    let seen = of_stack(scope, uow, stack, dns_record).await?;
     let domains = CustomDomainQuery::OnDnsRecord(dns_record.clone());
     let domains = scope.records::<CustomDomain>(uow).count(&domains).await?;
     if domains > 0 {

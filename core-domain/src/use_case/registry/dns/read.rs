@@ -1,11 +1,10 @@
 //! Finding DNS records.
 
-use super::rules::not_deleted;
+use super::rules::{not_deleted, of_stack};
 use super::stack::ensure_stack;
 use crate::access::PlatformScope;
 use crate::kernel::{
-    Context, DeletedFilter, DnsRecordId, Error, ListQuery, Page, Record, Result, StackId, Stored,
-    grant,
+    Context, DeletedFilter, DnsRecordId, ListQuery, Page, Result, StackId, Stored, grant,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{DnsRecord, DnsRecordQuery};
@@ -52,10 +51,5 @@ pub async fn get_of_stack(
     stack: &StackId,
     dns_record: &DnsRecordId,
 ) -> Result<Stored<DnsRecord>> {
-    ensure_stack(scope, uow, stack).await?;
-    let found = not_deleted(scope, uow, dns_record).await?;
-    if found.stack_id != *stack {
-        return Err(Error::NotFound(DnsRecord::KIND));
-    }
-    Ok(found)
+    of_stack(scope, uow, stack, dns_record).await
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::stack::ensure_stack;
 use crate::access::PlatformAccess;
 use crate::kernel::{
     Code, DnsRecordId, EntityId, Error, PageRequest, Record, ResourceId, Result, StackId, Stored,
@@ -23,6 +24,21 @@ pub(in crate::use_case::registry) async fn not_deleted(
 ) -> Result<Stored<DnsRecord>> {
     let found = scope.records::<DnsRecord>(uow).get(dns_record).await?;
     if found.status == DnsRecordStatus::Deleted {
+        return Err(Error::NotFound(DnsRecord::KIND));
+    }
+    Ok(found)
+}
+
+/// As [`not_deleted`], of a stack of the platform.
+pub(super) async fn of_stack(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    stack: &StackId,
+    dns_record: &DnsRecordId,
+) -> Result<Stored<DnsRecord>> {
+    ensure_stack(scope, uow, stack).await?;
+    let found = not_deleted(scope, uow, dns_record).await?;
+    if found.stack_id != *stack {
         return Err(Error::NotFound(DnsRecord::KIND));
     }
     Ok(found)

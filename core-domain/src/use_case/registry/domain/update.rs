@@ -14,8 +14,8 @@ use crate::use_case::registry::jobs::{Verification, VerifyDomain};
 /// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is not
-/// active; `VERSION_CONFLICT`.
+/// `NOT_FOUND`; `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is
+/// not active; `VERSION_CONFLICT`.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,

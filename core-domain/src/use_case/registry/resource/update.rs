@@ -11,8 +11,8 @@ use crate::use_case::registry::free_form::check_free_form;
 /// Changes an entry.
 ///
 /// # Errors
-/// `NOT_FOUND`, also for a job of another platform; `INVALID_STATE` for a move that is not in the table; `CONFLICT` when it is
-/// to be deleted and a DNS record leads to it; `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
+/// `NOT_FOUND`, also for a job of another platform; `INVALID_STATE` for a move that is not in the table; `CONFLICT` when it
+/// is to be deleted and a DNS record leads to it; `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
