@@ -174,18 +174,15 @@ impl Build {
         if let Some(UnixSeconds(at)) = command.triggered_at {
             self.triggered_at = at;
         }
-        let completed_at = match command.completed_at {
-            Patch::Keep => None,
-            Patch::Clear => {
-                self.completed_at = None;
-                None
-            }
-            Patch::Set(UnixSeconds(at)) => Some(at),
-        };
+        if command.completed_at == Patch::Clear {
+            self.completed_at = None;
+        }
         if let Some(status) = command.build_status {
             self = self.with_status(status, now);
         }
-        self.completed_at = completed_at.or(self.completed_at);
+        if let Patch::Set(UnixSeconds(at)) = command.completed_at {
+            self.completed_at = Some(at);
+        }
         command.apply_to(&mut self);
         self
     }

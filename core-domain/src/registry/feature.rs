@@ -31,7 +31,7 @@ pub struct FeatureActivation {
     pub environment: Environment,
     /// Where it stands.
     pub status: FeatureStatus,
-    /// When it was last there for the first time since it was asked for.
+    /// When it last became active; `None` once it is asked for again.
     pub activated_at: Option<Timestamp>,
     /// When it was last removed; `None` once it is asked for again.
     pub deactivated_at: Option<Timestamp>,

@@ -19,7 +19,7 @@ text_enum! {
 }
 
 impl FeatureStatus {
-    /// Tells whether the feature is there or a job works on it: its entity is not deleted by then.
+    /// Tells whether the feature is there or a job works on it: as long, its entity is not deleted.
     #[must_use]
     pub const fn is_in_use(self) -> bool {
         matches!(self, Self::Pending | Self::Active | Self::Deactivating)

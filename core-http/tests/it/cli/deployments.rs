@@ -9,7 +9,7 @@ use core_domain::registry::DeploymentStatus;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::harness::UploadHarness;
+use super::harness::{Full, UploadHarness};
 use crate::world::{How, SITE, at, operator};
 
 const KEY: (&str, &str) = ("idempotency-key", "build-1");
@@ -151,6 +151,28 @@ async fn an_operators_retry_of_a_failed_deployment_deploys_the_same_upload_as_a_
     assert_eq!(
         (all[0].error_message.clone(), &all[0].url.is_some()),
         (None, &true)
+    );
+    assert_eq!(harness.blobs.count(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_retry_of_what_is_left_to_do_behind_a_served_site_deploys_nothing_again() {
+    let harness = UploadHarness::new().await;
+    let _ = harness.deploy(&[], SITE).await.expect(202);
+    *harness.blobs.full.lock().unwrap() = Some(Full::Removal);
+    harness.world.run_jobs().await;
+    let job = harness.deployments().await[0].job_id.clone().unwrap();
+    harness.world.operate(job.as_str(), How::Cancel).await;
+    harness.world.operate(job.as_str(), How::Retry).await;
+    *harness.blobs.full.lock().unwrap() = None;
+    harness.world.settle_jobs().await;
+    let all = harness.deployments().await;
+    let statuses: Vec<_> = all.iter().map(|deployment| deployment.status).collect();
+    assert_eq!(statuses, [DeploymentStatus::Active]);
+    let path = at(&harness.platform, "/builds/latest");
+    assert_eq!(
+        harness.world.shown(&path).await.text("buildStatus"),
+        "success"
     );
     assert_eq!(harness.blobs.count(), (0, 0));
 }

@@ -112,11 +112,12 @@ fn deployments(uow: &mut dyn UnitOfWork) -> &mut dyn Repository<Deployment> {
     uow.repositories(RecordKey::for_tests()).deployments()
 }
 
-/// Where writing fails.
+/// Where writing or removing fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     Staging,
     Store,
+    Removal,
 }
 
 #[derive(Clone, Debug)]
@@ -190,6 +191,7 @@ impl Blobs for WatchedBlobs {
     }
 
     async fn remove(&self, key: &str) -> Result<(), BlobError> {
+        self.check(Full::Removal)?;
         self.keys.lock().unwrap().remove(key);
         self.blobs.remove(key).await
     }
