@@ -354,6 +354,7 @@ mod tests {
     #[test]
     fn whatever_a_record_holds_it_is_shown_as_its_schema_says() {
         check_shown::<crate::shared::AuditEntry>();
+        check_shown::<crate::shared::AuditCheckpoint>();
         check_shown::<crate::iam::User>();
         check_shown::<crate::iam::Session>();
         check_shown::<crate::iam::Organization>();

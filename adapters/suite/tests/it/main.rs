@@ -4,6 +4,7 @@
 
 mod archives;
 mod effects;
+mod events;
 mod folder;
 mod imports;
 mod settings;
