@@ -34,13 +34,15 @@
 //!         [created_at] where [IndexPredicate::IsNull("archived_at")],     // partial: for queries that say the same
 //!     }
 //!     parent parent_id                                      // for `walk`
+//!     rows append_only              // units of work refuse to change or delete one
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }
 //! ```
 //!
 //!    All parts between the columns and `select` are optional, but keep their order. A query is sorted by columns that
 //!    are not nullable; the key is added. An index whose first columns a query fixes with `eq` and whose other columns
-//!    are its order lets every engine stop at the limit.
+//!    are its order lets every engine stop at the limit. A disjunction is such a query when it is [`Filter::Disjoint`] and
+//!    each of its parts is one.
 //! 3. Its migration, written by a command from the difference between the migrated and the described schema:
 //!    `cargo run -p core-storage --features sqlite --bin write-migration -- <name>` adds the next file to
 //!    `migrations/sqlite` and `migrations/postgres`. Read them, and commit them with the table. `tests/it/schema.rs` fails

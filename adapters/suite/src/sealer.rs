@@ -90,10 +90,7 @@ impl Sealer {
                 return Ok(true);
             }
         }
-        let signed = sign_due_checkpoints(&self.cx, store, &self.key).await?;
-        if signed > 0 {
-            tracing::info!(signed, "checkpoints of the audit were signed");
-        }
+        while sign_due_checkpoints(&self.cx, store, &self.key).await? > 0 {}
         Ok(false)
     }
 }

@@ -376,6 +376,7 @@ mod tests {
         check_shown::<crate::shared::AuditEntry>();
         check_shown::<crate::shared::Webhook>();
         check_shown::<crate::shared::WebhookDelivery>();
+        check_shown::<crate::shared::AuditCheckpoint>();
         check_shown::<crate::iam::User>();
         check_shown::<crate::iam::Session>();
         check_shown::<crate::iam::Organization>();

@@ -155,7 +155,7 @@ record! {
 pub enum AuditHeadQuery {
     /// That of this chain.
     OfChain(AuditChain),
-    /// Those with links that have waited for a checkpoint since this instant or longer.
+    /// Those with links that have waited for a checkpoint since this instant or longer, the longest first.
     UncheckedSince(Timestamp),
 }
 

@@ -14,7 +14,7 @@ pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 /// What is known of an answer before it is given.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerKind {
-    /// The schema of its JSON; `None` when it is not JSON.
+    /// The schema of its JSON, or of the JSON in each of its events; `None` when it is not JSON.
     pub(super) schema: Option<Describe>,
     /// Whether it has an entity tag.
     pub(super) etag: bool,

@@ -2,6 +2,7 @@
 //! unless the answer always has the same one.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 use core_domain::kernel::{Error, Result};
@@ -161,11 +162,14 @@ impl Event {
     }
 }
 
-/// Server-sent events.
+/// Server-sent events whose data is JSON of a type.
 #[derive(Debug)]
-pub struct EventStream(Body);
+pub struct EventStream<T> {
+    body: Body,
+    data: PhantomData<fn() -> T>,
+}
 
-impl EventStream {
+impl<T> EventStream<T> {
     /// Sends what the stream gives.
     pub fn new<S, E>(events: S) -> Self
     where
@@ -173,17 +177,23 @@ impl EventStream {
         E: Into<BoxError>,
     {
         let bytes = events.map(|event| event.map(Event::into_bytes));
-        Self(MediaStream::new(EVENT_STREAM, bytes).body)
+        Self {
+            body: MediaStream::new(EVENT_STREAM, bytes).body,
+            data: PhantomData,
+        }
     }
 }
 
-impl Answer for EventStream {
+impl<T: JsonSchema + 'static> Answer for EventStream<T> {
     fn kind() -> AnswerKind {
-        AnswerKind::other(Some(EVENT_STREAM))
+        AnswerKind {
+            content_type: Some(EVENT_STREAM),
+            ..AnswerKind::json::<T>(false)
+        }
     }
 
     fn reply(self, default: StatusCode) -> Result<Reply> {
-        let mut reply = reply(default, Content::Stream(EVENT_STREAM, self.0));
+        let mut reply = reply(default, Content::Stream(EVENT_STREAM, self.body));
         let no_cache = HeaderValue::from_static("no-cache");
         reply.headers.insert(header::CACHE_CONTROL, no_cache);
         Ok(reply)

@@ -42,7 +42,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-async fn follow(cx: &Cx, scope: SignedInScope, input: Input<(), FeedQuery>) -> Result<EventStream> {
+async fn follow(
+    cx: &Cx,
+    scope: SignedInScope,
+    input: Input<(), FeedQuery>,
+) -> Result<EventStream<ChangeEvent>> {
     let (app, last) = (Arc::clone(&cx.app), cx.header(LAST_EVENT_ID));
     // Taken before the first look, so that nothing sealed in between is missed.
     let sealed = app.sealed.subscribe();

@@ -73,6 +73,7 @@ cases! {
     rows::a_value_of_another_type_is_refused,
     rows::a_read_unit_cannot_write,
     rows::an_error_aborts_the_unit,
+    rows::a_row_that_is_only_added_is_never_changed_or_deleted,
     queries::filters_match_the_same_rows_as_in_memory,
     queries::null_is_neither_equal_nor_unequal,
     queries::text_is_ordered_by_its_bytes,

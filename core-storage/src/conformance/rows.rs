@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
 use core_domain::port::Mode;
+use core_domain::shared::AuditSeal;
 
-use super::fixture::{ITEMS, add, item, of, read, with, write};
+use super::fixture::{ITEMS, add, item, of, open, read, with, write};
 use crate::filter::Filter;
 use crate::row_store::RowStore;
 use crate::table::VERSION;
+use crate::tabular::Tabular;
 use crate::value::Value;
 
 pub(super) async fn every_value_round_trips(store: Arc<dyn RowStore>) {
@@ -48,6 +50,23 @@ pub(super) async fn an_update_changes_matching_rows_alone(store: Arc<dyn RowStor
     });
     assert!(matches!(gone.await, Ok(2)), "two rows are deleted");
     assert_eq!(read(&store, &of("update")).await, expected[..1]);
+}
+
+pub(super) async fn a_row_that_is_only_added_is_never_changed_or_deleted(store: Arc<dyn RowStore>) {
+    let (seals, all) = (AuditSeal::TABLE, Filter::all());
+    for attempt in 0..3 {
+        let mut tx = open(&store, Mode::Write).await;
+        let is_refused = match attempt {
+            0 => tx
+                .update(seals, &all, &[("seq", Value::Int(1))])
+                .await
+                .is_err(),
+            1 => tx.delete(seals, &all).await.is_err(),
+            _ => tx.replace_many(seals, Vec::new()).await.is_err(),
+        };
+        assert!(is_refused, "attempt {attempt}");
+        assert!(tx.commit().await.is_err(), "the unit is over");
+    }
 }
 
 pub(super) async fn sums_are_grouped_and_ordered(store: Arc<dyn RowStore>) {

@@ -109,9 +109,19 @@ pub(super) fn select<'q>(
         }),
         Some((at, branches)) => {
             w.joined(branches, " UNION ALL ", |w, branch| {
+                // A planner that does not know how few rows are wanted of each part would sort them all.
+                let limited = select.limit.filter(|_| dialect.plans_by_limit());
+                if limited.is_some() {
+                    w.sql("(");
+                }
                 select_where(w, select, order, |w| {
                     with_branch(w, dialect, table, &parts, at, branch);
                 });
+                if let Some(limit) = limited {
+                    ordered(w, order);
+                    self::limit(w, dialect, limit);
+                    w.sql(")");
+                }
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Tables of the audit.
 
-use core_domain::kernel::TextValue;
+use core_domain::kernel::{TextValue, Timestamp};
 use core_domain::shared::{
     AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery, AuditOrder,
     AuditQuery, AuditSeal, AuditSealQuery, AuditStream, UnsealedEntry, UnsealedQuery, segment_of,
@@ -157,7 +157,11 @@ table! {
         checkpoint_seq: Int,
         unchecked_since: Opt<Time>,
     }
-    index { [unchecked_since] }
+    computed {
+        // Sorted by, which NULL cannot be.
+        waits_since: Int = |head| head.unchecked_since.map_or(i64::MAX, Timestamp::millis),
+    }
+    index { [waits_since] }
     select audit_heads
 }
 
@@ -165,9 +169,9 @@ fn audit_heads(query: &AuditHeadQuery) -> Select {
     let heads = Select::of(AuditHead::TABLE);
     match query {
         AuditHeadQuery::OfChain(chain) => heads.filter(Filter::eq("chain", chain)),
-        AuditHeadQuery::UncheckedSince(instant) => {
-            heads.filter(Filter::le("unchecked_since", *instant))
-        }
+        AuditHeadQuery::UncheckedSince(instant) => heads
+            .filter(Filter::le("waits_since", *instant))
+            .order_by("waits_since"),
     }
 }
 

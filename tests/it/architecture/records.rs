@@ -16,6 +16,7 @@ const UNAUDITED: &[(&str, &str)] = &[
         "claims of mails; one that is dropped has an entry",
     ),
     ("shared/idempotency.rs", "stored answers"),
+    ("shared/seal.rs", "the seals of the entries themselves"),
     (
         "shared/webhook/fan_out.rs",
         "messages tell of what is audited",

@@ -5,6 +5,7 @@
 mod archives;
 mod domains;
 mod effects;
+mod events;
 mod folder;
 mod imports;
 mod settings;

@@ -40,7 +40,14 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
     let answer = endpoint.shapes()?.answer;
     let mut response = json!({});
     if let Some(describe) = answer.schema {
-        response["content"] = json!({ JSON: { "schema": components.output(describe) } });
+        let schema = components.output(describe);
+        response["content"] = match answer.content_type {
+            Some(stream) if stream != JSON => json!({ stream: { "schema": {
+                "type": "string", "contentMediaType": JSON, "contentSchema": schema,
+                "description": "Events, whose data is of this type.",
+            } } }),
+            _ => json!({ JSON: { "schema": schema } }),
+        };
     } else {
         let bytes = json!({ "schema": { "type": "string" } });
         let content = endpoint.content_types().iter();

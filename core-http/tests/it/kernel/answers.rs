@@ -99,7 +99,7 @@ async fn a_stream_is_sent_piece_by_piece() {
 
 #[tokio::test]
 async fn events_have_ids_names_and_data_of_one_line_each() {
-    let events = answering!(row(), EventStream, {
+    let events = answering!(row(), EventStream<serde_json::Value>, {
         let first = Event::json(&json!({ "text": "a\nb" }))?
             .name("log")
             .id("1\n\n2");

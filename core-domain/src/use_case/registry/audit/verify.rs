@@ -128,16 +128,15 @@ impl Verification<'_> {
         let page = loop {
             let mut uow = store.begin(Mode::Read).await?;
             match self.page(uow.as_mut(), size, &unreadable).await {
-                Err(Error::Store(StoreError::Corrupt { table, key, .. }))
-                    if table == "audit_seals" =>
-                {
-                    let message = format!("the seal of {key} cannot be read");
+                Err(error) if reads_around(&error, &mut unreadable) => {}
+                // What cannot be read around is no entry.
+                Err(Error::Store(StoreError::Corrupt { key, .. })) => {
+                    let message = format!("a seal or checkpoint cannot be read: {key}");
                     let entry = AuditId::parse(&key);
                     self.report
                         .problem(ProblemKind::SealChanged, None, entry.as_ref(), message);
                     return Ok(false);
                 }
-                Err(error) if reads_around(&error, &mut unreadable) => {}
                 page => break page?,
             }
         };

@@ -1,0 +1,47 @@
+//! The change feed of a whole suite: what is committed is sealed and told by itself.
+
+use futures_util::StreamExt;
+use http_body_util::BodyStream;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::world::{SERVICE_KEY, World, json_body, request};
+
+/// The names of the next events of a follower.
+async fn follow(world: &World, path: &str) -> impl StreamExt<Item = String> + Unpin {
+    let request = json_body(request("GET", path, SERVICE_KEY), &Value::Null);
+    let answer = world.suite.gateway().oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let frames = BodyStream::new(answer.into_body());
+    frames.map(|frame| {
+        let text = frame.unwrap().into_data().unwrap();
+        let text = std::str::from_utf8(&text).unwrap().to_owned();
+        let name = text.lines().find_map(|line| line.strip_prefix("event: "));
+        name.unwrap_or_default().to_owned()
+    })
+}
+
+#[tokio::test]
+async fn what_is_committed_is_sealed_and_told_by_itself() {
+    let world = World::new().await;
+    let mut events = follow(&world, "/api/v1/platforms/api/v1/events?types=platform").await;
+    let platform = world.platform("engines").await;
+    assert_eq!(events.next().await.unwrap(), "platform.created");
+    let path = format!("/api/v1/platforms/{platform}");
+    let renamed = world
+        .call("PATCH", &path, SERVICE_KEY, json!({ "name": "Motors" }))
+        .await;
+    let _ = renamed.expect(200);
+    assert_eq!(events.next().await.unwrap(), "platform.updated");
+    let path = format!("/api/v1/platforms/api/v1/audit/verify?platformId={platform}");
+    let report = world
+        .call("GET", &path, SERVICE_KEY, Value::Null)
+        .await
+        .expect(200);
+    assert_eq!(
+        (&report.json["valid"], &report.json["checked"]),
+        (&json!(true), &json!(2))
+    );
+    drop(events);
+    world.suite.shutdown().await;
+}
