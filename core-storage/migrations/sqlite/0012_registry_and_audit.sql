@@ -16,6 +16,8 @@ CREATE INDEX "audit_entries_by_platform_id_actor_id_created_at_if_stream" ON "au
 CREATE INDEX "audit_entries_by_platform_id_actor_id_action_created_a_955caf10" ON "audit_entries" ("platform_id", "actor_id", "action", "created_at", "id") WHERE "stream" = 'changes';
 CREATE INDEX "audit_entries_by_platform_id_actor_id_entity_type_crea_3db83085" ON "audit_entries" ("platform_id", "actor_id", "entity_type", "created_at", "id") WHERE "stream" = 'changes';
 CREATE INDEX "audit_entries_by_platform_id_created_at_if_stream_2" ON "audit_entries" ("platform_id", "created_at", "id") WHERE "stream" = 'reads';
+CREATE INDEX "audit_entries_by_created_at_if_stream_if_platform_id" ON "audit_entries" ("created_at", "id") WHERE "stream" = 'changes' AND "platform_id" IS NULL;
+CREATE INDEX "audit_entries_by_created_at_if_stream_if_platform_id_2" ON "audit_entries" ("created_at", "id") WHERE "stream" = 'reads' AND "platform_id" IS NULL;
 
 CREATE INDEX "jobs_by_kind_created_at_if_status_if_kind" ON "jobs" ("kind", "created_at", "id") WHERE "status" = 'COMPLETED' AND "kind" IN ('feature.activate');
 
@@ -56,9 +58,10 @@ CREATE TABLE "audit_heads" (
     "hash" TEXT NOT NULL,
     "checkpoint_seq" INTEGER NOT NULL,
     "unchecked_since" INTEGER,
+    "waits_since" INTEGER NOT NULL,
     "row_version" INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX "audit_heads_by_unchecked_since" ON "audit_heads" ("unchecked_since", "chain");
+CREATE INDEX "audit_heads_by_waits_since" ON "audit_heads" ("waits_since", "chain");
 
 CREATE TABLE "audit_checkpoints" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -189,7 +192,7 @@ CREATE TABLE "dns_records" (
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "dns_records_hostname" ON "dns_records" ("hostname") WHERE "status" = 'active';
-CREATE INDEX "dns_records_by_stack_id_created_at" ON "dns_records" ("stack_id", "created_at", "id", "status");
+CREATE INDEX "dns_records_by_platform_id_stack_id_created_at" ON "dns_records" ("platform_id", "stack_id", "created_at", "id", "status");
 CREATE INDEX "dns_records_by_resource_id_created_at_if_status" ON "dns_records" ("resource_id", "created_at", "id") WHERE "status" = 'active';
 
 CREATE TABLE "custom_domains" (
@@ -212,6 +215,7 @@ CREATE TABLE "custom_domains" (
 ) STRICT;
 CREATE UNIQUE INDEX "custom_domains_hostname" ON "custom_domains" ("hostname") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
 CREATE INDEX "custom_domains_by_platform_id_created_at" ON "custom_domains" ("platform_id", "created_at", "id", "status");
+CREATE INDEX "custom_domains_by_platform_id_created_at_if_status" ON "custom_domains" ("platform_id", "created_at", "id") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
 CREATE INDEX "custom_domains_by_dns_record_id_created_at_if_status" ON "custom_domains" ("dns_record_id", "created_at", "id") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
 CREATE INDEX "custom_domains_by_created_at_if_status" ON "custom_domains" ("created_at", "id") WHERE "status" IN ('pending', 'verifying');
 
@@ -232,7 +236,7 @@ CREATE TABLE "workspace_stacks" (
 CREATE UNIQUE INDEX "workspace_stacks_name" ON "workspace_stacks" ("tenant_id", "name");
 CREATE UNIQUE INDEX "workspace_stacks_default" ON "workspace_stacks" ("default_of") WHERE "default_of" IS NOT NULL;
 CREATE INDEX "workspace_stacks_by_platform_id_created_at" ON "workspace_stacks" ("platform_id", "created_at", "id");
-CREATE INDEX "workspace_stacks_by_tenant_id_created_at" ON "workspace_stacks" ("tenant_id", "created_at", "id");
+CREATE INDEX "workspace_stacks_by_platform_id_tenant_id_created_at" ON "workspace_stacks" ("platform_id", "tenant_id", "created_at", "id");
 
 CREATE TABLE "platform_configs" (
     "id" TEXT NOT NULL PRIMARY KEY,
@@ -257,3 +261,4 @@ CREATE TABLE "config_versions" (
     "row_version" INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX "config_versions_version" ON "config_versions" ("platform_id", "config_key", "version");
+CREATE INDEX "config_versions_by_platform_id_config_key_version" ON "config_versions" ("platform_id", "config_key", "version", "id");

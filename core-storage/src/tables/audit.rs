@@ -18,6 +18,9 @@ const IS_CHANGE: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Chan
 /// Reads are walked by verifications alone.
 const IS_READ: IndexPredicate = IndexPredicate::Is("stream", AuditStream::Reads.as_str());
 
+/// The installation's own entries.
+const NO_PLATFORM: IndexPredicate = IndexPredicate::IsNull("platform_id");
+
 table! {
     AuditEntry in "audit_entries" {
         id: Text,
@@ -49,6 +52,9 @@ table! {
         [platform_id, actor_id, action, created_at] where [IS_CHANGE],
         [platform_id, actor_id, entity_type, created_at] where [IS_CHANGE],
         [platform_id, created_at] where [IS_READ],
+        // Postgres does not walk the NULLs of an index in the order of its next column.
+        [created_at] where [IS_CHANGE, NO_PLATFORM],
+        [created_at] where [IS_READ, NO_PLATFORM],
     }
     rows append_only
     select audit_entries

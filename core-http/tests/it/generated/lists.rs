@@ -30,7 +30,7 @@ fn records(answer: &Value) -> Vec<Value> {
 }
 
 /// As many of everything as a walk needs, each time others.
-async fn filled(case: &Case) {
+pub(super) async fn filled(case: &Case) {
     let round = case.fixture.world.clock.now().millis();
     if case.fixture.ids.contains_key("entityId") {
         fill_catalogue(case, round).await;

@@ -8,9 +8,12 @@ use core_storage::{Filter, Select};
 use serde_json::Value;
 
 use super::fixture::{Case, Fixture};
-use super::lists::{next, takes};
+use super::lists::{filled, next, takes};
 use super::samples::samples;
 use crate::world::World;
+
+/// How many records a page has.
+const PAGE: u32 = 2;
 
 /// The values a filter is asked with.
 fn values(case: &Case, name: &str, schema: &Value) -> Vec<String> {
@@ -35,6 +38,7 @@ fn values(case: &Case, name: &str, schema: &Value) -> Vec<String> {
     match () {
         () if types.contains("boolean") => vec!["true".to_owned()],
         () if types.contains("integer") => vec!["1".to_owned()],
+        () if types.contains("string") => vec!["any".to_owned()],
         () => panic!("{}: no value for {name}: {schema}", case.name()),
     }
 }
@@ -75,22 +79,27 @@ const FEW: [(&str, &str); 3] = [
     ("jobs", "those of one platform or in one status"),
 ];
 
-/// What a page may be filtered by besides what its index fixes: rows that are hidden.
+/// What a list leaves out on its way: rows that are hidden, or of the other stream of the audit.
 fn hides(filter: &Filter) -> bool {
-    *filter == Filter::IsNull("deleted_at")
+    match filter {
+        Filter::IsNull(column) => *column == "deleted_at",
+        Filter::Compare(column, ..) => *column == "stream",
+        _ => false,
+    }
 }
 
-/// What has no order of its own is no list; holds are read whole, one of each source.
+/// A page asks for a row more than it shows, a list for what it shows, and whoever wants one thing for one. Holds are read
+/// whole, one of each source.
 fn is_list(select: &Select) -> bool {
-    !select.order.is_empty() && select.table.name != "job_holds"
+    let ordered = !select.order.is_empty();
+    ordered && select.limit >= Some(PAGE) && select.table.name != "job_holds"
 }
 
 /// Why the plans do not do, if they do not.
 fn problem(select: &Select, plans: &Plans) -> Option<String> {
     let table = select.table.name;
     let few = FEW.iter().any(|(of_few, _)| *of_few == table);
-    let filters = select.filter.conjuncts();
-    let everything = filters.into_iter().all(hides);
+    let everything = select.filter.conjuncts().into_iter().all(hides);
     for step in &plans.sqlite {
         let scans = step.starts_with("SCAN") && !(everything && step.contains("USING"));
         if scans || step.contains("TEMP B-TREE") {
@@ -98,10 +107,15 @@ fn problem(select: &Select, plans: &Plans) -> Option<String> {
         }
     }
     for step in &plans.postgres {
-        let scans = step.contains("Seq Scan") || step.contains("Sort");
-        let filters = step.starts_with("Filter:") && step != "Filter: (deleted_at IS NULL)";
+        // An incremental sort brings rows of one instant into the order of their ids.
+        let node = step.trim_start_matches("->").trim();
+        let scans = node.starts_with("Seq Scan") || node == "Sort";
+        // A thing is hardly called as its kind is.
+        let allowed = ["(deleted_at IS NULL)", "(entity_type <> 'main'::text)"];
+        let filter = node.strip_prefix("Filter: ");
+        let filters = filter.is_some_and(|filter| !allowed.contains(&filter));
         if scans || filters && !few {
-            return Some(format!("Postgres: {step}"));
+            return Some(format!("Postgres: {node}"));
         }
     }
     let indexed = |step: &String| step.contains("Index") && step.contains(table);
@@ -117,13 +131,14 @@ async fn no_list_query_scans_a_table_or_sorts() {
     for sample in samples() {
         let case = Case::within(fixture, sample);
         if takes(&case, "limit") {
+            filled(&case).await;
             let mut answered = 0;
             for (caller, query) in [operator(), case.least()]
                 .iter()
                 .flat_map(|caller| queries(&case).into_iter().map(move |query| (caller, query)))
             {
                 drop(queries_of.take_queries());
-                let ask = case.ask().with_query(&format!("limit=1{query}"));
+                let ask = case.ask().with_query(&format!("limit={PAGE}{query}"));
                 let first = case.send(caller, &ask).await;
                 // Not everybody may ask everything, and not all filters go together.
                 answered += usize::from(first.is_good());

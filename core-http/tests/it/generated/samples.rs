@@ -163,7 +163,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("createDomain", Admin)
             .body(r#"{"hostname": "new.example.org", "targetDns": "platform.example.net"}"#),
         sample("getDomain", Member),
-        sample("updateDomain", Admin).body(r#"{"status": "active"}"#),
+        sample("updateDomain", Admin).body(r#"{"status": null, "verifiedAt": null}"#),
         sample("deleteDomain", Admin),
         sample("listPlatformAudit", Member),
         sample("listAudit", Member),

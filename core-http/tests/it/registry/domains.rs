@@ -103,7 +103,7 @@ async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_t
     let world = World::new();
     let place = Place::of(&world).await;
     let created = place.shown(&world).await;
-    let now = "2027-01-15T08:00:04.000Z";
+    let now = "2027-01-15T08:00:05.000Z";
     let proof = created["missingRecords"][1]["value"].as_str().unwrap();
     let random = proof.strip_prefix("core-verification=").unwrap();
     assert!(random.len() == 43 && random.chars().all(char::is_alphanumeric));
@@ -134,7 +134,7 @@ async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_t
     let seen = ["status", "sslStatus", "verifiedAt"].map(|field| active[field].as_str().unwrap());
     assert_eq!(
         seen,
-        ["active", "pending_issuance", "2027-01-15T08:01:35.000Z"]
+        ["active", "pending_issuance", "2027-01-15T08:01:36.000Z"]
     );
     assert_eq!(active["missingRecords"], json!([]));
     assert_eq!(place.job(&world).await["status"], "COMPLETED");
@@ -375,6 +375,16 @@ async fn an_instant_of_verification_is_taken_of_an_active_domain_alone() {
     let at_first = json!({ "verifiedAt": 1_700_000_000 });
     let early = world.patched(&place.path(), at_first.clone()).await;
     early.refused(409, "INVALID_STATE");
+    // Whose domain it is is proved, not said.
+    for said in [json!({ "status": "active" }), at_first] {
+        let owner = owner(&place.platform);
+        let refused = world.registry.patch(&owner, &place.path(), said).await;
+        assert!(
+            [403, 409].contains(&refused.status.as_u16()),
+            "{}",
+            refused.json
+        );
+    }
     let both = json!({
         "verifiedAt": 1_700_000_000, "status": "active", "sslStatus": "active", "cfHostnameId": "ch1",
     });

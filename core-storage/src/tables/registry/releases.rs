@@ -46,6 +46,7 @@ table! {
         created_at: Time,
     }
     unique { version: [platform_id, config_key, version] }
+    index { [platform_id, config_key, version] }
     select config_versions
 }
 
@@ -101,7 +102,9 @@ fn deployments(query: &DeploymentQuery) -> Select {
         DeploymentQuery::All {
             in_flight: in_flight_only,
         } => deployments.filter_if(in_flight_only.then(in_flight)),
-        DeploymentQuery::WithKey(key) => deployments.filter(Filter::eq("idempotency_key", key)),
+        DeploymentQuery::WithKey(key) => {
+            Select::of(Deployment::TABLE).filter(Filter::eq("idempotency_key", key))
+        }
         DeploymentQuery::InFlightOf {
             branch,
             moved_since,

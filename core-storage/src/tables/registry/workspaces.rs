@@ -30,7 +30,7 @@ table! {
         name: [tenant_id, name],
         default: [default_of] where [IndexPredicate::NotNull("default_of")],
     }
-    index { [platform_id, created_at], [tenant_id, created_at] }
+    index { [platform_id, created_at], [platform_id, tenant_id, created_at] }
     select workspace_stacks
 }
 
@@ -60,7 +60,7 @@ table! {
         updated_at: Time,
     }
     unique { hostname: [hostname] where [IndexPredicate::Is("status", "active")] }
-    index { [stack_id, created_at] include [status], [resource_id, created_at] where [IndexPredicate::Is("status", "active")] }
+    index { [platform_id, stack_id, created_at] include [status], [resource_id, created_at] where [IndexPredicate::Is("status", "active")] }
     select dns_records
 }
 
@@ -101,6 +101,7 @@ table! {
     unique { hostname: [hostname] where [DOMAIN_NOT_DELETED] }
     index {
         [platform_id, created_at] include [status],
+        [platform_id, created_at] where [DOMAIN_NOT_DELETED],
         [dns_record_id, created_at] where [DOMAIN_NOT_DELETED],
         [created_at] where [IndexPredicate::OneOf("status", &["pending", "verifying"])],
     }

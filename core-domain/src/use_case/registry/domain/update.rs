@@ -1,7 +1,7 @@
 //! Changing custom domains.
 
 use super::rules::not_deleted;
-use crate::access::{PlatformScope, audited};
+use crate::access::{PlatformScope, audited, authorize_operator};
 use crate::kernel::{
     Context, CustomDomainId, IllegalMove, Machine, Result, Stored, UnixSeconds, grant,
 };
@@ -11,10 +11,11 @@ use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::jobs::{Verification, VerifyDomain};
 
 /// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes
-/// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change.
+/// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change; both
+/// are for operators to say, since whoever wants a domain has to prove that it is theirs.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is
+/// `NOT_FOUND`; `FORBIDDEN` when anybody but operators calls it verified; `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is
 /// not active; `VERSION_CONFLICT`.
 pub async fn update(
     cx: &Context,
@@ -30,6 +31,9 @@ pub async fn update(
     {
         next = next.after(event, uow.now().await?)?;
         action = event.of_event().action;
+        if next.status == CustomDomainStatus::Active {
+            authorize_operator(cx)?;
+        }
         if event == CustomDomainEvent::Restart {
             let verification = Verification {
                 platform_id: scope.id().clone(),
@@ -40,6 +44,7 @@ pub async fn update(
         }
     }
     if let Some(UnixSeconds(verified_at)) = command.verified_at {
+        authorize_operator(cx)?;
         if next.status != CustomDomainStatus::Active {
             return Err(IllegalMove::new(next.status, [CustomDomainStatus::Active]).into());
         }

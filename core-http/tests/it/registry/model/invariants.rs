@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use core_domain::kernel::{Audited, Stored};
+use core_domain::kernel::{Audited, JsonText, Record, Stored};
 use core_domain::registry::{
-    Entity, EntityStatus, EntityType, MAX_DEPTH, Platform, PlatformStatus, ResourceStatus,
+    CustomDomain, CustomDomainStatus, DnsRecord, DnsRecordStatus, Entity, EntityStatus, EntityType,
+    MAX_DEPTH, Platform, PlatformStatus, ResourceStatus,
 };
 
 use super::state::State;
@@ -19,6 +20,8 @@ pub(super) fn invariants_hold(state: &State) {
     names_are_unique(state);
     trees_are_whole(state, &platforms, &entities);
     nothing_is_orphaned(state, &platforms, &entities);
+    everything_leads_somewhere(state, &entities);
+    versions_have_no_gap(state);
     lifecycles_have_no_gap(state);
     every_change_is_in_the_audit(state);
 }
@@ -45,6 +48,31 @@ fn names_are_unique(state: &State) {
     unique(
         "siblings",
         living.map(|e| (&e.platform_id, &e.parent_id, &e.slug)),
+    );
+    unique(
+        "hostnames",
+        active_dns(state).map(|record| &record.hostname),
+    );
+    unique(
+        "domains",
+        living_domains(state).map(|domain| &domain.hostname),
+    );
+    let defaults = state.stacks.iter().filter(|stack| stack.is_default);
+    unique("default stacks", defaults.map(|stack| &stack.tenant_id));
+    let stacks = state.stacks.iter();
+    unique(
+        "stacks",
+        stacks.map(|stack| (&stack.tenant_id, &stack.name)),
+    );
+    let features = state.features.iter();
+    unique(
+        "features",
+        features.map(|f| (&f.entity_id, f.environment, &f.feature_id)),
+    );
+    let deployments = state.deployments.iter();
+    unique(
+        "deployments",
+        deployments.map(|d| (&d.platform_id, &d.idempotency_key)),
     );
     let living = state.resources.iter();
     let living = living.filter(|r| r.status != ResourceStatus::Deleted);
@@ -98,6 +126,72 @@ fn nothing_is_orphaned(
     }
 }
 
+fn active_dns(state: &State) -> impl Iterator<Item = &Stored<DnsRecord>> {
+    let records = state.dns.iter();
+    records.filter(|record| record.status == DnsRecordStatus::Active)
+}
+
+fn living_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDomain>> {
+    let domains = state.domains.iter();
+    domains.filter(|domain| domain.status != CustomDomainStatus::Deleted)
+}
+
+/// What leads to something does so to something that is there, of the same platform.
+fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) {
+    let resources = by_key(&state.resources);
+    let (stacks, records) = (by_key(&state.stacks), by_key(&state.dns));
+    for record in active_dns(state) {
+        let resource = resources[record.resource_id.as_str()];
+        assert_eq!(resource.platform_id, record.platform_id);
+        assert_ne!(resource.status, ResourceStatus::Deleted, "{record:?}");
+        assert_eq!(
+            stacks[record.stack_id.as_str()].platform_id,
+            record.platform_id
+        );
+    }
+    for domain in living_domains(state) {
+        let record = records[domain.dns_record_id.as_str()];
+        assert_eq!(record.platform_id, domain.platform_id);
+        assert_eq!(record.status, DnsRecordStatus::Active, "{domain:?}");
+        let active = domain.status == CustomDomainStatus::Active;
+        assert_eq!(domain.verified_at.is_some(), active, "{domain:?}");
+    }
+    for stack in &state.stacks {
+        let tenant = entities[stack.tenant_id.as_str()];
+        assert_eq!(tenant.platform_id, stack.platform_id);
+        assert_ne!(tenant.status, EntityStatus::Deleted, "{stack:?}");
+    }
+    for feature in state.features.iter().filter(|f| f.status.is_in_use()) {
+        let entity = entities[feature.entity_id.as_str()];
+        assert_eq!(entity.platform_id, feature.platform_id);
+        assert_ne!(entity.status, EntityStatus::Deleted, "{feature:?}");
+    }
+}
+
+/// A key's versions are 1, 2, 3 .. up to the one in force, whose value it has.
+fn versions_have_no_gap(state: &State) {
+    for config in &state.configs {
+        let versions = state.config_versions.iter().filter(|version| {
+            (&version.platform_id, version.config_key) == (&config.platform_id, config.config_key)
+        });
+        let newest_first: Vec<_> = versions.collect();
+        let numbers: Vec<i64> = newest_first.iter().map(|version| version.version).collect();
+        let wanted: Vec<i64> = (1..=config.version).rev().collect();
+        assert_eq!(numbers, wanted);
+        assert_eq!(newest_first[0].config_value, config.config_value);
+    }
+}
+
+/// A deployment that has ended never moves.
+pub(super) fn what_has_ended_stays(before: &State, after: &State) {
+    let deployments = by_key(&after.deployments);
+    for ended in before.deployments.iter().filter(|d| d.status.is_terminal()) {
+        if let Some(now) = deployments.get(ended.id.as_str()) {
+            assert_eq!(*now, &**ended);
+        }
+    }
+}
+
 /// What a platform came to, it left again, but for where it stands. Records of one millisecond have no order.
 fn lifecycles_have_no_gap(state: &State) {
     for platform in &state.platforms {
@@ -119,7 +213,10 @@ fn lifecycles_have_no_gap(state: &State) {
 fn every_change_is_in_the_audit(state: &State) {
     let mut changes: BTreeMap<&str, i64> = BTreeMap::new();
     for entry in &state.audit {
-        let created = entry.before.is_none() && entry.action.ends_with(".created");
+        // Something that only happened has no record before or after it.
+        let after = entry.after.as_ref().map(JsonText::value);
+        let created = entry.action.ends_with(".created")
+            || after.is_some_and(|after| after["id"] == *entry.entity_id);
         if created || entry.before.is_some() {
             *changes.entry(&entry.entity_id).or_default() += 1;
         }
@@ -128,16 +225,13 @@ fn every_change_is_in_the_audit(state: &State) {
         let known = changes.get(key).copied().unwrap_or_default();
         assert_eq!(known, version, "{key} is at version {version}");
     };
-    state
-        .platforms
-        .iter()
-        .for_each(|r| audited(r.id.as_str(), r.version()));
-    state
-        .entities
-        .iter()
-        .for_each(|r| audited(r.id.as_str(), r.version()));
-    state
-        .resources
-        .iter()
-        .for_each(|r| audited(r.id.as_str(), r.version()));
+    macro_rules! all_audited {
+        ($($rows:ident),+) => {
+            $(state.$rows.iter().for_each(|row| audited(row.key(), row.version()));)+
+        };
+    }
+    all_audited!(
+        platforms, entities, resources, secrets, features, builds, stacks, dns, domains
+    );
+    all_audited!(configs, deployments);
 }

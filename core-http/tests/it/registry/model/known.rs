@@ -6,6 +6,14 @@ pub(super) enum Thing {
     Platform,
     Entity,
     Resource,
+    Stack,
+    DnsRecord,
+    Domain,
+    Deployment,
+    /// Of a resource; whoever asks gives it its name.
+    Secret,
+    /// There from the beginning.
+    ConfigKey,
 }
 
 /// A thing that was made, and its platform.

@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
 use crate::world::{Backend, World};
-use invariants::invariants_hold;
+use invariants::{invariants_hold, what_has_ended_stays};
 use known::Known;
 use operation::{Ask, Operation, Request, Row, operation};
 use state::State;
@@ -93,7 +93,7 @@ async fn run(
                 *outcome = answer(&world, surface, request, &ask).await;
                 remember(&mut known, request, &ask, outcome);
             }
-            Operation::RunJobs => world.run_jobs().await,
+            Operation::RunJobs => run_jobs(&world).await,
             Operation::Tick(seconds) => world.tick(*seconds),
         }
         // No two rows of a list are as old as each other.
@@ -120,6 +120,7 @@ fn assert_alike(
 async fn race(backend: Backend, operations: &[Operation]) {
     let world = World::on(backend).await;
     let mut known = Known::default();
+    let mut before = State::of(&world).await;
     for at_once in operations.chunks(4) {
         let running = at_once.iter().map(async |operation| match operation {
             Operation::Request(request) => {
@@ -128,7 +129,7 @@ async fn race(backend: Backend, operations: &[Operation]) {
                 Some((request, ask, outcome))
             }
             Operation::RunJobs => {
-                world.run_jobs().await;
+                run_jobs(&world).await;
                 None
             }
             Operation::Tick(seconds) => {
@@ -140,8 +141,16 @@ async fn race(backend: Backend, operations: &[Operation]) {
             remember(&mut known, request, &ask, &outcome);
         }
         world.tick(1);
-        invariants_hold(&State::of(&world).await);
+        let after = State::of(&world).await;
+        invariants_hold(&after);
+        what_has_ended_stays(&before, &after);
+        before = after;
     }
+}
+
+async fn run_jobs(world: &World) {
+    world.run_timers().await;
+    world.run_jobs().await;
 }
 
 fn any_operations(cases: u32, most: usize, check: impl AsyncFn(&[Operation])) {
@@ -210,7 +219,7 @@ fn every_row_of_the_alphabet_succeeds_in_some_sequence() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut runner = TestRunner::deterministic();
     let mut refused_always: BTreeSet<&str> = operation::rows().map(|row| row.operation).collect();
-    let sequences = prop::collection::vec(operation(), 120);
+    let sequences = prop::collection::vec(operation(), 200);
     for _ in 0..40 {
         let operations = sequences.new_tree(&mut runner).unwrap().current();
         let outcomes = runtime

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::known::{Known, Thing};
 use crate::world::{operator, owner, plain_member};
-use Thing::{Entity, Platform, Resource};
+use Thing::{ConfigKey, Deployment, DnsRecord, Domain, Entity, Platform, Resource, Secret, Stack};
 
 /// One operation. The numbers choose among what there is.
 #[derive(Clone, Debug)]
@@ -165,6 +165,58 @@ static ROWS: &[Row] = &[
         |_, r| json!({ "status": r.any(&["pending", "provisioning", "active", "failed", "deleted"]) }),
     ),
     row(2, "deleteResource", &[Platform, Resource], none),
+    row(5, "activateFeature", &[Platform, Entity], |_, r| {
+        json!({
+            "featureId": r.any(&["search", "billing"]), "environment": "prod",
+            "version": r.any(&["1.0.0", "1.0.0", "2.0.0"]),
+        })
+    }),
+    row(3, "deactivateFeature", &[Platform, Entity], |_, r| {
+        json!({ "featureId": r.any(&["search", "billing"]), "environment": "prod" })
+    }),
+    row(2, "setResourceSecret", &[Platform, Resource, Secret], |_, r| {
+        json!({ "status": r.any(&["missing", "set", "rotated", "error"]) })
+    }),
+    row(6, "createWorkspaceStack", ONE, |known, r| {
+        json!({
+            "tenantId": known.pick(Entity, r.picks[1]), "name": slug(r),
+            "isDefault": r.variant % 2 == 0,
+        })
+    })
+    .makes(Stack),
+    row(9, "createDnsRecord", &[Platform, Stack], |known, r| {
+        json!({
+            "hostname": format!("{}.example.org", r.any(&["a", "B", "ä", "*.c"])), "targetType": "worker",
+            "resourceId": known.pick(Resource, r.picks[1]), "environment": "prod",
+        })
+    })
+    .makes(DnsRecord),
+    row(2, "deleteDnsRecord", &[Platform, Stack, DnsRecord], none),
+    row(10, "createDomain", ONE, |known, r| {
+        json!({
+            "dnsRecordId": known.pick(DnsRecord, r.picks[1]), "targetDns": "platform.example.net",
+            "hostname": format!("{}.example.com", r.any(&["shop", "www"])),
+        })
+    })
+    .makes(Domain),
+    row(6, "updateDomain", &[Platform, Domain], |_, r| {
+        json!({ "status": r.any(&["pending", "verifying", "active", "failed", "deleted"]) })
+    }),
+    row(4, "deleteDomain", &[Platform, Domain], none),
+    row(5, "setConfig", &[Platform, ConfigKey], |_, r| {
+        json!({ "configValue": { "value": r.variant % 3 } })
+    }),
+    row(2, "rollBackConfig", &[Platform, ConfigKey], |_, r| {
+        json!({ "version": r.variant % 4 + 1 })
+    }),
+    row(4, "createDeploymentRecord", ONE, |_, r| {
+        json!({ "idempotencyKey": slug(r), "userId": "ada", "projectName": r.any(&["a", "a", "b"]) })
+    })
+    .makes(Deployment),
+    row(4, "updateDeploymentRecord", &[Platform, Deployment], |_, r| {
+        let statuses = ["queued", "uploading", "deploying", "active", "failure", "canceled"];
+        json!({ "status": r.any(&statuses), "fileCount": r.variant })
+    }),
 ];
 
 impl Request {
@@ -175,28 +227,39 @@ impl Request {
 
     /// What is asked, of things that are known by now.
     pub(super) fn ask(&self, known: &Known) -> Ask {
-        let [first, second, other] = self.picks;
-        let mut path = Vec::new();
-        if let Some(last) = self.row.path.last() {
-            let last = known.made(*last, first);
-            // Now and then on a platform whose it is not.
-            path.push(match other % 6 {
-                0 => known.pick(Platform, second),
-                _ => last.platform.clone(),
-            });
-            if let [_, between, _] = self.row.path {
-                path.push(known.parent_of(*between, &last.id, second));
-            }
-            if self.row.path.len() > 1 {
-                path.push(last.id.clone());
-            }
-        }
+        let path = self.path(known);
         Ask {
             caller: self.caller(path.first().map_or("", String::as_str), known),
             path,
             query: self.row.query,
             body: (self.row.body)(known, self),
         }
+    }
+
+    /// Path parameters; now and then those of things that do not belong together.
+    fn path(&self, known: &Known) -> Vec<String> {
+        let [first, second, other] = self.picks;
+        let (of, word) = match self.row.path {
+            [of @ .., ConfigKey] => (of, Some(self.any(&["features", "auth", "env"]))),
+            [of @ .., Secret] => (of, Some(self.any(&["API_KEY", "TOKEN"]))),
+            of => (of, None),
+        };
+        let mut path = Vec::new();
+        if let Some(last) = of.last() {
+            let last = known.made(*last, first);
+            path.push(match other % 6 {
+                0 => known.pick(Platform, second),
+                _ => last.platform.clone(),
+            });
+            if let [_, between, _] = of {
+                path.push(known.parent_of(*between, &last.id, second));
+            }
+            if of.len() > 1 {
+                path.push(last.id.clone());
+            }
+        }
+        path.extend(word.map(str::to_owned));
+        path
     }
 
     fn caller(&self, platform: &str, known: &Known) -> Caller {

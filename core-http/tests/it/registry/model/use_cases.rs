@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use core_domain::access::{PlatformScope, authorize, authorize_organization};
 use core_domain::kernel::{
-    Context, EntityId, Error, Grant, PlatformId, Record, RequestInfo, ResourceId, Result, Stored,
-    grant,
+    Context, CustomDomainId, DeploymentId, DnsRecordId, EntityId, Error, Grant, PlatformId, Record,
+    RequestInfo, ResourceId, Result, StackId, Stored, TextValue, grant,
 };
 use core_domain::port::{UnitOfWork, transact};
-use core_domain::use_case::registry::{entity, platform, resource};
+use core_domain::registry::{ConfigKey, DeploymentChange, SecretName};
+use core_domain::use_case::registry::{
+    config, deployment, dns, domain, entity, feature, platform, resource, secret, workspace_stack,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -78,7 +81,12 @@ impl Unit<'_> {
         match operation {
             of if of.ends_with("Platform") => self.platform(of, uow).await,
             of if of.ends_with("Entity") => self.entities(of, uow).await,
-            of => self.resources(of, uow).await,
+            of if of.ends_with("Resource") => self.resources(of, uow).await,
+            of if of.ends_with("Feature") => self.features(of, uow).await,
+            of if of.contains("Config") => self.config(of, uow).await,
+            of if of.contains("Deployment") => self.deployments(of, uow).await,
+            of if of.ends_with("Domain") => self.domains(of, uow).await,
+            of => self.workspace(of, uow).await,
         }
     }
 
@@ -148,9 +156,120 @@ impl Unit<'_> {
                 let updated = resource::update(cx, &scope, uow, &id, command).await?;
                 Ok(shown(&updated))
             }
-            "deleteResource" => {
+            _ => {
                 let deleted = resource::delete(cx, &scope, uow, &self.resource()).await;
                 deleted.map(SUCCESS)
+            }
+        }
+    }
+
+    async fn features(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let scope = self.scope::<grant::FeatureWrite>(uow).await?;
+        let (entity, command) = (self.entity(), &ask.body);
+        if operation == "deactivateFeature" {
+            let asked = feature::deactivate(cx, &scope, uow, &entity, body(command)).await?;
+            let feature = asked.activation;
+            return Ok(json!({ "featureId": feature.feature_id, "status": feature.status }));
+        }
+        let asked = feature::activate(cx, &scope, uow, &entity, body(command)).await?;
+        let feature = asked.activation;
+        Ok(json!({
+            "activationId": feature.id, "featureId": feature.feature_id, "status": feature.status,
+            "provisionJobId": feature.provision_job_id,
+            "estimatedDurationSeconds": asked.estimated_seconds,
+        }))
+    }
+
+    async fn config(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let scope = self.scope::<grant::ConfigWrite>(uow).await?;
+        let key = ConfigKey::from_text(&ask.path[1]).unwrap();
+        let (config, created) = if operation == "rollBackConfig" {
+            let command = body(&ask.body);
+            (
+                config::roll_back(cx, &scope, uow, key, command).await?,
+                false,
+            )
+        } else {
+            let set = config::set(cx, &scope, uow, key, body(&ask.body)).await?;
+            (set.record, set.created)
+        };
+        let mut shown = shown(&config);
+        shown["status"] = json!(created.then_some("created"));
+        Ok(shown)
+    }
+
+    async fn deployments(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let scope = self.scope::<grant::DeploymentWrite>(uow).await?;
+        if operation == "createDeploymentRecord" {
+            let entered = deployment::enter(cx, &scope, uow, body(&ask.body)).await?;
+            return Ok(shown(&entered.record));
+        }
+        let id = DeploymentId::parse(&ask.path[1]).unwrap();
+        let change: DeploymentChange = body(&ask.body);
+        Ok(shown(
+            &deployment::update(cx, &scope, uow, &id, &change).await?,
+        ))
+    }
+
+    async fn domains(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let scope = self.scope::<grant::DomainWrite>(uow).await?;
+        let id = || CustomDomainId::parse(&ask.path[1]).unwrap();
+        match operation {
+            "createDomain" => {
+                let created = domain::create(cx, &scope, uow, body(&ask.body)).await?;
+                Ok(shown(&created))
+            }
+            "updateDomain" => {
+                let command = body(&ask.body);
+                Ok(shown(
+                    &domain::update(cx, &scope, uow, &id(), command).await?,
+                ))
+            }
+            _ => {
+                domain::delete(cx, &scope, uow, &id()).await?;
+                Ok(Value::Null)
+            }
+        }
+    }
+
+    /// Workspace stacks, DNS records, and the secrets of resources.
+    async fn workspace(self, operation: &str, uow: &mut dyn UnitOfWork) -> Result<Value> {
+        let Self { cx, ask, .. } = self;
+        let stack = || StackId::parse(&ask.path[1]).unwrap();
+        match operation {
+            "createWorkspaceStack" => {
+                let scope = self.scope::<grant::WorkspaceWrite>(uow).await?;
+                let created = workspace_stack::create(cx, &scope, uow, body(&ask.body)).await?;
+                let created = shown(&created);
+                let fields = ["id", "name", "status", "isDefault", "createdAt"];
+                Ok(fields
+                    .map(|f| (f.to_owned(), created[f].clone()))
+                    .into_iter()
+                    .collect())
+            }
+            "createDnsRecord" => {
+                let scope = self.scope::<grant::DnsWrite>(uow).await?;
+                let command = body(&ask.body);
+                Ok(shown(
+                    &dns::create(cx, &scope, uow, &stack(), command).await?,
+                ))
+            }
+            "deleteDnsRecord" => {
+                let scope = self.scope::<grant::DnsWrite>(uow).await?;
+                let record = DnsRecordId::parse(&ask.path[2]).unwrap();
+                dns::delete(cx, &scope, uow, &stack(), &record).await?;
+                Ok(Value::Null)
+            }
+            "setResourceSecret" => {
+                let scope = self.scope::<grant::SecretWrite>(uow).await?;
+                let name = SecretName::parse(&ask.path[2]).unwrap();
+                let (resource, command) = (self.resource(), body(&ask.body));
+                let set = secret::set(cx, &scope, uow, &resource, name, command).await?;
+                Ok(shown(&set.0))
             }
             unknown => panic!("{unknown} has no use case here"),
         }
