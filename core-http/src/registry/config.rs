@@ -1,12 +1,9 @@
 //! The configuration of platforms, and its history.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{
-    Code, Error, ListQuery, Page, PlatformId, Result, Stored, TextValue, grant,
-};
+use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{
     ConfigDiff, ConfigKey, ConfigVersion, ConfigVersionNumber, DiffVersions, PlatformConfig,
@@ -14,12 +11,15 @@ use core_domain::registry::{
 };
 use core_domain::use_case::registry::config;
 use http::StatusCode;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::upserted;
-use crate::kernel::{Cx, Endpoint, Input, Output, Row, Versioned, get, post, put};
+use crate::kernel::{Cx, Endpoint, Input, Output, Row, Unparsed, Versioned, get, post, put};
+
+/// What paths call a key.
+const KEY: &str = "configKey";
 
 const ALL: &str = "/api/v1/platforms/{platformId}/config";
 const ONE: &str = "/api/v1/platforms/{platformId}/config/{configKey}";
@@ -30,7 +30,9 @@ const ROLLBACK: &str = "/api/v1/platforms/{platformId}/config/{configKey}/rollba
 
 type Reads = PlatformScope<grant::ConfigRead>;
 type Writes = PlatformScope<grant::ConfigWrite>;
-type One = (PlatformId, KeyParam);
+/// The keys are a closed set of words, so another one is a mistake rather than something that is not there.
+type Key = Unparsed<ConfigKey>;
+type One = (PlatformId, Key);
 
 pub(super) fn rows() -> Vec<Endpoint> {
     // Of the key in the path.
@@ -62,45 +64,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .if_match()
             .writes(roll_back),
     ]
-}
-
-/// The key in a path. The keys are a closed set of words, so another one is a mistake rather than something that is not
-/// there.
-#[derive(Clone, Debug)]
-struct KeyParam(String);
-
-impl KeyParam {
-    fn key(&self) -> Result<ConfigKey> {
-        let known = || ConfigKey::ALL.iter().map(|key| key.as_str());
-        ConfigKey::from_text(&self.0).ok_or_else(|| {
-            let message = format!("must be one of {}", known().collect::<Vec<_>>().join(", "));
-            Error::invalid("configKey", "invalid_enum", message)
-        })
-    }
-}
-
-impl TextValue for KeyParam {
-    fn as_text(&self) -> &str {
-        &self.0
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Some(Self(text.to_owned()))
-    }
-}
-
-impl JsonSchema for KeyParam {
-    fn inline_schema() -> bool {
-        ConfigKey::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        ConfigKey::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        ConfigKey::json_schema(generator)
-    }
 }
 
 /// The whole configuration of a platform.
@@ -155,7 +118,7 @@ async fn show(
     uow: &mut dyn UnitOfWork,
     input: Input<One>,
 ) -> Result<Versioned<ConfigView>> {
-    let found = config::get(&scope, uow, input.path.1.key()?).await?;
+    let found = config::get(&scope, uow, input.path.1.parse(KEY)?).await?;
     Ok(ConfigView::answer(&found))
 }
 
@@ -165,7 +128,7 @@ async fn set(
     uow: &mut dyn UnitOfWork,
     input: Input<One, (), SetConfig>,
 ) -> Result<Versioned<ConfigView>> {
-    let set = config::set(cx, &scope, uow, input.path.1.key()?, input.body).await?;
+    let set = config::set(cx, &scope, uow, input.path.1.parse(KEY)?, input.body).await?;
     Ok(upserted::answer(
         &set,
         ConfigView::of(&set.record, set.created),
@@ -178,17 +141,17 @@ async fn history(
     uow: &mut dyn UnitOfWork,
     input: Input<One, ListQuery>,
 ) -> Result<Page<Stored<ConfigVersion>>> {
-    config::history(&scope, uow, input.path.1.key()?, &input.query).await
+    config::history(&scope, uow, input.path.1.parse(KEY)?, &input.query).await
 }
 
 async fn version(
     _: &Cx,
     scope: Reads,
     uow: &mut dyn UnitOfWork,
-    input: Input<(PlatformId, KeyParam, ConfigVersionNumber)>,
+    input: Input<(PlatformId, Key, ConfigVersionNumber)>,
 ) -> Result<Stored<ConfigVersion>> {
     let (_, key, version) = input.path;
-    config::version(&scope, uow, key.key()?, version.number()).await
+    config::version(&scope, uow, key.parse(KEY)?, version.number()).await
 }
 
 async fn diff(
@@ -197,7 +160,7 @@ async fn diff(
     uow: &mut dyn UnitOfWork,
     input: Input<One, DiffVersions>,
 ) -> Result<Output<ConfigDiff>> {
-    let diff = config::diff(&scope, uow, input.path.1.key()?, input.query).await?;
+    let diff = config::diff(&scope, uow, input.path.1.parse(KEY)?, input.query).await?;
     Ok(Output::new(diff))
 }
 
@@ -207,6 +170,6 @@ async fn roll_back(
     uow: &mut dyn UnitOfWork,
     input: Input<One, (), RollBackConfig>,
 ) -> Result<Versioned<ConfigView>> {
-    let set = config::roll_back(cx, &scope, uow, input.path.1.key()?, input.body).await?;
+    let set = config::roll_back(cx, &scope, uow, input.path.1.parse(KEY)?, input.body).await?;
     Ok(ConfigView::answer(&set))
 }
