@@ -335,13 +335,14 @@ impl<R: Tabular> Repository<R> for RowUnit {
     ) -> Result<Page<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let mut select = select_within::<R>(within, query);
-        let total = match &page.cursor {
-            Some(cursor) => {
+        let total = match (&page.cursor, page.total) {
+            (Some(cursor), _) => {
                 let position = self.cursor_key.verify(&select, cursor)?;
                 select.after = Some(position.after);
                 position.total
             }
-            None => self.count_rows(R::TABLE, &select.filter).await?,
+            (None, Some(known)) => known,
+            (None, None) => self.count_rows(R::TABLE, &select.filter).await?,
         };
         let limit = page.limit.max(1);
         // One more than asked for tells whether there is a next page.

@@ -28,6 +28,7 @@
 //! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
 //! | `dns` | looking up the DNS records of custom domains; without it they stay as they are |
+//! | `webhooks` | sending webhooks over HTTP; without it none arrives |
 //! | `smtp` | sending mail by a server, with TLS; without it mails are files |
 //! | `webauthn` | passkeys, where IAM's address has a domain name |
 //!
@@ -37,7 +38,12 @@
 
 #[cfg(any(
     test,
-    not(all(feature = "local", feature = "archives", feature = "dns"))
+    not(all(
+        feature = "local",
+        feature = "archives",
+        feature = "dns",
+        feature = "webhooks"
+    ))
 ))]
 mod absent;
 mod after_commit;

@@ -16,6 +16,8 @@ pub struct PageRequest {
     pub limit: u32,
     /// Where the last page ended; `None` for the first page.
     pub cursor: Option<Cursor>,
+    /// How many records match, where that is known; the store counts them otherwise. What a cursor says goes before it.
+    pub total: Option<u64>,
 }
 
 impl PageRequest {
@@ -25,6 +27,7 @@ impl PageRequest {
         Self {
             limit,
             cursor: None,
+            total: None,
         }
     }
 }
@@ -145,6 +148,7 @@ impl<F> ListQuery<F> {
         PageRequest {
             limit: self.limit.0,
             cursor: self.cursor.clone(),
+            total: None,
         }
     }
 }

@@ -137,6 +137,9 @@ pub struct AuditHead {
     /// The number of its last link; 0 when it has none.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub seq: i64,
+    /// How many of its links are changes: what a list of them has in all, but for those that wait to be sealed.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
+    pub changes: i64,
     /// The hash of its last link.
     pub hash: String,
     /// The number its last checkpoint was made at; 0 when it has none.
@@ -166,6 +169,7 @@ impl AuditHead {
         Self {
             chain,
             seq: 0,
+            changes: 0,
             hash: GENESIS.to_owned(),
             checkpoint_seq: 0,
             unchecked_since: None,
@@ -182,7 +186,7 @@ impl AuditHead {
     ) -> AuditSeal {
         let hash = link_hash(&self.hash, entry);
         let previous_hash = std::mem::replace(&mut self.hash, hash);
-        self.seq += 1;
+        self.grow(entry);
         self.unchecked_since.get_or_insert(now);
         AuditSeal {
             entry_id: id.clone(),
@@ -194,6 +198,12 @@ impl AuditHead {
             hash: self.hash.clone(),
             sealed_at: now,
         }
+    }
+
+    /// Counts a link.
+    pub fn grow(&mut self, entry: Option<&AuditEntry>) {
+        self.seq += 1;
+        self.changes += i64::from(entry.is_some_and(|entry| entry.stream == AuditStream::Changes));
     }
 
     /// Notes that a checkpoint was made where the chain stands.

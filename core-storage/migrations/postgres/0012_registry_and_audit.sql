@@ -55,6 +55,7 @@ CREATE INDEX "audit_seals_by_chain_position" ON "audit_seals" ("chain", "positio
 CREATE TABLE "audit_heads" (
     "chain" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "seq" BIGINT NOT NULL,
+    "changes" BIGINT NOT NULL,
     "hash" TEXT COLLATE "C" NOT NULL,
     "checkpoint_seq" BIGINT NOT NULL,
     "unchecked_since" BIGINT,
@@ -214,7 +215,7 @@ CREATE TABLE "custom_domains" (
     "row_version" BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX "custom_domains_hostname" ON "custom_domains" ("hostname") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
-CREATE INDEX "custom_domains_by_platform_id_created_at" ON "custom_domains" ("platform_id", "created_at", "id", "status");
+CREATE INDEX "custom_domains_by_platform_id_created_at" ON "custom_domains" ("platform_id", "created_at", "id");
 CREATE INDEX "custom_domains_by_platform_id_created_at_if_status" ON "custom_domains" ("platform_id", "created_at", "id") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
 CREATE INDEX "custom_domains_by_dns_record_id_created_at_if_status" ON "custom_domains" ("dns_record_id", "created_at", "id") WHERE "status" IN ('pending', 'verifying', 'active', 'failed');
 CREATE INDEX "custom_domains_by_created_at_if_status" ON "custom_domains" ("created_at", "id") WHERE "status" IN ('pending', 'verifying');
@@ -262,3 +263,6 @@ CREATE TABLE "config_versions" (
 );
 CREATE UNIQUE INDEX "config_versions_version" ON "config_versions" ("platform_id", "config_key", "version");
 CREATE INDEX "config_versions_by_platform_id_config_key_version" ON "config_versions" ("platform_id", "config_key", "version", "id");
+
+-- What the audit holds already waits to be sealed as well.
+INSERT INTO "unsealed_entries" ("id", "row_version") SELECT "id", 1 FROM "audit_entries";

@@ -159,6 +159,7 @@ table! {
     AuditHead in "audit_heads" {
         chain: Text,
         seq: Int,
+        changes: Int,
         hash: Text,
         checkpoint_seq: Int,
         unchecked_since: Opt<Time>,

@@ -7,6 +7,7 @@ use core_domain::kernel::Timestamp;
 use core_domain::testing::ManualClock;
 use core_storage::postgres::{self, PostgresConfig};
 use core_storage::sql::ddl::{Dialect, create, indexes};
+use core_storage::sql::migrations;
 use core_storage::sqlite::{self, SqliteConfig};
 use core_storage::testing::{self, postgres_schema, sqlite_schema};
 use core_storage::{Filter, Index, IndexPredicate, Table, Type, VERSION, tables};
@@ -52,6 +53,32 @@ async fn postgres_migrations_lead_to_the_described_schema() {
         postgres_schema(&fresh).await.unwrap(),
         "{ADVICE}"
     );
+}
+
+/// An update seals what was there before there were seals.
+#[tokio::test]
+async fn entries_written_before_the_audit_was_sealed_wait_to_be_sealed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("earlier.db");
+    let earlier = Sqlite::open(&path).unwrap();
+    earlier.execute_batch(migrations::MIGRATIONS_TABLE).unwrap();
+    let all = migrations::pending(&[], Dialect::Sqlite).unwrap();
+    for migration in all.iter().take_while(|migration| migration.name < "0012") {
+        earlier.execute_batch(migration.text).unwrap();
+        let noted = (migration.name, &migration.checksum);
+        let done = earlier.execute(migrations::NOTE_MIGRATION, noted);
+        assert_eq!(done.unwrap(), 1);
+    }
+    let entry = "INSERT INTO audit_entries (id, stream, actor_id, actor_type, action, entity_type, entity_id, \
+        metadata, created_at, row_version) VALUES ('a', 'changes', 'ada', 'user', 'x.y', 'x', '1', '{}', 0, 1)";
+    assert_eq!(earlier.execute(entry, []).unwrap(), 1);
+    drop(earlier);
+    let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+    let store = sqlite::open(SqliteConfig::new(&path, clock, KEY));
+    drop(store.await.expect("migrations run"));
+    let updated = Sqlite::open(&path).unwrap();
+    let waiting = updated.query_row("SELECT id FROM unsealed_entries", [], |row| row.get(0));
+    assert_eq!(waiting, Ok("a".to_owned()));
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Batch {
                 .entry(chain.clone())
                 .or_insert_with(|| Growing::new(chain))
                 .next;
-            self.feed.next.seq += 1;
+            self.feed.next.grow(entry);
             let seal = head.append(id, entry, self.feed.next.seq, now);
             let change = entry.filter(|entry| entry.stream == AuditStream::Changes);
             let event = change.map(|entry| ChangeEvent::of(seal.position, entry));

@@ -100,7 +100,7 @@ table! {
     }
     unique { hostname: [hostname] where [DOMAIN_NOT_DELETED] }
     index {
-        [platform_id, created_at] include [status],
+        [platform_id, created_at],
         [platform_id, created_at] where [DOMAIN_NOT_DELETED],
         [dns_record_id, created_at] where [DOMAIN_NOT_DELETED],
         [created_at] where [IndexPredicate::OneOf("status", &["pending", "verifying"])],
