@@ -7,6 +7,9 @@ use crate::query::Select;
 use crate::sql::{Dialect, ddl, with_literals};
 use crate::tables;
 
+/// What a database said to a schema or a query it does not take.
+type DatabaseError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Asks two empty databases with every table. Postgres is told to scan and sort only where no index helps, since a scan of
 /// nothing costs nothing.
 #[derive(Debug)]
@@ -28,51 +31,47 @@ pub struct Plans {
 impl Planners {
     /// Makes the databases.
     ///
-    /// # Panics
-    /// When one cannot be made.
-    pub async fn new() -> Self {
+    /// # Errors
+    /// When one does not take the tables.
+    pub async fn new() -> Result<Self, DatabaseError> {
         let database = postgres().await;
-        let planners = Self {
-            postgres: connect(&database.url).await,
-            sqlite: rusqlite::Connection::open_in_memory().expect("SQLite opens"),
-            _database: database,
-        };
         let schema = |dialect| -> String {
             let tables = tables::all().into_iter();
             tables
                 .map(|table| ddl::create(table, dialect, false))
                 .collect()
         };
-        let created = planners.sqlite.execute_batch(&schema(Dialect::Sqlite));
-        created.expect("SQLite takes the tables");
+        let sqlite = rusqlite::Connection::open_in_memory()?;
+        sqlite.execute_batch(&schema(Dialect::Sqlite))?;
+        let postgres = connect(&database.url).await;
         let settings =
             "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;";
         for statements in [&schema(Dialect::Postgres), settings] {
-            let created = planners.postgres.batch_execute(statements).await;
-            created.expect("Postgres takes the tables");
+            postgres.batch_execute(statements).await?;
         }
-        planners
+        Ok(Self {
+            sqlite,
+            postgres,
+            _database: database,
+        })
     }
 
     /// How both plan the query.
     ///
-    /// # Panics
+    /// # Errors
     /// When one does not understand it.
-    pub async fn plans(&self, select: &Select) -> Plans {
+    pub async fn plans(&self, select: &Select) -> Result<Plans, DatabaseError> {
         let text = |dialect, explain| format!("{explain} {}", with_literals(select, dialect));
         let explain = text(Dialect::Postgres, "EXPLAIN (COSTS OFF)");
-        let explained = self.postgres.simple_query(&explain).await;
-        let lines = explained.expect("Postgres plans the query");
-        let lines = lines.iter().filter_map(|message| match message {
+        let explained = self.postgres.simple_query(&explain).await?;
+        let lines = explained.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0).map(|line| line.trim().to_owned()),
             _ => None,
         });
-        Plans {
-            sqlite: self
-                .steps_in_sqlite(&text(Dialect::Sqlite, "EXPLAIN QUERY PLAN"))
-                .expect("SQLite plans the query"),
+        Ok(Plans {
+            sqlite: self.steps_in_sqlite(&text(Dialect::Sqlite, "EXPLAIN QUERY PLAN"))?,
             postgres: lines.collect(),
-        }
+        })
     }
 
     fn steps_in_sqlite(&self, explain: &str) -> Result<Vec<String>, rusqlite::Error> {

@@ -124,7 +124,7 @@ fn problem(select: &Select, plans: &Plans) -> Option<String> {
 
 #[tokio::test]
 async fn no_list_query_scans_a_table_or_sorts() {
-    let planners = Planners::new().await;
+    let planners = Planners::new().await.unwrap();
     let (world, queries_of) = World::faulty();
     let mut fixture = Fixture::of(world).await;
     let (mut problems, mut planned) = (BTreeMap::new(), BTreeMap::new());
@@ -153,7 +153,7 @@ async fn no_list_query_scans_a_table_or_sorts() {
                     if planned.contains_key(&shape) {
                         continue;
                     }
-                    let plans = planners.plans(&select).await;
+                    let plans = planners.plans(&select).await.unwrap();
                     if let Some(problem) = problem(&select, &plans) {
                         problems
                             .entry(problem)

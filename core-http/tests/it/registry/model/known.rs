@@ -74,7 +74,7 @@ impl Known {
     pub(super) fn parent_of(&self, kind: Thing, id: &str, pick: usize) -> String {
         let parent = self.0.iter().find(|made| made.id == id);
         match parent.and_then(|made| made.parent.clone()) {
-            Some(parent) if pick % 6 != 0 => parent,
+            Some(parent) if !pick.is_multiple_of(6) => parent,
             _ => self.pick(kind, pick),
         }
     }
