@@ -51,7 +51,7 @@ async fn a_record_is_found_at_both_paths_until_it_is_deleted_and_its_hostname_is
     let world = World::new();
     let place = Place::of(&world, "engines").await;
     let created = place.ask(&world, "Bücher.Example.ORG.").await.expect(201);
-    let now = "2027-01-15T08:00:03.000Z";
+    let now = "2027-01-15T08:00:04.000Z";
     let wanted = json!({
         "id": created.id(), "platformId": place.platform, "stackId": place.stack,
         "hostname": "xn--bcher-kva.example.org", "targetType": "worker", "resourceId": place.resource,

@@ -481,7 +481,9 @@ async fn an_entity_is_not_deleted_while_a_feature_of_it_is_in_use_and_takes_it_a
     };
     let refused = async |resources: u64| {
         let refused = delete("").await.refused(409, "CONFLICT");
-        let details = json!({ "children": 0, "resources": resources, "features": 1 });
+        let details = json!({
+            "children": 0, "resources": resources, "stacks": 0, "features": 1,
+        });
         assert_eq!(refused.json["error"]["details"], details);
     };
     let first = harness.job_of("search").await;
