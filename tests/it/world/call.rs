@@ -69,6 +69,15 @@ impl Call {
         request.body(Full::from(self.body)).unwrap()
     }
 
+    /// As [`Call::to`], without the body of the answer, which may have no end.
+    pub(crate) async fn status_of<S, B>(self, service: S) -> StatusCode
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible>,
+    {
+        let request = self.header("host", "suite.test").at("");
+        service.oneshot(request).await.unwrap().status()
+    }
+
     /// Sends the request to a tower service.
     pub(crate) async fn to<S, B>(self, service: S) -> Answer
     where

@@ -1,0 +1,305 @@
+//! Webhooks and their secrets, and receivers that take nothing.
+
+use super::*;
+
+#[tokio::test]
+async fn a_secret_is_shown_when_it_is_made_and_nowhere_else() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let all = webhooks_of(&platform);
+    let body = json!({ "url": "https://hooks.example.org/in?key=hidden", "eventTypes": ["entity", "*"], "description": "d" });
+    let created = world
+        .registry
+        .post(&owner(&platform), &all, body.clone())
+        .await
+        .expect(201);
+    assert_eq!(
+        (created.header("etag"), created.header("cache-control")),
+        ("\"1\"", "no-store")
+    );
+    let now = "2027-01-15T08:00:01.000Z";
+    let wanted = json!({
+        "id": created.id(), "platformId": platform, "url": body["url"], "eventTypes": body["eventTypes"],
+        "description": "d", "status": "enabled", "disabledReason": null, "consecutiveFailures": 0,
+        "failingSince": null, "createdAt": now, "updatedAt": now,
+    });
+    let one = format!("{all}/{}", created.id());
+    assert_eq!(world.shown(&one).await.json, wanted);
+    let rotated = world
+        .registry
+        .post(&operator(), &format!("{one}/rotate-secret"), Value::Null)
+        .await
+        .expect(200);
+    let secrets = [&created, &rotated].map(|issued| secret(&issued.json));
+    assert_ne!(secrets[0], secrets[1]);
+    let mut told =
+        world.shown(&all).await.json.to_string() + &world.shown(&one).await.json.to_string();
+    for action in ["webhook.created", "webhook.secret_rotated"] {
+        let entries = world.audit(action).await;
+        assert_eq!(entries.len(), 1, "{action}");
+        let kept = format!("{entries:?}");
+        assert!(
+            !kept.contains("hidden") && kept.contains("https://hooks.example.org"),
+            "{kept}"
+        );
+        told += &kept;
+    }
+    for secret in &secrets {
+        assert!(!told.contains(secret.expose()));
+    }
+}
+
+#[tokio::test]
+async fn both_secrets_sign_for_a_day_after_a_rotation() {
+    let world = World::new();
+    let webhook = world.webhook(WEBHOOKS, "in").await;
+    let one = format!("{WEBHOOKS}/{}", id(&webhook));
+    let rotate = async || {
+        world
+            .registry
+            .post(&operator(), &format!("{one}/rotate-secret"), Value::Null)
+            .await
+    };
+    let (old, new) = (secret(&webhook), secret(&rotate().await.expect(200).json));
+    for (passes, signing) in [
+        (0, vec![&new, &old]),
+        (DAY - 1, vec![&new, &old]),
+        (1, vec![&new]),
+    ] {
+        world.tick(passes);
+        let _ = world.test_webhook(&one).await.expect(202);
+        let sent = world.dispatch(|_| answered(200)).await.remove(0);
+        let wanted: Vec<String> = signing
+            .into_iter()
+            .map(|secret| signature(&sent, secret))
+            .collect();
+        assert_eq!(sent.signature, wanted.join(" "));
+        let told = body(&sent);
+        assert_eq!(
+            (&told["type"], &told["data"]["webhookId"]),
+            (&json!("webhook.test"), &webhook["id"])
+        );
+        assert!(!format!("{sent:?}").contains(&sent.signature));
+    }
+    for _ in 0..4 {
+        let _ = rotate().await.expect(200);
+    }
+    rotate().await.refused(409, "CONFLICT");
+}
+
+#[tokio::test]
+async fn receivers_are_public_and_have_tls_unless_the_installation_allows_others() {
+    let world = World::new();
+    let create = async |world: &World, url: &str| {
+        let body = json!({ "url": url, "eventTypes": ["*"] });
+        world.registry.post(&operator(), WEBHOOKS, body).await
+    };
+    let one = format!("{WEBHOOKS}/{}", id(&world.webhook(WEBHOOKS, "in").await));
+    for (url, code) in [
+        ("http://hooks.example.org/", "url: not_https"),
+        ("https://127.0.0.1/", "url: private_address"),
+        ("https://169.254.169.254/latest/", "url: private_address"),
+        ("https://[::ffff:10.0.0.1]/", "url: private_address"),
+        ("https://[fd00::1]:8443/", "url: private_address"),
+        ("https://localhost/", "url: private_address"),
+        ("https://user@hooks.example.org/", "url: pattern"),
+        ("https://hooks.example.org:0/", "url: pattern"),
+        ("https://2130706433/", "url: pattern"),
+    ] {
+        let created = create(&world, url).await;
+        let changed = world.patched(&one, json!({ "url": url })).await;
+        for answer in [created, changed] {
+            assert!(
+                answer
+                    .refused(400, "VALIDATION_ERROR")
+                    .issues()
+                    .contains(&code.to_owned()),
+                "{url}"
+            );
+        }
+    }
+    // Patterns cannot count.
+    create(&world, "https://1.2.3.256/")
+        .await
+        .refused(400, "VALIDATION_ERROR");
+    let lenient = World::with(|app| {
+        app.options.webhooks = WebhookTargets {
+            allow_http: true,
+            allow_private_addresses: true,
+        };
+    });
+    let _ = create(&lenient, "http://127.0.0.1:8080/in")
+        .await
+        .expect(201);
+}
+
+#[tokio::test]
+async fn a_platform_has_twenty_webhooks_and_the_installation_as_many_besides() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    for all in [webhooks_of(&platform), WEBHOOKS.to_owned()] {
+        for number in 0..20 {
+            world.webhook(&all, &format!("{number}")).await;
+        }
+        let body = json!({ "url": "https://hooks.example.org/", "eventTypes": ["*"] });
+        world
+            .registry
+            .post(&operator(), &all, body.clone())
+            .await
+            .refused(409, "CONFLICT");
+        let first = world.shown(&format!("{all}?limit=1")).await.each("id")[0].to_owned();
+        world.removed(&format!("{all}/{first}")).await;
+        world.missing(&format!("{all}/{first}")).await;
+        let _ = world
+            .registry
+            .post(&operator(), &all, body)
+            .await
+            .expect(201);
+    }
+}
+
+#[tokio::test]
+async fn what_belongs_to_another_webhook_or_platform_is_not_found() {
+    let world = World::new();
+    let (platform, other) = (
+        world.platform("engines").await,
+        world.platform("looms").await,
+    );
+    let all = webhooks_of(&platform);
+    let [webhook, message] = world.webhook_with_messages(&all).await;
+    let sibling = id(&world.webhook(&all, "sibling").await);
+    let foreign = id(&world.webhook(&webhooks_of(&other), "foreign").await);
+    for wrong in [
+        format!("{all}/{foreign}"),
+        format!("{}/{webhook}", webhooks_of(&other)),
+        format!("{WEBHOOKS}/{webhook}"),
+        format!("{all}/{sibling}/deliveries/{message}"),
+        format!("{}/{foreign}/deliveries/{message}", webhooks_of(&other)),
+        format!("{WEBHOOKS}/{webhook}/deliveries/{message}"),
+        format!("{WEBHOOKS}/{webhook}/deliveries"),
+    ] {
+        world.missing(&wrong).await;
+    }
+    world
+        .replay(&format!("{all}/{sibling}"), &message)
+        .await
+        .refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_gone_or_silent_for_five_days_is_disabled_until_its_owner_enables_it() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let all = webhooks_of(&platform);
+    let one = format!("{all}/{}", id(&world.webhook(&all, "in").await));
+    let waiting = world.test_webhook(&one).await.expect(202).id();
+    let gone = async |status| world.dispatch(|_| answered(status)).await.len();
+    assert_eq!(gone(500).await, 1);
+    let _ = world.test_webhook(&one).await.expect(202);
+    assert_eq!(gone(410).await, 1);
+    let disabled = world.shown(&one).await.json;
+    assert_eq!(
+        (&disabled["status"], &disabled["disabledReason"]),
+        (
+            &json!("disabled"),
+            &json!("The receiver answered 410 Gone.")
+        )
+    );
+    for path in ["test", "recover", &format!("deliveries/{waiting}/replay")] {
+        let body = if path == "recover" {
+            json!({ "since": "2027-01-15T08:00:00Z" })
+        } else {
+            Value::Null
+        };
+        let refused = world
+            .registry
+            .post(&operator(), &format!("{one}/{path}"), body)
+            .await;
+        refused.refused(409, "INVALID_STATE");
+    }
+    world.tick(6);
+    assert_eq!(gone(200).await, 0);
+    let ended = world.message(&one, &waiting).await;
+    assert_eq!(
+        (&ended["status"], &ended["lastError"]),
+        (&json!("failed"), &json!("The webhook is disabled."))
+    );
+
+    let enabled = world
+        .patched(&one, json!({ "status": "enabled" }))
+        .await
+        .expect(200)
+        .json;
+    assert_eq!(
+        (&enabled["disabledReason"], &enabled["consecutiveFailures"]),
+        (&Value::Null, &json!(0))
+    );
+    let recover = async |since: Timestamp| {
+        let body = json!({ "since": since });
+        world
+            .registry
+            .post(&owner(&platform), &format!("{one}/recover"), body)
+            .await
+            .expect(200)
+            .json
+    };
+    assert_eq!(
+        recover(world.clock.now()).await,
+        json!({ "replayed": 0, "hasMore": false })
+    );
+    assert_eq!(
+        recover(Timestamp::EPOCH).await,
+        json!({ "replayed": 2, "hasMore": false })
+    );
+    assert_eq!(gone(503).await, 2);
+    world.tick(5 * DAY);
+    assert_eq!(gone(503).await, 2);
+    let disabled = world.shown(&one).await.json;
+    assert_eq!(
+        disabled["disabledReason"],
+        "Every attempt of five days has failed."
+    );
+    let entries = world.audit("webhook.disabled").await;
+    assert_eq!(
+        entries
+            .iter()
+            .map(|entry| entry.entity_id.clone())
+            .collect::<Vec<_>>(),
+        [id(&disabled), id(&disabled)]
+    );
+}
+
+#[tokio::test]
+async fn a_receiver_may_ask_for_time_and_its_answer_is_kept_to_be_looked_at() {
+    let world = World::new();
+    let one = format!("{WEBHOOKS}/{}", id(&world.webhook(WEBHOOKS, "in").await));
+    let message = world.test_webhook(&one).await.expect(202).id();
+    let sent_at = world.clock.now();
+    let busy = |_: &WebhookRequest| {
+        let answer = WebhookAnswer {
+            status: 503,
+            retry_after: Some("120".to_owned()),
+            body: "come\0back".to_owned(),
+        };
+        Ok(answer)
+    };
+    world.dispatch(busy).await;
+    let shown = world.message(&one, &message).await;
+    assert_eq!(
+        shown["nextAttemptAt"],
+        json!(sent_at.plus(Duration::from_secs(120)))
+    );
+    world.tick(120);
+    world.dispatch(|_| Err(WebhookSendError::Forbidden)).await;
+    let shown = world.message(&one, &message).await;
+    let wanted = json!([
+        { "at": sent_at, "status": 503, "durationMs": 7, "error": "the receiver answered 503", "body": "come\0back" },
+        { "at": sent_at.plus(Duration::from_secs(120)), "status": null, "durationMs": 7,
+          "error": "the address is not one that this installation sends to", "body": null },
+    ]);
+    assert_eq!(shown["attemptLog"], wanted);
+    assert_eq!(
+        (&shown["lastStatus"], &shown["status"]),
+        (&Value::Null, &json!("pending"))
+    );
+}
