@@ -110,6 +110,16 @@ fn check_replacement(table: &Table, row: &Replacement) -> Result<(), StoreError>
     Err(StoreError::backend("a key never changes"))
 }
 
+fn check_same_columns(from: &Table, to: &Table) -> Result<(), StoreError> {
+    if from.columns == to.columns {
+        return Ok(());
+    }
+    let (from, to) = (from.name, to.name);
+    Err(StoreError::backend(format!(
+        "rows of {from} do not fit {to}"
+    )))
+}
+
 fn check_key(table: &Table, key: &str) -> Result<(), StoreError> {
     if !key.contains('\0') {
         return Ok(());
@@ -201,6 +211,19 @@ impl RowTx for CheckedTx {
         self.ensure_changeable(table)?;
         self.track_error(filter.check(table))?;
         let outcome = self.inner.delete(table, filter).await;
+        self.track_error(outcome)
+    }
+
+    async fn promote(
+        &mut self,
+        from: &'static Table,
+        to: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.ensure_writable()?;
+        let checked = check_same_columns(from, to);
+        self.track_error(checked)?;
+        let outcome = self.inner.promote(from, to, keys).await;
         self.track_error(outcome)
     }
 

@@ -1,4 +1,4 @@
-//! Counts of lists that are remembered as long as their table does not change.
+//! Counts of lists that are remembered as long as what they count does not change.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,38 @@ const CAPACITY: usize = 1_024;
 const MAX_QUERY: usize = 1_024;
 
 /// A filter on a table, as a key.
-pub(crate) type CountKey = Vec<u8>;
+type CountKey = Vec<u8>;
 
-/// Counts with the commit number of the table they were made at. A count is right for every unit that sees that number,
-/// see [`RowTx::commit_number`](crate::RowTx::commit_number). An engine that knows no commit numbers (Postgres: other
-/// processes commit as well) counts each time.
+/// What is counted, and a number that is another one when it has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CountedAt {
+    key: CountKey,
+    number: u64,
+}
+
+impl CountedAt {
+    /// The same count at another number.
+    pub(crate) fn with_number(self, number: u64) -> Self {
+        Self { number, ..self }
+    }
+}
+
+/// A count of rows at the commit number of their table, see [`RowTx::commit_number`](crate::RowTx::commit_number); `None`
+/// for a query that is too long to be kept.
+pub(crate) fn at_commit(table: &Table, filter: &Filter, number: u64) -> Option<CountedAt> {
+    let key = key(table, filter)?;
+    Some(CountedAt { key, number })
+}
+
+/// A count of rows at the version of their list that the domain knows; `None` for a query that is too long to be kept.
+pub(crate) fn at_version(table: &Table, filter: &Filter, version: u64) -> Option<CountedAt> {
+    let mut key = key(table, filter)?;
+    key.push(b'v');
+    let number = version;
+    Some(CountedAt { key, number })
+}
+
+/// Counts that were made, each good for whoever would count the same at the same number.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(Mutex<Generations>);
 
@@ -31,12 +58,11 @@ struct Generations {
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    commit_number: u64,
+    number: u64,
     count: u64,
 }
 
-/// The key of a query; `None` for one that is too long to be kept.
-pub(crate) fn key(table: &Table, filter: &Filter) -> Option<CountKey> {
+fn key(table: &Table, filter: &Filter) -> Option<CountKey> {
     let bytes = Canonical::filter(table.name, filter).into_bytes();
     (bytes.len() <= MAX_QUERY).then_some(bytes)
 }
@@ -46,8 +72,8 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The count of the query at this commit number of its table, if it is known.
-    pub(crate) fn get(&self, key: &[u8], commit_number: u64) -> Option<u64> {
+    /// The count, if it is known.
+    pub(crate) fn get(&self, CountedAt { key, number }: &CountedAt) -> Option<u64> {
         let mut generations = self.generations();
         let counted = match generations.recent.get(key) {
             Some(counted) => *counted,
@@ -57,16 +83,18 @@ impl Counts {
                 counted
             }
         };
-        (counted.commit_number == commit_number).then_some(counted.count)
+        (counted.number == *number).then_some(counted.count)
     }
 
-    /// Remembers a count that a unit made which sees this commit number.
-    pub(crate) fn put(&self, key: CountKey, commit_number: u64, count: u64) {
-        let counted = Counted {
-            commit_number,
-            count,
-        };
-        self.generations().add(key, counted);
+    /// Whether a count of the same is known, at whatever number.
+    pub(crate) fn has(&self, CountedAt { key, .. }: &CountedAt) -> bool {
+        let generations = self.generations();
+        generations.recent.contains_key(key) || generations.older.contains_key(key)
+    }
+
+    /// Remembers a count.
+    pub(crate) fn put(&self, CountedAt { key, number }: CountedAt, count: u64) {
+        self.generations().add(key, Counted { number, count });
     }
 }
 
@@ -83,25 +111,31 @@ impl Generations {
 mod tests {
     use super::*;
 
+    fn at(key: u8, number: u64) -> CountedAt {
+        let key = vec![key; 9];
+        CountedAt { key, number }
+    }
+
     #[test]
-    fn a_count_is_known_at_its_commit_number_alone() {
+    fn a_count_is_known_at_its_number_alone() {
         let counts = Counts::default();
-        counts.put(vec![1], 7, 100);
-        assert_eq!(counts.get(&[1], 7), Some(100));
-        assert_eq!(counts.get(&[1], 6), None);
-        assert_eq!(counts.get(&[1], 8), None);
-        assert_eq!(counts.get(&[2], 7), None);
-        counts.put(vec![1], 8, 101);
-        assert_eq!(counts.get(&[1], 8), Some(101));
+        counts.put(at(1, 7), 100);
+        assert_eq!(counts.get(&at(1, 7)), Some(100));
+        assert_eq!(counts.get(&at(1, 6)), None);
+        assert_eq!(counts.get(&at(1, 8)), None);
+        assert_eq!(counts.get(&at(2, 7)), None);
+        counts.put(at(1, 8), 101);
+        assert_eq!(counts.get(&at(1, 8)), Some(101));
     }
 
     #[test]
     fn counts_are_bounded_and_those_in_use_stay() {
         let counts = Counts::default();
-        counts.put(vec![0; 9], 1, 42);
+        counts.put(at(0, 1), 42);
         for n in 0..10 * CAPACITY as u64 {
-            counts.put(n.to_le_bytes().to_vec(), 1, n);
-            assert_eq!(counts.get(&[0; 9], 1), Some(42));
+            let key = n.to_le_bytes().to_vec();
+            counts.put(CountedAt { key, number: 1 }, n);
+            assert_eq!(counts.get(&at(0, 1)), Some(42));
         }
         let generations = counts.generations();
         assert!(generations.recent.len() <= CAPACITY && generations.older.len() <= CAPACITY);

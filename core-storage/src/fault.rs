@@ -164,6 +164,16 @@ impl RowTx for FaultTx {
         self.inner.delete(table, filter).await
     }
 
+    async fn promote(
+        &mut self,
+        from: &'static Table,
+        to: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.store.call()?;
+        self.inner.promote(from, to, keys).await
+    }
+
     async fn get(
         &mut self,
         table: &'static Table,

@@ -35,6 +35,7 @@
 //!     }
 //!     parent parent_id                                      // for `walk`
 //!     rows append_only              // units of work refuse to change or delete one
+//!     staging "new_things" index { [created_at] } // where new rows lie without the other indexes until promoted
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }
 //! ```
@@ -63,7 +64,8 @@
 //! - Text is compared by its bytes. A comparison with NULL is never true.
 //! - Lists are paged by keyset, never by offset; `total` is counted for the first page and carried in the cursor. A count
 //!   is remembered by engines that know when it changes ([`RowTx::commit_number`]): on SQLite as long as the rows of its
-//!   platform do not, in memory as long as the table does not. On Postgres other processes commit as well, so it counts
+//!   platform do not, in memory as long as the table does not. On Postgres other processes commit as well: a
+//!   large count of a platform's records is remembered as long as the platform's audit has no new entry, others are made
 //!   each time.
 //! - In a `Read` or `Write` unit a record is read by its key once; units of the other modes read it each time.
 
@@ -96,6 +98,7 @@ pub mod tables;
 mod tabular;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 pub mod testing;
+mod total;
 mod unit;
 mod value;
 

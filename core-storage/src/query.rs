@@ -146,7 +146,6 @@ impl Select {
 }
 
 /// Compares two keyset positions of an order.
-#[cfg(feature = "conformance")]
 pub(crate) fn compare_positions(
     order: &[Order],
     left: &[Value],

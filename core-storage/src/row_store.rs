@@ -1,5 +1,6 @@
 //! The engine contract, on rows: what a new engine implements.
 
+use std::collections::BTreeSet;
 use std::iter;
 
 use async_trait::async_trait;
@@ -93,6 +94,26 @@ pub trait RowTx: Send {
     /// # Errors
     /// [`StoreError`] when the store failed.
     async fn delete(&mut self, table: &'static Table, filter: &Filter) -> Result<u64, StoreError>;
+
+    /// Moves the rows with these keys, as they are, to a table with the same columns and no unique index; answers how many.
+    /// Where a key is taken there, the row that was there stays in the place of the one that was moved.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn promote(
+        &mut self,
+        from: &'static Table,
+        to: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        let with_keys = Filter::In(from.key(), keys.to_vec());
+        let taken = copies(self, &Select::of(to).filter(with_keys.clone())).await?;
+        let taken: BTreeSet<Option<&Value>> = taken.iter().map(|row| row.first()).collect();
+        let mut rows = copies(self, &Select::of(from).filter(with_keys.clone())).await?;
+        rows.retain(|row| !taken.contains(&row.first()));
+        self.insert_many(to, rows).await?;
+        self.delete(from, &with_keys).await
+    }
 
     /// Shows the row with this key, if there is one and it matches.
     ///

@@ -12,6 +12,10 @@ pub trait Tabular: Record {
     /// The table.
     const TABLE: &'static Table;
 
+    /// The staging table, for records that have one: the same columns with fewer indexes. New records go there, and reads
+    /// look into both, until they are promoted to [`Tabular::TABLE`]. So whoever adds a record does not pay for its indexes.
+    const STAGING: Option<&'static Table> = None;
+
     /// The record's columns, without the version.
     fn to_row(&self) -> Row;
 
@@ -89,9 +93,17 @@ macro_rules! table {
         })?
         $(parent $parent:ident)?
         $(rows $rows:ident)?
+        $(staging $staging:literal index { $([$($staging_column:ident),+]),+ $(,)? })?
         select $select:path
     ) => {
         impl $crate::Tabular for $record {
+            $(
+                const STAGING: Option<&'static $crate::Table> = Some(&$crate::Table {
+                    name: $staging,
+                    indexes: &[$($crate::Index::on(&[$(stringify!($staging_column)),+])),+],
+                    ..*Self::TABLE
+                });
+            )?
             const TABLE: &'static $crate::Table = {
                 // Ties each column's kind to the type of its field.
                 const fn column<T, K: $crate::codec::ColumnCodec<T>>(

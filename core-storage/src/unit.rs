@@ -1,23 +1,26 @@
 //! The port, on top of any engine: every repository, written once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
-    Effects, Page, PageRequest, PlatformId, StoreError, Stored, Timestamp, for_each_record,
+    Effects, Page, PageRequest, PlatformId, StoreError, Stored, Timestamp, Total, for_each_record,
 };
-use core_domain::port::{Direction, Mode, Repositories, Repository, Store, UnitOfWork, Within};
+use core_domain::port::{
+    Direction, Mode, Repositories, Repository, Staged, Store, UnitOfWork, Within,
+};
 
 use crate::back_off::BackOff;
 use crate::checked_tx::{aborted_error, is_recoverable};
-use crate::counts::{self, Counts};
+use crate::counts::Counts;
 use crate::cursor::{CursorKey, KeysetPosition};
 use crate::filter::Filter;
 use crate::identity_map::IdentityMap;
 use crate::join::{Join, VisitJoined};
-use crate::query::Select;
+use crate::query::{Select, compare_positions};
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, Table, VERSION};
 use crate::tabular::Tabular;
@@ -51,6 +54,7 @@ impl Store for RecordStore {
         let tx = self.rows.begin(mode).await?;
         Ok(Box::new(RowUnit {
             tx,
+            is_snapshot: mode == Mode::Read,
             aborted: false,
             cursor_key: self.cursor_key.clone(),
             counts: self.counts.clone(),
@@ -66,11 +70,13 @@ impl Store for RecordStore {
 
 /// A unit of work of the domain on top of one on rows.
 pub(crate) struct RowUnit {
-    tx: Box<dyn RowTx>,
+    pub(crate) tx: Box<dyn RowTx>,
+    /// Whether all its reads see one state of the store, to which it adds nothing.
+    pub(crate) is_snapshot: bool,
     /// Set by a key that changes; the engine keeps its own flag.
     aborted: bool,
     cursor_key: CursorKey,
-    counts: Arc<Counts>,
+    pub(crate) counts: Arc<Counts>,
     known: IdentityMap,
     effects: Effects,
 }
@@ -88,6 +94,16 @@ fn platform_filter(within: Within<'_>) -> Option<Filter> {
         Within::Installation => None,
         Within::Platform(platform) => Some(Filter::eq(PLATFORM, platform)),
     }
+}
+
+/// Where new records go.
+fn table_of_new<R: Tabular>() -> &'static Table {
+    R::STAGING.unwrap_or(R::TABLE)
+}
+
+/// Every table with records of the kind, staging first: a record that is promoted in between is met twice rather than never.
+fn tables_of<R: Tabular>() -> impl Iterator<Item = &'static Table> + Send {
+    R::STAGING.into_iter().chain([R::TABLE])
 }
 
 fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
@@ -127,25 +143,6 @@ impl RowUnit {
         error
     }
 
-    /// How many rows match; as remembered, when the table has not changed since.
-    async fn count_rows(
-        &mut self,
-        table: &'static Table,
-        filter: &Filter,
-    ) -> Result<u64, StoreError> {
-        let number = self.tx.commit_number(table, filter.platform());
-        let number = number.and_then(|number| Some((number, counts::key(table, filter)?)));
-        let Some((number, key)) = number else {
-            return self.tx.count(table, filter).await;
-        };
-        if let Some(count) = self.counts.get(&key, number) {
-            return Ok(count);
-        }
-        let count = self.tx.count(table, filter).await?;
-        self.counts.put(key, number, count);
-        Ok(count)
-    }
-
     /// Shows the rows of a query, each with the rows joined to it.
     pub(crate) async fn select_joined(
         &mut self,
@@ -157,12 +154,73 @@ impl RowUnit {
         self.tx.select_joined(select, joins, visit).await
     }
 
+    /// The records of a query on their table, staged ones among them.
     async fn read<R: Tabular>(&mut self, select: &Select) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
+        if let Some(staging) = R::STAGING {
+            return self.read_both(staging, select).await;
+        }
         let mut records = Vec::new();
         let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
         self.tx.select(select, &mut visit).await?;
         Ok(records)
+    }
+
+    /// The records of a query in the staging table and in their own, in order.
+    async fn read_both<R: Tabular>(
+        &mut self,
+        staging: &'static Table,
+        select: &Select,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        let staged = Select {
+            table: staging,
+            ..select.clone()
+        };
+        let mut placed = Vec::new();
+        for select in [&staged, select] {
+            let mut visit = |row: &dyn ReadRow| {
+                placed.push((select.position_of(row)?, decode::<R>(row)?));
+                Ok(())
+            };
+            self.tx.select(select, &mut visit).await?;
+        }
+        let order = select.full_order();
+        placed.sort_by(|(left, _), (right, _)| compare_positions(&order, left, right));
+        // One that was promoted in between was read twice.
+        placed.dedup_by(|(_, next), (_, last)| next.key() == last.key());
+        let records = placed.into_iter().map(|(_, record)| record);
+        let limit = select.limit.and_then(|limit| usize::try_from(limit).ok());
+        Ok(records.take(limit.unwrap_or(usize::MAX)).collect())
+    }
+
+    /// The first records of a query, at most so many, and the position of the last of them if there are more.
+    async fn read_page<R: Tabular>(
+        &mut self,
+        select: &Select,
+        size: usize,
+    ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
+        if R::STAGING.is_some() {
+            let mut items = self.read::<R>(select).await?;
+            let more = items.len() > size;
+            items.truncate(size);
+            let last = items.last().filter(|_| more);
+            let last = last.map(|last| select.position_of(&row_of::<R>(last, last.version())));
+            return Ok((items, last.transpose()?));
+        }
+        let (mut items, mut last, mut more) = (Vec::new(), None, false);
+        let mut visit = |row: &dyn ReadRow| {
+            if items.len() == size {
+                more = true;
+                return Ok(());
+            }
+            keep(&mut items, row)?;
+            if items.len() == size {
+                last = Some(select.position_of(row)?);
+            }
+            Ok(())
+        };
+        self.tx.select(select, &mut visit).await?;
+        Ok((items, last.filter(|_| more)))
     }
 }
 
@@ -170,14 +228,15 @@ impl RowUnit {
 impl<R: Tabular> Repository<R> for RowUnit {
     async fn insert(&mut self, record: R) -> Result<Stored<R>, StoreError> {
         self.ensure_active()?;
-        self.tx.insert(R::TABLE, row_of(&record, 1)).await?;
+        let table = table_of_new::<R>();
+        self.tx.insert(table, row_of(&record, 1)).await?;
         Ok(Stored::new(record, 1))
     }
 
     async fn insert_many(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let rows = records.iter().map(|record| row_of(record, 1)).collect();
-        self.tx.insert_many(R::TABLE, rows).await?;
+        self.tx.insert_many(table_of_new::<R>(), rows).await?;
         let stored = |record| Stored::new(record, 1);
         Ok(records.into_iter().map(stored).collect())
     }
@@ -185,7 +244,57 @@ impl<R: Tabular> Repository<R> for RowUnit {
     async fn append_many(&mut self, records: Vec<R>) -> Result<(), StoreError> {
         self.ensure_active()?;
         let rows = records.iter().map(|record| row_of(record, 1)).collect();
-        self.tx.append(R::TABLE, rows).await
+        self.tx.append(table_of_new::<R>(), rows).await
+    }
+
+    async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError> {
+        self.ensure_active()?;
+        let Some(staging) = R::STAGING else {
+            return Ok(Vec::new());
+        };
+        let mut staged = Vec::new();
+        let mut visit = |row: &dyn ReadRow| {
+            let record = match decode(row) {
+                Ok(stored) => Some(stored),
+                Err(StoreError::Corrupt { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            let id = row.read(0)?.as_text().unwrap_or_default().to_owned();
+            staged.push(Staged { id, record });
+            Ok(())
+        };
+        let select = Select::of(staging).limit(limit);
+        self.tx.select(&select, &mut visit).await?;
+        Ok(staged)
+    }
+
+    async fn staged_keys(&mut self, among: &[&str]) -> Result<BTreeSet<String>, StoreError> {
+        self.ensure_active()?;
+        let mut keys = BTreeSet::new();
+        let mut visit = |row: &dyn ReadRow| {
+            keys.extend(row.read(0)?.as_text().map(str::to_owned));
+            Ok(())
+        };
+        if let Some(staging) = R::STAGING {
+            let among = Filter::one_of(staging.key(), among.iter().copied());
+            let select = Select::of(staging).filter(among);
+            self.tx.select(&select, &mut visit).await?;
+        }
+        Ok(keys)
+    }
+
+    async fn count_staged(&mut self, query: &R::Query) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        self.count_staged_rows::<R>(&R::select(query).filter).await
+    }
+
+    async fn promote(&mut self, keys: &[&str]) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        let Some(staging) = R::STAGING else {
+            return Ok(0);
+        };
+        let keys: Vec<Value> = keys.iter().map(|key| Value::text(key)).collect();
+        self.tx.promote(staging, R::TABLE, &keys).await
     }
 
     async fn get_many(
@@ -209,11 +318,16 @@ impl<R: Tabular> Repository<R> for RowUnit {
         }
         let filter = platform_filter(within).unwrap_or_else(Filter::all);
         let mut found = None;
-        let mut visit = |row: &dyn ReadRow| {
-            found = Some(decode(row)?);
-            Ok(())
-        };
-        self.tx.get(R::TABLE, key, &filter, &mut visit).await?;
+        for table in tables_of::<R>() {
+            let mut visit = |row: &dyn ReadRow| {
+                found = Some(decode(row)?);
+                Ok(())
+            };
+            self.tx.get(table, key, &filter, &mut visit).await?;
+            if found.is_some() {
+                break;
+            }
+        }
         if let Some(found) = &found {
             self.known.put::<R>(within, found);
         }
@@ -335,46 +449,29 @@ impl<R: Tabular> Repository<R> for RowUnit {
     ) -> Result<Page<Stored<R>>, StoreError> {
         self.ensure_active()?;
         let mut select = select_within::<R>(within, query);
-        let total = match (&page.cursor, page.total) {
-            (Some(cursor), _) => {
-                let position = self.cursor_key.verify(&select, cursor)?;
-                select.after = Some(position.after);
-                position.total
-            }
-            (None, Some(known)) => known,
-            (None, None) => self.count_rows(R::TABLE, &select.filter).await?,
+        let total = if let Some(cursor) = &page.cursor {
+            let position = self.cursor_key.verify(&select, cursor)?;
+            select.after = Some(position.after);
+            position.total
+        } else {
+            self.total::<R>(within, &select.filter, page.total).await?
         };
         let limit = page.limit.max(1);
         // One more than asked for tells whether there is a next page.
         select.limit = Some(limit.saturating_add(1));
         let size = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (mut items, mut last, mut more) = (Vec::new(), None, false);
-        let mut visit = |row: &dyn ReadRow| {
-            if items.len() == size {
-                more = true;
-                return Ok(());
-            }
-            keep(&mut items, row)?;
-            if items.len() == size {
-                last = Some(select.position_of(row)?);
-            }
-            Ok(())
-        };
-        self.tx.select(&select, &mut visit).await?;
-        let next = match last.filter(|_| more) {
-            Some(after) => {
-                let position = KeysetPosition { after, total };
-                Some(self.cursor_key.sign(&select, &position))
-            }
-            None => None,
-        };
+        let (items, last) = self.read_page(&select, size).await?;
+        let next = last.map(|after| {
+            let position = KeysetPosition { after, total };
+            self.cursor_key.sign(&select, &position)
+        });
         Ok(Page { items, next, total })
     }
 
     async fn count(&mut self, within: Within<'_>, query: &R::Query) -> Result<u64, StoreError> {
         self.ensure_active()?;
         let filter = select_within::<R>(within, query).filter;
-        self.count_rows(R::TABLE, &filter).await
+        self.total::<R>(within, &filter, Total::Unknown).await
     }
 
     async fn walk(

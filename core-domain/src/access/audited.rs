@@ -10,7 +10,7 @@ use crate::kernel::{
     AuditId, Audited, Context, Credential, Effect, Error, JsonText, PlatformId, Result, Stored,
 };
 use crate::port::{Persisted, Repository, UnitOfWork};
-use crate::shared::{AuditEntry, AuditStream, UnsealedEntry, segment_of};
+use crate::shared::{AuditEntry, AuditStream, segment_of};
 
 /// Adds a record.
 ///
@@ -178,11 +178,7 @@ impl Entry {
             metadata: JsonText::of(&Metadata::of(cx)),
             created_at: now,
         };
-        let unsealed = UnsealedEntry {
-            id: entry.id.clone(),
-        };
         unaudited::append(uow, entry).await?;
-        unaudited::append(uow, unsealed).await?;
         uow.effects().add(Effect::AuditWritten);
         Ok(())
     }

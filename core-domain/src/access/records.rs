@@ -1,10 +1,11 @@
 //! Reading records of one kind, as far as a scope reaches.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use super::key::RecordKey;
 use crate::kernel::{Error, Page, PageRequest, Record, Result, Stored, Unowned};
-use crate::port::{Direction, Persisted, Repository, UnitOfWork, Within};
+use crate::port::{Direction, Persisted, Repository, Staged, UnitOfWork, Within};
 
 /// The records of one kind that a scope reaches.
 pub struct Records<'a, R> {
@@ -95,6 +96,16 @@ impl<'a, R: Persisted> Records<'a, R> {
     pub async fn page(mut self, query: &R::Query, page: &PageRequest) -> Result<Page<Stored<R>>> {
         let within = self.within;
         Ok(self.repository().page(within, query, page).await?)
+    }
+
+    /// The first staged records, see [`Repository::staged`].
+    pub(crate) async fn staged(mut self, limit: u32) -> Result<Vec<Staged<R>>> {
+        Ok(self.repository().staged(limit).await?)
+    }
+
+    /// Which of these keys are those of staged records.
+    pub(crate) async fn staged_keys(mut self, among: &[&str]) -> Result<BTreeSet<String>> {
+        Ok(self.repository().staged_keys(among).await?)
     }
 
     /// How many records answer the query.

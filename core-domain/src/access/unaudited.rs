@@ -35,6 +35,11 @@ pub(crate) async fn append_many<R: Persisted>(
     Ok(repository::<R>(uow).append_many(records).await?)
 }
 
+/// Puts staged records among the others, see [`Repository::promote`]; tells how many of them were staged.
+pub(crate) async fn promote<R: Persisted>(uow: &mut dyn UnitOfWork, keys: &[&str]) -> Result<u64> {
+    Ok(repository::<R>(uow).promote(keys).await?)
+}
+
 /// Puts new records in the place of seen ones, provided nobody changed any of them in between.
 pub(crate) async fn replace_many<R: Persisted>(
     uow: &mut dyn UnitOfWork,

@@ -48,7 +48,7 @@ pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;
 pub use machine::{IllegalMove, Machine, Move};
-pub use page::{Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest};
+pub use page::{Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest, Total};
 pub use patch::Patch;
 pub(crate) use patch::update_command;
 pub use permission::{Grant, Permission, WriteGrant, grant};

@@ -16,8 +16,23 @@ pub struct PageRequest {
     pub limit: u32,
     /// Where the last page ended; `None` for the first page.
     pub cursor: Option<Cursor>,
-    /// How many records match, where that is known; the store counts them otherwise. What a cursor says goes before it.
-    pub total: Option<u64>,
+    /// What is known of how many records match. What a cursor says goes before it.
+    pub total: Total,
+}
+
+/// What whoever asks for a page knows of how many records match. Staged ones ([`Repository::staged`]) are counted besides.
+///
+/// [`Repository::staged`]: crate::port::Repository::staged
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Total {
+    /// Nothing: the store counts.
+    #[default]
+    Unknown,
+    /// So many do.
+    Known(u64),
+    /// A number that is another one after every change of what the list may show, for whoever sees that change. The store
+    /// counts once at each.
+    AtVersion(u64),
 }
 
 impl PageRequest {
@@ -27,7 +42,7 @@ impl PageRequest {
         Self {
             limit,
             cursor: None,
-            total: None,
+            total: Total::Unknown,
         }
     }
 }
@@ -148,7 +163,7 @@ impl<F> ListQuery<F> {
         PageRequest {
             limit: self.limit.0,
             cursor: self.cursor.clone(),
-            total: None,
+            total: Total::Unknown,
         }
     }
 }

@@ -20,6 +20,10 @@ pub trait Record: Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static {
     /// What people call it; the word of `NOT_FOUND`.
     const KIND: &'static str;
 
+    /// Whether every change of such a record adds an entry to the audit of its platform, in the same commit; stores rely on
+    /// it to tell whether a platform's records have changed.
+    const CHANGES_ARE_AUDITED: bool = false;
+
     /// The text that tells this record from all others of its kind.
     fn key(&self) -> &str;
 
@@ -139,6 +143,7 @@ macro_rules! record {
             type Query = $query;
             type Owner = $crate::kernel::record!(@owner $($platform)?);
             const KIND: &'static str = $kind;
+            $(const CHANGES_ARE_AUDITED: bool = $crate::kernel::record!(@true $($touched)?);)?
 
             fn key(&self) -> &str {
                 AsRef::<str>::as_ref(&self.$key)
@@ -156,6 +161,7 @@ macro_rules! record {
         $crate::kernel::record!(@audited $record [$($platform)?]
             $(audited [$($audit_platform)?] [$($touched)?] [$($($hidden),+)?])?);
     };
+    (@true $($touched:ident)?) => { true };
     (@owner) => { $crate::kernel::Unowned };
     (@owner $platform:ident) => { $crate::kernel::PlatformOwned };
     (@audited $record:ident [$($platform:ident)?]) => {};

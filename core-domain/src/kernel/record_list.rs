@@ -8,7 +8,6 @@ macro_rules! for_each_record {
         $callback! {
             // shared
             audit_entries: $crate::shared::AuditEntry, AuditId "An audit entry.";
-            unsealed_entries: $crate::shared::UnsealedEntry;
             audit_seals: $crate::shared::AuditSeal;
             audit_heads: $crate::shared::AuditHead;
             audit_checkpoints: $crate::shared::AuditCheckpoint, AuditCheckpointId "A checkpoint of the audit.";

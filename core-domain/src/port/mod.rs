@@ -57,8 +57,8 @@ pub use password::{HashForm, PasswordError, PasswordHasher};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use session_context::{SessionContext, SessionContexts, SessionKey};
 pub use store::{
-    Direction, Env, Mode, Persisted, Repositories, Repository, Store, UnitOfWork, Within, Work,
-    transact, transact_in,
+    Direction, Env, Mode, Persisted, Repositories, Repository, Staged, Store, UnitOfWork, Within,
+    Work, transact, transact_in,
 };
 pub use webhook_sender::{
     LONGEST_SENDING, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,

@@ -5,6 +5,7 @@
 //! [`RecordKey`], which `access` alone can make: use cases reach records through scopes and write them through
 //! [`crate::access::audited`].
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::pin::Pin;
 
@@ -36,6 +37,15 @@ pub enum Within<'a> {
     Platform(&'a PlatformId),
 }
 
+/// A staged record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Staged<R> {
+    /// What it is found by.
+    pub id: String,
+    /// The record; `None` when its row is damaged.
+    pub record: Option<Stored<R>>,
+}
+
 /// The records of one kind, inside one unit of work.
 ///
 /// A record of another platform than the one a call is within does not exist for it.
@@ -60,6 +70,32 @@ pub trait Repository<R: Record>: Send {
     /// # Errors
     /// [`StoreError::Retry`], here or from what follows, when a record met another after all.
     async fn append_many(&mut self, records: Vec<R>) -> Result<(), StoreError>;
+
+    /// The first staged records, in the order of their keys; none of a kind that is never staged. Where a store stages
+    /// the records of a kind, new ones lie apart until they are promoted: reads find them all the same, and whoever adds
+    /// one does not pay for the indexes of them all.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError>;
+
+    /// Which of these keys are those of staged records.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn staged_keys(&mut self, among: &[&str]) -> Result<BTreeSet<String>, StoreError>;
+
+    /// How many staged records answer the query.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn count_staged(&mut self, query: &R::Query) -> Result<u64, StoreError>;
+
+    /// Puts staged records among the others; tells how many of them were staged.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn promote(&mut self, keys: &[&str]) -> Result<u64, StoreError>;
 
     /// The records with these keys, sorted by key; those that do not exist are left out.
     ///

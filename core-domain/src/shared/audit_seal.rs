@@ -70,27 +70,6 @@ impl TextValue for AuditChain {
     }
 }
 
-/// An audit entry that waits to be sealed; written with the entry, and gone with its sealing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
-pub struct UnsealedEntry {
-    /// The entry.
-    pub id: AuditId,
-}
-
-record! {
-    UnsealedEntry as "unsealed audit entry" by id, asked UnsealedQuery;
-}
-
-/// Questions about entries that wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UnsealedQuery {
-    /// All, in the order of their ids.
-    All,
-    /// Those with these ids.
-    WithIds(Vec<AuditId>),
-}
-
 /// The seal of an audit entry: a link of its chain. Never changed, never removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]

@@ -16,8 +16,7 @@ pub use audit_checkpoint::{
     CHECKPOINT_EVERY,
 };
 pub use audit_seal::{
-    AuditChain, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery, GENESIS, UnsealedEntry,
-    UnsealedQuery, link_hash,
+    AuditChain, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery, GENESIS, link_hash,
 };
 pub use change_event::ChangeEvent;
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};

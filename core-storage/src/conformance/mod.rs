@@ -16,16 +16,18 @@ mod races;
 mod records;
 mod restart;
 mod rows;
+mod staging;
 mod trees;
 mod uniques;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
+use core_domain::port::Store;
+
 use crate::row_store::RowStore;
 
 pub use fixture::{ITEMS, TABLES, item};
-pub use records::records;
 pub use restart::restart;
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -120,4 +122,13 @@ pub async fn run(store: Arc<dyn RowStore>) {
         println!("case {}", case.name);
         case.run(store.clone()).await;
     }
+}
+
+/// Checks the repositories on an empty store.
+///
+/// # Panics
+/// When the store does not do what [`core_domain::port::Repository`] promises.
+pub async fn records(store: Arc<dyn Store>) {
+    records::run(&store).await;
+    staging::run(&store).await;
 }

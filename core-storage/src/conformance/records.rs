@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
     Cursor, Effect, EntityId, Line, Name, PageRequest, PlatformId, Record, Slug, StoreError,
-    Stored, TemplateId, Timestamp,
+    Stored, TemplateId, Timestamp, Total,
 };
 use core_domain::port::{Direction, Mode, Repository, Store, UnitOfWork, Within};
 use core_domain::registry::{Entity, EntityFilter, EntityQuery, EntityStatus, EntityType};
@@ -14,7 +14,7 @@ use core_domain::stacks::{StackTemplate, TemplateName, TemplateStatus};
 
 const EVERYWHERE: Within<'static> = Within::Installation;
 
-fn some<T>(value: Option<T>) -> T {
+pub(super) fn some<T>(value: Option<T>) -> T {
     match value {
         Some(value) => value,
         None => panic!("a valid sample"),
@@ -69,30 +69,27 @@ fn entity(id: &str, platform_id: &str, parent: Option<&str>) -> Entity {
     }
 }
 
-async fn open(store: &Arc<dyn Store>, mode: Mode) -> Box<dyn UnitOfWork> {
+pub(super) async fn open(store: &Arc<dyn Store>, mode: Mode) -> Box<dyn UnitOfWork> {
     match store.begin(mode).await {
         Ok(unit) => unit,
         Err(error) => panic!("a unit can be opened: {error}"),
     }
 }
 
-async fn ok<T>(work: impl Future<Output = Result<T, StoreError>>) -> T {
+pub(super) async fn ok<T>(work: impl Future<Output = Result<T, StoreError>>) -> T {
     match work.await {
         Ok(value) => value,
         Err(error) => panic!("the store failed: {error}"),
     }
 }
 
-/// Checks the repositories on an empty store.
-///
-/// # Panics
-/// When the store does not do what [`core_domain::port::Repository`] promises.
-pub async fn records(store: Arc<dyn Store>) {
-    versions_guard_changes(&store).await;
-    pages_hold_every_record_once(&store).await;
-    cursors_cannot_be_forged(&store).await;
-    records_of_another_platform_do_not_exist(&store).await;
-    a_commit_answers_the_effects_of_the_unit(&store).await;
+/// Runs the cases on an empty store.
+pub(super) async fn run(store: &Arc<dyn Store>) {
+    versions_guard_changes(store).await;
+    pages_hold_every_record_once(store).await;
+    cursors_cannot_be_forged(store).await;
+    records_of_another_platform_do_not_exist(store).await;
+    a_commit_answers_the_effects_of_the_unit(store).await;
 }
 
 async fn versions_guard_changes(store: &Arc<dyn Store>) {
@@ -181,7 +178,7 @@ async fn cursors_cannot_be_forged(store: &Arc<dyn Store>) {
     let request = |cursor: &str| PageRequest {
         limit: 2,
         cursor: Some(Cursor(cursor.to_owned())),
-        total: None,
+        total: Total::Unknown,
     };
     for cursor in bad.iter().filter(|cursor| **cursor != good) {
         let refused = templates.page(EVERYWHERE, &All, &request(cursor)).await;

@@ -27,6 +27,21 @@ pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, row: &'q Row) {
     w.sql(")");
 }
 
+/// Inserts copies of the matching rows of a table with the same columns; those whose key is taken there are left out.
+pub(super) fn insert_from<'q>(
+    w: &mut Writer<'q>,
+    dialect: Dialect,
+    from: &'static Table,
+    to: &'static Table,
+    matching: &'q Filter,
+) {
+    w.sql("INSERT INTO ").name(to.name).sql(" (");
+    w.columns(to, "").sql(") SELECT ").columns(from, "");
+    w.sql(" FROM ").name(from.name).sql(" WHERE ");
+    filter(w, dialect, from, matching);
+    w.sql(" ON CONFLICT DO NOTHING");
+}
+
 /// Changes the matching rows; with `guards`, only those that then violate none of these unique indexes.
 pub(super) fn update<'q>(
     w: &mut Writer<'q>,

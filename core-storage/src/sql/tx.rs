@@ -221,6 +221,23 @@ impl<E: Executor> RowTx for SqlTx<E> {
         .await
     }
 
+    async fn promote(
+        &mut self,
+        from: &'static Table,
+        to: &'static Table,
+        keys: &[Value],
+    ) -> Result<u64, StoreError> {
+        self.flush_of(from).await?;
+        self.flush_of(to).await?;
+        let dialect = self.dialect;
+        let with_keys = Filter::In(from.key(), keys.to_vec());
+        let copied = self.execute(Change::of(to), Cost::Unbounded, |w| {
+            render::insert_from(w, dialect, from, to, &with_keys);
+        });
+        copied.await?;
+        self.delete(from, &with_keys).await
+    }
+
     async fn select(&mut self, select: &Select, visit: Visit<'_>) -> Result<(), StoreError> {
         self.flush_of(select.table).await?;
         self.select_rows(select, false, visit).await

@@ -3,7 +3,7 @@
 use core_domain::kernel::{TextValue, Timestamp};
 use core_domain::shared::{
     AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery, AuditOrder,
-    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, UnsealedEntry, UnsealedQuery, segment_of,
+    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, segment_of,
 };
 
 use crate::codec::{Int, Json, Opt, Text, Time};
@@ -57,6 +57,7 @@ table! {
         [created_at] where [IS_READ, NO_PLATFORM],
     }
     rows append_only
+    staging "unsealed_audit_entries" index { [created_at] }
     select audit_entries
 }
 
@@ -107,21 +108,6 @@ fn entity(query: &AuditQuery) -> Option<Filter> {
             Filter::eq("entity_type", entity),
             id.and(Filter::ne("entity_type", entity)),
         ])),
-    }
-}
-
-table! {
-    UnsealedEntry in "unsealed_entries" {
-        id: Text,
-    }
-    select unsealed_entries
-}
-
-fn unsealed_entries(query: &UnsealedQuery) -> Select {
-    let all = Select::of(UnsealedEntry::TABLE);
-    match query {
-        UnsealedQuery::All => all,
-        UnsealedQuery::WithIds(ids) => all.filter(Filter::one_of("id", ids)),
     }
 }
 

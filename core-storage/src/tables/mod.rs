@@ -16,10 +16,11 @@ use crate::tabular::Tabular;
 
 macro_rules! all_tables {
     ($($accessor:ident: $record:ty $(, $id:ident $doc:literal)?;)+) => {
-        /// Every table, in the order of the list of records.
+        /// Every table, in the order of the list of records; staging tables behind their own.
         #[must_use]
         pub fn all() -> Vec<&'static Table> {
-            vec![$(<$record as Tabular>::TABLE),+]
+            let tables = [$((Some(<$record as Tabular>::TABLE), <$record as Tabular>::STAGING)),+];
+            tables.into_iter().flat_map(|(table, staging)| [table, staging]).flatten().collect()
         }
     };
 }

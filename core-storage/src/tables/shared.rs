@@ -102,9 +102,11 @@ fn webhooks(query: &WebhookQuery) -> Select {
         WebhookQuery::One { platform_id, id } => webhooks
             .filter(Filter::eq("id", id))
             .filter(of(platform_id.as_ref())),
-        WebhookQuery::EnabledFor(platforms) => {
+        WebhookQuery::EnabledFor { platforms, except } => {
             let owners = platforms.iter().map(|platform| owner_of(Some(platform)));
             let owners: Vec<String> = owners.chain([owner_of(None)]).collect();
+            let without = |webhooks: Select, id: &String| webhooks.filter(Filter::ne("id", id));
+            let webhooks = except.iter().fold(webhooks, without);
             webhooks
                 .filter(Filter::one_of("owner", &owners))
                 .filter(Filter::of_index(IS_ENABLED))

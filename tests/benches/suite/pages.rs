@@ -225,6 +225,18 @@ async fn fill_audit(store: &Arc<dyn Store>, count: u32) {
     })
     .await;
     // As if all of them were sealed.
+    let numbers: Vec<u32> = (0..count).collect();
+    for numbers in numbers.chunks(UNIT as usize) {
+        let promoted = transact(store.as_ref(), |uow, _| {
+            let ids: Vec<String> = numbers.iter().copied().map(fill::id).collect();
+            Box::pin(async move {
+                let entries = AuditEntry::repository(uow.repositories(RecordKey::for_tests()));
+                let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+                Ok(entries.promote(&ids).await?)
+            })
+        });
+        promoted.await.unwrap();
+    }
     let seq = i64::from(count);
     for chain in [AuditChain::feed(), AuditChain::of(platform_id.as_ref())] {
         let head = AuditHead {

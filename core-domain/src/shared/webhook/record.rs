@@ -146,8 +146,13 @@ pub enum WebhookQuery {
         /// Which.
         id: WebhookId,
     },
-    /// Those of the installation and of these platforms that are enabled.
-    EnabledFor(Vec<PlatformId>),
+    /// Those of the installation and of some platforms that are enabled.
+    EnabledFor {
+        /// The platforms.
+        platforms: Vec<PlatformId>,
+        /// But for those with these ids.
+        except: Vec<String>,
+    },
 }
 
 /// Asks for changes to be told.

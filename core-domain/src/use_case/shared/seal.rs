@@ -1,9 +1,10 @@
 //! Sealing the audit: what was committed is linked to the chain it belongs to, in units of their own, so that nobody who
 //! writes waits for a chain.
 //!
-//! An entry waits in a row that was committed with it; one unit writes seals and heads, and takes the rows away. So each
-//! entry is sealed once, whatever dies in between, and one that is committed late is sealed late. Any number of nodes may
-//! seal: whoever has the head of the feed goes on alone, and a chain is only appended to where its head was read.
+//! An entry is staged when it is committed; one unit writes seals and heads, and promotes what it sealed. So each entry is
+//! sealed once, whatever dies in between, one that is committed late is sealed late, and the indexes that lists read are
+//! written here as well, many entries at a time. Any number of nodes may seal: whoever has the head of the feed goes on
+//! alone, and a chain is only appended to where its head was read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,10 @@ use crate::access::{unaudited, unowned};
 use crate::kernel::{
     AuditCheckpointId, AuditId, Context, Ed25519Private, Effect, Error, Result, StoreError, Stored,
 };
-use crate::port::{Mode, Store, UnitOfWork, transact_in};
+use crate::port::{Mode, Staged, Store, UnitOfWork, transact_in};
 use crate::shared::{
     AuditChain, AuditCheckpoint, AuditEntry, AuditHead, AuditHeadQuery, AuditSeal, AuditStream,
-    CHECKPOINT_AFTER, CHECKPOINT_EVERY, ChangeEvent, UnsealedEntry, UnsealedQuery,
+    CHECKPOINT_AFTER, CHECKPOINT_EVERY, ChangeEvent,
 };
 use crate::use_case::shared::webhook;
 
@@ -45,7 +46,7 @@ pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Resu
     let mut unreadable = BTreeSet::new();
     loop {
         match seal_batch(cx, store, key, &unreadable).await {
-            // What cannot be read cannot be linked: its place in the chain tells that something was there.
+            // A webhook that cannot be read is told nothing, and keeps no entry from being sealed.
             Err(Error::Store(StoreError::Corrupt { key, .. })) if !unreadable.contains(&key) => {
                 unreadable.insert(key);
             }
@@ -56,8 +57,8 @@ pub async fn seal(cx: &Context, store: &dyn Store, key: &Ed25519Private) -> Resu
 
 async fn any_waiting(store: &dyn Store) -> Result<bool> {
     let mut uow = store.begin(Mode::Auto).await?;
-    let first = unowned::<UnsealedEntry>(uow.as_mut()).first(&UnsealedQuery::All);
-    Ok(first.await?.is_some())
+    let first = unowned::<AuditEntry>(uow.as_mut()).staged(1).await?;
+    Ok(!first.is_empty())
 }
 
 async fn seal_batch(
@@ -72,13 +73,10 @@ async fn seal_batch(
                 let (entries, more) = (0, true);
                 return Ok(Sealed { entries, more });
             };
-            let waiting = unowned::<UnsealedEntry>(uow)
-                .list(&UnsealedQuery::All, BATCH)
-                .await?;
-            let ids: Vec<AuditId> = waiting.iter().map(|waiting| waiting.id.clone()).collect();
-            let mut batch = Batch::read(uow, feed, &ids, unreadable).await?;
-            let links = batch.link(cx, uow, key, &ids).await?;
-            batch.write(cx, uow, links, ids).await
+            let mut batch = Batch::read(uow, feed).await?;
+            let links = batch.link(cx, uow, key).await?;
+            webhook::fan_out(cx, uow, &links.events, unreadable).await?;
+            batch.write(uow, links).await
         })
     })
     .await
@@ -113,24 +111,18 @@ struct Growing {
     next: AuditHead,
 }
 
-/// What a unit seals: entries by id, and the chains they go to.
+/// What a unit seals, and the chains it goes to.
 struct Batch {
-    entries: BTreeMap<AuditId, Stored<AuditEntry>>,
+    entries: Vec<Staged<AuditEntry>>,
     heads: BTreeMap<AuditChain, Growing>,
     feed: Growing,
 }
 
 impl Batch {
-    async fn read(
-        uow: &mut dyn UnitOfWork,
-        feed: Stored<AuditHead>,
-        ids: &[AuditId],
-        unreadable: &BTreeSet<String>,
-    ) -> Result<Self> {
-        let readable = ids.iter().map(AuditId::as_str);
-        let readable: Vec<&str> = readable.filter(|id| !unreadable.contains(*id)).collect();
-        let entries = unowned::<AuditEntry>(uow).get_many(&readable).await?;
-        let chains = entries.iter().map(|entry| entry.platform_id.as_ref());
+    async fn read(uow: &mut dyn UnitOfWork, feed: Stored<AuditHead>) -> Result<Self> {
+        let entries = unowned::<AuditEntry>(uow).staged(BATCH).await?;
+        let chains = entries.iter().filter_map(|staged| staged.record.as_ref());
+        let chains = chains.map(|entry| entry.platform_id.as_ref());
         let chains: BTreeSet<AuditChain> = chains.chain([None]).map(AuditChain::of).collect();
         let names: Vec<&str> = chains.iter().map(AsRef::as_ref).collect();
         let seen = unowned::<AuditHead>(uow).get_many(&names).await?;
@@ -142,7 +134,7 @@ impl Batch {
             heads.insert(head.chain.clone(), Growing::of(head));
         }
         Ok(Self {
-            entries: entries.into_iter().map(|e| (e.id.clone(), e)).collect(),
+            entries,
             heads,
             feed: Growing::of(feed),
         })
@@ -154,12 +146,15 @@ impl Batch {
         cx: &Context,
         uow: &mut dyn UnitOfWork,
         key: &Ed25519Private,
-        ids: &[AuditId],
     ) -> Result<Links> {
         let now = uow.now().await?;
         let mut links = Links::default();
-        for id in ids {
-            let entry = self.entries.get(id).map(|entry| &**entry);
+        for staged in &self.entries {
+            let Some(id) = AuditId::parse(&staged.id) else {
+                continue;
+            };
+            // What cannot be read cannot be linked: its place in the chain tells that something was there.
+            let entry = staged.record.as_deref();
             let platform = entry.and_then(|entry| entry.platform_id.as_ref());
             let chain = AuditChain::of(platform);
             let head = &mut self
@@ -168,7 +163,7 @@ impl Batch {
                 .or_insert_with(|| Growing::new(chain))
                 .next;
             self.feed.next.grow(entry);
-            let seal = head.append(id, entry, self.feed.next.seq, now);
+            let seal = head.append(&id, entry, self.feed.next.seq, now);
             let change = entry.filter(|entry| entry.stream == AuditStream::Changes);
             let event = change.map(|entry| ChangeEvent::of(seal.position, entry));
             links.events.extend(event);
@@ -183,14 +178,8 @@ impl Batch {
         Ok(links)
     }
 
-    async fn write(
-        self,
-        cx: &Context,
-        uow: &mut dyn UnitOfWork,
-        links: Links,
-        ids: Vec<AuditId>,
-    ) -> Result<Sealed> {
-        let entries = ids.len();
+    async fn write(self, uow: &mut dyn UnitOfWork, links: Links) -> Result<Sealed> {
+        let entries = self.entries.len();
         if entries == 0 {
             return Ok(Sealed::default());
         }
@@ -199,11 +188,9 @@ impl Batch {
         let mut grown = vec![self.feed];
         grown.extend(self.heads.into_values());
         write_heads(uow, grown).await?;
-        webhook::fan_out(cx, uow, &links.events).await?;
-        let removed = unowned::<UnsealedEntry>(uow)
-            .remove_all(&UnsealedQuery::WithIds(ids))
-            .await?;
-        if removed != entries as u64 {
+        let keys = self.entries.iter().map(|staged| staged.id.as_str());
+        let promoted = unaudited::promote::<AuditEntry>(uow, &keys.collect::<Vec<_>>()).await?;
+        if promoted != entries as u64 {
             return Err(StoreError::retry("somebody else has sealed these entries").into());
         }
         uow.effects().add(Effect::AuditSealed);

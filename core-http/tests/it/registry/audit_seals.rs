@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core_domain::kernel::Context;
 use core_domain::shared::{
-    AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS,
+    AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS, Webhook,
 };
 use core_domain::use_case::shared::seal;
 use core_storage::{Filter, Value as Column};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::world::{
     OTHER_VERSION, World, at, entry, on_every_store, operator, owner, plain_member,
-    user_without_organization,
+    user_without_organization, webhooks_of,
 };
 
 on_every_store! {
@@ -142,6 +142,28 @@ async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out(
         let report = world.verify(&operator(), query).await;
         assert_eq!(report["problems"], json!([]));
     }
+}
+
+#[tokio::test]
+async fn a_damaged_webhook_is_told_nothing_and_keeps_no_entry_from_being_sealed() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let all = webhooks_of(&platform);
+    let damaged = world.webhook(&all, "damaged").await["id"].clone();
+    let sound = world.webhook(&all, "sound").await["id"].clone();
+    world.seal().await;
+    let of_damaged = Filter::eq("id", damaged.as_str().unwrap());
+    let unreadable = [("secrets", Column::text("x"))];
+    world.tamper::<Webhook>(of_damaged, &unreadable).await;
+    world
+        .write_entries(&[entry(1, Some(&platform), "thing.made")])
+        .await;
+    assert_eq!(world.seal().await, 1);
+    let path = format!("{all}/{}/deliveries", sound.as_str().unwrap());
+    assert_eq!(
+        world.shown(&path).await.each("eventType")[..1],
+        ["thing.made"]
+    );
 }
 
 /// Ten entries of a platform, of both streams, sealed, with checkpoints at the fifth and the last.

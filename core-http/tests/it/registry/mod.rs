@@ -20,5 +20,6 @@ mod removal;
 mod resources;
 mod secrets;
 mod stores;
+mod totals;
 mod webhooks;
 mod workspace_stacks;

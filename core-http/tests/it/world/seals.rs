@@ -58,7 +58,7 @@ impl World {
         self.registry.get(caller, &path).await.expect(200).json
     }
 
-    /// Writes entries as they are, each with its mark that it waits.
+    /// Writes entries as they are.
     pub(crate) async fn write_entries(&self, entries: &[AuditEntry]) {
         for entries in entries.chunks(500) {
             let written = transact(self.app.store.as_ref(), |uow, _| {
@@ -66,13 +66,6 @@ impl World {
                     let repositories = uow.repositories(RecordKey::for_tests());
                     let audit = repositories.audit_entries();
                     audit.insert_many(entries.to_vec()).await?;
-                    let waiting = entries
-                        .iter()
-                        .map(|entry| core_domain::shared::UnsealedEntry {
-                            id: entry.id.clone(),
-                        });
-                    let unsealed = repositories.unsealed_entries();
-                    unsealed.insert_many(waiting.collect()).await?;
                     Ok(())
                 })
             });

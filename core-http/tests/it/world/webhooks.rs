@@ -1,6 +1,6 @@
 //! Webhooks, and a dispatcher that sends to receivers a test makes up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, transact};
 use core_domain::shared::{AuditEntry, ChangeEvent};
@@ -67,7 +67,7 @@ impl World {
     pub(crate) async fn tell(&self, events: &[ChangeEvent]) {
         let cx = &self.cx();
         let told = transact(self.app.store.as_ref(), |uow, _| {
-            Box::pin(fan_out(cx, uow, events))
+            Box::pin(async move { fan_out(cx, uow, events, &BTreeSet::new()).await })
         });
         told.await.unwrap();
     }

@@ -7,16 +7,12 @@ use super::{platform_in_reach, record_read};
 use crate::access::{PlatformScope, SignedInScope, authorize, unowned};
 use crate::kernel::{
     AuditId, Context, Error, ListQuery, Page, PageRequest, PlatformId, Record, Result, Stored,
-    grant,
+    Total, grant,
 };
 use crate::port::{Mode, Store, UnitOfWork, transact};
 use crate::shared::{
-    AuditChain, AuditEntry, AuditFilter, AuditHead, AuditQuery, AuditStream, PlatformAuditFilter,
-    UnsealedEntry, UnsealedQuery,
+    AuditChain, AuditEntry, AuditFilter, AuditHead, AuditQuery, PlatformAuditFilter,
 };
-
-/// Beyond so many entries that wait to be sealed, a list is counted.
-const MOST_WAITING: u32 = 500;
 
 /// The audit of a platform, newest first.
 ///
@@ -78,33 +74,22 @@ pub async fn list_events(
     read_page(cx, store, &entries, query).await
 }
 
-/// How many entries there are in all, or of a platform: the heads of the chains tell, so that nobody counts a million. `None`
-/// for any other filter, and while much waits to be sealed.
-async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<Option<u64>> {
+/// What the head of a chain knows of how many entries there are, so that nobody counts a million: those in all or of a
+/// platform, and for every other list when to count again. Staged entries are not in it.
+async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<Total> {
     let platform = entries.platform_id.as_ref();
+    let chain = platform.map_or_else(AuditChain::feed, |of| AuditChain::of(Some(of)));
+    let head = unowned::<AuditHead>(uow).find(&chain).await?;
+    let changes = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
     let unfiltered = AuditQuery {
         platform_id: platform.cloned(),
         ..AuditQuery::default()
     };
-    if *entries != unfiltered {
-        return Ok(None);
-    }
-    let chain = platform.map_or_else(AuditChain::feed, |of| AuditChain::of(Some(of)));
-    let head = unowned::<AuditHead>(uow).find(&chain).await?;
-    let waiting = unowned::<UnsealedEntry>(uow);
-    let waiting = waiting.list(&UnsealedQuery::All, MOST_WAITING).await?;
-    if waiting.len() >= MOST_WAITING as usize {
-        return Ok(None);
-    }
-    let waiting: Vec<&str> = waiting.iter().map(|entry| entry.id.as_str()).collect();
-    let waiting = unowned::<AuditEntry>(uow).get_many(&waiting).await?;
-    let listed = |entry: &&Stored<AuditEntry>| {
-        let of_platform = platform.is_none() || entry.platform_id.as_ref() == platform;
-        of_platform && entry.stream == AuditStream::Changes
-    };
-    let waiting = waiting.iter().filter(listed).count() as u64;
-    let sealed = head.map_or(0, |head| head.changes);
-    Ok(Some(u64::try_from(sealed).unwrap_or_default() + waiting))
+    Ok(if *entries == unfiltered {
+        Total::Known(changes)
+    } else {
+        Total::AtVersion(changes)
+    })
 }
 
 /// A page, and the entry that says who read it.

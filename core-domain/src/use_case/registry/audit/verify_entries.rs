@@ -1,12 +1,12 @@
 //! Whether every entry of a chain is sealed in it, or waits to be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::verify_report::{ProblemKind, VerifyReport};
 use crate::access::unowned;
 use crate::kernel::{AuditId, Error, PlatformId, Result, StoreError, Stored, Timestamp};
 use crate::port::{Mode, Store, UnitOfWork};
-use crate::shared::{AuditEntry, AuditOrder, AuditQuery, AuditSeal, AuditStream, UnsealedEntry};
+use crate::shared::{AuditEntry, AuditOrder, AuditQuery, AuditSeal, AuditStream};
 
 /// How many entries are read at once.
 const PAGE: u32 = 500;
@@ -128,13 +128,12 @@ async fn check_sealed(
     let sealed: BTreeMap<_, _> = sealed.collect();
     let others = ids.iter().filter(|id| !sealed.contains_key(*id));
     let others: Vec<&str> = others.map(|id| id.as_str()).collect();
-    let waiting = unowned::<UnsealedEntry>(uow).get_many(&others).await?;
-    let waiting: BTreeSet<&AuditId> = waiting.iter().map(|waiting| &waiting.id).collect();
+    let waiting = unowned::<AuditEntry>(uow).staged_keys(&others).await?;
     for id in ids {
         let message = match sealed.get(*id) {
             Some(chain) if **chain == report.chain => continue,
             Some(_) => "the entry is sealed in the chain of another platform",
-            None if waiting.contains(*id) => {
+            None if waiting.contains(id.as_str()) => {
                 report.unsealed += 1;
                 continue;
             }

@@ -10,17 +10,26 @@ use crate::shared::{
 };
 
 /// Queues a message of each event to every enabled webhook that asked for it: its platform's, and the installation's. For
-/// the unit of work that seals the events; a message there is already is not queued again.
+/// the unit of work that seals the events; a message there is already is not queued again, and webhooks whose row is among
+/// those that cannot be read are told nothing.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn fan_out(cx: &Context, uow: &mut dyn UnitOfWork, events: &[ChangeEvent]) -> Result<()> {
+pub async fn fan_out(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    events: &[ChangeEvent],
+    unreadable: &BTreeSet<String>,
+) -> Result<()> {
     let platforms: BTreeSet<&PlatformId> = events
         .iter()
         .filter_map(|e| e.platform_id.as_ref())
         .collect();
     let owners = u32::try_from(platforms.len() + 1).unwrap_or(u32::MAX);
-    let enabled = WebhookQuery::EnabledFor(platforms.into_iter().cloned().collect());
+    let enabled = WebhookQuery::EnabledFor {
+        platforms: platforms.into_iter().cloned().collect(),
+        except: unreadable.iter().cloned().collect(),
+    };
     let most = owners.saturating_mul(MAX_WEBHOOKS);
     let webhooks = unowned::<Webhook>(uow).list(&enabled, most).await?;
     if webhooks.is_empty() {

@@ -1,0 +1,89 @@
+//! Totals of lists that are too long to be counted each time.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{EntityId, Name, PlatformId, Slug};
+use core_domain::port::transact;
+use core_domain::registry::{CreateEntity, Entity, EntityType};
+use serde_json::json;
+
+use crate::world::{World, at, on_every_store, operator, start};
+
+on_every_store! {
+    a_long_list_has_the_right_total_after_every_change,
+    filtered_audit_lists_have_the_right_total_whatever_is_sealed,
+}
+
+/// So many tenants as no commit of the suite made at once.
+async fn many_tenants(world: &World, platform: &str, count: usize) {
+    use core_domain::kernel::Clock;
+
+    let platform = PlatformId::parse(platform).unwrap();
+    let now = start().now();
+    let tenant = |n: usize| {
+        let command = CreateEntity {
+            name: Name::parse("Tenant").unwrap(),
+            slug: Slug::parse(&format!("tenant-{n}")).unwrap(),
+            entity_type: EntityType::Tenant,
+            parent_id: None,
+        };
+        let id = EntityId::parse(&format!("many-{n:05}")).unwrap();
+        Entity::create(id, &platform, 0, command, now)
+    };
+    let tenants: Vec<Entity> = (0..count).map(tenant).collect();
+    let added = transact(world.app.store.as_ref(), |uow, _| {
+        let tenants = tenants.clone();
+        Box::pin(async move {
+            let entities = uow.repositories(RecordKey::for_tests()).entities();
+            Ok(entities.append_many(tenants).await?)
+        })
+    });
+    added.await.unwrap();
+}
+
+async fn a_long_list_has_the_right_total_after_every_change(world: World) {
+    let platform = world.platform("engines").await;
+    let other = world.platform("looms").await;
+    many_tenants(&world, &platform, 1_200).await;
+    let path = at(&platform, "/entities");
+    let total = async || world.shown(&path).await.total().unwrap();
+    assert_eq!([total().await, total().await], [1_200, 1_200]);
+    let made = world.tenant(&platform, "one-more").await;
+    assert_eq!(total().await, 1_201);
+    // Sealing moves entries and changes nothing.
+    world.seal().await;
+    assert_eq!(total().await, 1_201);
+    let one = at(&platform, &format!("/entities/{made}"));
+    let _ = world.registry.delete(&operator(), &one).await.expect(200);
+    assert_eq!(total().await, 1_200);
+    world.tenant(&platform, "before-the-seal").await;
+    world.seal().await;
+    assert_eq!(total().await, 1_201);
+    world.tenant(&other, "of-another").await;
+    assert_eq!(total().await, 1_201);
+    // Nothing comes of what is refused.
+    let refused = json!({ "name": "E", "slug": "one-more", "type": "nothing" });
+    let answer = world.registry.post(&operator(), &path, refused).await;
+    answer.refused(400, "VALIDATION_ERROR");
+    assert_eq!(total().await, 1_201);
+}
+
+async fn filtered_audit_lists_have_the_right_total_whatever_is_sealed(world: World) {
+    let platform = world.platform("engines").await;
+    let lists = [
+        at(&platform, "/audit?action=entity.created"),
+        format!("/api/v1/audit?platformId={platform}&eventType=entity"),
+        "/api/v1/audit?eventType=entity.created".to_owned(),
+    ];
+    for made in 1..=6 {
+        world.tenant(&platform, &format!("tenant-{made}")).await;
+        if made % 3 == 0 {
+            world.seal().await;
+        }
+        for list in &lists {
+            let shown = world.shown(list).await;
+            assert_eq!(shown.total(), Some(made), "{list}");
+            let ids = shown.each("id");
+            assert_eq!(ids.len() as u64, made, "{list}");
+        }
+    }
+}

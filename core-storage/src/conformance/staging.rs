@@ -1,0 +1,186 @@
+//! Records that are staged when they are new: reads find them whether they are promoted or not.
+
+use std::sync::Arc;
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{AuditId, JsonText, PageRequest, PlatformId, Timestamp, Total};
+use core_domain::port::{Mode, Repository, Store, UnitOfWork, Within};
+use core_domain::shared::{AuditEntry, AuditOrder, AuditQuery, AuditStream};
+use serde_json::json;
+
+use super::records::{ok, open, some};
+
+const EVERYWHERE: Within<'static> = Within::Installation;
+
+fn id(n: i64) -> String {
+    format!("staging-{n}")
+}
+
+/// The n-th entry; two have the same instant.
+fn entry(n: i64) -> AuditEntry {
+    AuditEntry {
+        id: some(AuditId::parse(&id(n))),
+        stream: AuditStream::Changes,
+        platform_id: PlatformId::parse("staging"),
+        actor_id: "ada".to_owned(),
+        actor_type: "user".to_owned(),
+        action: "thing.made".to_owned(),
+        entity_type: "thing".to_owned(),
+        entity_id: format!("thing-{}", n % 2),
+        before: None,
+        after: Some(JsonText::of(&json!({ "n": n }))),
+        metadata: JsonText::of(&json!({})),
+        created_at: Timestamp::from_millis(n / 2),
+    }
+}
+
+fn all() -> AuditQuery {
+    AuditQuery {
+        platform_id: PlatformId::parse("staging"),
+        ..AuditQuery::default()
+    }
+}
+
+fn entries(unit: &mut dyn UnitOfWork) -> &mut dyn Repository<AuditEntry> {
+    unit.repositories(RecordKey::for_tests()).audit_entries()
+}
+
+/// The ids of every page of the list, newest first, with the total of each.
+async fn pages(
+    store: &Arc<dyn Store>,
+    query: &AuditQuery,
+    total: Total,
+) -> (Vec<String>, Vec<u64>) {
+    let mut unit = open(store, Mode::Read).await;
+    let entries = entries(unit.as_mut());
+    let mut request = PageRequest {
+        total,
+        ..PageRequest::first(2)
+    };
+    let (mut ids, mut totals) = (Vec::new(), Vec::new());
+    loop {
+        let page = ok(entries.page(EVERYWHERE, query, &request)).await;
+        ids.extend(page.items.iter().map(|entry| entry.id.to_string()));
+        totals.push(page.total);
+        request.cursor = page.next;
+        if request.cursor.is_none() {
+            return (ids, totals);
+        }
+    }
+}
+
+async fn promote(store: &Arc<dyn Store>, numbers: &[i64]) -> u64 {
+    let mut unit = open(store, Mode::Write).await;
+    let keys: Vec<String> = numbers.iter().copied().map(id).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let promoted = ok(entries(unit.as_mut()).promote(&keys)).await;
+    ok(unit.commit()).await;
+    promoted
+}
+
+/// Runs the cases on a store without entries.
+pub(super) async fn run(store: &Arc<dyn Store>) {
+    staged_records_are_read_among_the_others(store).await;
+    a_total_that_is_known_is_that_of_the_promoted(store).await;
+    a_promoted_record_gives_way_to_what_has_its_key(store).await;
+}
+
+/// Whatever is staged and whatever is promoted, every read finds the same.
+async fn staged_records_are_read_among_the_others(store: &Arc<dyn Store>) {
+    let mut unit = open(store, Mode::Write).await;
+    let new = entries(unit.as_mut());
+    ok(new.append_many((0..7).map(entry).collect())).await;
+    let staged = ok(new.staged(3)).await;
+    let keys: Vec<&str> = staged.iter().map(|staged| staged.id.as_str()).collect();
+    assert_eq!(keys, [id(0), id(1), id(2)]);
+    let first = some(staged.into_iter().next()).record;
+    assert_eq!(some(first).into_inner(), entry(0));
+    ok(unit.commit()).await;
+
+    let newest_first: Vec<String> = (0..7).rev().map(id).collect();
+    let of_one = AuditQuery {
+        entity: Some("thing-1".to_owned()),
+        ..all()
+    };
+    // One page with both kinds on it, pages of one kind, and those at one instant apart.
+    for (promoted, numbers) in [(0, &[][..]), (1, &[2]), (3, &[0, 1, 5]), (3, &[3, 4, 6])] {
+        assert_eq!(promote(store, numbers).await, promoted);
+        let (ids, totals) = pages(store, &all(), Total::Unknown).await;
+        assert_eq!((&ids, totals), (&newest_first, vec![7; 4]));
+        let (ids, totals) = pages(store, &of_one, Total::Unknown).await;
+        assert_eq!((ids, totals), (vec![id(5), id(3), id(1)], vec![3; 2]));
+        let mut unit = open(store, Mode::Read).await;
+        let entries = entries(unit.as_mut());
+        for n in 0..7 {
+            let found = some(ok(entries.get(EVERYWHERE, &id(n))).await);
+            assert_eq!(found.into_inner(), entry(n));
+        }
+        let oldest_first = AuditQuery {
+            order: AuditOrder::OldestFirst(Some((Timestamp::EPOCH, some(AuditId::parse(&id(0)))))),
+            ..all()
+        };
+        let list = ok(entries.list(EVERYWHERE, &oldest_first, 3)).await;
+        let list: Vec<&str> = list.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(list, [id(1), id(2), id(3)]);
+        let many = ok(entries.get_many(EVERYWHERE, &["staging-5", "staging-2", "no"])).await;
+        assert_eq!(many.len(), 2);
+        assert_eq!(ok(entries.count(EVERYWHERE, &all())).await, 7);
+    }
+    assert_eq!(
+        promote(store, &[0, 6]).await,
+        0,
+        "none of them is staged any more"
+    );
+}
+
+/// What is known of a total is known of the promoted ones; the staged ones are counted.
+async fn a_total_that_is_known_is_that_of_the_promoted(store: &Arc<dyn Store>) {
+    let mut unit = open(store, Mode::Write).await;
+    let more = entries(unit.as_mut());
+    ok(more.append_many(vec![entry(7), entry(8)])).await;
+    let among = ok(more.staged_keys(&["staging-7", "staging-6", "no"])).await;
+    assert_eq!(among.into_iter().collect::<Vec<_>>(), [id(7)]);
+    assert_eq!(ok(more.count_staged(&all())).await, 2);
+    ok(unit.commit()).await;
+    let total = |totals: (Vec<String>, Vec<u64>)| totals.1.first().copied();
+    assert_eq!(total(pages(store, &all(), Total::Known(7)).await), Some(9));
+    // Counted once at each version.
+    assert_eq!(
+        total(pages(store, &all(), Total::AtVersion(7)).await),
+        Some(9)
+    );
+    assert_eq!(promote(store, &[7]).await, 1);
+    assert_eq!(
+        total(pages(store, &all(), Total::AtVersion(8)).await),
+        Some(9)
+    );
+    assert_eq!(promote(store, &[8]).await, 1);
+    assert_eq!(
+        total(pages(store, &all(), Total::AtVersion(8)).await),
+        Some(8),
+        "nobody said that it changed"
+    );
+    assert_eq!(
+        total(pages(store, &all(), Total::AtVersion(9)).await),
+        Some(9)
+    );
+}
+
+/// An entry that somebody put in the place of a staged one stays, and keeps none from being promoted.
+async fn a_promoted_record_gives_way_to_what_has_its_key(store: &Arc<dyn Store>) {
+    let mut unit = open(store, Mode::Write).await;
+    let again = AuditEntry {
+        action: "thing.unmade".to_owned(),
+        ..entry(8)
+    };
+    ok(entries(unit.as_mut()).append_many(vec![again, entry(9)])).await;
+    ok(unit.commit()).await;
+    assert_eq!(promote(store, &[8, 9]).await, 2);
+    let mut unit = open(store, Mode::Read).await;
+    let found = some(ok(entries(unit.as_mut()).get(EVERYWHERE, &id(8))).await);
+    assert_eq!(found.action, "thing.made");
+    assert_eq!(
+        ok(entries(unit.as_mut()).count(EVERYWHERE, &all())).await,
+        10
+    );
+}

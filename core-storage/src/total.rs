@@ -1,0 +1,123 @@
+//! How many records a list has: counted, or remembered from when the same was true.
+
+use core_domain::kernel::{Owner, PlatformId, StoreError, Total};
+use core_domain::port::{Repository, Within};
+use core_domain::shared::{AuditChain, AuditEntry, AuditHead, AuditQuery};
+
+use crate::counts::{self, CountedAt};
+use crate::filter::Filter;
+use crate::tabular::Tabular;
+use crate::unit::RowUnit;
+
+/// Smaller counts are made again: that costs less than to find out whether they still hold.
+const LEAST_REMEMBERED: u64 = 1_000;
+
+impl RowUnit {
+    /// How many records match, staged ones among them.
+    pub(crate) async fn total<R: Tabular>(
+        &mut self,
+        within: Within<'_>,
+        filter: &Filter,
+        known: Total,
+    ) -> Result<u64, StoreError> {
+        let staged = self.count_staged_rows::<R>(filter).await?;
+        let others = match known {
+            Total::Known(total) => total,
+            Total::AtVersion(version) if self.is_snapshot => {
+                let at = counts::at_version(R::TABLE, filter, version);
+                self.count_at::<R>(filter, at).await?
+            }
+            Total::AtVersion(_) | Total::Unknown => self.count::<R>(within, filter).await?,
+        };
+        Ok(staged + others)
+    }
+
+    /// How many staged records match.
+    pub(crate) async fn count_staged_rows<R: Tabular>(
+        &mut self,
+        filter: &Filter,
+    ) -> Result<u64, StoreError> {
+        match R::STAGING {
+            Some(staging) => self.tx.count(staging, filter).await,
+            None => Ok(0),
+        }
+    }
+
+    async fn count<R: Tabular>(
+        &mut self,
+        within: Within<'_>,
+        filter: &Filter,
+    ) -> Result<u64, StoreError> {
+        if let Some(number) = self.tx.commit_number(R::TABLE, filter.platform()) {
+            let at = counts::at_commit(R::TABLE, filter, number);
+            return self.count_at::<R>(filter, at).await;
+        }
+        match within {
+            Within::Platform(platform) if has_version::<R>() && self.is_snapshot => {
+                self.count_of_platform::<R>(platform, filter).await
+            }
+            _ => self.tx.count(R::TABLE, filter).await,
+        }
+    }
+
+    /// How many rows match, as remembered from when the same was true.
+    async fn count_at<R: Tabular>(
+        &mut self,
+        filter: &Filter,
+        at: Option<CountedAt>,
+    ) -> Result<u64, StoreError> {
+        let known = at.as_ref().and_then(|at| self.counts.get(at));
+        if let Some(count) = known {
+            return Ok(count);
+        }
+        let count = self.tx.count(R::TABLE, filter).await?;
+        if let Some(at) = at {
+            self.counts.put(at, count);
+        }
+        Ok(count)
+    }
+
+    /// How many rows of the platform match. A count is remembered with the platform's version, which is asked for only
+    /// where a count is remembered or worth it.
+    async fn count_of_platform<R: Tabular>(
+        &mut self,
+        platform: &PlatformId,
+        filter: &Filter,
+    ) -> Result<u64, StoreError> {
+        let Some(any) = counts::at_version(R::TABLE, filter, 0) else {
+            return self.tx.count(R::TABLE, filter).await;
+        };
+        if self.counts.has(&any) {
+            let number = self.version_of(platform).await?;
+            return self
+                .count_at::<R>(filter, Some(any.with_number(number)))
+                .await;
+        }
+        let count = self.tx.count(R::TABLE, filter).await?;
+        if count >= LEAST_REMEMBERED {
+            let number = self.version_of(platform).await?;
+            self.counts.put(any.with_number(number), count);
+        }
+        Ok(count)
+    }
+
+    /// How many changes of the platform there were: every commit that changes an audited record of it adds an entry, which
+    /// is staged until it is counted in the head of the platform's chain.
+    async fn version_of(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
+        let chain = AuditChain::of(Some(platform));
+        let heads: &mut dyn Repository<AuditHead> = self;
+        let head = heads.get(Within::Installation, chain.as_ref()).await?;
+        let sealed = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
+        let entries: &mut dyn Repository<AuditEntry> = self;
+        let of_platform = AuditQuery {
+            platform_id: Some(platform.clone()),
+            ..AuditQuery::default()
+        };
+        Ok(sealed + entries.count_staged(&of_platform).await?)
+    }
+}
+
+/// Whether the version of its platform moves with every change of such a record.
+const fn has_version<R: Tabular>() -> bool {
+    R::CHANGES_ARE_AUDITED && <R::Owner as Owner>::IS_PLATFORM
+}
