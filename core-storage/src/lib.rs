@@ -87,6 +87,7 @@ pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod query;
+mod read;
 mod row_store;
 mod session_join;
 #[cfg(feature = "sql")]

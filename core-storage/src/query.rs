@@ -28,6 +28,8 @@ pub struct Select {
     pub after: Option<Vec<Value>>,
     /// The greatest number of rows.
     pub limit: Option<u32>,
+    /// Whether records that cannot be decoded are left out, instead of ending the unit. Engines need not know.
+    pub leaves_out_damaged: bool,
 }
 
 impl Select {
@@ -40,7 +42,15 @@ impl Select {
             order: Vec::new(),
             after: None,
             limit: None,
+            leaves_out_damaged: false,
         }
+    }
+
+    /// Leaves out records that cannot be decoded, if so.
+    #[must_use]
+    pub const fn leave_out_damaged(mut self, leave_out: bool) -> Self {
+        self.leaves_out_damaged = leave_out;
+        self
     }
 
     /// Only rows for which this is true as well.

@@ -20,7 +20,7 @@ use crate::cursor::{CursorKey, KeysetPosition};
 use crate::filter::Filter;
 use crate::identity_map::IdentityMap;
 use crate::join::{Join, VisitJoined};
-use crate::query::{Select, compare_positions};
+use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, Table, VERSION};
 use crate::tabular::Tabular;
@@ -101,11 +101,6 @@ fn table_of_new<R: Tabular>() -> &'static Table {
     R::STAGING.unwrap_or(R::TABLE)
 }
 
-/// Every table with records of the kind, staging first: a record that is promoted in between is met twice rather than never.
-fn tables_of<R: Tabular>() -> impl Iterator<Item = &'static Table> + Send {
-    R::STAGING.into_iter().chain([R::TABLE])
-}
-
 fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
     R::select(query).filter_if(platform_filter(within))
 }
@@ -116,7 +111,10 @@ pub(crate) fn decode<R: Tabular>(row: &dyn ReadRow) -> Result<Stored<R>, StoreEr
     Ok(Stored::new(record, version))
 }
 
-fn keep<R: Tabular>(records: &mut Vec<Stored<R>>, row: &dyn ReadRow) -> Result<(), StoreError> {
+pub(crate) fn keep<R: Tabular>(
+    records: &mut Vec<Stored<R>>,
+    row: &dyn ReadRow,
+) -> Result<(), StoreError> {
     records.push(decode(row)?);
     Ok(())
 }
@@ -129,7 +127,7 @@ fn row_of<R: Tabular>(record: &R, version: i64) -> Row {
 }
 
 impl RowUnit {
-    fn ensure_active(&self) -> Result<(), StoreError> {
+    pub(crate) fn ensure_active(&self) -> Result<(), StoreError> {
         if self.aborted {
             Err(aborted_error())
         } else {
@@ -152,75 +150,6 @@ impl RowUnit {
     ) -> Result<(), StoreError> {
         self.ensure_active()?;
         self.tx.select_joined(select, joins, visit).await
-    }
-
-    /// The records of a query on their table, staged ones among them.
-    async fn read<R: Tabular>(&mut self, select: &Select) -> Result<Vec<Stored<R>>, StoreError> {
-        self.ensure_active()?;
-        if let Some(staging) = R::STAGING {
-            return self.read_both(staging, select).await;
-        }
-        let mut records = Vec::new();
-        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
-        self.tx.select(select, &mut visit).await?;
-        Ok(records)
-    }
-
-    /// The records of a query in the staging table and in their own, in order.
-    async fn read_both<R: Tabular>(
-        &mut self,
-        staging: &'static Table,
-        select: &Select,
-    ) -> Result<Vec<Stored<R>>, StoreError> {
-        let staged = Select {
-            table: staging,
-            ..select.clone()
-        };
-        let mut placed = Vec::new();
-        for select in [&staged, select] {
-            let mut visit = |row: &dyn ReadRow| {
-                placed.push((select.position_of(row)?, decode::<R>(row)?));
-                Ok(())
-            };
-            self.tx.select(select, &mut visit).await?;
-        }
-        let order = select.full_order();
-        placed.sort_by(|(left, _), (right, _)| compare_positions(&order, left, right));
-        // One that was promoted in between was read twice.
-        placed.dedup_by(|(_, next), (_, last)| next.key() == last.key());
-        let records = placed.into_iter().map(|(_, record)| record);
-        let limit = select.limit.and_then(|limit| usize::try_from(limit).ok());
-        Ok(records.take(limit.unwrap_or(usize::MAX)).collect())
-    }
-
-    /// The first records of a query, at most so many, and the position of the last of them if there are more.
-    async fn read_page<R: Tabular>(
-        &mut self,
-        select: &Select,
-        size: usize,
-    ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
-        if R::STAGING.is_some() {
-            let mut items = self.read::<R>(select).await?;
-            let more = items.len() > size;
-            items.truncate(size);
-            let last = items.last().filter(|_| more);
-            let last = last.map(|last| select.position_of(&row_of::<R>(last, last.version())));
-            return Ok((items, last.transpose()?));
-        }
-        let (mut items, mut last, mut more) = (Vec::new(), None, false);
-        let mut visit = |row: &dyn ReadRow| {
-            if items.len() == size {
-                more = true;
-                return Ok(());
-            }
-            keep(&mut items, row)?;
-            if items.len() == size {
-                last = Some(select.position_of(row)?);
-            }
-            Ok(())
-        };
-        self.tx.select(select, &mut visit).await?;
-        Ok((items, last.filter(|_| more)))
     }
 }
 
@@ -249,23 +178,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
 
     async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError> {
         self.ensure_active()?;
-        let Some(staging) = R::STAGING else {
-            return Ok(Vec::new());
-        };
-        let mut staged = Vec::new();
-        let mut visit = |row: &dyn ReadRow| {
-            let record = match decode(row) {
-                Ok(stored) => Some(stored),
-                Err(StoreError::Corrupt { .. }) => None,
-                Err(error) => return Err(error),
-            };
-            let id = row.read(0)?.as_text().unwrap_or_default().to_owned();
-            staged.push(Staged { id, record });
-            Ok(())
-        };
-        let select = Select::of(staging).limit(limit);
-        self.tx.select(&select, &mut visit).await?;
-        Ok(staged)
+        self.read_staged(limit).await
     }
 
     async fn staged_keys(&mut self, among: &[&str]) -> Result<BTreeSet<String>, StoreError> {
@@ -317,17 +230,7 @@ impl<R: Tabular> Repository<R> for RowUnit {
             return Ok(Some(known));
         }
         let filter = platform_filter(within).unwrap_or_else(Filter::all);
-        let mut found = None;
-        for table in tables_of::<R>() {
-            let mut visit = |row: &dyn ReadRow| {
-                found = Some(decode(row)?);
-                Ok(())
-            };
-            self.tx.get(table, key, &filter, &mut visit).await?;
-            if found.is_some() {
-                break;
-            }
-        }
+        let found = self.read_one(key, &filter).await?;
         if let Some(found) = &found {
             self.known.put::<R>(within, found);
         }

@@ -87,6 +87,8 @@ pub struct AuditQuery {
     pub without_platform: bool,
     /// In which order.
     pub order: AuditOrder,
+    /// Without those that cannot be read, which a verification names, so that they keep nobody from the others.
+    pub leaves_out_damaged: bool,
 }
 
 /// In which order entries come.
@@ -135,6 +137,7 @@ impl From<PlatformAuditFilter> for AuditQuery {
         Self {
             action: filter.action.map(|action| action.to_string()),
             entity: filter.entity.map(|entity| entity.to_string()),
+            leaves_out_damaged: true,
             ..Self::default()
         }
     }
@@ -148,6 +151,7 @@ impl From<AuditFilter> for AuditQuery {
             event_type: filter.event_type.map(|event| event.to_string()),
             from: filter.from,
             to: filter.to,
+            leaves_out_damaged: true,
             ..Self::default()
         }
     }

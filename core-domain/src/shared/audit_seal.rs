@@ -4,7 +4,10 @@
 //! `SHA-256(previous ‖ "\n" ‖ entry)` in lower-case hexadecimal: `previous` is the hash of the link before as its 64 ASCII
 //! digits (64 zeros before the first), `entry` the entry as the interface shows it, with its field `stream` (`changes`,
 //! `reads`) besides, as canonical JSON in UTF-8: the fields of every object sorted by name, no white space, and `null` in the
-//! place of an entry that was gone before it could be sealed.
+//! place of an entry that could not be read when it was sealed.
+//!
+//! Whoever can write every table can cut off the end of a chain up to its last checkpoint, and what waits to be sealed, without
+//! a trace in the database. Checkpoints are signed, so that copies of them kept elsewhere tell even that.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -66,6 +66,7 @@ fn audit_entries(query: &AuditQuery) -> Select {
     let platform = query.platform_id.as_ref();
     let platform = platform.map(|id| Filter::eq("platform_id", id));
     let select = Select::of(AuditEntry::TABLE)
+        .leave_out_damaged(query.leaves_out_damaged)
         .filter(Filter::eq("stream", &query.stream))
         .filter_if(platform)
         .filter_if(

@@ -109,6 +109,14 @@ impl Location {
             .then(|| Arc::new(postgres::Hints::open(&config, "core_jobs").unwrap()) as _)
     }
 
+    /// Takes deleted rows out of the tables at once, which Postgres does by itself from minute to minute.
+    pub(crate) async fn vacuum(&self) {
+        if self.backend == Backend::Postgres {
+            let database = core_storage::testing::connect(&self.url).await;
+            database.batch_execute("VACUUM ANALYZE").await.unwrap();
+        }
+    }
+
     /// The store alone.
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         let clock = Arc::new(SystemClock);

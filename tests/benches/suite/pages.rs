@@ -87,6 +87,7 @@ pub(crate) async fn run(lists: Lists) {
     fill::platforms(&store, lists.location.backend, 0..1).await;
     fill_resources(&store, lists.resources).await;
     fill_audit(&store, lists.audit).await;
+    lists.location.vacuum().await;
     let app = Arc::new(app(store, Arc::new(SystemClock)));
     let sealer = tokio::spawn(seal_reads(Arc::clone(&app)));
     let registry = core_http::registry::service(app).unwrap();

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core_domain::kernel::Context;
 use core_domain::shared::{
-    AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS, Webhook,
+    AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS,
 };
 use core_domain::use_case::shared::seal;
 use core_storage::{Filter, Value as Column};
@@ -15,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::world::{
     OTHER_VERSION, World, at, entry, on_every_store, operator, owner, plain_member,
-    user_without_organization, webhooks_of,
+    user_without_organization,
 };
 
 on_every_store! {
@@ -142,28 +140,6 @@ async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out(
         let report = world.verify(&operator(), query).await;
         assert_eq!(report["problems"], json!([]));
     }
-}
-
-#[tokio::test]
-async fn a_damaged_webhook_is_told_nothing_and_keeps_no_entry_from_being_sealed() {
-    let world = World::new();
-    let platform = world.platform("engines").await;
-    let all = webhooks_of(&platform);
-    let damaged = world.webhook(&all, "damaged").await["id"].clone();
-    let sound = world.webhook(&all, "sound").await["id"].clone();
-    world.seal().await;
-    let of_damaged = Filter::eq("id", damaged.as_str().unwrap());
-    let unreadable = [("secrets", Column::text("x"))];
-    world.tamper::<Webhook>(of_damaged, &unreadable).await;
-    world
-        .write_entries(&[entry(1, Some(&platform), "thing.made")])
-        .await;
-    assert_eq!(world.seal().await, 1);
-    let path = format!("{all}/{}/deliveries", sound.as_str().unwrap());
-    assert_eq!(
-        world.shown(&path).await.each("eventType")[..1],
-        ["thing.made"]
-    );
 }
 
 /// Ten entries of a platform, of both streams, sealed, with checkpoints at the fifth and the last.
@@ -442,47 +418,6 @@ async fn a_chain_is_verified_in_parts_of_which_each_begins_where_the_last_one_en
         (kinds(&report), &report["complete"]),
         (vec!["seals_missing"], &json!(false))
     );
-}
-
-#[tokio::test]
-async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
-    let world = World::new();
-    let entries: Vec<_> = (0..1_003)
-        .map(|n| entry(n, Some("p-1"), "thing.made"))
-        .collect();
-    world.write_entries(&entries).await;
-    world.seal().await;
-    let path = "/api/v1/audit/checkpoints";
-    let first = world.shown(path).await;
-    assert_eq!(first.json["data"][0]["seq"], 1_000);
-    assert_eq!(first.total(), Some(1));
-    assert_eq!(world.sign_checkpoints().await, 1);
-    assert_eq!(world.sign_checkpoints().await, 0, "nothing has come since");
-    let list = world.shown(path).await;
-    let seqs: Vec<_> = list.json["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|c| &c["seq"])
-        .collect();
-    assert_eq!(seqs, [1_003, 1_000]);
-
-    let (checkpoint, key) = (&list.json["data"][0], &list.json["keys"][0]);
-    let parts: Vec<&str> = checkpoint["jws"].as_str().unwrap().split('.').collect();
-    let read = |part: &str| -> Value {
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
-    };
-    let header = json!({ "alg": "EdDSA", "typ": "core-audit-checkpoint+jwt", "kid": key["kid"] });
-    assert_eq!(read(parts[0]), header);
-    let signed_at = checkpoint["signedAt"].as_str().unwrap();
-    assert_eq!(signed_at, "2027-01-15T09:00:00.000Z");
-    let claims = json!({
-        "chain": "platform:p-1", "seq": 1_003, "hash": checkpoint["hash"], "iat": 1_800_003_600,
-    });
-    assert_eq!(read(parts[1]), claims);
-    assert_eq!(key["x"], world.app.audit_key.public().x());
-    let report = world.verify(&operator(), "platformId=p-1").await;
-    assert_eq!(report["head"]["hash"], checkpoint["hash"]);
 }
 
 #[tokio::test]

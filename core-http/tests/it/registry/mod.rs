@@ -1,6 +1,8 @@
 //! The registry: what its endpoints do, beyond what holds for every endpoint.
 
 mod audit;
+mod audit_checkpoints;
+mod audit_damage;
 mod audit_export;
 mod audit_filters;
 mod audit_seals;

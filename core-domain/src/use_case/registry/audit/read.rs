@@ -83,6 +83,7 @@ async fn known_total(uow: &mut dyn UnitOfWork, entries: &AuditQuery) -> Result<T
     let changes = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
     let unfiltered = AuditQuery {
         platform_id: platform.cloned(),
+        leaves_out_damaged: entries.leaves_out_damaged,
         ..AuditQuery::default()
     };
     Ok(if *entries == unfiltered {

@@ -19,7 +19,7 @@ use crate::kernel::{
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
     AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditSeal,
-    AuditSealQuery, GENESIS, link_hash,
+    AuditSealQuery, CHECKPOINT_EVERY, GENESIS, link_hash,
 };
 
 /// The most links one call checks.
@@ -64,6 +64,7 @@ pub async fn verify(
         key,
         previous: (query.after == 0).then(|| GENESIS.to_owned()),
         position: 0,
+        checkpoint: 0,
         walk: EntryWalk::new(platform),
     };
     let mut goes_on = verification.begin(store).await?;
@@ -84,6 +85,8 @@ struct Verification<'k> {
     previous: Option<String>,
     /// The position of the last link.
     position: i64,
+    /// Where the last checkpoint is, or should be.
+    checkpoint: i64,
     walk: EntryWalk,
 }
 
@@ -114,6 +117,18 @@ impl Verification<'_> {
         };
         self.previous = Some(link.hash.clone());
         self.position = link.position;
+        let before =
+            AuditCheckpointQuery::OfChain(self.report.chain.clone(), after - CHECKPOINT_EVERY);
+        let before = unowned::<AuditCheckpoint>(uow.as_mut())
+            .list(&before, PAGE)
+            .await?;
+        let last = before
+            .iter()
+            .map(|made| made.seq)
+            .filter(|seq| *seq <= after)
+            .max();
+        // One that is missing is told of by whoever verifies what is before it.
+        self.checkpoint = last.unwrap_or(if after < CHECKPOINT_EVERY { 0 } else { after });
         let entry = unowned::<AuditEntry>(uow.as_mut()).find(&link.entry_id);
         // One that cannot be read is told of by whoever verifies what is before it.
         if let Ok(Some(entry)) = entry.await {
@@ -250,6 +265,10 @@ impl Verification<'_> {
             if seq > self.report.to && !page.is_last {
                 break;
             }
+            self.expect_checkpoints(seq.min(self.report.to + 1) - 1);
+            if seq <= self.report.to {
+                self.checkpoint = seq;
+            }
             let signed = checkpoint.is_signed_by(self.key) && checkpoint.version() == 1;
             let (kind, message) = match links.get(&seq) {
                 _ if !signed => (
@@ -272,6 +291,21 @@ impl Verification<'_> {
             };
             self.report.problem(kind, Some(seq), None, message);
         }
+        self.expect_checkpoints(self.report.to);
+    }
+
+    /// Names the checkpoints that are missing up to this link, one after each so many links.
+    fn expect_checkpoints(&mut self, until: i64) {
+        while until - self.checkpoint >= CHECKPOINT_EVERY {
+            self.checkpoint += CHECKPOINT_EVERY;
+            self.missing_checkpoint(self.checkpoint);
+        }
+    }
+
+    fn missing_checkpoint(&mut self, seq: i64) {
+        let message = format!("the checkpoint that was made at {seq} is gone");
+        self.report
+            .problem(ProblemKind::CheckpointMissing, Some(seq), None, message);
     }
 
     /// Holds the end of the chain against what is noted of it.
@@ -294,13 +328,8 @@ impl Verification<'_> {
             self.report
                 .problem(ProblemKind::HeadChanged, Some(end), None, message);
         }
-        let made = page.checkpoints.iter().any(|made| made.seq == last);
-        // One of a page before was seen there.
-        let in_page = page.seals.iter().any(|seal| seal.seq == last);
-        if in_page && !made {
-            let message = format!("the checkpoint that was made at {last} is gone");
-            self.report
-                .problem(ProblemKind::CheckpointMissing, Some(last), None, message);
+        if last > self.checkpoint && last <= end {
+            self.missing_checkpoint(last);
         }
     }
 }

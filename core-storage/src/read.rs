@@ -1,0 +1,180 @@
+//! Reading records that answer a query, from every table they may be in.
+
+use core_domain::kernel::{StoreError, Stored};
+use core_domain::port::Staged;
+
+use crate::filter::Filter;
+use crate::query::{Select, compare_positions};
+use crate::table::Table;
+use crate::tabular::Tabular;
+use crate::unit::{RowUnit, decode, keep};
+use crate::value::{ReadRow, Value};
+
+/// Every table with records of the kind, staging first: a record that is promoted in between is met twice rather than never.
+fn tables_of<R: Tabular>() -> impl Iterator<Item = &'static Table> + Send {
+    R::STAGING.into_iter().chain([R::TABLE])
+}
+
+impl RowUnit {
+    /// The record with this key, if it matches.
+    pub(crate) async fn read_one<R: Tabular>(
+        &mut self,
+        key: &str,
+        filter: &Filter,
+    ) -> Result<Option<Stored<R>>, StoreError> {
+        let mut found = None;
+        for table in tables_of::<R>() {
+            let mut visit = |row: &dyn ReadRow| {
+                found = Some(decode(row)?);
+                Ok(())
+            };
+            self.tx.get(table, key, filter, &mut visit).await?;
+            if found.is_some() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The records of a query on their table, staged ones among them.
+    pub(crate) async fn read<R: Tabular>(
+        &mut self,
+        select: &Select,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        if select.leaves_out_damaged {
+            return self.read_undamaged(select.clone()).await;
+        }
+        if R::STAGING.is_some() {
+            let rows = self.read_rows::<R>(select).await?;
+            return Ok(rows.into_iter().filter_map(|row| row.record).collect());
+        }
+        let mut records = Vec::new();
+        let mut visit = |row: &dyn ReadRow| keep(&mut records, row);
+        self.tx.select(select, &mut visit).await?;
+        Ok(records)
+    }
+
+    /// The records of a query that can be decoded: as many as it asks for, if there are so many.
+    async fn read_undamaged<R: Tabular>(
+        &mut self,
+        mut select: Select,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        let mut records = Vec::new();
+        loop {
+            let mut rows = self.read_rows::<R>(&select).await?;
+            let read = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            let last = rows.last_mut().map(|row| std::mem::take(&mut row.position));
+            let before = records.len();
+            records.extend(rows.into_iter().filter_map(|row| row.record));
+            let decoded = u32::try_from(records.len() - before).unwrap_or(u32::MAX);
+            match select.limit {
+                Some(limit) if read >= limit && decoded < read => {
+                    select.limit = Some(limit - decoded);
+                    select.after = last;
+                }
+                _ => return Ok(records),
+            }
+        }
+    }
+
+    /// The first rows of the staging table, by key.
+    pub(crate) async fn read_staged<R: Tabular>(
+        &mut self,
+        limit: u32,
+    ) -> Result<Vec<Staged<R>>, StoreError> {
+        let Some(staging) = R::STAGING else {
+            return Ok(Vec::new());
+        };
+        let mut staged = Vec::new();
+        let select = Select::of(staging).limit(limit).leave_out_damaged(true);
+        let mut visit = |row: &dyn ReadRow| {
+            let id = row.read(0)?.as_text().unwrap_or_default().to_owned();
+            let DecodedRow { record, .. } = DecodedRow::of(&select, row)?;
+            staged.push(Staged { id, record });
+            Ok(())
+        };
+        self.tx.select(&select, &mut visit).await?;
+        Ok(staged)
+    }
+
+    /// The rows of a query in the staging table and in that of the records, in order.
+    async fn read_rows<R: Tabular>(
+        &mut self,
+        select: &Select,
+    ) -> Result<Vec<DecodedRow<R>>, StoreError> {
+        let mut rows = Vec::new();
+        for table in tables_of::<R>() {
+            let select = Select {
+                table,
+                ..select.clone()
+            };
+            let mut visit = |row: &dyn ReadRow| {
+                rows.push(DecodedRow::of(&select, row)?);
+                Ok(())
+            };
+            self.tx.select(&select, &mut visit).await?;
+        }
+        let order = select.full_order();
+        rows.sort_by(|left, right| compare_positions(&order, &left.position, &right.position));
+        // One that was promoted in between was read twice.
+        rows.dedup_by(|next, last| next.position == last.position);
+        let limit = select.limit.and_then(|limit| usize::try_from(limit).ok());
+        rows.truncate(limit.unwrap_or(usize::MAX));
+        Ok(rows)
+    }
+
+    /// The first records of a query, at most so many, and the position of the last row of them if there are more.
+    pub(crate) async fn read_page<R: Tabular>(
+        &mut self,
+        select: &Select,
+        size: usize,
+    ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
+        if R::STAGING.is_some() || select.leaves_out_damaged {
+            let mut rows = self.read_rows::<R>(select).await?;
+            let more = rows.len() > size;
+            rows.truncate(size);
+            let last = rows.last().filter(|_| more);
+            let last = last.map(|row| row.position.clone());
+            return Ok((
+                rows.into_iter().filter_map(|row| row.record).collect(),
+                last,
+            ));
+        }
+        let (mut items, mut last, mut more) = (Vec::new(), None, false);
+        let mut visit = |row: &dyn ReadRow| {
+            if items.len() == size {
+                more = true;
+                return Ok(());
+            }
+            keep(&mut items, row)?;
+            if items.len() == size {
+                last = Some(select.position_of(row)?);
+            }
+            Ok(())
+        };
+        self.tx.select(select, &mut visit).await?;
+        Ok((items, last.filter(|_| more)))
+    }
+}
+
+/// A row of a query.
+struct DecodedRow<R> {
+    position: Vec<Value>,
+    /// `None` for a damaged one that is left out.
+    record: Option<Stored<R>>,
+}
+
+impl<R: Tabular> DecodedRow<R> {
+    fn of(select: &Select, row: &dyn ReadRow) -> Result<Self, StoreError> {
+        let record = match decode(row) {
+            Ok(record) => Some(record),
+            Err(StoreError::Corrupt { .. }) if select.leaves_out_damaged => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            position: select.position_of(row)?,
+            record,
+        })
+    }
+}
