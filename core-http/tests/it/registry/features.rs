@@ -375,7 +375,6 @@ async fn feature_and_build_follow_what_operators_do_to_the_job() {
     let _ = harness.deactivate("retried").await.expect(202);
     let removal = world.jobs(&harness.platform).await[0]["jobId"].clone();
     let removal = removal.as_str().unwrap();
-    assert_eq!(world.job(removal).await["input"]["deleteData"], false);
     world.provider.refuse(true);
     world.run_jobs().await;
     assert_eq!(harness.status("retried").await, "failed");

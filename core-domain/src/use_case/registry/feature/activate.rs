@@ -40,17 +40,7 @@ pub async fn activate(
     entity: &EntityId,
     command: ActivateFeature,
 ) -> Result<Activation> {
-    queue_activation(cx, scope.writer(), uow, entity, command).await
-}
-
-/// As [`activate`], for whoever may write to the platform for another reason.
-pub(in crate::use_case) async fn queue_activation(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    entity: &EntityId,
-    command: ActivateFeature,
-) -> Result<Activation> {
+    let scope = scope.writer();
     let entity = entity::not_deleted(scope, uow, entity).await?;
     entity::ensure_not_suspended(scope, uow, &entity).await?;
     let exactly = FeatureActivationQuery::Exactly {

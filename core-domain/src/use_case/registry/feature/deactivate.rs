@@ -1,6 +1,6 @@
 //! Deactivating features.
 
-use crate::access::{PlatformScope, PlatformWriter, audited};
+use crate::access::{PlatformScope, audited};
 use crate::kernel::{Context, EntityId, Error, Machine, Record, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -8,7 +8,7 @@ use crate::registry::{
 };
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::entity;
-use crate::use_case::registry::jobs::{Deactivate, DeactivateInput, FeatureTarget};
+use crate::use_case::registry::jobs::{Deactivate, FeatureTarget};
 
 /// What came of the wish to be rid of a feature.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Deactivation {
 }
 
 /// Queues the job that removes a feature of an entity, unless there is one. The removal of a feature that is still on its
-/// way waits for it. What the feature has stored is left alone.
+/// way waits for it.
 ///
 /// # Errors
 /// `NOT_FOUND` for an unknown entity, and for a feature it never had; `INVALID_STATE` for an inactive one.
@@ -31,19 +31,7 @@ pub async fn deactivate(
     entity: &EntityId,
     command: DeactivateFeature,
 ) -> Result<Deactivation> {
-    queue_deactivation(cx, scope.writer(), uow, entity, command, false).await
-}
-
-/// As [`deactivate`], for whoever may write to the platform for another reason; with `delete_data` what the feature has
-/// stored goes as well.
-pub(in crate::use_case) async fn queue_deactivation(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    entity: &EntityId,
-    command: DeactivateFeature,
-    delete_data: bool,
-) -> Result<Deactivation> {
+    let scope = scope.writer();
     let entity = entity::not_deleted(scope, uow, entity).await?;
     let exactly = FeatureActivationQuery::Exactly {
         entity_id: entity.id.clone(),
@@ -61,11 +49,8 @@ pub(in crate::use_case) async fn queue_deactivation(
     }
     let event = FeatureEvent::Deactivate;
     let mut next = seen.edit().after(event, uow.now().await?)?;
-    let input = DeactivateInput {
-        target: FeatureTarget::of(&seen, &scope.platform().slug),
-        delete_data,
-    };
-    let job = enqueue::<Deactivate>(cx, scope, uow, &input).await?;
+    let target = FeatureTarget::of(&seen, &scope.platform().slug);
+    let job = enqueue::<Deactivate>(cx, scope, uow, &target).await?;
     next.provision_job_id = Some(job.id.clone());
     let activation = audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
     Ok(Deactivation {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::feature_target::DeactivateInput;
+use super::feature_target::FeatureTarget;
 use super::resource::observe_owned;
 use crate::kernel::Result;
 use crate::port::{ProviderError, UnitOfWork};
@@ -19,7 +19,7 @@ pub(in crate::use_case::registry) struct Deactivate;
 #[async_trait]
 impl JobKind for Deactivate {
     const NAME: &'static str = "feature.deactivate";
-    type Input = DeactivateInput;
+    type Input = FeatureTarget;
 
     fn steps() -> Steps<Self> {
         Steps::new().then(RemoveWorker)
@@ -47,7 +47,7 @@ async fn follow(
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    let own = (&cx.input.target.activation_id, &cx.job.id);
+    let own = (&cx.input.activation_id, &cx.job.id);
     feature::record_event(cx, &platform, uow, own, event, None).await
 }
 
@@ -68,7 +68,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         &self,
         cx: &StepContext<'_, Deactivate>,
     ) -> Result<Observation<()>, StepError> {
-        let target = &cx.input.target;
+        let target = &cx.input;
         target.ensure_called_for(cx).await?;
         let worker = target.worker();
         let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
@@ -79,7 +79,7 @@ impl JobStep<Deactivate> for RemoveWorker {
     }
 
     async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<(), StepError> {
-        let target = &cx.input.target;
+        let target = &cx.input;
         let owner = target.platform_id.as_str();
         match cx.infrastructure.remove(&target.worker(), owner).await {
             Err(ProviderError::NameTaken(_)) => Ok(()),
@@ -96,7 +96,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        let target = &cx.input.target;
+        let target = &cx.input;
         let Ok(cf_name) = ProviderName::parse(&target.cf_name) else {
             return Ok(());
         };

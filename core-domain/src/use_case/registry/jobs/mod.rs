@@ -17,7 +17,7 @@ mod verify_domain;
 pub(super) use activate::Activate;
 pub(super) use deactivate::Deactivate;
 pub(super) use deprovision::{Deprovision, Removal};
-pub(super) use feature_target::{ActivateInput, DeactivateInput, FeatureTarget};
+pub(super) use feature_target::{ActivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
 pub use resource::{MadeResource, MakeResource};
