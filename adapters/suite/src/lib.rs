@@ -50,6 +50,7 @@ mod after_commit;
 #[cfg(feature = "archives")]
 mod archives;
 mod assemble;
+mod background_task;
 mod background_threads;
 mod builder;
 mod clock;

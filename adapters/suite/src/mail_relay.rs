@@ -7,37 +7,13 @@ use core_domain::kernel::{Cipher, Context, Entropy};
 use core_domain::port::{Mail, MailError, Mailer, Store};
 use core_domain::use_case::shared::{ClaimedMail, MailFate, claim_mails, settle_mail};
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
+use crate::background_task::{BackgroundTask, grace_ended};
 use crate::mail_options::MailOptions;
 
 /// How often the outbox is looked at when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
-
-/// How long mails under way may go on when the relay is asked to end.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// Hands over until it is stopped. Dropped, it is cut off; what was under way comes again.
-#[derive(Debug)]
-pub(crate) struct MailRelayHandle {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
-}
-
-impl MailRelayHandle {
-    /// Lets what is under way end, for five seconds at the most.
-    pub(crate) async fn stop(mut self) {
-        self.stop.send_replace(true);
-        // One that panicked has stopped as well.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for MailRelayHandle {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 /// What the relay works with.
 #[derive(Clone)]
@@ -51,13 +27,10 @@ pub(crate) struct MailRelay {
 }
 
 impl MailRelay {
-    /// Starts on the current tokio runtime.
-    pub(crate) fn start(self) -> MailRelayHandle {
-        let (stop, stopped) = watch::channel(false);
-        MailRelayHandle {
-            stop,
-            task: tokio::spawn(self.run(stopped)),
-        }
+    /// Starts on the current tokio runtime; asked to end, it lets what is under way end, for five seconds at the most. What a
+    /// relay that is cut off had under way comes again.
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| self.run(stopped))
     }
 
     async fn run(self, mut stopped: watch::Receiver<bool>) {
@@ -92,7 +65,7 @@ impl MailRelay {
     async fn hand_over(self, claimed: ClaimedMail, stopped: watch::Receiver<bool>) {
         let fate = tokio::select! {
             fate = self.fate(&claimed) => fate,
-            () = long_after(stopped) => MailFate::Released,
+            () = grace_ended(stopped) => MailFate::Released,
         };
         let cx = Context::system(Arc::clone(&self.entropy));
         let settled = settle_mail(&cx, self.store.as_ref(), &claimed, &fate).await;
@@ -144,13 +117,6 @@ impl MailRelay {
     }
 }
 
-/// Returns when the relay was asked to end some time ago.
-async fn long_after(mut stopped: watch::Receiver<bool>) {
-    // A channel that is closed: whoever would ask is gone.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
-    tokio::time::sleep(GRACE).await;
-}
-
 #[cfg(test)]
 mod tests {
     //! What becomes of queued mails. The store's clock stands still unless it is moved; tokio's goes on when nobody is busy.
@@ -158,6 +124,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
+    use crate::background_task::GRACE;
     use async_trait::async_trait;
     use core_domain::kernel::{Clock, Email, OutboxId, Timestamp};
     use core_domain::port::{Cause, Repositories, Within, transact};
@@ -241,7 +208,7 @@ mod tests {
         }
 
         /// Starts a relay with so many places.
-        fn start(&self, concurrency: u32) -> MailRelayHandle {
+        fn start(&self, concurrency: u32) -> BackgroundTask {
             let relay = MailRelay {
                 store: Arc::clone(&self.store),
                 mailer: self.mailer.clone(),

@@ -9,7 +9,8 @@ use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
 use core_domain::use_case::shared::{LoneRelay, Relayed, relay};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+
+use crate::background_task::BackgroundTask;
 
 /// How often the outbox is looked at when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,28 +30,6 @@ impl Outlet for LogOutlet {
     }
 }
 
-/// Sends until it is stopped. Dropped, it is cut off; what it was sending is sent again.
-#[derive(Debug)]
-pub(crate) struct RelayHandle {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
-}
-
-impl RelayHandle {
-    /// Lets the delivery under way end.
-    pub(crate) async fn stop(mut self) {
-        self.stop.send_replace(true);
-        // One that panicked has stopped as well.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for RelayHandle {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// What the relay works with.
 pub(crate) struct Relay {
     pub(crate) store: Arc<dyn Store>,
@@ -62,13 +41,10 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Starts sending on the current tokio runtime.
-    pub(crate) fn start(self) -> RelayHandle {
-        let (stop, stopped) = watch::channel(false);
-        RelayHandle {
-            stop,
-            task: tokio::spawn(self.run(stopped)),
-        }
+    /// Starts sending on the current tokio runtime; asked to end, it lets the delivery under way end. What a relay was sending that
+    /// is cut off is sent again.
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| self.run(stopped))
     }
 
     async fn relay(&mut self) -> Result<Relayed> {

@@ -7,35 +7,14 @@ use core_domain::kernel::{Context, Ed25519Private, Result};
 use core_domain::port::Store;
 use core_domain::use_case::shared::{seal, sign_due_checkpoints};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+
+use crate::background_task::BackgroundTask;
 
 /// How often is looked for entries that wait when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
 
 /// How long an entry may wait for others, so that one unit of work seals them all.
 const GATHER: Duration = Duration::from_millis(50);
-
-/// Seals until it is stopped. Dropped, it is cut off; what was not sealed is sealed at the next start.
-#[derive(Debug)]
-pub(crate) struct SealerHandle {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
-}
-
-impl SealerHandle {
-    /// Seals what waits, and ends.
-    pub(crate) async fn stop(mut self) {
-        self.stop.send_replace(true);
-        // One that panicked has stopped as well.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for SealerHandle {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 /// What the sealer works with.
 pub(crate) struct Sealer {
@@ -46,13 +25,10 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Starts sealing on the current tokio runtime.
-    pub(crate) fn start(self) -> SealerHandle {
-        let (stop, stopped) = watch::channel(false);
-        SealerHandle {
-            stop,
-            task: tokio::spawn(self.run(stopped)),
-        }
+    /// Starts sealing on the current tokio runtime; asked to end, it seals what waits. What one that is cut off did not seal is
+    /// sealed at the next start.
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| self.run(stopped))
     }
 
     async fn run(self, mut stopped: watch::Receiver<bool>) {

@@ -5,11 +5,8 @@ use core_http::kernel::Service;
 #[cfg(feature = "local")]
 use core_local::{LocalInfrastructure, SiteHost};
 
-use crate::mail_relay::MailRelayHandle;
-use crate::relay::RelayHandle;
-use crate::sealer::SealerHandle;
+use crate::background_task::BackgroundTask;
 use crate::sweeper::Sweeper;
-use crate::webhook_dispatcher::WebhookDispatcherHandle;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -31,10 +28,10 @@ pub struct Suite {
     #[cfg(feature = "local")]
     pub(crate) local: Option<LocalInfrastructure>,
     pub(crate) worker: WorkerHandle,
-    pub(crate) relay: RelayHandle,
-    pub(crate) mail_relay: MailRelayHandle,
-    pub(crate) sealer: SealerHandle,
-    pub(crate) webhooks: WebhookDispatcherHandle,
+    pub(crate) relay: BackgroundTask,
+    pub(crate) mail_relay: BackgroundTask,
+    pub(crate) sealer: BackgroundTask,
+    pub(crate) webhooks: BackgroundTask,
     pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,

@@ -10,39 +10,16 @@ use core_domain::use_case::shared::webhook::{
     ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, settle_delivery,
 };
 use tokio::sync::{Notify, watch};
-use tokio::task::{Id, JoinHandle, JoinSet};
+use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
+
+use crate::background_task::{BackgroundTask, grace_ended};
 
 /// How often due messages are looked for when nobody calls.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long messages under way may go on when the dispatcher is asked to end.
-const GRACE: Duration = Duration::from_secs(5);
-
 /// When a sender is given up that has limits of its own; before its message is claimed by others.
 const GIVEN_UP_AFTER: Duration = LONGEST_SENDING.saturating_add(Duration::from_secs(5));
-
-/// Sends until it is stopped. Dropped, it is cut off; what was under way comes again.
-#[derive(Debug)]
-pub(crate) struct WebhookDispatcherHandle {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
-}
-
-impl WebhookDispatcherHandle {
-    /// Lets what is under way end, for five seconds at the most.
-    pub(crate) async fn stop(mut self) {
-        self.stop.send_replace(true);
-        // One that panicked has stopped as well.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for WebhookDispatcherHandle {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 /// What the dispatcher works with.
 #[derive(Clone)]
@@ -88,13 +65,10 @@ impl UnderWay {
 }
 
 impl WebhookDispatcher {
-    /// Starts on the current tokio runtime.
-    pub(crate) fn start(self) -> WebhookDispatcherHandle {
-        let (stop, stopped) = watch::channel(false);
-        WebhookDispatcherHandle {
-            stop,
-            task: tokio::spawn(self.run(stopped)),
-        }
+    /// Starts on the current tokio runtime; asked to end, it lets what is under way end, for five seconds at the most. What a
+    /// dispatcher that is cut off had under way comes again.
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| self.run(stopped))
     }
 
     async fn run(self, mut stopped: watch::Receiver<bool>) {
@@ -127,7 +101,7 @@ impl WebhookDispatcher {
     async fn dispatch(self, claimed: ClaimedDelivery, stopped: watch::Receiver<bool>) {
         let result = tokio::select! {
             result = self.sent(&claimed) => result,
-            () = long_after(stopped) => DeliveryResult::Released,
+            () = grace_ended(stopped) => DeliveryResult::Released,
         };
         let cx = Context::system(Arc::clone(&self.entropy));
         let settled = settle_delivery(&cx, self.store.as_ref(), &claimed, &result).await;
@@ -159,13 +133,6 @@ impl WebhookDispatcher {
         }
         DeliveryResult::Tried(answer, took)
     }
-}
-
-/// Returns when the dispatcher was asked to end some time ago.
-async fn long_after(mut stopped: watch::Receiver<bool>) {
-    // A channel that is closed: whoever would ask is gone.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
-    tokio::time::sleep(GRACE).await;
 }
 
 #[cfg(test)]
