@@ -1,10 +1,17 @@
-//! Tables of the registry.
+//! Tables of the registry, named as the modules of its use cases.
 
-mod catalogue;
-mod features;
-mod platforms;
-mod releases;
-mod workspaces;
+mod build;
+mod config;
+mod deployment;
+mod dns;
+mod domain;
+mod entity;
+mod feature;
+mod onboarding;
+mod platform;
+mod resource;
+mod secret;
+mod workspace_stack;
 
 use crate::IndexPredicate;
 use crate::filter::Filter;

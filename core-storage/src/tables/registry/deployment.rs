@@ -1,68 +1,14 @@
-//! Configuration and deployment records.
+//! Deployment records.
 
-use core_domain::registry::{
-    ConfigVersion, ConfigVersionQuery, Deployment, DeploymentQuery, DeploymentStatus,
-    PlatformConfig, PlatformConfigQuery,
-};
+use core_domain::registry::{Deployment, DeploymentQuery, DeploymentStatus};
 
-use crate::codec::{Int, Json, Opt, Text, Time};
+use crate::codec::{Int, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
 
 const IN_FLIGHT: IndexPredicate =
     IndexPredicate::OneOf("status", &["queued", "uploading", "deploying"]);
-
-table! {
-    PlatformConfig in "platform_configs" {
-        id: Text,
-        platform_id: Text,
-        config_key: Text,
-        config_value: Json,
-        version: Int,
-        updated_at: Time,
-    }
-    unique { config_key: [platform_id, config_key] }
-    select platform_configs
-}
-
-fn platform_configs(query: &PlatformConfigQuery) -> Select {
-    let configs = Select::of(PlatformConfig::TABLE).order_by("config_key");
-    match query {
-        PlatformConfigQuery::All => configs,
-        PlatformConfigQuery::Of(key) => configs.filter(Filter::eq("config_key", key)),
-    }
-}
-
-table! {
-    ConfigVersion in "config_versions" {
-        id: Text,
-        platform_id: Text,
-        config_key: Text,
-        version: Int,
-        config_value: Json,
-        actor_id: Text,
-        actor_type: Text,
-        created_at: Time,
-    }
-    unique { version: [platform_id, config_key, version] }
-    index { [platform_id, config_key, version] }
-    select config_versions
-}
-
-fn config_versions(query: &ConfigVersionQuery) -> Select {
-    let of = |key| {
-        Select::of(ConfigVersion::TABLE)
-            .filter(Filter::eq("config_key", key))
-            .order_by_desc("version")
-    };
-    match query {
-        ConfigVersionQuery::Of(key) => of(key),
-        ConfigVersionQuery::Numbered(key, version) => {
-            of(key).filter(Filter::eq("version", *version))
-        }
-    }
-}
 
 table! {
     Deployment in "deployments" {

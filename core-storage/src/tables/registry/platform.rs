@@ -1,15 +1,12 @@
-//! Platforms, their life, and how they begin.
+//! Platforms and their life.
 
-use core_domain::registry::{
-    LifecycleQuery, LifecycleRecord, Onboarding, OnboardingQuery, OnboardingStatus, Platform,
-    PlatformQuery,
-};
+use core_domain::registry::{LifecycleQuery, LifecycleRecord, Platform, PlatformQuery};
 
 use super::{NOT_DELETED, hide_deleted, not_deleted};
 use crate::codec::{Bool, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::{IndexPredicate, Tabular, table};
+use crate::{Tabular, table};
 
 table! {
     Platform in "platforms" {
@@ -77,49 +74,5 @@ table! {
 fn lifecycle_records(query: &LifecycleQuery) -> Select {
     match query {
         LifecycleQuery::All => Select::of(LifecycleRecord::TABLE).order_by_desc("created_at"),
-    }
-}
-
-table! {
-    Onboarding in "onboardings" {
-        id: Text,
-        requested_by: Text,
-        requested_id: Opt<Text>,
-        platform_name: Text,
-        slug: Text,
-        tier: Text,
-        platform_tier: Text,
-        stack_template_id: Opt<Text>,
-        billing_email: Opt<Text>,
-        user_id: Opt<Text>,
-        session_id: Opt<Text>,
-        platform_id: Text,
-        job_id: Text,
-        status: Text,
-        created_at: Time,
-        updated_at: Time,
-    }
-    unique {
-        slug: [slug] where [IndexPredicate::Is("status", "open")],
-        requested_id: [requested_by, requested_id],
-    }
-    index { [requested_id] }
-    select onboardings
-}
-
-fn onboardings(query: &OnboardingQuery) -> Select {
-    match query {
-        OnboardingQuery::OpenWithSlug(slug) => Select::of(Onboarding::TABLE)
-            .filter(Filter::eq("slug", slug))
-            .filter(Filter::eq("status", &OnboardingStatus::Open)),
-        OnboardingQuery::RequestedAs {
-            requested_by,
-            requested_id,
-        } => Select::of(Onboarding::TABLE)
-            .filter(Filter::eq("requested_by", requested_by))
-            .filter(Filter::eq("requested_id", requested_id)),
-        OnboardingQuery::WithRequestedId(requested_id) => Select::of(Onboarding::TABLE)
-            .filter(Filter::eq("requested_id", requested_id))
-            .order_by_desc("created_at"),
     }
 }

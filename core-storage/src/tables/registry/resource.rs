@@ -1,0 +1,73 @@
+//! Resources.
+
+use core_domain::registry::{Resource, ResourceQuery};
+
+use super::{NOT_DELETED, hide_deleted, not_deleted};
+use crate::codec::{Json, Opt, Text, Time};
+use crate::filter::Filter;
+use crate::query::Select;
+use crate::{Tabular, table};
+
+table! {
+    Resource in "resources" {
+        id: Text,
+        platform_id: Text,
+        entity_id: Text,
+        stack_id: Opt<Text>,
+        service_name: Text,
+        resource_type: Text,
+        environment: Text,
+        cf_name: Text,
+        cf_account_id: Opt<Text>,
+        cf_id: Opt<Text>,
+        cf_url: Opt<Text>,
+        status: Text,
+        provision_job_id: Opt<Text>,
+        config: Json,
+        created_at: Time,
+        updated_at: Time,
+        deleted_at: Opt<Time>,
+    }
+    computed {
+        // A unique index does not cover rows with a NULL in it.
+        account: Text = |resource| resource.cf_account_id.as_ref().map_or_else(String::new, ToString::to_string),
+    }
+    unique { name: [account, resource_type, cf_name] where [NOT_DELETED] }
+    index {
+        [platform_id, created_at] include [deleted_at],
+        [platform_id, entity_id, created_at] include [deleted_at],
+        [cf_name],
+    }
+    select resources
+}
+
+fn resources(query: &ResourceQuery) -> Select {
+    let resources = Select::of(Resource::TABLE).order_by_desc("created_at");
+    match query {
+        ResourceQuery::All { deleted } => resources.filter_if(hide_deleted(*deleted)),
+        ResourceQuery::OfEntity { entity_id, deleted } => resources
+            .filter(Filter::eq("entity_id", entity_id))
+            .filter_if(hide_deleted(*deleted)),
+        ResourceQuery::Named(cf_name) => resources
+            .filter(Filter::eq("cf_name", cf_name))
+            .filter(not_deleted()),
+        ResourceQuery::Exactly {
+            resource_type,
+            environment,
+            cf_name,
+        } => resources
+            .filter(Filter::eq("resource_type", resource_type))
+            .filter(Filter::eq("environment", environment))
+            .filter(Filter::eq("cf_name", cf_name))
+            .filter(not_deleted()),
+        ResourceQuery::OfTypeUntil {
+            resource_type,
+            environment,
+            until,
+        } => resources
+            .filter(Filter::eq("resource_type", resource_type))
+            .filter_if(environment.as_ref().map(|e| Filter::eq("environment", e)))
+            .filter(Filter::le("created_at", *until))
+            .filter(not_deleted()),
+    }
+}
