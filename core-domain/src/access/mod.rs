@@ -17,6 +17,7 @@
 
 mod api_key;
 pub mod audited;
+mod batches;
 pub(crate) mod covers;
 mod installation;
 mod job;
@@ -35,6 +36,7 @@ pub(crate) mod unaudited;
 
 pub use api_key::{ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key};
 pub use audited::AuditEvent;
+pub(crate) use batches::Batches;
 pub use covers::Covers;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};

@@ -5,13 +5,10 @@ use serde_json::json;
 
 use super::kinds::Kinds;
 use super::transition::{TransitionContext, transition};
-use crate::access::{AuditEvent, Covers, OperatorScope, PlatformWriter, audited, unowned};
+use crate::access::{AuditEvent, Batches, Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
-
-/// How many jobs are read at once.
-const BATCH: u32 = 100;
 
 /// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
 ///
@@ -122,16 +119,14 @@ pub(in crate::use_case) async fn cancel_unfinished(
     let trigger = Trigger::Cancel {
         reason: reason.to_owned(),
     };
-    loop {
-        let batch = unowned::<Job>(uow).list(&unfinished, BATCH).await?;
-        if batch.is_empty() {
-            return Ok(());
-        }
+    let mut jobs = Batches::<Job>::of(unfinished);
+    while let Some(batch) = jobs.next(unowned(uow)).await? {
         for job in batch {
             let after = move_job(cx, uow, kinds, &job, &trigger).await?;
             record(cx, uow, &job, &after, "job.cancelled").await?;
         }
     }
+    Ok(())
 }
 
 /// Makes one move of a job in the name of the caller.

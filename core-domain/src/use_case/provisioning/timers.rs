@@ -7,8 +7,8 @@ use super::claim::promote;
 use super::kinds::Kinds;
 use super::operate;
 use super::transition::{TransitionContext, transition, write_transition};
-use crate::access::{JobScope, unaudited, unowned};
-use crate::kernel::{Context, JobId, PageRequest, Result, Stored, Timestamp, grant};
+use crate::access::{Batches, JobScope, unaudited, unowned};
+use crate::kernel::{Context, JobId, Result, Stored, Timestamp, grant};
 use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{
     Actor, Job, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal,
@@ -104,17 +104,12 @@ pub(super) async fn recover(cx: &Context, store: &dyn Store, kinds: &Kinds) -> R
 
 async fn leased(store: &dyn Store) -> Result<Vec<JobId>> {
     let mut uow = store.begin(Mode::Read).await?;
-    let mut page = PageRequest::first(BATCH);
+    let mut leases = Batches::<JobLease>::of(JobLeaseQuery::All);
     let mut jobs = Vec::new();
-    loop {
-        let leases = unowned::<JobLease>(uow.as_mut());
-        let found = leases.page(&JobLeaseQuery::All, &page).await?;
-        jobs.extend(found.items.iter().map(|lease| lease.job_id.clone()));
-        page.cursor = found.next;
-        if page.cursor.is_none() {
-            return Ok(jobs);
-        }
+    while let Some(batch) = leases.next(unowned(uow.as_mut())).await? {
+        jobs.extend(batch.iter().map(|lease| lease.job_id.clone()));
     }
+    Ok(jobs)
 }
 
 /// Stops jobs whose deadline has passed, each in a unit of work of its own.

@@ -1,7 +1,7 @@
 //! Workspace stacks: entering and finding them. Nothing is provisioned for one that is entered here.
 
 use super::entity;
-use crate::access::{PlatformScope, PlatformWriter, audited};
+use crate::access::{Batches, PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
     Code, Context, EntityId, Error, ListQuery, Page, Result, StackId, StoreError, Stored, grant,
 };
@@ -9,9 +9,6 @@ use crate::port::UnitOfWork;
 use crate::registry::{
     CreateWorkspaceStack, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
 };
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// Creates a stack of an entity. A new default takes the place of the one the entity has.
 ///
@@ -101,14 +98,11 @@ pub(super) async fn remove_all_of(
     tenant: &EntityId,
 ) -> Result<()> {
     let of_tenant = WorkspaceStackQuery::of_tenant(tenant);
-    loop {
-        let stacks = scope.records::<WorkspaceStack>(uow);
-        let batch = stacks.list(&of_tenant, BATCH).await?;
-        if batch.is_empty() {
-            return Ok(());
-        }
+    let mut stacks = Batches::<WorkspaceStack>::of(of_tenant);
+    while let Some(batch) = stacks.next(scope.records(uow)).await? {
         for stack in batch {
             audited::remove(cx, scope, uow, &stack, "workspace_stack.deleted").await?;
         }
     }
+    Ok(())
 }

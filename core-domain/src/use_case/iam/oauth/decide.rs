@@ -1,16 +1,13 @@
 //! The person's side: they enter the code of a device and decide about it.
 
 use super::grant::GrantRefusal;
-use crate::access::{Covers, SessionScope, audited, unowned};
+use crate::access::{Batches, Covers, SessionScope, audited, unowned};
 use crate::iam::{
     DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, DeviceStatus,
     Session, User, UserCode,
 };
 use crate::kernel::{Code, Context, Error, Machine, Record, Result, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
-
-/// How many approvals are read at once when they are taken back.
-const APPROVALS_AT_ONCE: u32 = 100;
 
 /// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
 ///
@@ -63,13 +60,9 @@ pub(in crate::use_case::iam) async fn revoke_approvals(
     user: &UserId,
 ) -> Result<()> {
     let approved = DeviceAuthorizationQuery::ApprovedBy(user.clone());
-    loop {
-        let devices = unowned::<DeviceAuthorization>(uow);
-        let devices = devices.list(&approved, APPROVALS_AT_ONCE).await?;
-        if devices.is_empty() {
-            return Ok(());
-        }
-        for device in devices {
+    let mut devices = Batches::<DeviceAuthorization>::of(approved);
+    while let Some(batch) = devices.next(unowned(uow)).await? {
+        for device in batch {
             let revoke = DeviceEvent::Revoke;
             let mut next = device.edit();
             next.status = revoke.next(device.status)?;
@@ -77,6 +70,7 @@ pub(in crate::use_case::iam) async fn revoke_approvals(
             audited::replace(cx, scope, uow, &device, next, action).await?;
         }
     }
+    Ok(())
 }
 
 /// The session of the person who decides, and the device with the code.

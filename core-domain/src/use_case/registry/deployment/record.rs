@@ -1,14 +1,11 @@
 //! What the command line's service and its jobs do with deployment records.
 
-use crate::access::{PlatformAccess, PlatformWriter, SystemScope, audited};
+use crate::access::{Batches, PlatformAccess, PlatformWriter, SystemScope, audited};
 use crate::kernel::{
     Code, Context, DeploymentId, Error, JobId, Machine, Patch, Record, Result, Stored,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{Deployment, DeploymentChange, DeploymentQuery, DeploymentStatus};
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// Enters a deployment whose key no other of the platform was found to have. When one was faster, the unit runs again and
 /// finds it.
@@ -66,15 +63,13 @@ pub(in crate::use_case::registry) async fn cancel_all(
         ..DeploymentChange::default()
     };
     let open = DeploymentQuery::All { in_flight: true };
-    loop {
-        let batch = scope.records::<Deployment>(uow).list(&open, BATCH).await?;
-        if batch.is_empty() {
-            return Ok(());
-        }
+    let mut deployments = Batches::<Deployment>::of(open);
+    while let Some(batch) = deployments.next(scope.records(uow)).await? {
         for deployment in batch {
             change(cx, scope, uow, &deployment.id, &called_off).await?;
         }
     }
+    Ok(())
 }
 
 /// The deployment a job works on at the moment: the newest of those it worked on.

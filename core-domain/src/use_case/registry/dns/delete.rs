@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rules::of_stack;
-use crate::access::{Covers, PlatformScope, PlatformWriter, audited};
+use crate::access::{Batches, Covers, PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
     Code, Context, DnsRecordId, Error, Machine, PlatformOwned, ResourceId, Result, StackId, Stored,
     grant,
@@ -11,9 +11,6 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery};
 use crate::use_case::registry::domain;
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// Deletes a DNS record of a stack.
 ///
@@ -47,19 +44,14 @@ pub(in crate::use_case::registry) async fn delete_leading_to(
     resource: &ResourceId,
 ) -> Result<()> {
     let leading = DnsRecordQuery::LeadingTo(resource.clone());
-    loop {
-        let records = scope
-            .records::<DnsRecord>(uow)
-            .list(&leading, BATCH)
-            .await?;
-        if records.is_empty() {
-            return Ok(());
-        }
-        for record in records {
+    let mut records = Batches::<DnsRecord>::of(leading);
+    while let Some(batch) = records.next(scope.records(uow)).await? {
+        for record in batch {
             domain::delete_on(cx, scope, uow, &record.id).await?;
             soft_delete(cx, scope, uow, &record).await?;
         }
     }
+    Ok(())
 }
 
 async fn soft_delete(

@@ -3,18 +3,15 @@
 use serde_json::json;
 
 use super::stack::ensure_stack;
-use crate::access::PlatformAccess;
+use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{
-    Code, DnsRecordId, EntityId, Error, PageRequest, Record, ResourceId, Result, StackId, Stored,
+    Code, DnsRecordId, EntityId, Error, Record, ResourceId, Result, StackId, Stored,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{
     DnsRecord, DnsRecordQuery, DnsRecordStatus, Resource, ResourceQuery, WorkspaceStack,
     WorkspaceStackQuery,
 };
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// A DNS record of the platform that is not deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
@@ -73,31 +70,19 @@ pub(in crate::use_case::registry) async fn ensure_none_leads_into(
         entity_id: entity.clone(),
         deleted: false,
     };
-    let mut page = PageRequest::first(BATCH);
-    loop {
-        let resources = scope.records::<Resource>(uow);
-        let found = resources.page(&of_entity, &page).await?;
-        for resource in &found.items {
+    let mut resources = Batches::<Resource>::of(of_entity);
+    while let Some(batch) = resources.next(scope.records(uow)).await? {
+        for resource in batch {
             ensure_none_leads_to(scope, uow, &resource.id).await?;
         }
-        page.cursor = found.next;
-        if page.cursor.is_none() {
-            break;
-        }
     }
-    let stacks = WorkspaceStackQuery::of_tenant(entity);
-    let mut page = PageRequest::first(BATCH);
-    loop {
-        let found = scope.records::<WorkspaceStack>(uow);
-        let found = found.page(&stacks, &page).await?;
-        for stack in &found.items {
+    let mut stacks = Batches::<WorkspaceStack>::of(WorkspaceStackQuery::of_tenant(entity));
+    while let Some(batch) = stacks.next(scope.records(uow)).await? {
+        for stack in batch {
             ensure_none_of(scope, uow, &stack.id).await?;
         }
-        page.cursor = found.next;
-        if page.cursor.is_none() {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 async fn ensure_none_of(

@@ -1,15 +1,12 @@
 //! Deleting custom domains. The job that verifies one ends when it finds it gone.
 
 use super::rules::not_deleted;
-use crate::access::{Covers, PlatformScope, PlatformWriter, audited};
+use crate::access::{Batches, Covers, PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
     Context, CustomDomainId, DnsRecordId, Machine, PlatformOwned, Result, Stored, grant,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainQuery};
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// Deletes a domain; its hostname is free again.
 ///
@@ -33,16 +30,13 @@ pub(in crate::use_case::registry) async fn delete_on(
     dns_record: &DnsRecordId,
 ) -> Result<()> {
     let on_record = CustomDomainQuery::OnDnsRecord(dns_record.clone());
-    loop {
-        let domains = scope.records::<CustomDomain>(uow);
-        let domains = domains.list(&on_record, BATCH).await?;
-        if domains.is_empty() {
-            return Ok(());
-        }
-        for domain in domains {
+    let mut domains = Batches::<CustomDomain>::of(on_record);
+    while let Some(batch) = domains.next(scope.records(uow)).await? {
+        for domain in batch {
             soft_delete(cx, scope, uow, &domain).await?;
         }
     }
+    Ok(())
 }
 
 async fn soft_delete(

@@ -1,15 +1,12 @@
 //! Deleting entities, one or a whole tree.
 
 use super::tree::{descendants_of, ensure_no_children, not_deleted};
-use crate::access::{PlatformScope, audited, authorize_operator};
+use crate::access::{Batches, PlatformScope, audited, authorize_operator};
 use crate::kernel::{Context, EntityId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityEvent, Resource, ResourceQuery};
 use crate::use_case::registry::feature::{self, Ending};
 use crate::use_case::registry::{dns, resource, workspace_stack};
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// Deletes an entity; with `cascade` all that stands below it too: entities, their resources' entries and their workspace
 /// stacks, and their features end.
@@ -56,18 +53,13 @@ async fn delete_resources(
         entity_id: entity.id.clone(),
         deleted: false,
     };
-    loop {
-        let batch = scope
-            .records::<Resource>(uow)
-            .list(&of_entity, BATCH)
-            .await?;
-        if batch.is_empty() {
-            return Ok(());
-        }
-        for found in batch {
-            resource::soft_delete(cx, scope, uow, &found).await?;
+    let mut resources = Batches::<Resource>::of(of_entity);
+    while let Some(batch) = resources.next(scope.records(uow)).await? {
+        for resource in batch {
+            resource::soft_delete(cx, scope, uow, &resource).await?;
         }
     }
+    Ok(())
 }
 
 async fn soft_delete(

@@ -1,14 +1,9 @@
 //! How features follow their jobs, and the places they run in.
 
-use crate::access::{PlatformAccess, PlatformWriter, audited};
-use crate::kernel::{
-    Context, EntityId, Environment, FeatureActivationId, JobId, Machine, PageRequest, Result,
-};
+use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
+use crate::kernel::{Context, EntityId, Environment, FeatureActivationId, JobId, Machine, Result};
 use crate::port::UnitOfWork;
 use crate::registry::{FeatureActivation, FeatureActivationQuery, FeatureEvent};
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// Moves a feature as its job moved, provided it is still this job's: one that was asked for, or ended, otherwise in the
 /// meantime stays as it is. `service_url` is where an active one is served.
@@ -59,17 +54,14 @@ pub(in crate::use_case::registry) async fn end_all(
         },
     };
     let event = FeatureEvent::End;
-    loop {
-        let features = scope.records::<FeatureActivation>(uow);
-        let batch = features.list(&ending, BATCH).await?;
-        if batch.is_empty() {
-            return Ok(());
-        }
+    let mut features = Batches::<FeatureActivation>::of(ending);
+    while let Some(batch) = features.next(scope.records(uow)).await? {
         for seen in batch {
             let next = seen.edit().after(event, uow.now().await?)?;
             audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
         }
     }
+    Ok(())
 }
 
 /// The names of the workers that features of the platform may have at the provider in an environment, or in all: those of
@@ -84,18 +76,10 @@ pub(in crate::use_case::registry) async fn worker_names(
         inactive: true,
     };
     let mut names = Vec::new();
-    let mut page = PageRequest::first(BATCH);
-    loop {
-        let features = scope.records::<FeatureActivation>(uow);
-        let found = features.page(&all, &page).await?;
-        let provided = found
-            .items
-            .iter()
-            .filter(|feature| feature.may_be_provided());
+    let mut features = Batches::<FeatureActivation>::of(all);
+    while let Some(batch) = features.next(scope.records(uow)).await? {
+        let provided = batch.iter().filter(|feature| feature.may_be_provided());
         names.extend(provided.map(|feature| feature.worker_name(&scope.platform().slug)));
-        page.cursor = found.next;
-        if page.cursor.is_none() {
-            return Ok(names);
-        }
     }
+    Ok(names)
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::access::PlatformAccess;
-use crate::kernel::{Environment, PageRequest, PlatformId, PlatformOwned, Result, Slug, Timestamp};
+use crate::access::{Batches, PlatformAccess};
+use crate::kernel::{Environment, PlatformId, PlatformOwned, Result, Slug, Timestamp};
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
 use crate::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use crate::registry::{
@@ -19,9 +19,6 @@ use crate::use_case::provisioning::{
 };
 use crate::use_case::registry::platform::{Covered, finish_deprovision};
 use crate::use_case::registry::{dns, feature, resource};
-
-/// How many rows are read at once.
-const BATCH: u32 = 100;
 
 /// What is to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,19 +159,14 @@ impl JobStep<Deprovision> for RemoveResources {
             return Ok(());
         };
         let entries = cx.input.entries(self.0, output.as_of);
-        loop {
-            let batch = platform
-                .records::<Resource>(uow)
-                .list(&entries, BATCH)
-                .await?;
-            if batch.is_empty() {
-                return Ok(());
-            }
+        let mut resources = Batches::<Resource>::of(entries);
+        while let Some(batch) = resources.next(platform.records(uow)).await? {
             for found in batch {
                 dns::delete_leading_to(cx, &platform, uow, &found.id).await?;
                 resource::soft_delete(cx, &platform, uow, &found).await?;
             }
         }
+        Ok(())
     }
 
     fn timeout(&self) -> Duration {
@@ -217,17 +209,10 @@ impl RemoveResources {
     ) -> Result<Vec<String>, StepError> {
         let entries = cx.input.entries(self.0, as_of);
         let mut names = Vec::new();
-        let mut page = PageRequest::first(BATCH);
-        loop {
-            let found = platform
-                .records::<Resource>(uow)
-                .page(&entries, &page)
-                .await?;
-            names.extend(found.items.iter().map(|r| r.cf_name.to_string()));
-            page.cursor = found.next;
-            if page.cursor.is_none() {
-                return Ok(names);
-            }
+        let mut resources = Batches::<Resource>::of(entries);
+        while let Some(batch) = resources.next(platform.records(uow)).await? {
+            names.extend(batch.iter().map(|r| r.cf_name.to_string()));
         }
+        Ok(names)
     }
 }

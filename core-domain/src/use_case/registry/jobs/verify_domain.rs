@@ -86,10 +86,10 @@ async fn follow(
     follow_job(cx, &platform, uow, &cx.input.domain_id, &cx.job.id, events).await
 }
 
-/// What a look-up found.
+/// What came of looking the records up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct LookUp {
     /// The records that are missing; unset when the domain is not to be verified any more.
     missing_records: Option<Vec<MissingRecord>>,
 }
@@ -100,7 +100,7 @@ struct LookUpRecords;
 
 #[async_trait]
 impl JobStep<VerifyDomain> for LookUpRecords {
-    type Output = Found;
+    type Output = LookUp;
 
     fn name(&self) -> &'static str {
         "records"
@@ -109,10 +109,10 @@ impl JobStep<VerifyDomain> for LookUpRecords {
     async fn observe(
         &self,
         cx: &StepContext<'_, VerifyDomain>,
-    ) -> Result<Observation<Found>, StepError> {
+    ) -> Result<Observation<LookUp>, StepError> {
         let (domain, now) = current(cx).await?;
         let Some(domain) = domain else {
-            return Ok(Observation::Present(Found {
+            return Ok(Observation::Present(LookUp {
                 missing_records: None,
             }));
         };
@@ -124,7 +124,7 @@ impl JobStep<VerifyDomain> for LookUpRecords {
             });
         };
         let is_complete = missing.is_empty();
-        let found = Found {
+        let found = LookUp {
             missing_records: Some(missing),
         };
         if is_complete {
@@ -145,7 +145,7 @@ impl JobStep<VerifyDomain> for LookUpRecords {
         )?)
     }
 
-    async fn apply(&self, _cx: &StepContext<'_, VerifyDomain>) -> Result<Found, StepError> {
+    async fn apply(&self, _cx: &StepContext<'_, VerifyDomain>) -> Result<LookUp, StepError> {
         Err(StepError::permanent(
             "DNS_RECORDS_MISSING",
             "only the holder of the domain can create its DNS records",
@@ -156,7 +156,7 @@ impl JobStep<VerifyDomain> for LookUpRecords {
         &self,
         cx: &JobContext<'_, VerifyDomain>,
         uow: &mut dyn UnitOfWork,
-        output: &Found,
+        output: &LookUp,
     ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
@@ -173,7 +173,7 @@ impl JobStep<VerifyDomain> for LookUpRecords {
         &self,
         cx: &JobContext<'_, VerifyDomain>,
         uow: &mut dyn UnitOfWork,
-        found: &Found,
+        found: &LookUp,
     ) -> Result<()> {
         self.record(cx, uow, found).await
     }

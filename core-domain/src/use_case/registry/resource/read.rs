@@ -1,18 +1,15 @@
 //! Finding resources.
 
 use super::rules::not_deleted;
-use crate::access::authorize;
+use crate::access::{Batches, authorize};
 use crate::access::{OrganizationScope, PlatformScope, Reach, authorize_operator, unowned};
 use crate::kernel::{
-    Context, DeletedFilter, EntityId, Error, ListQuery, Page, PageRequest, Record, ResourceId,
-    Result, Stored, grant,
+    Context, DeletedFilter, EntityId, Error, ListQuery, Page, Record, ResourceId, Result, Stored,
+    grant,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformQuery, Resource, ResourceQuery};
 use crate::use_case::registry::entity;
-
-/// How many platforms are read at once.
-const BATCH: u32 = 100;
 
 /// The resources of a platform, newest first.
 ///
@@ -89,10 +86,9 @@ pub async fn look_up(
         Reach::Organization(organization) => PlatformQuery::Of(organization.clone()),
         Reach::Platform(platform) => PlatformQuery::WithId(platform.clone()),
     };
-    let mut page = PageRequest::first(BATCH);
-    loop {
-        let reached = unowned::<Platform>(uow).page(&platforms, &page).await?;
-        for platform in &reached.items {
+    let mut reached = Batches::<Platform>::of(platforms);
+    while let Some(batch) = reached.next(unowned(uow)).await? {
+        for platform in batch {
             let Ok(scope) = authorize::<grant::ResourceRead>(cx, uow, &platform.id).await else {
                 continue;
             };
@@ -100,9 +96,6 @@ pub async fn look_up(
                 return Ok(found);
             }
         }
-        page.cursor = reached.next;
-        if page.cursor.is_none() {
-            return Err(missing);
-        }
     }
+    Err(missing)
 }

@@ -55,7 +55,7 @@ fn names_are_unique(state: &State) {
     );
     unique(
         "domains",
-        living_domains(state).map(|domain| &domain.hostname),
+        not_deleted_domains(state).map(|domain| &domain.hostname),
     );
     let defaults = state.stacks.iter().filter(|stack| stack.is_default);
     unique("default stacks", defaults.map(|stack| &stack.tenant_id));
@@ -131,7 +131,7 @@ fn active_dns(state: &State) -> impl Iterator<Item = &Stored<DnsRecord>> {
     records.filter(|record| record.status == DnsRecordStatus::Active)
 }
 
-fn living_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDomain>> {
+fn not_deleted_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDomain>> {
     let domains = state.domains.iter();
     domains.filter(|domain| domain.status != CustomDomainStatus::Deleted)
 }
@@ -149,7 +149,7 @@ fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) 
             record.platform_id
         );
     }
-    for domain in living_domains(state) {
+    for domain in not_deleted_domains(state) {
         let record = records[domain.dns_record_id.as_str()];
         assert_eq!(record.platform_id, domain.platform_id);
         assert_eq!(record.status, DnsRecordStatus::Active, "{domain:?}");
