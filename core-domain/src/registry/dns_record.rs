@@ -118,6 +118,8 @@ impl DnsRecord {
 /// Questions about DNS records; newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsRecordQuery {
+    /// Those that are not deleted.
+    Active,
     /// Those of a stack.
     OfStack {
         /// The stack.

@@ -10,12 +10,14 @@ use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited, authoriz
 use crate::kernel::{Context, EntityId, ResourceId, Result, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{
-    Entity, EntityFilter, EntityQuery, PlatformEvent, Resource, ResourceQuery, WorkspaceStack,
-    WorkspaceStackFilter, WorkspaceStackQuery,
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Entity, EntityFilter, EntityQuery,
+    FeatureActivation, FeatureActivationQuery, PlatformEvent, Resource, ResourceQuery,
+    WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
 };
 
 /// What would go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct RemovalPlan {
     /// How many entities.
     pub entities: u64,
@@ -23,6 +25,21 @@ pub struct RemovalPlan {
     pub resources: u64,
     /// How many workspace stacks.
     pub stacks: u64,
+    /// How many features.
+    pub features: u64,
+    /// How many DNS records. None where they would keep what they lead to from being deleted.
+    pub dns_records: u64,
+    /// How many custom domains. None where the DNS records they lead to would go before them.
+    pub domains: u64,
+}
+
+/// A plan as the audit tells of it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    dry_run: bool,
+    #[serde(flatten)]
+    plan: RemovalPlan,
 }
 
 /// What a deletion of a platform would remove: with [`PlatformEvent::HardDelete`] everything, otherwise nothing that
@@ -47,6 +64,16 @@ pub async fn of_platform(
         plan.resources = scope.records::<Resource>(uow).count(&resources).await?;
         let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
         plan.stacks = scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
+        let features = FeatureActivationQuery::OfPlatform {
+            environment: None,
+            inactive: false,
+        };
+        let ended = scope.records::<FeatureActivation>(uow).count(&features);
+        plan.features = ended.await?;
+        let records = scope.records::<DnsRecord>(uow);
+        plan.dns_records = records.count(&DnsRecordQuery::Active).await?;
+        let domains = CustomDomainQuery::All { deleted: false };
+        plan.domains = scope.records::<CustomDomain>(uow).count(&domains).await?;
     }
     let action = "platform.deletion_planned";
     planned(cx, scope, uow, action, scope.id().as_str(), plan).await
@@ -78,6 +105,12 @@ pub async fn of_entity(
         dns::ensure_none_leads_into(scope, uow, &entity_id).await?;
         let stacks = WorkspaceStackQuery::of_tenant(&entity_id);
         plan.stacks += scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
+        let features = FeatureActivationQuery::OfEntity {
+            entity_id: entity_id.clone(),
+            in_use: true,
+        };
+        let ended = scope.records::<FeatureActivation>(uow).count(&features);
+        plan.features += ended.await?;
         let resources = ResourceQuery::OfEntity {
             entity_id,
             deleted: false,
@@ -122,11 +155,9 @@ async fn planned(
         platform_id: Some(scope.id().clone()),
         action,
         entity_id: thing.to_owned(),
-        details: Some(json!({
-            "dryRun": true,
-            "entities": plan.entities,
-            "resources": plan.resources,
-            "stacks": plan.stacks,
+        details: Some(json!(Told {
+            dry_run: true,
+            plan,
         })),
     };
     audited::event(cx, uow, event).await?;

@@ -193,6 +193,36 @@ async fn a_deprovisioning_takes_the_records_and_domains_with_the_resources() {
     assert_eq!(domain["status"], "deleted");
 }
 
+#[tokio::test]
+async fn the_plan_of_a_removal_counts_the_records_and_domains_that_are_not_deleted_yet() {
+    let world = World::new();
+    let place = Place::of(&world, "engines").await;
+    let mut records = Vec::new();
+    for hostname in ["a.example.org", "b.example.org", "c.example.org"] {
+        records.push(place.ask(&world, hostname).await.expect(201).id());
+    }
+    let mut domains = Vec::new();
+    for hostname in ["shop.example.com", "old.example.com"] {
+        let domain = world.domain(&place.platform, &records[0], hostname).await;
+        domains.push(at(&place.platform, &format!("/domains/{domain}")));
+    }
+    for path in [&domains[1], &place.of_stack(&format!("/{}", records[1]))] {
+        assert_eq!(delete(&world, path).await.status, 204, "{path}");
+    }
+    for (method, path, counts) in [
+        ("POST", "/delete?dryRun=true", [2, 1]),
+        ("DELETE", "?dryRun=true", [0, 0]),
+    ] {
+        let path = at(&place.platform, path);
+        let planned = world
+            .registry
+            .send(&operator(), method, &path, &[], Value::Null)
+            .await;
+        let plan = &planned.expect(200).json["plan"];
+        assert_eq!([&plan["dnsRecords"], &plan["domains"]], counts, "{path}");
+    }
+}
+
 /// How many of requests at the same time succeed.
 async fn winners(asked: Vec<impl Future<Output = Answer>>) -> usize {
     let answers = join_all(asked).await;

@@ -494,7 +494,9 @@ async fn an_entity_is_not_deleted_while_a_feature_of_it_is_in_use_and_takes_it_a
     world.run_jobs().await;
     assert_eq!(world.job(&first).await["status"], "COMPLETED");
     let dry = delete("?dryRun=true").await.expect(200);
-    let plan = json!({ "entities": 1, "resources": 0, "stacks": 0 });
+    let plan = json!({
+        "entities": 1, "resources": 0, "stacks": 0, "features": 0, "dnsRecords": 0, "domains": 0,
+    });
     assert_eq!(dry.json["plan"], plan);
 
     let _ = harness.activate("search", "1").await.expect(202);

@@ -20,24 +20,26 @@ async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
     let first = world.resource(&platform, &child, "a-db").await;
     world.resource(&platform, &parent, "b-db").await;
     world.workspace_stack(&platform, &parent, "shop").await;
+    world.feature(&platform, &child, "search").await;
+    world.run_jobs().await;
     let removed = world.resource(&platform, &parent, "c-db").await;
     for path in [format!("/resources/{removed}"), format!("/entities/{gone}")] {
         world.removed(&at(&platform, &path)).await;
     }
     let one = format!("/entities/{parent}?dryRun=true&cascade=true");
-    for (method, rest, [entities, resources, stacks]) in [
-        ("DELETE", "?dryRun=true", [0, 0, 0]),
-        ("POST", "/delete?dryRun=true", [3, 2, 1]),
-        ("DELETE", &one, [2, 2, 1]),
+    for (method, rest, [entities, resources, stacks, features]) in [
+        ("DELETE", "?dryRun=true", [0, 0, 0, 0]),
+        ("POST", "/delete?dryRun=true", [3, 3, 1, 1]),
+        ("DELETE", &one, [2, 3, 1, 1]),
         (
             "DELETE",
             &format!("/entities/{leaf}?dryRun=true"),
-            [1, 0, 0],
+            [1, 0, 0, 0],
         ),
         (
             "DELETE",
             &format!("/resources/{first}?dryRun=true"),
-            [0, 1, 0],
+            [0, 1, 0, 0],
         ),
     ] {
         let path = at(&platform, rest);
@@ -45,7 +47,10 @@ async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
             .registry
             .send(&operator(), method, &path, &[], Value::Null)
             .await;
-        let plan = json!({ "entities": entities, "resources": resources, "stacks": stacks });
+        let plan = json!({
+            "entities": entities, "resources": resources, "stacks": stacks, "features": features,
+            "dnsRecords": 0, "domains": 0,
+        });
         assert_eq!(
             asked.expect(200).json,
             json!({ "dryRun": true, "plan": &plan })
@@ -66,7 +71,7 @@ async fn a_dry_run_tells_what_would_go_and_leaves_a_mark_in_the_audit_alone() {
         (kept.text("status"), kept.header("etag")),
         ("active", "\"1\"")
     );
-    for (list, count) in [("/entities", 3), ("/resources", 2), ("/lifecycle", 1)] {
+    for (list, count) in [("/entities", 3), ("/resources", 3), ("/lifecycle", 1)] {
         assert_eq!(world.count(&at(&platform, list)).await, count, "{list}");
     }
 }

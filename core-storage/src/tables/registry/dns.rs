@@ -30,6 +30,7 @@ fn dns_records(query: &DnsRecordQuery) -> Select {
     let records = Select::of(DnsRecord::TABLE).order_by_desc("created_at");
     let active = || Filter::eq("status", &DnsRecordStatus::Active);
     match query {
+        DnsRecordQuery::Active => records.filter(active()),
         DnsRecordQuery::OfStack { stack_id, deleted } => records
             .filter(Filter::eq("stack_id", stack_id))
             .filter_if((!deleted).then(active)),
