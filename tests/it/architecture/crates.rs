@@ -97,6 +97,18 @@ fn crates_of_ours_are_imported_downwards_only() {
 }
 
 #[test]
+fn no_crate_of_ours_names_what_stands_beside_each_feature_that_is_checked_alone() {
+    let beside = dependencies("tests");
+    for krate in members().iter().filter(|krate| *krate != "tests") {
+        let named: Vec<_> = dependencies(krate).intersection(&beside).cloned().collect();
+        assert!(
+            named.is_empty(),
+            "{krate} names {named:?}; take them out of tests/Cargo.toml"
+        );
+    }
+}
+
+#[test]
 fn every_crate_takes_the_workspace_lints() {
     let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(workspace.contains("unsafe_code = \"forbid\""));
