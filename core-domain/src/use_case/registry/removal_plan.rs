@@ -27,9 +27,9 @@ pub struct RemovalPlan {
     pub stacks: u64,
     /// How many features.
     pub features: u64,
-    /// How many DNS records. None where they would keep what they lead to from being deleted.
+    /// How many DNS records. Those of a platform: an entity or a resource that has any is not deleted.
     pub dns_records: u64,
-    /// How many custom domains. None where the DNS records they lead to would go before them.
+    /// How many custom domains. Those of a platform, as with DNS records.
     pub domains: u64,
 }
 
