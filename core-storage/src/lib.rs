@@ -34,7 +34,7 @@
 //!         [created_at] where [IndexPredicate::IsNull("archived_at")],     // partial: for queries that say the same
 //!     }
 //!     parent parent_id                                      // for `walk`
-//!     rows append_only              // units of work refuse to change or delete one
+//!     rows append_only              // units of work and triggers refuse to change or delete one
 //!     staging "new_things" index { [created_at] } // where new rows lie without the other indexes until promoted
 //!     select entities                                       // fn(&EntityQuery) -> Select
 //! }

@@ -139,7 +139,7 @@ pub struct Table {
     pub indexes: &'static [Index],
     /// The column with the key of the row's parent, for tree walks.
     pub parent: Option<&'static str>,
-    /// Whether rows are only added: units of work refuse to change or delete one.
+    /// Whether rows are only added: units of work refuse to change or delete one, and so do triggers of databases.
     pub append_only: bool,
 }
 

@@ -100,6 +100,7 @@ macro_rules! table {
             $(
                 const STAGING: Option<&'static $crate::Table> = Some(&$crate::Table {
                     name: $staging,
+                    append_only: false,
                     indexes: &[$($crate::Index::on(&[$(stringify!($staging_column)),+])),+],
                     ..*Self::TABLE
                 });

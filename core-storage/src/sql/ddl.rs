@@ -13,8 +13,74 @@ pub fn create(table: &Table, dialect: Dialect, if_missing: bool) -> String {
     for index in indexes(table) {
         text.push_str(&index.create(if_missing));
     }
+    for guard in guards(table, dialect) {
+        if if_missing {
+            text.push_str(&guard.drop);
+        }
+        text.push_str(&guard.create);
+    }
     text
 }
+
+/// A trigger that refuses to change or delete the rows of a table, whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// Its name.
+    pub name: String,
+    /// The statement that creates it.
+    pub create: String,
+    /// The statement that drops it, if it is there.
+    pub drop: String,
+}
+
+/// The guards of a table whose rows are only added; none of another.
+#[must_use]
+pub fn guards(table: &Table, dialect: Dialect) -> Vec<Guard> {
+    if !table.append_only {
+        return Vec::new();
+    }
+    guards_of(table.name, dialect)
+}
+
+/// The guards that a table of this name has if its rows are only added.
+#[must_use]
+pub fn guards_of(table: &str, dialect: Dialect) -> Vec<Guard> {
+    let guard = |suffix: &str, create: &dyn Fn(&str) -> String| {
+        let name = format!("{table}_{suffix}");
+        let create = create(&quoted(&name));
+        let on = match dialect {
+            Dialect::Sqlite => String::new(),
+            Dialect::Postgres => format!(" ON {}", quoted(table)),
+        };
+        let drop = format!("DROP TRIGGER IF EXISTS {}{on};\n", quoted(&name));
+        Guard { name, create, drop }
+    };
+    let of = quoted(table);
+    match dialect {
+        Dialect::Sqlite => {
+            let refuses = |event: &str, name: &str| {
+                let why = text_literal(&format!("rows of {table} are never changed or deleted"));
+                format!(
+                    "CREATE TRIGGER {name} BEFORE {event} ON {of} BEGIN SELECT RAISE(ABORT, {why}); END;\n"
+                )
+            };
+            vec![
+                guard("refuses_update", &|name| refuses("UPDATE", name)),
+                guard("refuses_delete", &|name| refuses("DELETE", name)),
+            ]
+        }
+        Dialect::Postgres => vec![guard("refuses_change", &|name| {
+            format!(
+                "{REFUSE_CHANGE}CREATE TRIGGER {name} BEFORE UPDATE OR DELETE OR TRUNCATE ON {of} \
+                 FOR EACH STATEMENT EXECUTE FUNCTION \"refuse_change\"();\n"
+            )
+        })],
+    }
+}
+
+/// What the triggers of Postgres run.
+const REFUSE_CHANGE: &str = "CREATE OR REPLACE FUNCTION \"refuse_change\"() RETURNS trigger LANGUAGE plpgsql AS \
+     $$ BEGIN RAISE EXCEPTION 'rows of % are never changed or deleted', TG_TABLE_NAME; END $$;\n";
 
 /// The statement that creates a table as described, without its indexes, under a name that may be another one.
 #[must_use]

@@ -15,9 +15,9 @@ use tokio_postgres::{Client, Error, NoTls};
 
 #[cfg(feature = "sqlite")]
 pub use plans::{Planners, Plans};
-pub use schema::postgres_schema;
+pub use schema::{drop_postgres_guards, postgres_schema};
 #[cfg(feature = "sqlite")]
-pub use schema::sqlite_schema;
+pub use schema::{drop_sqlite_guards, sqlite_schema};
 use server::start;
 
 /// An empty database; dropped with this value.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use tokio_postgres::{Client, Error};
 
-/// Columns with their constraints, tables and indexes of a SQLite database, those of the migrations' own table and
+use crate::sql::ddl::{Dialect, guards};
+use crate::tables;
+
+/// Columns with their constraints, tables, indexes and triggers of a SQLite database, those of the migrations' own table and
 /// of SQLite itself left out.
 ///
 /// # Errors
@@ -59,7 +62,7 @@ fn split_columns(body: &str) -> Vec<String> {
         .collect()
 }
 
-/// Columns, constraints and indexes of a Postgres database, those of the migrations' own table left out.
+/// Columns, constraints, indexes and triggers of a Postgres database, those of the migrations' own table left out.
 ///
 /// # Errors
 /// The driver's.
@@ -72,8 +75,34 @@ pub async fn postgres_schema(connection: &Client) -> Result<BTreeSet<String>, Er
          WHERE schemaname = 'public' AND tablename <> 'schema_migrations' \
          UNION ALL SELECT format('%s: %s', c.relname, pg_get_constraintdef(k.oid)) \
          FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid \
-         WHERE k.connamespace = 'public'::regnamespace AND c.relname <> 'schema_migrations'",
+         WHERE k.connamespace = 'public'::regnamespace AND c.relname <> 'schema_migrations' \
+         UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
         &[],
     );
     lines.await?.iter().map(|line| line.try_get(0)).collect()
+}
+
+/// Takes the guards of tables away whose rows are only added, for tests that do what nobody may.
+///
+/// # Errors
+/// The driver's.
+#[cfg(feature = "sqlite")]
+pub fn drop_sqlite_guards(path: &std::path::Path) -> Result<(), rusqlite::Error> {
+    rusqlite::Connection::open(path)?.execute_batch(&dropped_guards(Dialect::Sqlite))
+}
+
+/// As [`drop_sqlite_guards`], of a Postgres database.
+///
+/// # Errors
+/// The driver's.
+pub async fn drop_postgres_guards(connection: &Client) -> Result<(), Error> {
+    let dropped = dropped_guards(Dialect::Postgres);
+    connection.batch_execute(&dropped).await
+}
+
+fn dropped_guards(dialect: Dialect) -> String {
+    let guards = tables::all()
+        .into_iter()
+        .flat_map(|table| guards(table, dialect));
+    guards.map(|guard| guard.drop).collect()
 }

@@ -45,6 +45,18 @@ async fn postgres_migrations_lead_to_the_described_schema() {
     let store = postgres::open(PostgresConfig::new(&*migrated.url, KEY));
     drop(store.await.expect("migrations run"));
     let migrated = testing::connect(&migrated.url).await;
+    for table in tables::all().iter().filter(|table| table.append_only) {
+        let name = table.name;
+        for change in [
+            format!("UPDATE {name} SET row_version = 2"),
+            format!("DELETE FROM {name}"),
+            format!("TRUNCATE {name}"),
+        ] {
+            let refused = migrated.batch_execute(&change).await.unwrap_err();
+            let why = refused.as_db_error().unwrap().message();
+            assert!(why.contains("never changed or deleted"), "{why}");
+        }
+    }
     let fresh = testing::connect(&fresh.url).await;
     let described = described(Dialect::Postgres);
     fresh.batch_execute(&described).await.unwrap();
@@ -86,6 +98,13 @@ async fn entries_that_no_earlier_version_has_sealed_wait_to_be_sealed() {
         let ids = format!("SELECT group_concat(id || ':' || action) FROM {table}");
         let ids = updated.query_row(&ids, [], |row| row.get(0));
         assert_eq!(ids, Ok(format!("{expected}:x.y")), "{table}");
+    }
+    for change in [
+        "UPDATE audit_entries SET actor_id = 'eve'",
+        "DELETE FROM audit_entries",
+    ] {
+        let refused = updated.execute(change, []).unwrap_err().to_string();
+        assert!(refused.contains("never changed or deleted"), "{refused}");
     }
 }
 

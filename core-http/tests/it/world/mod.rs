@@ -68,6 +68,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<ExchangeableStore>,
     /// What is below the store, for what no use case does.
     pub(crate) rows: Arc<dyn RowStore>,
+    pub(crate) place: stores::Place,
     pub(crate) _keeps: Box<dyn Any + Send + Sync>,
 }
 
@@ -184,6 +185,7 @@ impl World {
             app,
             store,
             rows: opened.rows,
+            place: opened.place,
             _keeps: opened.keeps,
         }
     }
@@ -193,6 +195,7 @@ impl World {
         let opened = stores::in_memory(self.clock.clone());
         self.store.exchange(opened.store);
         self.rows = opened.rows;
+        self.place = opened.place;
         self.provider = MemoryInfrastructure::default();
         self.dns.clear();
         self

@@ -79,6 +79,7 @@ impl World {
         filter: Filter,
         set: &[(&'static str, Column)],
     ) -> u64 {
+        self.place.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
         let changed = tx.update(unprotected::<R>(), &filter, set).await.unwrap();
         tx.commit().await.unwrap();
@@ -87,6 +88,7 @@ impl World {
 
     /// Deletes rows past every rule; tells how many.
     pub(crate) async fn erase<R: Tabular>(&self, filter: Filter) -> u64 {
+        self.place.drop_guards().await;
         let mut tx = self.rows.begin(Mode::Write).await.unwrap();
         let erased = tx.delete(unprotected::<R>(), &filter).await.unwrap();
         tx.commit().await.unwrap();

@@ -1,6 +1,7 @@
 //! The stores that tests run on.
 
 use std::any::Any;
+use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
@@ -19,20 +20,44 @@ pub(crate) enum Backend {
     Postgres,
 }
 
+/// Where the rows are.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    Process,
+    File(PathBuf),
+    Database(String),
+}
+
+impl Place {
+    /// Lets rows be changed that are only added.
+    pub(crate) async fn drop_guards(&self) {
+        match self {
+            Self::Process => {}
+            Self::File(path) => testing::drop_sqlite_guards(path).unwrap(),
+            Self::Database(url) => {
+                let database = testing::connect(url).await;
+                testing::drop_postgres_guards(&database).await.unwrap();
+            }
+        }
+    }
+}
+
 /// A store, and what must live as long as it is used.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     /// The same below the records, for what no use case does.
     pub(crate) rows: Arc<dyn RowStore>,
+    pub(crate) place: Place,
     pub(crate) keeps: Box<dyn Any + Send + Sync>,
 }
 
 impl Opened {
-    fn over(rows: Arc<dyn RowStore>, keeps: impl Any + Send + Sync) -> Self {
+    fn over(rows: Arc<dyn RowStore>, place: Place, keeps: impl Any + Send + Sync) -> Self {
         let store = RecordStore::new(Arc::clone(&rows), CursorKey::from(KEY));
         Self {
             store: Arc::new(store),
             rows,
+            place,
             keeps: Box::new(keeps),
         }
     }
@@ -45,27 +70,30 @@ impl Backend {
             Self::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("core.db");
-                let mut config = sqlite::SqliteConfig::new(path, clock, KEY);
+                let mut config = sqlite::SqliteConfig::new(&path, clock, KEY);
                 config.synchronous = sqlite::Synchronous::Normal;
-                Opened::over(sqlite::rows(config, &[]).await.unwrap(), folder)
+                let rows = sqlite::rows(config, &[]).await.unwrap();
+                Opened::over(rows, Place::File(path), folder)
             }
             Self::Postgres => {
                 let database = testing::postgres().await;
                 let mut config = postgres::PostgresConfig::new(&database.url, KEY);
                 config.clock = Some(clock);
-                Opened::over(postgres::rows(config, &[]).await.unwrap(), database)
+                let rows = postgres::rows(config, &[]).await.unwrap();
+                Opened::over(rows, Place::Database(database.url.clone()), database)
             }
         }
     }
 }
 
 pub(crate) fn in_memory(clock: Arc<ManualClock>) -> Opened {
-    Opened::over(memory::rows(clock), ())
+    Opened::over(memory::rows(clock), Place::Process, ())
 }
 
 pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Opened, FaultStore) {
     let faults = FaultStore::new(memory::rows(clock));
-    (Opened::over(Arc::new(faults.clone()), ()), faults)
+    let opened = Opened::over(Arc::new(faults.clone()), Place::Process, ());
+    (opened, faults)
 }
 
 /// A store that can be exchanged for an empty one: building the services takes longer than most tests.

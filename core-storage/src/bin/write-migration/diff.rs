@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use core_storage::sql::ddl::{Index, indexes};
+use core_storage::sql::ddl::{Dialect, Guard, Index, guards_of, indexes};
 use core_storage::{Column, Table, Type, Value};
 
 use crate::decisions::Decisions;
@@ -27,8 +27,21 @@ pub(crate) struct Alteration {
     pub(crate) added_columns: Vec<AddedColumn>,
     pub(crate) changed_columns: Vec<ChangedColumn>,
     pub(crate) created_indexes: Vec<Index>,
+    /// What becomes of its guards.
+    pub(crate) guards: Guards,
     /// Whether SQLite's table has properties that no column shows: it is not `STRICT`, or a column has a default.
     pub(crate) sqlite_differs: bool,
+}
+
+/// What must happen to the triggers that keep rows as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guards {
+    /// Nothing.
+    Stay,
+    /// They are created, in the place of what has their names.
+    Create,
+    /// They are dropped.
+    Drop,
 }
 
 /// A column that is described and missing.
@@ -83,6 +96,7 @@ fn alteration(
         added_columns: Vec::new(),
         changed_columns: Vec::new(),
         created_indexes: Vec::new(),
+        guards: compare_guards(table, &existing.triggers),
         sqlite_differs: !existing.strict || existing.columns.iter().any(|c| c.has_default),
     };
     compare_key(table, existing, decisions);
@@ -91,7 +105,9 @@ fn alteration(
     if alteration.is_empty() {
         return None;
     }
-    if existing.has_triggers {
+    let guards = guards_of(table.name, Dialect::Sqlite);
+    let is_guard = |name: &String| guards.iter().any(|guard| guard.name == *name);
+    if !existing.triggers.keys().all(is_guard) {
         decisions.refuse(format!(
             "{} has triggers, which this command does not know: write its migration by hand",
             table.name
@@ -167,6 +183,23 @@ fn compare_indexes(alteration: &mut Alteration, existing: &BTreeMap<String, Stri
     alteration.created_indexes = missing.cloned().collect();
 }
 
+fn compare_guards(table: &Table, existing: &BTreeMap<String, String>) -> Guards {
+    let of_name = guards_of(table.name, Dialect::Sqlite);
+    let exists = |guard: &Guard| existing.get(&guard.name) == Some(&normalized(&guard.create));
+    match (table.append_only, of_name.iter().all(exists)) {
+        (true, true) => Guards::Stay,
+        (true, false) => Guards::Create,
+        (false, _)
+            if of_name
+                .iter()
+                .any(|guard| existing.contains_key(&guard.name)) =>
+        {
+            Guards::Drop
+        }
+        (false, _) => Guards::Stay,
+    }
+}
+
 fn same(index: &Index, sql: &str) -> bool {
     normalized(&index.create(false)) == sql
 }
@@ -186,6 +219,7 @@ impl Alteration {
             && self.added_columns.is_empty()
             && self.changed_columns.is_empty()
             && self.created_indexes.is_empty()
+            && self.guards == Guards::Stay
             && !self.sqlite_differs
     }
 }
@@ -234,6 +268,11 @@ impl fmt::Display for Alteration {
         write!(f, "{}: altered", self.table.name)?;
         for (what, names) in parts.iter().filter(|(_, names)| !names.is_empty()) {
             write!(f, "; {what}: {names}")?;
+        }
+        match self.guards {
+            Guards::Stay => {}
+            Guards::Create => f.write_str("; rows are only added from now on")?,
+            Guards::Drop => f.write_str("; rows may be changed from now on")?,
         }
         if self.sqlite_differs {
             f.write_str("; rebuilt in SQLite: not STRICT, or a column with a default")?;

@@ -1,12 +1,12 @@
 //! Changes as SQL.
 
 use core_storage::sql::ddl::{
-    Dialect, check, column_definition, create, create_table, indexes, quoted,
+    Dialect, check, column_definition, create, create_table, guards, guards_of, indexes, quoted,
 };
 use core_storage::{Column, Type};
 
 use crate::decisions::literal;
-use crate::diff::{AddedColumn, Alteration, Change, ChangedColumn, stored_type};
+use crate::diff::{AddedColumn, Alteration, Change, ChangedColumn, Guards, stored_type};
 
 /// The text of a migration: the changes in their order, an empty line between them.
 pub(crate) fn render(changes: &[Change], dialect: Dialect) -> String {
@@ -47,6 +47,21 @@ fn alter(alteration: &Alteration, dialect: Dialect) -> String {
     }
     for index in &alteration.created_indexes {
         text.push_str(&index.create(false));
+    }
+    let table = alteration.table;
+    let guards = guards_of(table.name, dialect);
+    // An update of rows would be refused.
+    let updates = alteration
+        .changed_columns
+        .iter()
+        .any(|c| c.default.is_some());
+    let lifted = table.append_only && updates;
+    if lifted || alteration.guards != Guards::Stay {
+        let drop = guards.iter().map(|guard| guard.drop.as_str());
+        text.insert_str(0, &drop.collect::<String>());
+    }
+    if lifted || alteration.guards == Guards::Create {
+        text.extend(guards.into_iter().map(|guard| guard.create));
     }
     text
 }
@@ -92,7 +107,7 @@ fn change_column(table: &str, changed: &ChangedColumn) -> String {
 }
 
 /// Replaces a table that SQLite cannot alter by a new one with the same rows: the procedure of
-/// <https://sqlite.org/lang_altertable.html#otheralter>. Its steps about foreign keys, triggers and views fall away:
+/// <https://sqlite.org/lang_altertable.html#otheralter>. Its steps about foreign keys and views fall away:
 /// there are none. The transaction is that of the migrations.
 fn rebuild(alteration: &Alteration) -> String {
     let table = alteration.table;
@@ -113,6 +128,8 @@ fn rebuild(alteration: &Alteration) -> String {
     for index in indexes(table) {
         text.push_str(&index.create(false));
     }
+    let guards = guards(table, Dialect::Sqlite).into_iter();
+    text.extend(guards.map(|guard| guard.create));
     text
 }
 

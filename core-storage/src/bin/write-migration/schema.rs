@@ -15,8 +15,8 @@ pub(crate) struct ExistingTable {
     /// The statements that create its indexes, by name.
     pub(crate) indexes: BTreeMap<String, String>,
     pub(crate) strict: bool,
-    /// Whether a trigger is attached to it; none is ever described.
-    pub(crate) has_triggers: bool,
+    /// The statements that create its triggers, by name.
+    pub(crate) triggers: BTreeMap<String, String>,
 }
 
 /// A column.
@@ -43,8 +43,7 @@ impl ExistingTable {
 /// The driver's.
 pub(crate) fn read_schema(database: &Connection) -> Result<Schema, rusqlite::Error> {
     let mut statement = database.prepare(
-        "SELECT s.name, s.sql, l.strict, \
-         EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name = s.name) \
+        "SELECT s.name, s.sql, l.strict \
          FROM sqlite_schema s JOIN pragma_table_list l ON l.schema = 'main' AND l.name = s.name \
          WHERE s.type = 'table' AND s.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
     )?;
@@ -52,9 +51,9 @@ pub(crate) fn read_schema(database: &Connection) -> Result<Schema, rusqlite::Err
         let (name, sql): (String, String) = (row.get(0)?, row.get(1)?);
         let table = ExistingTable {
             columns: read_columns(database, &name, &sql)?,
-            indexes: read_indexes(database, &name)?,
+            indexes: read_statements(database, "index", &name)?,
+            triggers: read_statements(database, "trigger", &name)?,
             strict: row.get(2)?,
-            has_triggers: row.get(3)?,
         };
         Ok((name, table))
     };
@@ -91,19 +90,20 @@ fn read_columns(
     statement.query_map([table], column)?.collect()
 }
 
-fn read_indexes(
+fn read_statements(
     database: &Connection,
+    kind: &str,
     table: &str,
 ) -> Result<BTreeMap<String, String>, rusqlite::Error> {
-    // Those without a statement belong to the key.
+    // Indexes without a statement belong to the key.
     let mut statement = database.prepare(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = $1 AND sql IS NOT NULL",
+        "SELECT name, sql FROM sqlite_schema WHERE type = $1 AND tbl_name = $2 AND sql IS NOT NULL",
     )?;
-    let index = |row: &Row<'_>| {
+    let named = |row: &Row<'_>| {
         let sql: String = row.get(1)?;
         Ok((row.get(0)?, normalized(&sql)))
     };
-    statement.query_map([table], index)?.collect()
+    statement.query_map([kind, table], named)?.collect()
 }
 
 /// A statement with single spaces and without the semicolon, to be compared.

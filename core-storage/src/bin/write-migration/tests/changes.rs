@@ -326,3 +326,35 @@ async fn several_tables_change_in_one_migration() {
     };
     change.check().await;
 }
+
+#[tokio::test]
+async fn the_rows_of_a_table_are_guarded_from_when_they_are_only_added_until_they_are_not() {
+    let with = |append_only, columns| -> &'static Table {
+        Box::leak(Box::new(Table {
+            append_only,
+            ..*things(columns, &[], &[])
+        }))
+    };
+    let nullable = [optional("name", Text)];
+    for (before, after, given) in [
+        (with(false, &[NAME]), with(true, &[NAME]), &[][..]),
+        (with(true, &[NAME]), with(false, &[NAME]), &[]),
+        // Rebuilt in SQLite, updated in Postgres.
+        (
+            with(true, &nullable),
+            with(true, &[NAME]),
+            &["things.name=x"],
+        ),
+        (with(true, &[NAME]), with(true, &nullable), &[]),
+    ] {
+        let change = Change {
+            before: &[before],
+            after: &[after],
+            given,
+            insert: INSERT,
+            read: READ,
+            rows: ROWS,
+        };
+        change.check().await;
+    }
+}
