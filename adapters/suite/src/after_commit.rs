@@ -5,14 +5,15 @@ use std::sync::{Arc, OnceLock};
 use core_domain::kernel::{Effect, Effects};
 use core_domain::port::CommitListener;
 use core_http::gateway::Invalidate;
-use core_http::kernel::SealSignal;
+use core_http::kernel::{AccessSignal, SealSignal};
 use tokio::sync::Notify;
 
 use crate::worker::WorkerWake;
 
 /// Wakes the worker when a job is ready, who sends messages, mails and webhooks when one waits, the sealer when an audit
 /// entry does, and whoever follows the change feed when it goes on; and voids what the gateway remembers about the
-/// sessions, keys and platforms that changed: sign-out and suspension count from the next request on.
+/// sessions, keys and platforms that changed: sign-out and suspension count from the next request on, and end answers
+/// without an end.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
     worker: WorkerWake,
@@ -20,6 +21,7 @@ pub(crate) struct AfterCommit {
     mail_relay: Arc<Notify>,
     sealer: Arc<Notify>,
     sealed: SealSignal,
+    access: AccessSignal,
     webhooks: Arc<Notify>,
     /// Set once the gateway is there; it is made of services that hold this value.
     gateway: OnceLock<Invalidate>,
@@ -33,6 +35,7 @@ impl AfterCommit {
             mail_relay: Arc::default(),
             sealer: Arc::default(),
             sealed: SealSignal::default(),
+            access: AccessSignal::default(),
             webhooks: Arc::default(),
             gateway: OnceLock::new(),
         }
@@ -63,11 +66,17 @@ impl AfterCommit {
         self.sealed.clone()
     }
 
+    /// What tells that somebody may no longer do what they could.
+    pub(crate) fn access(&self) -> AccessSignal {
+        self.access.clone()
+    }
+
     pub(crate) fn tell_gateway(&self, invalidate: Invalidate) {
         self.gateway.get_or_init(|| invalidate);
     }
 
-    fn invalidate(&self, void: impl FnOnce(&Invalidate)) {
+    fn access_changed(&self, effect: &Effect, void: impl FnOnce(&Invalidate)) {
+        self.access.announce(effect);
         if let Some(gateway) = self.gateway.get() {
             void(gateway);
         }
@@ -84,17 +93,23 @@ impl CommitListener for AfterCommit {
                 Effect::AuditWritten => self.sealer.notify_one(),
                 Effect::AuditSealed => self.sealed.announce(),
                 Effect::WebhookQueued => self.webhooks.notify_one(),
-                Effect::SessionChanged(id) => self.invalidate(|gateway| gateway.session(id)),
-                Effect::ApiKeyChanged(id) => self.invalidate(|gateway| gateway.api_key(id)),
-                Effect::PlatformAccessChanged(id) => {
-                    self.invalidate(|gateway| gateway.platform(id));
+                Effect::SessionChanged(id) => {
+                    self.access_changed(effect, |gateway| gateway.session(id))
                 }
-                Effect::UserAccessChanged(id) => self.invalidate(|gateway| gateway.user(id)),
+                Effect::ApiKeyChanged(id) => {
+                    self.access_changed(effect, |gateway| gateway.api_key(id))
+                }
+                Effect::PlatformAccessChanged(id) => {
+                    self.access_changed(effect, |gateway| gateway.platform(id));
+                }
+                Effect::UserAccessChanged(id) => {
+                    self.access_changed(effect, |gateway| gateway.user(id))
+                }
                 Effect::OrganizationAccessChanged(id) => {
-                    self.invalidate(|gateway| gateway.organization(id));
+                    self.access_changed(effect, |gateway| gateway.organization(id));
                 }
                 // One that is not known here may concern anybody.
-                _ => self.invalidate(Invalidate::all),
+                _ => self.access_changed(effect, Invalidate::all),
             }
         }
     }

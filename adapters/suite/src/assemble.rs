@@ -13,7 +13,9 @@ use core_domain::use_case::shared::LoneRelay;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
-use core_http::kernel::{App, InFlight, MemoryRateLimiter, SealSignal, ServiceKey, ServiceOptions};
+use core_http::kernel::{
+    AccessSignal, App, InFlight, MemoryRateLimiter, SealSignal, ServiceKey, ServiceOptions,
+};
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
@@ -73,7 +75,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &store,
         &provider,
         kinds,
-        after_commit.sealed(),
+        (after_commit.sealed(), after_commit.access()),
     )?;
     let iam_config = iam_config(&builder, &secret)?;
     let services = Services::over(&app, &archives, &builder.settings.cli, &iam_config)?;
@@ -216,7 +218,7 @@ fn app(
     store: &Arc<dyn Store>,
     provider: &Provider,
     kinds: Kinds,
-    sealed: SealSignal,
+    (sealed, access): (SealSignal, AccessSignal),
 ) -> Result<Arc<App>, ConfigError> {
     let entropy = &builder.entropy;
     Ok(Arc::new(App {
@@ -232,6 +234,7 @@ fn app(
         cipher: Cipher::new(at_rest_key(builder, secret), Arc::clone(entropy)),
         audit_key: Ed25519Private::from_seed(secret.key("audit")),
         sealed,
+        access,
         options: service_options(builder)?,
         in_flight: InFlight::default(),
     }))

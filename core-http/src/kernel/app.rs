@@ -6,6 +6,7 @@ use core_domain::kernel::{Cipher, Clock, Ed25519Private, Entropy, StoreError};
 use core_domain::port::{Blobs, Mode, PasswordHasher, RateLimiter, Store};
 use core_domain::use_case::provisioning::Kinds;
 
+use super::access_signal::AccessSignal;
 use super::idempotency::InFlight;
 use super::options::ServiceOptions;
 use super::seal_signal::SealSignal;
@@ -39,6 +40,8 @@ pub struct App {
     pub audit_key: Ed25519Private,
     /// Told when entries of the audit were sealed; whoever seals in this process announces it.
     pub sealed: SealSignal,
+    /// Told when what somebody may do has changed; whoever listens to the commits of this process announces it.
+    pub access: AccessSignal,
     /// The settings of every service.
     pub options: ServiceOptions,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.

@@ -3,6 +3,7 @@
 //! A service is a list of [`Endpoint`] rows; [`Service`] routes, identifies, checks, opens the unit of work and
 //! answers. The crate documentation tells how to add an endpoint.
 
+mod access_signal;
 mod admission;
 mod answer;
 mod answer_media;
@@ -56,6 +57,7 @@ pub mod testing;
 mod timed_body;
 mod with_state;
 
+pub use access_signal::AccessSignal;
 pub(crate) use admission::cross_origin_error;
 pub use answer::{Answer, AnswerKind, Output, Versioned};
 pub(crate) use answer_media::SCRIPT_POLICY;

@@ -15,6 +15,7 @@ use core_domain::use_case::registry::register_kinds;
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 
+use super::access_signal::AccessSignal;
 use super::app::App;
 use super::body::{Body, bytes_body, empty_body, read_body};
 use super::client::{PeerAddr, ViaGateway};
@@ -44,6 +45,7 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         cipher: Cipher::new([9; 32], entropy.clone()),
         audit_key: Ed25519Private::from_seed([8; 32]),
         sealed: SealSignal::default(),
+        access: AccessSignal::default(),
         entropy,
         hasher: worthless_hasher(),
         blobs: Arc::new(MemoryBlobs::default()),

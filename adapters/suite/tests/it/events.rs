@@ -3,13 +3,16 @@
 use futures_util::StreamExt;
 use http_body_util::BodyStream;
 use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, timeout};
 use tower::ServiceExt;
 
-use crate::world::{SERVICE_KEY, World, json_body, request};
+use crate::world::{SERVICE_KEY, World, json_body, request, send};
+
+const EVENTS: &str = "/api/v1/platforms/api/v1/events";
 
 /// The names of the next events of a follower.
-async fn follow(world: &World, path: &str) -> impl StreamExt<Item = String> + Unpin {
-    let request = json_body(request("GET", path, SERVICE_KEY), &Value::Null);
+async fn follow(world: &World, path: &str, token: &str) -> impl StreamExt<Item = String> + Unpin {
+    let request = json_body(request("GET", path, token), &Value::Null);
     let answer = world.suite.gateway().oneshot(request).await.unwrap();
     assert_eq!(answer.status(), 200);
     let frames = BodyStream::new(answer.into_body());
@@ -24,7 +27,8 @@ async fn follow(world: &World, path: &str) -> impl StreamExt<Item = String> + Un
 #[tokio::test]
 async fn what_is_committed_is_sealed_and_told_by_itself() {
     let world = World::new().await;
-    let mut events = follow(&world, "/api/v1/platforms/api/v1/events?types=platform").await;
+    let path = format!("{EVENTS}?types=platform");
+    let mut events = follow(&world, &path, SERVICE_KEY).await;
     let platform = world.platform("engines").await;
     assert_eq!(events.next().await.unwrap(), "platform.created");
     let path = format!("/api/v1/platforms/{platform}");
@@ -44,4 +48,20 @@ async fn what_is_committed_is_sealed_and_told_by_itself() {
     );
     drop(events);
     world.suite.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_out_ends_the_feed_of_the_session_before_anybody_looks_again() {
+    let world = World::new().await;
+    let token = world.signed_up_with_platform("engines").await;
+    let mut events = follow(&world, EVENTS, &token).await;
+    // Until a sign of life: there is nothing more to tell. Then on to where nobody is about to look by themselves.
+    while !events.next().await.unwrap().is_empty() {}
+    let silent = timeout(Duration::from_secs(2), events.next()).await;
+    assert!(silent.is_err());
+    let began = Instant::now();
+    let sign_out = json_body(request("POST", "/api/auth/sign-out", &token), &json!({}));
+    let _ = send(world.suite.iam(), sign_out).await.expect(200);
+    assert_eq!(events.next().await, None);
+    assert_eq!(Instant::now(), began);
 }

@@ -94,11 +94,31 @@ impl World {
 
     /// The token of somebody who signed up.
     pub(crate) async fn signed_up(&self) -> String {
+        self.sign_up().await.text("token").to_owned()
+    }
+
+    async fn sign_up(&self) -> Answer {
         let body =
             json!({ "name": "Ada", "email": "ada@example.org", "password": "correct horse" });
         let request = request("POST", "/api/auth/sign-up/email", "none");
         let answer = send(self.suite.iam(), json_body(request, &body)).await;
-        answer.expect(200).text("token").to_owned()
+        answer.expect(200)
+    }
+
+    /// As [`World::signed_up`], with an organization and its platform that the session acts for.
+    pub(crate) async fn signed_up_with_platform(&self, slug: &str) -> String {
+        let signed_up = self.sign_up().await;
+        let cookies = signed_up.headers.get_all("set-cookie").iter();
+        let mut cookies = cookies.map(|cookie| cookie.to_str().unwrap());
+        let session = cookies.find(|cookie| cookie.starts_with("better-auth.session_token="));
+        let set_up = Request::post("/api/core/org-setup")
+            .extension(PeerAddr(PEER))
+            .header("origin", ORIGIN)
+            .header("cookie", session.unwrap().split(';').next().unwrap());
+        let body = json!({ "name": slug, "slug": slug });
+        let made = send(self.suite.iam(), json_body(set_up, &body)).await;
+        let _ = made.expect(201);
+        signed_up.text("token").to_owned()
     }
 
     /// Uploads a site.

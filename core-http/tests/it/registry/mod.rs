@@ -13,6 +13,7 @@ mod dns;
 mod domains;
 mod entities;
 mod events;
+mod events_end;
 mod features;
 mod lifecycle;
 mod model;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Unreadable, platform_in_reach, readable, reads_around};
 use crate::access::{SignedInScope, authorize_signed_in, unowned};
-use crate::kernel::{Context, Error, Line, PlatformId, Result, Stored, grant};
+use crate::kernel::{Context, Effect, Error, Line, PlatformId, Result, Stored, grant};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::shared::{
     AuditChain, AuditEntry, AuditHead, AuditSeal, AuditSealQuery, AuditStream, ChangeEvent,
@@ -81,10 +81,11 @@ fn position(id: &str, head: i64) -> Result<i64> {
 }
 
 impl ChangeFeed {
-    /// The next events, and whether there may be more at once. The place moves behind what was looked at.
+    /// The next events, and whether there may be more at once. The place moves behind what was looked at. Events are told
+    /// only to a caller who may read them in the state of the store they were read in.
     ///
     /// # Errors
-    /// When the store failed.
+    /// As [`Self::authorize_again`], when there are events; when the store failed.
     pub async fn next(&mut self, store: &dyn Store) -> Result<(Vec<ChangeEvent>, bool)> {
         let mut unreadable = Unreadable::new();
         let (seals, entries) = loop {
@@ -124,6 +125,9 @@ impl ChangeFeed {
             .iter()
             .filter(|seal| seal.stream == AuditStream::Changes);
         let ids = readable(changes.map(|seal| &seal.entry_id), unreadable);
+        if !ids.is_empty() {
+            self.authorize(uow).await?;
+        }
         let entries = unowned::<AuditEntry>(uow).get_many(&ids).await?;
         let entries = entries
             .into_iter()
@@ -137,7 +141,10 @@ impl ChangeFeed {
     /// `UNAUTHORIZED` when the session or key has ended; otherwise as [`open`].
     pub async fn authorize_again(&self, store: &dyn Store) -> Result<()> {
         let mut uow = store.begin(Mode::Read).await?;
-        let uow = uow.as_mut();
+        self.authorize(uow.as_mut()).await
+    }
+
+    async fn authorize(&self, uow: &mut dyn UnitOfWork) -> Result<()> {
         let caller = iam::current_caller(&self.cx, uow).await?;
         let cx = Context {
             caller,
@@ -150,6 +157,29 @@ impl ChangeFeed {
             Ok(())
         } else {
             Err(Error::Forbidden)
+        }
+    }
+
+    /// Tells whether the caller may no longer be let in because of this.
+    #[must_use]
+    pub fn is_concerned_by(&self, effect: &Effect) -> bool {
+        let caller = &self.cx.caller;
+        match effect {
+            Effect::SessionChanged(id) => caller.session_id() == Some(id),
+            Effect::ApiKeyChanged(id) => caller.api_key_id() == Some(id),
+            Effect::UserAccessChanged(id) => caller.user_id() == Some(id),
+            Effect::OrganizationAccessChanged(id) => caller
+                .membership()
+                .is_some_and(|membership| membership.organization_id == *id),
+            Effect::PlatformAccessChanged(id) => {
+                self.platform.as_ref() == Some(id) || caller.platform_id() == Some(id)
+            }
+            Effect::JobReady
+            | Effect::MessageQueued
+            | Effect::MailQueued
+            | Effect::AuditWritten
+            | Effect::AuditSealed
+            | Effect::WebhookQueued => false,
         }
     }
 }

@@ -1,0 +1,228 @@
+//! What ends the change feed for who follows it.
+
+use std::time::Duration;
+
+use core_domain::kernel::{ApiKeyId, Caller, OrganizationId, Role, UserId};
+use core_http::kernel::Draining;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::events::{Follower, announcing, vouched_for};
+use crate::world::{ORIGIN, Person, World, at, operator, owner};
+
+/// An owner and a member of the organization of a platform.
+struct Team {
+    world: World,
+    ada: Person,
+    eve: Person,
+    organization: String,
+    platform: String,
+}
+
+impl Team {
+    async fn of(world: World) -> Self {
+        let ada = world.sign_up("ada@example.org").await;
+        let eve = world.sign_up("eve@example.org").await;
+        let made = world.set_up(&ada, "engines").await.expect(201);
+        let organization = made.text("orgId").to_owned();
+        world.join([&ada, &eve], &organization, "member").await;
+        world.seal().await;
+        Self {
+            platform: made.text("platformId").to_owned(),
+            world,
+            ada,
+            eve,
+            organization,
+        }
+    }
+
+    /// Eve, as a gateway in this process passes her on.
+    fn eve(&self) -> Caller {
+        let mut eve = self.eve.member_of(&self.platform, Role::MEMBER);
+        if let Caller::User { membership, .. } = &mut eve {
+            let membership = membership.as_mut().unwrap();
+            membership.organization_id = OrganizationId::parse(&self.organization).unwrap();
+        }
+        eve
+    }
+
+    /// A program with a new key of Eve's, as a gateway in this process passes it on, and what deletes the key.
+    async fn program(&self) -> (Caller, Value) {
+        let path = "/api/auth/api-key/create";
+        let body = json!({ "organizationId": self.organization, "scopes": ["event:read"] });
+        let made = self.world.iam.post(&self.eve.caller(), path, body).await;
+        let id = made.expect(200).id();
+        let program = Caller::ApiKey {
+            key_id: ApiKeyId::parse(&id).unwrap(),
+            user_id: UserId::parse(&self.eve.user_id),
+            membership: self.eve().membership().unwrap().clone(),
+        };
+        (program, json!({ "keyId": id }))
+    }
+
+    async fn follower(&self, caller: &Caller) -> Follower {
+        Follower::of(&self.world, caller, "", None).await
+    }
+
+    /// Something that Eve would be told of.
+    async fn change(&self) {
+        self.world.tenant(&self.platform, "tenant").await;
+        self.world.seal().await;
+    }
+
+    async fn end_by(&self, way: &str, key: Value) {
+        let iam = &self.world.iam;
+        let (ada, eve) = (self.ada.caller(), self.eve.caller());
+        let organization = &self.organization;
+        let ended = match way {
+            "sign-out" => {
+                let headers = [("cookie", self.eve.cookie.as_str()), ("origin", ORIGIN)];
+                let path = "/api/auth/sign-out";
+                iam.send(&eve, "POST", path, &headers, json!({})).await
+            }
+            "revoked session" => {
+                let path = format!("/api/sessions/{}", self.eve.session_id);
+                iam.delete(&eve, &path).await
+            }
+            "deleted key" => iam.post(&eve, "/api/auth/api-key/delete", key).await,
+            "ban" => {
+                let path = format!("/api/core/users/{}/ban", self.eve.user_id);
+                iam.post(&operator(), &path, json!({})).await
+            }
+            "mapped role" => {
+                let body =
+                    json!({ "orgId": organization, "role": "member", "permissions": ["entity:*"] });
+                iam.post(&ada, "/api/core/roles", body).await
+            }
+            "denied" => {
+                let body = json!({
+                    "userId": self.eve.user_id, "orgId": organization, "permission": "event:read",
+                    "granted": false, "grantedBy": self.ada.user_id,
+                });
+                iam.post(&ada, "/api/core/grants", body).await
+            }
+            "removed" => {
+                let body =
+                    json!({ "memberIdOrEmail": self.eve.email, "organizationId": organization });
+                let world = &self.world;
+                world.organization(&self.ada, "remove-member", body).await
+            }
+            _ => {
+                let path = at(&self.platform, "/suspend");
+                self.world
+                    .registry
+                    .post(&operator(), &path, json!({}))
+                    .await
+            }
+        };
+        assert!(ended.status.is_success(), "{way}: {}", ended.json);
+    }
+}
+
+/// Lets time pass to where the feed is not about to let its reader in again by itself.
+async fn silent(follower: &mut Follower) {
+    let silent = timeout(Duration::from_secs(2), follower.next()).await;
+    assert!(silent.is_err());
+}
+
+const WAYS: [&str; 8] = [
+    "sign-out",
+    "revoked session",
+    "deleted key",
+    "ban",
+    "mapped role",
+    "denied",
+    "removed",
+    "suspended",
+];
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_ends_at_once_with_the_right_of_its_reader_where_that_ended() {
+    for way in WAYS {
+        let team = Team::of(announcing()).await;
+        let (program, key) = team.program().await;
+        let caller = if way == "deleted key" {
+            program
+        } else {
+            team.eve()
+        };
+        let mut follower = team.follower(&caller).await;
+        assert_eq!(follower.next().await.unwrap(), ":\n\n", "{way}");
+        silent(&mut follower).await;
+        let ended = async {
+            team.end_by(way, key).await;
+            Instant::now()
+        };
+        let (told, ended) = tokio::join!(follower.next(), ended);
+        assert_eq!(told, None, "{way}");
+        assert_eq!(ended.elapsed(), Duration::ZERO, "{way}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lost_the_right_elsewhere_is_told_of_nothing_more_and_the_feed_ends_within_seconds() {
+    for way in WAYS {
+        for tells in [true, false] {
+            let team = Team::of(World::new()).await;
+            let (program, key) = team.program().await;
+            let caller = if way == "deleted key" {
+                program
+            } else {
+                team.eve()
+            };
+            let mut follower = team.follower(&caller).await;
+            assert_eq!(follower.next().await.unwrap(), ":\n\n", "{way}");
+            team.end_by(way, key).await;
+            if tells {
+                team.change().await;
+            }
+            let began = Instant::now();
+            assert_eq!(follower.next().await, None, "{way}");
+            assert!(began.elapsed() <= Duration::from_secs(6), "{way}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_and_not_sent_when_the_right_ended_is_not_told() {
+    let team = Team::of(announcing()).await;
+    let mut follower = team.follower(&team.eve()).await;
+    assert_eq!(follower.next().await.unwrap(), ":\n\n");
+    for name in ["one", "two"] {
+        team.world.tenant(&team.platform, name).await;
+    }
+    team.world.seal().await;
+    assert_eq!(follower.next_type().await, "entity.created");
+    team.end_by("sign-out", Value::Null).await;
+    assert_eq!(follower.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_a_service_vouches_for_follows_until_the_platform_is_suspended() {
+    let world = announcing();
+    let platform = world.platform("engines").await;
+    let vouched = vouched_for(owner(&platform));
+    let mut follower = Follower::of(&world, &vouched, "", None).await;
+    for _ in 0..8 {
+        assert_eq!(follower.next().await.unwrap(), ":\n\n");
+    }
+    silent(&mut follower).await;
+    let (operator, path) = (operator(), at(&platform, "/suspend"));
+    let suspended = world.registry.post(&operator, &path, json!({}));
+    let began = Instant::now();
+    let (told, suspended) = tokio::join!(follower.next(), suspended);
+    let _ = suspended.expect(200);
+    assert_eq!((told, began.elapsed()), (None, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_ends_when_the_server_stops() {
+    let world = World::new();
+    let (stop, stopped) = watch::channel(false);
+    let mut follower = Follower::of(&world, &operator(), "", Some(Draining::new(stopped))).await;
+    let began = Instant::now();
+    let (end, _) = tokio::join!(follower.next(), async { stop.send_replace(true) });
+    assert_eq!(end, None);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
