@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use core_domain::kernel::Caller;
 
+use super::event_stream::Presented;
 use crate::kernel::UNAUTHENTICATED;
 
 /// The outcome of authentication.
@@ -16,6 +17,8 @@ pub(crate) struct Identity {
     /// Whether the bearer of the request is the client's own session and may be forwarded to the services that validate
     /// sessions.
     pub(crate) session: bool,
+    /// The credential that was resolved; none where none was asked for, or it was the service key.
+    pub(crate) presented: Option<Presented>,
 }
 
 impl Identity {
@@ -25,6 +28,7 @@ impl Identity {
             caller: Arc::new(Caller::Anonymous),
             suspended: false,
             session: true,
+            presented: None,
         }
     }
 
@@ -45,6 +49,7 @@ impl Identity {
             }),
             suspended: false,
             session,
+            presented: None,
         }
     }
 }

@@ -15,6 +15,7 @@
 
 mod authority;
 mod config;
+mod event_stream;
 mod exchange;
 mod framing;
 mod headers;

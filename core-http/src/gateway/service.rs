@@ -70,7 +70,7 @@ impl Gateway {
             rates,
             clock: ports.clock,
             entropy: ports.entropy,
-            sessions,
+            sessions: Arc::new(sessions),
             proxy: Proxy {
                 settings: Arc::clone(&settings),
                 upstreams: ports.upstreams,

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, Method, Uri};
 
 use super::Steps;
 use crate::gateway::authority::{AuthorityError, Resolved};
+use crate::gateway::event_stream::Presented;
 use crate::gateway::identity::Identity;
 use crate::gateway::refusal::Refusal;
 use crate::kernel::{ServiceKey, TokenDigest, header_names};
@@ -48,7 +49,8 @@ impl Steps {
         if matches!(credential, Credential::Bearer(_)) && service_key.has_digest(&digest) {
             return Ok(Identity::service_key());
         }
-        self.look_up(&credential, &digest, client).await
+        let presented = Presented { credential, digest };
+        self.look_up(presented, client).await
     }
 
     fn check_failed_authentications(&self, client: IpAddr) -> Result<(), Refusal> {
@@ -62,17 +64,18 @@ impl Steps {
 
     async fn look_up(
         &self,
-        credential: &Credential,
-        digest: &TokenDigest,
+        presented: Presented,
         client: Option<IpAddr>,
     ) -> Result<Identity, Refusal> {
-        match self.sessions.resolve(credential, digest).await {
+        let credential = &presented.credential;
+        match self.sessions.resolve(credential, &presented.digest).await {
             Ok(resolved) => {
                 self.count_use(&resolved).await?;
                 Ok(Identity {
                     caller: resolved.caller,
                     suspended: resolved.suspended,
                     session: matches!(credential, Credential::Bearer(_)),
+                    presented: Some(presented),
                 })
             }
             Err(AuthorityError::Refused) => {

@@ -38,13 +38,14 @@ use tracing::Instrument;
 use self::access_log::AccessLogEntry;
 use self::answer_headers::AnswerHeaders;
 use super::config::Settings;
+use super::event_stream::{self, Lifetime};
 use super::exchange::{Exchange, Outcome};
 use super::proxy::Proxy;
 use super::refusal::Refusal;
 use super::session_cache::SessionCache;
 use super::{framing, headers};
 use crate::kernel::rate_limit::{Counted, RateLimits};
-use crate::kernel::{Body, PeerAddr};
+use crate::kernel::{Body, Draining, PeerAddr};
 
 /// All steps around the proxy.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ pub(crate) struct Steps {
     pub(crate) rates: RateLimits,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) sessions: SessionCache,
+    pub(crate) sessions: Arc<SessionCache>,
     pub(crate) proxy: Proxy,
 }
 
@@ -62,8 +63,13 @@ impl Steps {
     pub(crate) async fn answer(&self, mut request: Request<Body>) -> Response<Body> {
         let mut entry = AccessLogEntry::begin(self.exchange(&request));
         let answer_headers = AnswerHeaders::of(&request, &self.settings);
-        // Services trust the extensions of a request, so the caller of the gateway must not set any.
-        request.extensions_mut().clear();
+        // Services trust the extensions of a request, so the caller of the gateway must not set any, but that its server stops.
+        let extensions = request.extensions_mut();
+        let draining = extensions.remove::<Draining>();
+        extensions.clear();
+        if let Some(draining) = draining {
+            extensions.insert(draining);
+        }
 
         let mut counted = None;
         let passed = self.admitted(request, &mut entry.exchange, &mut counted);
@@ -127,7 +133,7 @@ impl Steps {
             request.headers(),
             exchange.client,
         );
-        let identity = identify.await?;
+        let mut identity = identify.await?;
         exchange.caller = Some(Arc::clone(&identity.caller));
         // On every route. The service key belongs to no platform.
         if identity.suspended {
@@ -136,6 +142,19 @@ impl Steps {
                 "This platform has been suspended.",
             ));
         }
-        self.proxy.answer(request, Some(identity), exchange).await
+        let draining = request.extensions().get::<Draining>().cloned();
+        let (caller, presented) = (Arc::clone(&identity.caller), identity.presented.take());
+        let answered = self.proxy.answer(request, Some(identity), exchange);
+        let response = answered.await?;
+        if !event_stream::is_event_stream(&response) {
+            return Ok(response);
+        }
+        let lifetime = Lifetime {
+            draining,
+            sessions: Arc::clone(&self.sessions),
+            presented,
+            caller,
+        };
+        Ok(response.map(|body| event_stream::limited(body, lifetime)))
     }
 }

@@ -7,6 +7,7 @@ mod caching;
 mod captured;
 mod cors;
 mod cross_origin;
+mod event_streams;
 mod forwarding;
 mod framing;
 mod limits;

@@ -97,7 +97,7 @@ async fn record(
     Ok(Response::new(bytes_body("from the service")))
 }
 
-fn gateway_to(address: SocketAddr) -> Gateway {
+pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
     captured::start();
     let iam = FakeIam::default();
     iam.reply_to(SESSION, resolves_to(owner()));
@@ -116,7 +116,7 @@ fn gateway_to(address: SocketAddr) -> Gateway {
     Gateway::new(config(), ports).unwrap()
 }
 
-fn signed(line: &str, lines: &str, body: &str) -> String {
+pub(super) fn signed(line: &str, lines: &str, body: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {SESSION}\r\n{lines}\r\n{body}")
 }
 

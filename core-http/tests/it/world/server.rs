@@ -118,6 +118,15 @@ impl Client {
         }
     }
 
+    /// Reads up to this text, and not beyond it.
+    pub(crate) async fn reads(&mut self, text: &str) {
+        let mut read = Vec::new();
+        while !read.ends_with(text.as_bytes()) {
+            let byte = tokio::time::timeout(READ_TIMEOUT, self.0.read_u8());
+            read.push(byte.await.unwrap().unwrap());
+        }
+    }
+
     /// Reads until the server closes the connection.
     pub(crate) async fn closed(mut self) -> String {
         let mut bytes = Vec::new();
