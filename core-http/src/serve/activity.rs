@@ -2,8 +2,8 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,6 +19,14 @@ const BUSY: u8 = 1;
 const IDLE: u8 = 2;
 /// Closing: was idle.
 const CLOSING: u8 = 3;
+/// Lingering: answered to the end, while the client still sends.
+const LINGERING: u8 = 4;
+
+/// How long a connection lingers.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// How much is read at once of what nobody wants.
+const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
 /// The state of a connection. Written only by the connection's task, except for [`Activity::close_if_idle`].
 #[derive(Debug)]
@@ -29,6 +37,8 @@ pub(super) struct Activity {
     since: AtomicU64,
     /// Since when writes are blocked, in milliseconds since `began` plus one; 0 when they are not.
     blocked: AtomicU64,
+    /// Whether to linger at the end.
+    lingers: AtomicBool,
 }
 
 impl Activity {
@@ -39,6 +49,7 @@ impl Activity {
             phase: AtomicU8::new(HEAD),
             since: AtomicU64::new(0),
             blocked: AtomicU64::new(0),
+            lingers: AtomicBool::new(false),
         }
     }
 
@@ -68,6 +79,12 @@ impl Activity {
 
     fn end_request(&self) {
         self.enter(IDLE);
+    }
+
+    /// Has the connection wait at its end until the client has read the answer and closes, for a short time. A socket that is
+    /// closed with bytes unread is reset, and the client may lose the answer.
+    pub(super) fn linger(&self) {
+        self.lingers.store(true, Ordering::Relaxed);
     }
 
     fn write_blocked(&self) {
@@ -106,6 +123,7 @@ impl Activity {
         let waiting = match self.phase.load(Ordering::Relaxed) {
             HEAD => self.at(since, options.header_timeout),
             IDLE => self.at(since, options.keep_alive_timeout),
+            LINGERING => self.at(since, LINGER_TIME),
             _ => None,
         };
         let blocked = match self.blocked.load(Ordering::Relaxed) {
@@ -134,11 +152,16 @@ impl Drop for AnswerGuard {
 pub(super) struct Observed<T> {
     inner: T,
     activity: Arc<Activity>,
+    is_lingering: bool,
 }
 
 impl<T> Observed<T> {
     pub(super) fn new(inner: T, activity: Arc<Activity>) -> Self {
-        Self { inner, activity }
+        Self {
+            inner,
+            activity,
+            is_lingering: false,
+        }
     }
 
     fn written<R>(&self, outcome: Poll<R>) -> Poll<R> {
@@ -166,7 +189,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Observed<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Observed<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Observed<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -194,6 +217,21 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Observed<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
+        if !self.is_lingering {
+            ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
+            if !self.activity.lingers.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(()));
+            }
+            self.is_lingering = true;
+            self.activity.enter(LINGERING);
+        }
+        loop {
+            let mut bytes = [0; DISCARDED_AT_ONCE];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod activity;
 mod connections;
+mod incoming_body;
 mod options;
 
 use std::convert::Infallible;
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -27,14 +29,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
+pub use incoming_body::IncomingBody;
 pub use options::ServeOptions;
 
 use self::activity::{Activity, AnswerGuard, Observed};
 use self::connections::Connections;
-use crate::kernel::{Body, BoxError, Draining, PeerAddr, TimedBody};
-
-/// The body of a request as [`serve`] hands it on.
-pub type IncomingBody = TimedBody<Incoming>;
+use crate::kernel::{Body, BoxError, Draining, PeerAddr};
 
 /// A type-erased service: connections are compiled here once, and not again for every service in every crate that
 /// serves one. Each connection has one of its own.
@@ -63,7 +63,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves HTTP/1.1 connections until `shutdown` is ready; then accepts no more, waits for requests in flight for the drain
 /// time, closes the remaining connections, and returns. Requests have the peer as the extension [`PeerAddr`], and as
-/// [`Draining`] what tells answers without an end that it is time to end.
+/// [`Draining`] what tells answers without an end that it is time to end. What a service leaves unread of a small body is read
+/// and forgotten, so that the connection goes on; behind any other the answer announces that the connection closes.
 ///
 /// # Errors
 /// When the listener has no address any more.
@@ -147,12 +148,23 @@ fn answer(
     let handler = service_fn(move |request: Request<Incoming>| {
         observed.begin_request();
         let guard = AnswerGuard(Arc::clone(&observed));
-        let mut request = request.map(|body| TimedBody::new(body, times));
+        let (parts, body) = request.into_parts();
+        let is_held_back = parts.headers.contains_key(EXPECT);
+        let (body, unread) = IncomingBody::new(body, times);
+        let mut request = Request::from_parts(parts, body);
         request.extensions_mut().insert(PeerAddr(peer));
         request.extensions_mut().insert(draining.clone());
         let answered = answerer(request);
+        let observed = Arc::clone(&observed);
         async move {
-            let response = answered.await;
+            let mut response = answered.await;
+            if let Some(unread) = unread
+                && !unread.discarded(is_held_back).await
+            {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+                observed.linger();
+            }
             Ok::<_, Infallible>(response.map(|body| guarded(body, guard)))
         }
     });

@@ -5,3 +5,4 @@ mod end;
 mod many;
 mod slow_readers;
 mod slow_senders;
+mod unread_bodies;

@@ -1,0 +1,151 @@
+//! The body of a request. Where the next request of a connection begins is known only behind it, so what a service leaves
+//! unread comes back to the connection.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::kernel::{BodyTimes, BoxError, TimedBody};
+
+/// How many bytes are read that no service wanted; with more to come, closing the connection costs less.
+const MOST_DISCARDED: usize = 256 * 1024;
+
+/// How long the answer waits for them.
+const DISCARD_TIME: Duration = Duration::from_secs(2);
+
+/// The body of a request as [`serve`](super::serve) hands it on, with time limits.
+#[derive(Debug)]
+pub struct IncomingBody {
+    /// None while it is dropped.
+    inner: Option<TimedBody<Incoming>>,
+    is_begun: bool,
+    /// None for a body without bytes.
+    rest: Option<Unread>,
+}
+
+/// What a service has left of a body.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unread(Arc<Mutex<Rest>>);
+
+#[derive(Debug, Default)]
+enum Rest {
+    /// The service has it still.
+    #[default]
+    Held,
+    /// Nothing.
+    Nothing,
+    /// The service dropped it after it had begun to read.
+    Part(TimedBody<Incoming>),
+    /// The service dropped it untouched.
+    Whole(TimedBody<Incoming>),
+    /// It failed.
+    Broken,
+}
+
+impl IncomingBody {
+    /// The body within these times, and what will be left of it unless it is empty.
+    pub(super) fn new(body: Incoming, times: BodyTimes) -> (Self, Option<Unread>) {
+        let rest = (!body.is_end_stream()).then(Unread::default);
+        let body = Self {
+            inner: Some(TimedBody::new(body, times)),
+            is_begun: false,
+            rest: rest.clone(),
+        };
+        (body, rest)
+    }
+}
+
+impl Unread {
+    fn leave(&self, rest: Rest) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rest;
+    }
+
+    fn take(&self) -> Rest {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads and forgets the rest; tells whether that led to the end of the body. `is_held_back`: the client sends nothing
+    /// until somebody begins to read.
+    pub(super) async fn discarded(self, is_held_back: bool) -> bool {
+        match self.take() {
+            Rest::Nothing => true,
+            Rest::Part(body) => discarded(body).await,
+            Rest::Whole(body) => !is_held_back && discarded(body).await,
+            Rest::Held | Rest::Broken => false,
+        }
+    }
+}
+
+async fn discarded(mut body: TimedBody<Incoming>) -> bool {
+    if body.size_hint().lower() > MOST_DISCARDED as u64 {
+        return false;
+    }
+    let read = async {
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            length += frame.data_ref().map_or(0, Bytes::len);
+            if length > MOST_DISCARDED {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(DISCARD_TIME, read)
+        .await
+        .unwrap_or(false)
+}
+
+impl Body for IncomingBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let Some(inner) = &mut this.inner else {
+            return Poll::Ready(None);
+        };
+        this.is_begun = true;
+        let polled = Pin::new(&mut *inner).poll_frame(cx);
+        if let (Poll::Ready(frame), Some(rest)) = (&polled, &this.rest) {
+            if matches!(frame, Some(Err(_))) {
+                rest.leave(Rest::Broken);
+                this.rest = None;
+            } else if frame.is_none() || inner.is_end_stream() {
+                rest.leave(Rest::Nothing);
+                this.rest = None;
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let inner = self.inner.as_ref();
+        inner.map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+impl Drop for IncomingBody {
+    fn drop(&mut self) {
+        if let (Some(inner), Some(rest)) = (self.inner.take(), &self.rest) {
+            rest.leave(if self.is_begun {
+                Rest::Part(inner)
+            } else {
+                Rest::Whole(inner)
+            });
+        }
+    }
+}
