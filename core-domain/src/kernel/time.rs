@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::Offset;
+
 /// An instant: milliseconds since the Unix epoch, UTC.
 ///
 /// In JSON it is RFC 3339 with milliseconds and `Z`; where the interface wants whole seconds, use [`UnixSeconds`].
@@ -10,6 +15,10 @@ pub struct Timestamp(i64);
 
 /// The last instant that still has a four-digit year.
 const MAX_MILLIS: i64 = 253_402_300_799_999;
+
+/// The offset in which instants are taken apart, from so much earlier: the library has none that an offset could put
+/// beyond the year 9999, so in UTC its last one comes a day too early.
+const FURTHEST_EAST: Offset = Offset::MAX;
 
 impl Timestamp {
     /// The Unix epoch.
@@ -27,7 +36,7 @@ impl Timestamp {
         }
     }
 
-    /// The instant this many seconds after the epoch.
+    /// The instant this many seconds after the epoch, kept within the years 1970 to 9999.
     #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self::from_millis(seconds.saturating_mul(1_000))
@@ -69,11 +78,17 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads an RFC 3339 instant; fractions below a millisecond are dropped.
+    /// Reads an RFC 3339 instant of the years 1970 to 9999; fractions below a millisecond are dropped.
     #[must_use]
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        let instant: jiff::Timestamp = text.parse().ok()?;
-        let millis = instant.as_millisecond();
+        let pieces = Pieces::parse(text).ok()?;
+        let local = pieces.date().to_datetime(pieces.time()?);
+        let since_epoch = local.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0));
+        let in_utc = since_epoch - SignedDuration::from(pieces.to_numeric_offset()?);
+        if in_utc.is_negative() {
+            return None;
+        }
+        let millis = i64::try_from(in_utc.as_millis()).ok()?;
         (0..=MAX_MILLIS).contains(&millis).then_some(Self(millis))
     }
 
@@ -84,9 +99,11 @@ impl Timestamp {
     }
 
     fn written(self) -> Rfc3339 {
+        let seconds = self.seconds() - i64::from(FURTHEST_EAST.seconds());
+        let nanos = self.0.rem_euclid(1_000) as i32 * 1_000_000;
         // In range by construction, so the fallback is never seen.
-        let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
-        let civil = jiff::tz::Offset::UTC.to_datetime(instant);
+        let earlier = jiff::Timestamp::new(seconds, nanos).unwrap_or_default();
+        let civil = FURTHEST_EAST.to_datetime(earlier);
         let mut text = Rfc3339(*b"0000-00-00T00:00:00.000Z");
         text.put(0..4, civil.year());
         text.put(5..7, civil.month().into());
@@ -154,6 +171,9 @@ crate::kernel::arbitrary!(Timestamp);
 pub struct UnixSeconds(pub Timestamp);
 
 impl UnixSeconds {
+    /// The last second of the year 9999.
+    const MAX: i64 = MAX_MILLIS / 1_000;
+
     /// Shows an instant like this: `#[serde(serialize_with = "UnixSeconds::show")]`, together with
     /// `#[schemars(with = "UnixSeconds")]`.
     ///
@@ -183,9 +203,13 @@ impl serde::Serialize for UnixSeconds {
 
 impl<'de> serde::Deserialize<'de> for UnixSeconds {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Timestamp::from_seconds(i64::deserialize(
-            deserializer,
-        )?)))
+        let seconds = i64::deserialize(deserializer)?;
+        if (0..=Self::MAX).contains(&seconds) {
+            return Ok(Self(Timestamp::from_seconds(seconds)));
+        }
+        Err(serde::de::Error::custom(
+            "not within the years 1970 to 9999",
+        ))
     }
 }
 
@@ -199,7 +223,9 @@ impl schemars::JsonSchema for UnixSeconds {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "integer", "minimum": 0, "examples": [1_768_469_400] })
+        schemars::json_schema!({
+            "type": "integer", "minimum": 0, "maximum": Self::MAX, "examples": [1_768_469_400]
+        })
     }
 }
 
@@ -235,6 +261,45 @@ mod tests {
             let expected = jiff::Timestamp::from_millisecond(millis).unwrap();
             proptest::prop_assert_eq!(&text, &format!("{expected:.3}"));
             proptest::prop_assert_eq!(Timestamp::parse_rfc3339(&text), Some(instant));
+        }
+    }
+
+    #[test]
+    fn the_last_instants_are_written_and_read_as_any_other_and_none_beyond_them_is_one() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (253_402_207_200_999, "9999-12-30T22:00:00.999Z"),
+            (253_402_207_201_000, "9999-12-30T22:00:01.000Z"),
+            (MAX_MILLIS, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp::from_millis(millis).to_rfc3339(), text);
+            assert_eq!(Timestamp::parse_rfc3339(text), Some(Timestamp(millis)));
+        }
+        let last = Timestamp::from_seconds(i64::MAX);
+        let read = Timestamp::parse_rfc3339;
+        assert_eq!(read("9999-12-31T23:59:59.9999999Z"), Some(last));
+        assert_eq!(read("1970-01-01T01:00:00+01:00"), Some(Timestamp::EPOCH));
+        assert_eq!(read("1969-12-31T23:00:00-01:00"), Some(Timestamp::EPOCH));
+        for outside in [
+            "9999-12-31T23:59:59-00:01",
+            "+010000-01-01T00:00:00Z",
+            "10000-01-01T00:00:00Z",
+            "0000-01-01T00:00:00Z",
+            "1969-12-31T23:59:59.9999Z",
+            "1970-01-01T00:30:00+01:00",
+            "2026-01-01T00:00:00",
+            "2026-01-01",
+            "2026-02-29T00:00:00Z",
+        ] {
+            assert_eq!(read(outside), None, "{outside}");
+        }
+        let seconds = serde_json::from_str::<UnixSeconds>;
+        assert_eq!(
+            seconds("253402300799").unwrap().0.seconds(),
+            253_402_300_799
+        );
+        for outside in ["253402300800", "-1", "9223372036854775807"] {
+            assert!(seconds(outside).is_err(), "{outside}");
         }
     }
 

@@ -171,6 +171,28 @@ async fn a_change_sets_clears_and_keeps_and_its_seconds_come_back_as_text() {
 }
 
 #[tokio::test]
+async fn seconds_are_taken_up_to_the_end_of_the_year_9999() {
+    let world = World::new();
+    let (platform, build) = world.with_build().await;
+    for field in ["triggeredAt", "completedAt"] {
+        for (seconds, shown) in [
+            (0_i64, "1970-01-01T00:00:00.000Z"),
+            (253_402_207_201, "9999-12-30T22:00:01.000Z"),
+            (253_402_300_799, "9999-12-31T23:59:59.000Z"),
+        ] {
+            let body = json!({ field: seconds });
+            let changed = world.change_build(&platform, &build, body).await;
+            assert_eq!(changed.expect(200).text(field), shown);
+        }
+        for bad in [253_402_300_800, 1_000_000_000_000_000_000, i64::MAX, -1] {
+            let body = json!({ field: bad });
+            let refused = world.change_build(&platform, &build, body).await;
+            refused.refused(400, "VALIDATION_ERROR");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_build_that_is_done_stays_so_and_every_other_ends_with_its_job() {
     for (said, how, ended) in [
         ("success", How::Cancel, "success"),

@@ -400,6 +400,7 @@ async fn an_instant_of_verification_is_taken_of_an_active_domain_alone() {
         json!({ "sslStatus": "moon" }),
         json!({ "cfHostnameId": "" }),
         json!({ "verifiedAt": "2027-01-15T08:00:00Z" }),
+        json!({ "verifiedAt": 253_402_300_800_i64 }),
     ] {
         let refused = world.patched(&place.path(), bad).await;
         refused.refused(400, "VALIDATION_ERROR");
