@@ -20,21 +20,39 @@ pub struct RequestInfo {
 /// The entity tags of an `If-Match` header, which wants the record to have one of them, or of an `If-None-Match` header,
 /// which wants it to have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IfMatch(Vec<String>);
+pub struct IfMatch {
+    any: bool,
+    tags: Vec<String>,
+}
 
 impl IfMatch {
-    /// Reads the value of the header: a list of tags, or `*` for any.
+    /// Reads the value of `If-Match`: a list of tags, or `*` for any. A weak tag is no record's: it says of two states that
+    /// they are as good as each other, not that they are one (RFC 9110, 13.1.1).
     #[must_use]
-    pub fn parse(header: &str) -> Self {
+    pub fn strong(header: &str) -> Self {
+        Self::of(header, |tag| (!tag.starts_with("W/")).then_some(tag))
+    }
+
+    /// Reads the value of `If-None-Match`: a list of tags, a weak one as good as a strong one, or `*` for any (RFC 9110,
+    /// 13.1.2).
+    #[must_use]
+    pub fn weak(header: &str) -> Self {
+        Self::of(header, |tag| Some(tag.strip_prefix("W/").unwrap_or(tag)))
+    }
+
+    fn of(header: &str, counted: impl Fn(&str) -> Option<&str>) -> Self {
         let tags = header.split(',').map(str::trim);
-        let bare = tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"'));
-        Self(bare.map(str::to_owned).collect())
+        let counted = tags.filter_map(counted).map(|tag| tag.trim_matches('"'));
+        Self {
+            any: header.trim() == "*",
+            tags: counted.map(str::to_owned).collect(),
+        }
     }
 
     /// Tells whether a record with this tag is meant.
     #[must_use]
     pub fn includes(&self, etag: &str) -> bool {
-        self.0.iter().any(|tag| tag == "*" || tag == etag)
+        self.any || self.tags.iter().any(|tag| tag == etag)
     }
 }
 

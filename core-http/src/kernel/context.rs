@@ -62,7 +62,7 @@ impl Cx {
     /// Tells whether the client already has what carries this tag (`If-None-Match` of a `GET`).
     pub(super) fn if_none_match(&self, etag: &str) -> bool {
         self.header(header::IF_NONE_MATCH)
-            .is_some_and(|value| IfMatch::parse(value).includes(etag))
+            .is_some_and(|value| IfMatch::weak(value).includes(etag))
     }
 
     /// Refuses a client that takes none of the content types there are.

@@ -213,6 +213,12 @@ fn context(
     id: &str,
 ) -> Cx {
     let text = |name: &HeaderName| parts.headers.get(name)?.to_str().ok();
+    // Several lines are one list; a line that is no text has the tag of nothing.
+    let tags = |name: &HeaderName| {
+        let lines = parts.headers.get_all(name).iter();
+        let lines: Vec<_> = lines.map(|l| l.to_str().unwrap_or_default()).collect();
+        (!lines.is_empty()).then(|| lines.join(","))
+    };
     let request = RequestInfo {
         request_id: id.to_owned(),
         trace_id: text(&header_names::TRACE_ID).map(str::to_owned),
@@ -224,12 +230,12 @@ fn context(
             caller,
             request,
             entropy: Arc::clone(&service.app.entropy),
-            if_match: text(&header::IF_MATCH)
+            if_match: tags(&header::IF_MATCH)
                 .filter(|_| endpoint.obeys_if_match())
-                .map(IfMatch::parse),
-            if_none_match: text(&header::IF_NONE_MATCH)
+                .map(|list| IfMatch::strong(&list)),
+            if_none_match: tags(&header::IF_NONE_MATCH)
                 .filter(|_| endpoint.row.if_none_match)
-                .map(IfMatch::parse),
+                .map(|list| IfMatch::weak(&list)),
         },
         app: Arc::clone(&service.app),
         method: parts.method.clone(),

@@ -117,7 +117,9 @@ async fn a_change_with_if_match_happens_only_while_the_record_has_that_entity_ta
             return false;
         }
         let (least, name) = (case.least(), case.name());
-        for stale in ["\"999\"", "\"a\", W/\"b\"", "nonsense"] {
+        let current = current_etag(case).await;
+        let weak = format!("W/{current}");
+        for stale in ["\"999\"", "\"a\", W/\"b\"", "nonsense", "\"*\"", "", &weak] {
             let ask = case.ask().with("if-match", stale);
             let refused = case.send(&least, &ask).await;
             let refusal = (refused.status.as_u16(), refused.code());
