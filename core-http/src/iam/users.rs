@@ -14,10 +14,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/core/users/{userId}/ban", "banUser")
             .summary("Bans a user: their sessions and keys end at once, and they sign in no more.")
+            .if_match()
             .refuses(&[Code::Conflict])
             .writes(ban),
         post("/api/core/users/{userId}/unban", "unbanUser")
             .summary("Lets a user in again.")
+            .if_match()
             .writes(unban),
     ]
 }

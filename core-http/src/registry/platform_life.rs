@@ -19,18 +19,22 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         post("/api/v1/platforms/{platformId}/suspend", "suspendPlatform")
             .summary("Refuses the platform's callers and holds its jobs.")
+            .if_match()
             .refuses(&[Code::InvalidState])
             .writes(suspend),
         post("/api/v1/platforms/{platformId}/restore", "restorePlatform")
             .summary("Lets a suspended, cancelled or deleted platform be used again.")
+            .if_match()
             .refuses(&[Code::InvalidState, Code::SlugTaken])
             .writes(restore),
         post("/api/v1/platforms/{platformId}/cancel", "cancelPlatform")
             .summary("Gives a platform up.")
+            .if_match()
             .refuses(&[Code::InvalidState])
             .writes(cancel),
         post("/api/v1/platforms/{platformId}/delete", "hardDeletePlatform")
             .summary("Removes a platform for good, with all it has; it is gone when its job is done. With dryRun only tells what would go.")
+            .if_match()
             .refuses(&[Code::InvalidState, Code::StepUpRequired])
             .writes(hard_delete),
         get("/api/v1/platforms/{platformId}/lifecycle", "listLifecycle")

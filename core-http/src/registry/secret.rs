@@ -23,6 +23,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ONE, "setResourceSecret")
             .summary("Notes where a secret of a resource stands; its value goes elsewhere.")
             .success(&[StatusCode::CREATED, StatusCode::OK])
+            .if_match()
             .writes(set),
     ]
 }

@@ -42,6 +42,7 @@ macro_rules! rows_at {
                 .writes(remove::<$writes, ($($platform,)? WebhookId,)>),
             post(concat!($all, "/{webhookId}/rotate-secret"), concat!("rotate", $of, "WebhookSecret"))
                 .summary("Gives a webhook a new secret, shown this once; the former one signs too for 24 hours.")
+                .if_match()
                 .refuses(&[Code::Conflict])
                 .secret_answer()
                 .writes(rotate::<$writes, ($($platform,)? WebhookId,)>),

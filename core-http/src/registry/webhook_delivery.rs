@@ -21,10 +21,12 @@ macro_rules! rows_at {
             post(concat!($one, "/test"), concat!("test", $of, "Webhook"))
                 .summary("Sends a webhook a message that tells of nothing.")
                 .success(&[StatusCode::ACCEPTED])
+                .if_match()
                 .refuses(&[Code::InvalidState])
                 .writes(test::<$writes, ($($platform,)? WebhookId,)>),
             post(concat!($one, "/recover"), concat!("recover", $of, "Webhook"))
                 .summary("Sends once more what was queued since an instant and given up, a hundred messages at a time.")
+                .if_match()
                 .refuses(&[Code::InvalidState])
                 .writes(recover::<$writes, ($($platform,)? WebhookId,)>),
             get(concat!($one, "/deliveries"), concat!("list", $of, "WebhookDeliveries"))
@@ -37,6 +39,7 @@ macro_rules! rows_at {
             post(concat!($one, "/deliveries/{deliveryId}/replay"), concat!("replay", $of, "WebhookDelivery"))
                 .summary("Sends a message once more, with the same id.")
                 .success(&[StatusCode::ACCEPTED])
+                .if_match()
                 .refuses(&[Code::InvalidState])
                 .writes(replay::<$writes, ($($platform,)? WebhookId, WebhookDeliveryId)>),
         ]

@@ -28,7 +28,7 @@ pub async fn list(
 /// Notes where a secret of a resource stands. Answers it, and whether it was not known before.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown resource.
+/// `NOT_FOUND` for an unknown resource; `VERSION_CONFLICT`.
 pub async fn set(
     cx: &Context,
     scope: &PlatformScope<grant::SecretWrite>,
@@ -47,6 +47,7 @@ pub async fn set(
         let stored = audited::replace(cx, scope, uow, &seen, next, action).await?;
         return Ok((stored, false));
     }
+    cx.check_absent()?;
     let id = ResourceSecretId::generate(now, cx.entropy.as_ref());
     let platform = scope.id().clone();
     let secret = ResourceSecret::create(id, platform, resource.clone(), name, now)

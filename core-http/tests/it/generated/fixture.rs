@@ -283,7 +283,7 @@ fn text_or_object(text: String) -> Value {
 }
 
 /// How a service describes itself: the same in every world, and read once.
-fn description(api: &Api) -> Arc<Value> {
+pub(super) fn description(api: &Api) -> Arc<Value> {
     static KNOWN: Mutex<BTreeMap<&str, Arc<Value>>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap();
     let read = || Arc::new(serde_json::from_str(api.0.openapi()).unwrap());

@@ -9,7 +9,7 @@ use crate::use_case::iam::session::{self, Kept};
 /// Bans a user: their sessions end at once and they sign in no more. Their keys are refused.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` when an operator would ban themselves.
+/// `NOT_FOUND`; `CONFLICT` when an operator would ban themselves; `VERSION_CONFLICT`.
 pub async fn ban(
     cx: &Context,
     scope: &OperatorScope,
@@ -34,7 +34,7 @@ pub async fn ban(
 /// Lets a user in again.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND`; `VERSION_CONFLICT`.
 pub async fn unban(
     cx: &Context,
     scope: &OperatorScope,

@@ -13,7 +13,7 @@ use crate::use_case::registry::slug::{ensure_not_reserved, slug_conflict};
 /// Refuses the platform's callers and holds its jobs.
 ///
 /// # Errors
-/// `INVALID_STATE`.
+/// `INVALID_STATE`; `VERSION_CONFLICT`.
 pub async fn suspend(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -26,7 +26,8 @@ pub async fn suspend(
 /// Lets a suspended, cancelled or deleted platform be used again. What an operator suspended only an operator restores.
 ///
 /// # Errors
-/// `INVALID_STATE`; `SLUG_TAKEN` when a deleted platform comes back and its slug belongs to another one by now.
+/// `INVALID_STATE`; `SLUG_TAKEN` when a deleted platform comes back and its slug belongs to another one by now;
+/// `VERSION_CONFLICT`.
 pub async fn restore(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformRestore>,
@@ -39,7 +40,7 @@ pub async fn restore(
 /// Gives a platform up.
 ///
 /// # Errors
-/// `INVALID_STATE`.
+/// `INVALID_STATE`; `VERSION_CONFLICT`.
 pub async fn cancel(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -65,7 +66,7 @@ pub async fn delete(
 /// ended are cancelled. When the removal has failed, an operator asks for it again.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED`; `INVALID_STATE`.
+/// `STEP_UP_REQUIRED`; `INVALID_STATE`; `VERSION_CONFLICT`.
 pub async fn hard_delete(
     cx: &Context,
     scope: &PlatformScope<grant::PlatformManage>,
@@ -74,7 +75,9 @@ pub async fn hard_delete(
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
     ensure_fresh(cx, uow).await?;
+    cx.check_if_match(scope.platform())?;
     if scope.platform().purging && cx.caller.is_operator() {
+        let cx = &cx.consequence();
         provision::resume_removal(cx, scope.writer(), uow, kinds).await?;
         return Ok(scope.platform().clone());
     }
@@ -93,6 +96,7 @@ async fn apply(
     event: PlatformEvent,
     reason: Option<&Reason>,
 ) -> Result<Stored<Platform>> {
+    cx.check_if_match(scope.platform())?;
     let now = uow.now().await?;
     let next = scope.platform().edit().after(event, reason, now)?;
     store(cx, scope, uow, next, event, reason).await

@@ -67,14 +67,16 @@ pub async fn get_delivery(
 /// Queues a message that tells of nothing, to try a webhook out.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled.
+/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled; `VERSION_CONFLICT` as `If-Match` speaks of the webhook.
 pub async fn send_test(
     cx: &Context,
     scope: &impl WritesWebhooks,
     uow: &mut dyn UnitOfWork,
     webhook: &WebhookId,
 ) -> Result<Stored<WebhookDelivery>> {
-    let webhook = enabled(scope, uow, webhook).await?;
+    let webhook = get(scope, uow, webhook).await?;
+    cx.check_if_match(&webhook)?;
+    ensure_enabled(&webhook)?;
     let now = uow.now().await?;
     let id = WebhookDeliveryId::generate(now, cx.entropy.as_ref());
     let delivery = WebhookDelivery::queue(id, &webhook, None, test_message(&webhook, now), now);
@@ -94,7 +96,8 @@ pub async fn send_test(
 /// Sends a message once more, with the same id: at once, and as often as a new one when it is not taken.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` while the message is pending, and for a webhook that is disabled.
+/// `NOT_FOUND`; `INVALID_STATE` while the message is pending, and for a webhook that is disabled; `VERSION_CONFLICT` as
+/// `If-Match` speaks of the message.
 pub async fn replay(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -103,7 +106,9 @@ pub async fn replay(
     delivery: &WebhookDeliveryId,
 ) -> Result<Stored<WebhookDelivery>> {
     let seen = get_delivery(scope, uow, webhook, delivery).await?;
-    let webhook = enabled(scope, uow, webhook).await?;
+    cx.check_if_match(&seen)?;
+    let webhook = get(scope, uow, webhook).await?;
+    ensure_enabled(&webhook)?;
     let next = seen.edit().replayed(uow.now().await?)?;
     let stored = unaudited::replace(uow, &seen, next).await?;
     uow.effects().add(Effect::WebhookQueued);
@@ -122,7 +127,7 @@ pub async fn replay(
 /// Sends the messages once more that were queued since an instant and given up: a hundred at once, the oldest first.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled.
+/// `NOT_FOUND`; `INVALID_STATE` for a webhook that is disabled; `VERSION_CONFLICT` as `If-Match` speaks of the webhook.
 pub async fn recover(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -130,7 +135,9 @@ pub async fn recover(
     webhook: &WebhookId,
     since: Timestamp,
 ) -> Result<Recovered> {
-    let webhook = enabled(scope, uow, webhook).await?;
+    let webhook = get(scope, uow, webhook).await?;
+    cx.check_if_match(&webhook)?;
+    ensure_enabled(&webhook)?;
     let failed = WebhookDeliveryQuery::FailedSince {
         webhook_id: webhook.id.clone(),
         since,
@@ -155,15 +162,10 @@ pub async fn recover(
     Ok(recovered)
 }
 
-/// A webhook that messages can be sent to.
-async fn enabled(
-    scope: &impl ReadsWebhooks,
-    uow: &mut dyn UnitOfWork,
-    webhook: &WebhookId,
-) -> Result<Stored<Webhook>> {
-    let webhook = get(scope, uow, webhook).await?;
+/// Refuses a webhook that no messages are sent to.
+fn ensure_enabled(webhook: &Webhook) -> Result<()> {
     if webhook.status == WebhookStatus::Enabled {
-        return Ok(webhook);
+        return Ok(());
     }
     let sendable = WebhookEvent::Disable.of_event().from.iter().copied();
     Err(crate::kernel::IllegalMove::new(webhook.status, sendable).into())
