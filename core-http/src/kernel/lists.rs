@@ -62,7 +62,8 @@ pub struct PaginationP1 {
     pub has_more: bool,
     /// Where it begins.
     pub next_cursor: Option<String>,
-    /// How many records match in all.
+    /// How many records matched in all when the first page was asked for. The cursor holds on to the number, so that
+    /// every page of a walk says the same; a request without a cursor counts anew.
     pub total: u64,
 }
 

@@ -10,6 +10,7 @@ use crate::world::{World, at, on_every_store, operator, start};
 
 on_every_store! {
     a_long_list_has_the_right_total_after_every_change,
+    every_page_of_a_walk_says_the_total_that_its_first_page_found,
     filtered_audit_lists_have_the_right_total_whatever_is_sealed,
 }
 
@@ -65,6 +66,30 @@ async fn a_long_list_has_the_right_total_after_every_change(world: World) {
     let answer = world.registry.post(&operator(), &path, refused).await;
     answer.refused(400, "VALIDATION_ERROR");
     assert_eq!(total().await, 1_201);
+}
+
+async fn every_page_of_a_walk_says_the_total_that_its_first_page_found(world: World) {
+    let platform = world.platform("engines").await;
+    for slug in ["one", "two", "three"] {
+        world.tenant(&platform, slug).await;
+    }
+    let path = at(&platform, "/entities?limit=1");
+    let (mut ids, mut next) = (Vec::new(), path.clone());
+    for added in ["four", "five", "six"] {
+        let page = world.shown(&next).await;
+        assert_eq!(page.total(), Some(3));
+        ids.extend(page.each("id").into_iter().map(str::to_owned));
+        next = format!(
+            "{path}&cursor={}",
+            page.json["pagination"]["nextCursor"]
+                .as_str()
+                .unwrap_or_default()
+        );
+        world.tenant(&platform, added).await;
+    }
+    let found: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(found.len(), 3);
+    assert_eq!(world.shown(&path).await.total(), Some(6));
 }
 
 async fn filtered_audit_lists_have_the_right_total_whatever_is_sealed(world: World) {
