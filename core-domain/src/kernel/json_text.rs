@@ -3,21 +3,66 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
-/// A JSON value as text: written and shown as it is, and never taken apart on the way. Two are equal when their texts are.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The only field of the object that stands for a number in a [`Value`], see [`written_number`]. No JSON that is taken from
+/// outside has the name: text with a NUL in it is refused there.
+const WRITTEN: &str = "\0number";
+
+/// What stands in JSON text before such a number, and after it.
+const BEFORE: &str = r#"{"\u0000number":""#;
+const AFTER: &str = r#""}"#;
+
+/// A number that a [`Value`] would show otherwise than it was written, because it has more digits than a double or an
+/// exponent: an object that is the number again when a [`JsonText`] is read from the value.
+#[must_use]
+pub fn written_number(number: &str) -> Value {
+    json!({ WRITTEN: number })
+}
+
+/// A JSON value as text: written and shown as it is, and never taken apart on the way. Two are equal when their texts are;
+/// read from a [`Value`], the fields of its objects are sorted by name.
+#[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Box<RawValue>>::deserialize(deserializer)?;
+        if !text.get().contains(BEFORE) {
+            return Ok(Self(text));
+        }
+        let plain = RawValue::from_string(with_numbers(text.get()));
+        plain.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text with the numbers in the place of the objects that stand for them.
+fn with_numbers(text: &str) -> String {
+    let mut parts = text.split(BEFORE);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (number, rest) = part.split_once(AFTER).unwrap_or((part, ""));
+        plain.push_str(number);
+        plain.push_str(rest);
+    }
+    plain
+}
+
+impl Default for JsonText {
+    fn default() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+}
 
 impl JsonText {
     /// The value as text, compact, fields in the order in which it has them; `null` for what is no JSON, such as a map
     /// whose keys are no text.
     #[must_use]
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
-        Self(to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+        to_raw_value(value).map_or_else(|_| Self::default(), Self)
     }
 
     /// The text.
@@ -26,7 +71,7 @@ impl JsonText {
         self.0.get()
     }
 
-    /// The value, taken apart.
+    /// The value, taken apart: numbers of more than 64 bits are the nearest doubles.
     #[must_use]
     pub fn value(&self) -> Value {
         // It was checked to be JSON when it was made.
@@ -71,6 +116,27 @@ mod tests {
         assert_eq!(read, JsonText::of(&read));
         assert_eq!(read.value()["b"][1]["c"], json!("x\"y"));
         assert_eq!(serde_json::to_value(&read).unwrap(), read.value());
+    }
+
+    #[test]
+    fn numbers_that_a_value_cannot_hold_come_through_it_as_they_were_written() {
+        let number = written_number;
+        let value = json!({ "b": [number("1e2"), 1, "x"], "a": { "c": number("-0"), "d": number("0.10") } });
+        let read: JsonText = serde_json::from_value(value.clone()).unwrap();
+        let text = r#"{"a":{"c":-0,"d":0.10},"b":[1e2,1,"x"]}"#;
+        assert_eq!(read.as_str(), text);
+        assert_eq!(
+            serde_json::from_value::<JsonText>(number("1.50"))
+                .unwrap()
+                .as_str(),
+            "1.50"
+        );
+        // From borrowed values too, and text that only looks like one is text.
+        assert_eq!(JsonText::deserialize(&value).unwrap(), read);
+        let lookalike = json!({ "a": "{\"\\u0000number\":\"1\"}" });
+        let read: JsonText = serde_json::from_value(lookalike.clone()).unwrap();
+        assert_eq!(read.value(), lookalike);
+        assert!(serde_json::from_value::<JsonText>(number("one")).is_err());
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use hex::{hex, push_hex};
 pub use id::*;
 /// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
-pub use json_text::JsonText;
+pub use json_text::{JsonText, written_number};
 pub(crate) use jws::Unverified;
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 #[cfg(test)]

@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::{count, json};
-use crate::kernel::{ConfigId, PlatformId, Timestamp, UnixSeconds, record, text_enum};
+use crate::kernel::strategy::{count, json_text};
+use crate::kernel::{ConfigId, JsonText, PlatformId, Timestamp, UnixSeconds, record, text_enum};
 
 text_enum! {
     /// What a platform can be configured in.
@@ -33,8 +32,8 @@ pub struct PlatformConfig {
     /// The key; a platform has one record of each.
     pub config_key: ConfigKey,
     /// Free-form; kept as it came.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
-    pub config_value: Value,
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
+    pub config_value: JsonText,
     /// 1 for the first value, one more for every other one. The entity tag as well.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub version: i64,
@@ -58,7 +57,7 @@ impl PlatformConfig {
         id: ConfigId,
         platform_id: &PlatformId,
         config_key: ConfigKey,
-        config_value: Value,
+        config_value: JsonText,
         now: Timestamp,
     ) -> Self {
         Self {
@@ -71,9 +70,10 @@ impl PlatformConfig {
         }
     }
 
-    /// The next version with this value; the same version when it is the value there is, whatever the order of its fields.
+    /// The next version with this value; the same version when it is the value there is. What was read from a request has
+    /// its fields in order, whatever order they came in.
     #[must_use]
-    pub fn with_value(self, config_value: Value) -> Self {
+    pub fn with_value(self, config_value: JsonText) -> Self {
         if self.config_value == config_value {
             return self;
         }
@@ -100,7 +100,7 @@ pub enum PlatformConfigQuery {
 pub struct SetConfig {
     /// Any JSON of at most 64 KiB; `null` when nothing is said.
     #[serde(default)]
-    pub config_value: Value,
+    pub config_value: JsonText,
 }
 
 /// Sets a key to the value it had.

@@ -3,13 +3,12 @@
 use json_patch::{Patch, PatchOperation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{ConfigKey, PlatformConfig};
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::{count, json};
+use crate::kernel::strategy::{count, json_text};
 use crate::kernel::{
-    Caller, ConfigVersionId, PlatformId, TextError, Timestamp, UnixSeconds, record, text,
+    Caller, ConfigVersionId, JsonText, PlatformId, TextError, Timestamp, UnixSeconds, record, text,
 };
 
 fn version_number(text: &str) -> Result<String, TextError> {
@@ -51,8 +50,8 @@ pub struct ConfigVersion {
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub version: i64,
     /// The value, as it came.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
-    pub config_value: Value,
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
+    pub config_value: JsonText,
     /// Who set it: a user's or a key's id, or the name of a service.
     pub actor_id: String,
     /// What kind of caller that is, as in the audit.
@@ -117,7 +116,8 @@ pub struct ConfigDiff {
     pub from: i64,
     /// The version to arrive at.
     pub to: i64,
-    /// The operations of RFC 6902 that lead from the one value to the other.
+    /// The operations of RFC 6902 that lead from the one value to the other. Numbers that 64 bits do not hold are compared as
+    /// the nearest doubles.
     #[schemars(
         with = "Vec<PatchOperation>",
         extend("examples" = [[{ "op": "replace", "path": "/theme", "value": "dark" }]])
@@ -134,7 +134,7 @@ impl ConfigDiff {
             config_key: from.config_key,
             from: from.version,
             to: to.version,
-            changes: json_patch::diff(&from.config_value, &to.config_value),
+            changes: json_patch::diff(&from.config_value.value(), &to.config_value.value()),
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{AccountName, Platform, ResourceStatus};
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::json;
+use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    EntityId, Environment, JobId, Line, Patch, PlatformId, ResourceId, StackId, Timestamp, record,
-    text_enum, update_command,
+    EntityId, Environment, JobId, JsonText, Line, Patch, PlatformId, ResourceId, StackId,
+    Timestamp, record, text_enum, update_command,
 };
 
 text_enum! {
@@ -68,8 +67,8 @@ pub struct Resource {
     /// The job that creates it.
     pub provision_job_id: Option<JobId>,
     /// Free-form settings; kept as they came.
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
-    pub config: Value,
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
+    pub config: JsonText,
     /// When it was entered.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -178,7 +177,7 @@ pub struct CreateResource {
     pub provision_job_id: Option<JobId>,
     /// Free-form settings of at most 64 KiB.
     #[serde(default)]
-    pub config: Value,
+    pub config: JsonText,
 }
 
 update_command! {
@@ -188,7 +187,7 @@ update_command! {
             /// Where it stands.
             status: Option<ResourceStatus>,
             /// Free-form settings of at most 64 KiB; they replace the ones there are.
-            config: Patch<Value>,
+            config: Patch<JsonText>,
         }
         optional {
             /// Its id at the provider; `null` takes it away.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::SemVer;
 #[cfg(any(test, feature = "proptest"))]
-use crate::kernel::strategy::json;
+use crate::kernel::strategy::json_text;
 use crate::kernel::{
     Audited, JsonText, PlatformId, Record, TemplateId, Timestamp, UnixSeconds, Unowned, VersionId,
     snapshot, state_machine, text_enum,
@@ -43,9 +43,9 @@ pub struct StackVersion {
     /// What it is made of; any object, kept as it was given and shown as JSON text.
     #[serde(serialize_with = "as_text")]
     #[schemars(with = "String")]
-    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json()"))]
-    pub stack_definition: Value,
-    /// SHA-256 of the definition's canonical JSON, in hex.
+    #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
+    pub stack_definition: JsonText,
+    /// SHA-256 of the definition as it is kept, in hex.
     #[serde(skip)]
     pub digest: String,
     /// The SDK it is made for.
@@ -62,8 +62,8 @@ pub struct StackVersion {
     pub created_at: Timestamp,
 }
 
-fn as_text<S: Serializer>(definition: &Value, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&definition.to_string())
+fn as_text<S: Serializer>(definition: &JsonText, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(definition.as_str())
 }
 
 // Not by `record!`: its entity tag is the digest of its definition, and the audit keeps the digest instead of the
@@ -116,7 +116,8 @@ pub struct PublishVersion {
     /// Its number.
     pub version: SemVer,
     /// What it is made of: any object of at most 256 KiB.
-    pub stack_definition: Map<String, Value>,
+    #[schemars(with = "Map<String, Value>")]
+    pub stack_definition: JsonText,
     /// The SDK it is made for.
     pub core_sdk_version: SemVer,
 }

@@ -56,6 +56,7 @@ mod status;
 pub mod testing;
 mod timed_body;
 mod with_state;
+mod written_numbers;
 
 pub use access_signal::AccessSignal;
 pub(crate) use admission::cross_origin_error;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{Code, JsonText, ListQuery, Page, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{
     ConfigDiff, ConfigKey, ConfigVersion, ConfigVersionNumber, DiffVersions, PlatformConfig,
@@ -13,7 +13,6 @@ use core_domain::use_case::registry::config;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::upserted;
 use crate::kernel::{Cx, Endpoint, Input, Output, Row, Unparsed, Versioned, get, post, put};
@@ -72,7 +71,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 struct Configs {
     platform_id: PlatformId,
     /// The value of every key that was set.
-    configs: BTreeMap<ConfigKey, Value>,
+    configs: BTreeMap<ConfigKey, JsonText>,
 }
 
 /// What a platform has under a key, and whether it has it since this moment.

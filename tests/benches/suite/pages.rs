@@ -189,7 +189,7 @@ async fn fill_resources(store: &Arc<dyn Store>, count: u32) {
             cf_id: None,
             cf_url: None,
             provision_job_id: None,
-            config: json!({}),
+            config: JsonText::of(&json!({})),
         };
         let id = ResourceId::parse(&fill::id(number)).unwrap();
         Resource::create(id, &platform, entity.id.clone(), command, at(number))

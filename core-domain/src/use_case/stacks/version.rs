@@ -1,6 +1,5 @@
 //! Versions of templates: publishing, finding and deprecating them, and which is the latest.
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::MAX_LISTED;
@@ -8,7 +7,7 @@ use super::template::named;
 use crate::access::{OperatorScope, SignedInScope, audited, unaudited, unowned};
 use crate::kernel::{
     Code, Context, Error, IllegalMove, Machine, Record, Result, StoreError, Stored, TemplateId,
-    VersionId, canonical_json, hex,
+    VersionId, hex,
 };
 use crate::port::UnitOfWork;
 use crate::stacks::{
@@ -16,7 +15,7 @@ use crate::stacks::{
     TemplateStatus, VersionEvent, VersionStatus,
 };
 
-/// The largest definition, in bytes of canonical JSON: 256 KiB.
+/// The largest definition, in bytes of JSON without spaces: 256 KiB.
 const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 
 /// Publishes a version; it never changes afterwards. The template's latest version is settled in the same unit.
@@ -31,9 +30,8 @@ pub async fn publish(
     name: &TemplateName,
     command: PublishVersion,
 ) -> Result<Stored<StackVersion>> {
-    let definition = Value::Object(command.stack_definition);
-    let canonical = canonical_json(&definition);
-    if canonical.len() > MAX_DEFINITION_BYTES {
+    let definition = command.stack_definition;
+    if definition.as_str().len() > MAX_DEFINITION_BYTES {
         let message = format!("must have at most {MAX_DEFINITION_BYTES} bytes");
         return Err(Error::invalid("stackDefinition", "too_long", message));
     }
@@ -50,8 +48,8 @@ pub async fn publish(
         id: VersionId::generate(now, cx.entropy.as_ref()),
         template_id: template.id.clone(),
         version: command.version,
+        digest: hex(&Sha256::digest(definition.as_str())),
         stack_definition: definition,
-        digest: hex(&Sha256::digest(&canonical)),
         core_sdk_version: command.core_sdk_version,
         status: VersionStatus::Active,
         published_at: now,

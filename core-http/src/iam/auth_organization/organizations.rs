@@ -99,7 +99,8 @@ struct CreateOwnOrganization {
     /// Address of its picture.
     logo: Option<Line<0, 2048>>,
     /// Anything its members keep with it.
-    metadata: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    metadata: Option<JsonText>,
     /// The session goes on to act for what it acts for.
     #[serde(default)]
     keep_current_active_organization: bool,
@@ -125,7 +126,7 @@ async fn create(
         name: body.name,
         slug: body.slug,
         logo: body.logo,
-        metadata: body.metadata.as_ref().map(JsonText::of),
+        metadata: body.metadata,
         keep_active: body.keep_current_active_organization,
     };
     let person = authorize_person(cx)?;
@@ -293,7 +294,8 @@ struct OrganizationChange {
     logo: Patch<Line<0, 2048>>,
     /// Anything its members keep with it; `null` takes it away.
     #[serde(default)]
-    metadata: Patch<Map<String, Value>>,
+    #[schemars(with = "Patch<Map<String, Value>>")]
+    metadata: Patch<JsonText>,
 }
 
 async fn update(
@@ -308,11 +310,7 @@ async fn update(
         name: data.name,
         slug: data.slug,
         logo: data.logo,
-        metadata: match data.metadata {
-            Patch::Keep => Patch::Keep,
-            Patch::Clear => Patch::Clear,
-            Patch::Set(metadata) => Patch::Set(JsonText::of(&metadata)),
-        },
+        metadata: data.metadata,
     };
     let changed = organization::update_own(cx, &own.person, uow, &own.membership, command).await?;
     Ok(Output::new(OrganizationView::changed(&changed)))

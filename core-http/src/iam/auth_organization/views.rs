@@ -21,11 +21,12 @@ pub(super) struct OrganizationView {
     logo: Option<Line<0, 2048>>,
     created_at: Timestamp,
     /// An object in the answers to its creation and change, its text elsewhere.
-    metadata: Value,
+    #[schemars(with = "Value")]
+    metadata: JsonText,
 }
 
 impl OrganizationView {
-    fn new(organization: &Organization, metadata: Value) -> Self {
+    fn new(organization: &Organization, metadata: JsonText) -> Self {
         Self {
             id: organization.id.clone(),
             name: organization.name.clone(),
@@ -38,7 +39,7 @@ impl OrganizationView {
 
     /// With its metadata as an object.
     pub(super) fn changed(organization: &Organization) -> Self {
-        let metadata = organization.metadata.as_ref().map(JsonText::value);
+        let metadata = organization.metadata.clone();
         Self::new(organization, metadata.unwrap_or_default())
     }
 
@@ -47,7 +48,7 @@ impl OrganizationView {
         let metadata = organization
             .metadata
             .as_ref()
-            .map(|text| text.as_str().into());
+            .map(|text| JsonText::of(text.as_str()));
         Self::new(organization, metadata.unwrap_or_default())
     }
 }

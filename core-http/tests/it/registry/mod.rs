@@ -26,3 +26,4 @@ mod stores;
 mod totals;
 mod webhooks;
 mod workspace_stacks;
+mod written_numbers;

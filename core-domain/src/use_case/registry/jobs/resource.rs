@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::target::{HasTarget, Target};
 use crate::access::{PlatformAccess, PlatformWriter};
-use crate::kernel::{Context, EntityId, Environment, Error, Line, PlatformId, ResourceId, Result};
+use crate::kernel::{
+    Context, EntityId, Environment, Error, JsonText, Line, PlatformId, ResourceId, Result,
+};
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceType,
@@ -134,7 +136,7 @@ pub(super) async fn enter_made<K: JobKind>(
         cf_id: Line::parse(&made.cf_id).ok(),
         cf_url: made.cf_url.clone(),
         provision_job_id: Some(cx.job.id.clone()),
-        config: json!({}),
+        config: JsonText::of(&json!({})),
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());

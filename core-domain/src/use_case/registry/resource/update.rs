@@ -2,7 +2,7 @@
 
 use super::rules::{check_job, not_deleted};
 use crate::access::{PlatformScope, audited};
-use crate::kernel::{Context, Machine, Patch, ResourceId, Result, Stored, grant};
+use crate::kernel::{Context, JsonText, Machine, Patch, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent, UpdateResource};
 use crate::use_case::registry::dns;
@@ -33,7 +33,7 @@ pub async fn update(
     }
     match &command.config {
         Patch::Keep => {}
-        Patch::Clear => next.config = serde_json::Value::Null,
+        Patch::Clear => next.config = JsonText::default(),
         Patch::Set(config) => {
             check_free_form("config", config)?;
             next.config = config.clone();
