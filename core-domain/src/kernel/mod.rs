@@ -60,7 +60,7 @@ pub use role::{Role, Roles};
 pub use sample::{Fields, sample_of, samples};
 pub use store_error::StoreError;
 pub use text::{Email, Environment, Line, Name, Reason, Slug, TextError};
-pub(crate) use text::{READABLE_LINE, text};
+pub(crate) use text::{READABLE_LINE, READABLE_SEGMENT, text};
 pub use text_value::TextValue;
 pub(crate) use text_value::text_enum;
 pub use time::{Clock, Timestamp, UnixSeconds};

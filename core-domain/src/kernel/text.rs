@@ -112,6 +112,17 @@ pub(crate) const READABLE_LINE: &str = concat!(
     "]*$"
 );
 
+/// As [`READABLE_LINE`], without what no segment of a path holds.
+pub(crate) const READABLE_SEGMENT: &str = concat!(
+    "^[^/\\\\",
+    forbidden!(),
+    "]*[^\\s/\\\\",
+    forbidden!(),
+    "][^/\\\\",
+    forbidden!(),
+    "]*$"
+);
+
 /// The pattern of a text that may have several lines.
 const LINES: &str =
     r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u202A-\u202E\u2066-\u2069]*$";

@@ -51,7 +51,8 @@ pub struct CustomDomain {
     pub platform_id: PlatformId,
     /// The DNS record it leads to.
     pub dns_record_id: DnsRecordId,
-    /// The name; no two domains of the installation that are not deleted share one.
+    /// The name. A platform has it once among its domains that are not deleted. Others may enter it as well: whoever
+    /// proves first that it is theirs has it, and no two active domains of the installation share one.
     pub hostname: Hostname,
     /// The name it has to lead to in the DNS.
     pub target_dns: Hostname,
@@ -153,6 +154,8 @@ pub enum CustomDomainQuery {
     OnDnsRecord(DnsRecordId),
     /// Those that are not verified and not given up, oldest first.
     Unverified,
+    /// The active one of this name.
+    Active(Hostname),
 }
 
 /// Enters a custom domain.
@@ -191,7 +194,7 @@ update_command! {
     /// Changes a custom domain.
     pub struct UpdateCustomDomain for CustomDomain {
         set {
-            /// Where its certificate stands.
+            /// Where its certificate stands; what follows a proof is for operators to say.
             ssl_status: SslStatus,
         }
         also {

@@ -41,6 +41,14 @@ text_enum! {
     }
 }
 
+impl SslStatus {
+    /// Whether it is reached only after it was proved whose domain it is, and so takes an operator to say.
+    #[must_use]
+    pub const fn follows_proof(self) -> bool {
+        !matches!(self, Self::PendingValidation | Self::Failed)
+    }
+}
+
 state_machine! {
     /// What happens to a custom domain. It is created `pending`.
     pub enum CustomDomainEvent moves CustomDomainStatus {

@@ -56,7 +56,8 @@ pub struct DnsRecord {
     pub platform_id: PlatformId,
     /// The workspace stack it belongs to.
     pub stack_id: StackId,
-    /// The name; no two records of the installation that are not deleted share one.
+    /// The name; no two records of the installation that are not deleted share one, and no other platform has an active
+    /// custom domain of it.
     pub hostname: Hostname,
     /// What it leads to.
     pub target_type: DnsTargetType,
@@ -129,6 +130,8 @@ pub enum DnsRecordQuery {
     },
     /// Those that lead to a resource and are not deleted.
     LeadingTo(ResourceId),
+    /// The one of this name that is not deleted.
+    Named(Hostname),
 }
 
 /// Creates a DNS record.

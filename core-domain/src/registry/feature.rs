@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{FeatureEvent, FeatureId, FeatureStatus, FeatureVersion, feature_worker_name};
+use super::{
+    FeatureEvent, FeatureId, FeatureStatus, FeatureVersion, NewFeatureId, feature_worker_name,
+};
 use crate::kernel::{
     EntityId, Environment, FeatureActivationId, IllegalMove, JobId, Machine, PlatformId, Slug,
     Timestamp, record,
@@ -98,7 +100,7 @@ pub enum FeatureActivationQuery {
 #[serde(rename_all = "camelCase")]
 pub struct ActivateFeature {
     /// The feature.
-    pub feature_id: FeatureId,
+    pub feature_id: NewFeatureId,
     /// The version.
     pub version: FeatureVersion,
     /// Where it shall run.
@@ -125,12 +127,13 @@ impl FeatureActivation {
         command: ActivateFeature,
         now: Timestamp,
     ) -> Self {
+        let feature_id = FeatureId::from(command.feature_id);
         Self {
             id,
             platform_id,
             entity_id,
-            package: command.feature_id.clone(),
-            feature_id: command.feature_id,
+            package: feature_id.clone(),
+            feature_id,
             feature_version: command.version,
             environment: command.environment,
             status: FeatureStatus::Pending,

@@ -1,6 +1,6 @@
 //! What features are called.
 
-use crate::kernel::{Line, READABLE_LINE, TextError, text};
+use crate::kernel::{Line, READABLE_LINE, READABLE_SEGMENT, TextError, text};
 
 /// What stands in the place of a feature in paths.
 const RESERVED: [&str; 2] = ["activate", "deactivate"];
@@ -19,6 +19,28 @@ fn feature_id(text: &str) -> Result<String, TextError> {
         return Err(TextError::Malformed);
     }
     Ok(line.as_str().to_owned())
+}
+
+text! {
+    /// The id of a feature that is activated: a [`FeatureId`] that stands in a path as one segment, with no slash or
+    /// backslash in it, and not `.` or `..`. Features that were activated before this was asked keep their ids.
+    NewFeatureId,
+    new_feature_id,
+    { "type": "string", "minLength": 1, "maxLength": 100, "pattern": READABLE_SEGMENT, "examples": ["search"] }
+}
+
+fn new_feature_id(text: &str) -> Result<String, TextError> {
+    let id = feature_id(text)?;
+    if [".", ".."].contains(&id.as_str()) || id.contains(['/', '\\']) {
+        return Err(TextError::Malformed);
+    }
+    Ok(id)
+}
+
+impl From<NewFeatureId> for FeatureId {
+    fn from(id: NewFeatureId) -> Self {
+        Self(id.0)
+    }
 }
 
 /// The version of a feature.

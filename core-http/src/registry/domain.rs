@@ -45,7 +45,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         patch(ONE, "updateDomain")
             .summary("Changes a custom domain.")
             .if_match()
-            .refuses(&[Code::InvalidState])
+            .refuses(&[Code::InvalidState, Code::Conflict])
             .writes(update),
         delete(ONE, "deleteDomain")
             .summary("Deletes a custom domain.")

@@ -163,6 +163,10 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ),
     ("registry/provision.rs", "a job: nobody is there to ask"),
     (
+        "registry/hostname.rs",
+        "whether a hostname is somebody else's, which is told without telling whose",
+    ),
+    (
         "registry/onboarding/read.rs",
         "the job of an onboarding that is the caller's",
     ),

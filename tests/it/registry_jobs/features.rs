@@ -3,7 +3,7 @@
 use core_domain::kernel::{EntityId, Environment, Line, PlatformId};
 use core_domain::registry::{
     ActivateFeature, Build, BuildQuery, BuildStatus, DeactivateFeature, FeatureActivation,
-    FeatureActivationQuery, FeatureId, FeatureStatus,
+    FeatureActivationQuery, FeatureId, FeatureStatus, NewFeatureId,
 };
 use core_domain::use_case::provisioning::Unsupervised;
 use core_domain::use_case::registry::feature;
@@ -19,7 +19,7 @@ async fn activate(world: &Platforms, platform: &PlatformId) {
     let (entity, command) = (
         &owner_of_all(world, platform).await,
         &ActivateFeature {
-            feature_id: search(),
+            feature_id: NewFeatureId::parse("search").unwrap(),
             version: Line::parse("1.0.0").unwrap(),
             environment: Environment::Prod,
         },

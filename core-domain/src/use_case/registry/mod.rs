@@ -10,6 +10,7 @@ pub mod domain;
 pub mod entity;
 pub mod feature;
 mod free_form;
+mod hostname;
 pub(super) mod jobs;
 pub mod onboarding;
 pub mod organization_removal;

@@ -1,6 +1,6 @@
 //! DNS records of workspace stacks.
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, join3};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, at, on_every_store, operator, owner};
@@ -244,10 +244,52 @@ async fn of_platforms_that_claim_a_hostname_at_the_same_time_one_gets_it(world: 
         let (platform, record) = &records[place];
         world.ask_for_domain(platform, record, "shop.example.org")
     };
-    assert_eq!(winners([0, 1, 0, 1].map(claim).into()).await, 1);
+    let taken = winners([0, 1, 0, 1].map(claim).into()).await;
+    assert_eq!(taken, 1, "it leads to the platform that has its DNS record");
+    let claim = |place: usize| {
+        let (platform, record) = &records[place];
+        world.ask_for_domain(platform, record, "www.example.org")
+    };
+    assert_eq!(winners([0, 1, 0, 1].map(claim).into()).await, 2);
     // What was refused has queued nothing.
     let jobs = [world.jobs(&a.platform).await, world.jobs(&b.platform).await];
-    assert_eq!(jobs.concat().len(), 1);
+    assert_eq!(jobs.concat().len(), 3);
 }
 
-on_every_store! { of_platforms_that_claim_a_hostname_at_the_same_time_one_gets_it }
+async fn a_hostname_that_is_proved_and_led_elsewhere_at_the_same_time_is_one_platforms(
+    world: World,
+) {
+    let (a, b) = (Place::of(&world, "a").await, Place::of(&world, "b").await);
+    let (mut records, mut won) = (Vec::new(), [0; 3]);
+    for (place, hostname) in [(&a, "a.example.net"), (&b, "b.example.net")] {
+        records.push(place.ask(&world, hostname).await.expect(201).id());
+    }
+    for round in 0..6 {
+        let hostname = format!("shop-{round}.example.org");
+        let mut domains = Vec::new();
+        for (place, record) in [&a, &b].into_iter().zip(&records) {
+            let domain = world.domain(&place.platform, record, &hostname).await;
+            domains.push(at(&place.platform, &format!("/domains/{domain}")));
+        }
+        let proved = |domain: usize| world.patched(&domains[domain], json!({ "status": "active" }));
+        let (first, second, led) = join3(proved(0), proved(1), b.ask(&world, &hostname)).await;
+        let answers = [&first, &second, &led].map(|answer| answer.status.as_u16());
+        let told = |answer: &Answer| answer.is_good() || answer.status == 409;
+        assert!([&first, &second, &led].into_iter().all(told), "{answers:?}");
+        // The second platform may have both.
+        assert_ne!(
+            first.is_good(),
+            second.is_good() || led.is_good(),
+            "{answers:?}"
+        );
+        for (count, answer) in won.iter_mut().zip([&first, &second, &led]) {
+            *count += u32::from(answer.is_good());
+        }
+    }
+    assert!(won.iter().sum::<u32>() >= 6, "{won:?}");
+}
+
+on_every_store! {
+    of_platforms_that_claim_a_hostname_at_the_same_time_one_gets_it,
+    a_hostname_that_is_proved_and_led_elsewhere_at_the_same_time_is_one_platforms,
+}

@@ -408,21 +408,41 @@ async fn an_instant_of_verification_is_taken_of_an_active_domain_alone() {
 }
 
 #[tokio::test]
+async fn a_tenant_says_of_a_certificate_nothing_that_follows_a_proof() {
+    let world = World::new();
+    let place = Place::of(&world).await;
+    let (path, owner) = (place.path(), owner(&place.platform));
+    let say = async |status: &str| {
+        let body = json!({ "sslStatus": status });
+        world.registry.patch(&owner, &path, body).await
+    };
+    for claim in [
+        "pending_issuance",
+        "pending_deployment",
+        "active",
+        "expired",
+    ] {
+        say(claim).await.refused(403, "FORBIDDEN");
+    }
+    for status in ["failed", "pending_validation"] {
+        let said = say(status).await.expect(200);
+        assert_eq!(said.text("sslStatus"), status);
+    }
+    let issued = world.patched(&path, json!({ "sslStatus": "active" })).await;
+    let _ = issued.expect(200);
+    // What it is already is no claim.
+    let _ = say("active").await.expect(200);
+}
+
+#[tokio::test]
 async fn a_domain_is_refused_that_is_taken_leads_nowhere_or_could_never_be_verified() {
     let world = World::new();
     let place = Place::of(&world).await;
-    let (foreign, foreign_record) = world.platform_with_dns("looms").await;
-    for (platform, record) in [
-        (&place.platform, &place.dns_record),
-        (&foreign, &foreign_record),
-    ] {
-        let taken = world
-            .ask_for_domain(platform, record, "SHOP.example.com")
-            .await;
-        let refused = taken.refused(409, "CONFLICT");
-        let message = &refused.json["error"]["message"];
-        assert_eq!(message, "This hostname is a custom domain already.");
-    }
+    let (_, foreign_record) = world.platform_with_dns("looms").await;
+    let again = world.ask_for_domain(&place.platform, &place.dns_record, "SHOP.example.com");
+    let refused = again.await.refused(409, "CONFLICT");
+    let message = &refused.json["error"]["message"];
+    assert_eq!(message, "This hostname is a custom domain already.");
     for record in [foreign_record.as_str(), "nothing"] {
         let asked = world.ask_for_domain(&place.platform, record, "other.example.com");
         asked.await.refused(404, "NOT_FOUND");
@@ -446,6 +466,74 @@ async fn a_domain_is_refused_that_is_taken_leads_nowhere_or_could_never_be_verif
         let refused = asked.refused(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), [issue], "{hostname}");
     }
+}
+
+#[tokio::test]
+async fn who_proves_a_hostname_first_has_it_and_whoever_is_later_is_told_why() {
+    let world = World::new();
+    let first = Place::of(&world).await;
+    first.change(&world, "failed").await;
+    let (platform, dns_record) = world.platform_with_dns("looms").await;
+    let domain = world.domain(&platform, &dns_record, HOSTNAME).await;
+    first.change(&world, "pending").await;
+    let second = Place {
+        platform,
+        dns_record,
+        domain,
+    };
+    world.create_records(&second).await;
+    world.run_jobs().await;
+    assert_eq!(second.status(&world).await, "active");
+    assert_eq!(first.missing(&world).await, ["TXT"]);
+    world.create_records(&first).await;
+    world.pass(HOUR).await;
+    assert_eq!(first.status(&world).await, "failed");
+    let error = &first.job(&world).await["error"];
+    assert_eq!(error["code"], "CONFLICT");
+    let told = "This hostname is a custom domain already.";
+    assert_eq!(error["message"], told);
+    assert_eq!(second.status(&world).await, "active");
+    // Nobody says otherwise, by whichever way.
+    first.change(&world, "pending").await;
+    let path = first.path();
+    let said = world.patched(&path, json!({ "status": "active" })).await;
+    said.refused(409, "CONFLICT");
+    let third = world.ask_for_domain(&first.platform, &first.dns_record, "b.example.com");
+    let _ = third.await.expect(201);
+    // Once it is free, it is whose it is proved to be.
+    let gone = world.registry.delete(&operator(), &second.path()).await;
+    assert_eq!(gone.status, 204);
+    world.run_jobs().await;
+    assert_eq!(first.status(&world).await, "active");
+}
+
+#[tokio::test]
+async fn a_hostname_of_another_platform_is_neither_a_domain_nor_a_dns_record_and_the_own_may_be_both()
+ {
+    let world = World::new();
+    let proved = Place::with(&world, "*.shop.example.com").await;
+    let (other, other_record) = world.platform_with_dns("looms").await;
+    let stacks = |platform: &str| at(platform, "/stacks");
+    let add_record = async |platform: &str, hostname: &str| {
+        let record = world.shown(&stacks(platform)).await.json["data"][0]["id"].clone();
+        let resources = world.shown(&at(platform, "/resources")).await;
+        let (stack, resource) = (record.as_str().unwrap(), resources.each("id")[0].to_owned());
+        let asked = world.ask_for_dns_record(platform, stack, &resource, hostname);
+        asked.await
+    };
+    proved.change(&world, "active").await;
+    let asked = add_record(&other, "*.shop.example.com").await;
+    asked.refused(409, "CONFLICT");
+    let asked = world.ask_for_domain(&other, &other_record, "*.shop.example.com");
+    asked.await.refused(409, "CONFLICT");
+    let own = add_record(&proved.platform, "*.shop.example.com").await;
+    let _ = own.expect(201);
+    // `looms.example.net` has a DNS record of the other platform.
+    let asked = world.ask_for_domain(&proved.platform, &proved.dns_record, "looms.example.net");
+    asked.await.refused(409, "CONFLICT");
+    let _ = world
+        .domain(&other, &other_record, "looms.example.net")
+        .await;
 }
 
 #[tokio::test]

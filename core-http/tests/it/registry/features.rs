@@ -109,15 +109,15 @@ on_every_store! {
 async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     let harness = Harness::over(world).await;
     let world = &harness.world;
-    let asked = harness.activate("@core/search", "1.2.0").await.expect(202);
+    let asked = harness.activate("@core:search", "1.2.0").await.expect(202);
     let (id, job) = (asked.text("activationId"), asked.text("provisionJobId"));
     let wanted = json!({
-        "activationId": id, "featureId": "@core/search", "status": "pending", "provisionJobId": job,
+        "activationId": id, "featureId": "@core:search", "status": "pending", "provisionJobId": job,
         "estimatedDurationSeconds": 30,
     });
     assert_eq!(asked.json, wanted);
     let input = &world.job(job).await["input"];
-    let worker = harness.worker("@core/search");
+    let worker = harness.worker("@core:search");
     assert_eq!(
         (&input["version"], &input["cfName"]),
         (&json!("1.2.0"), &json!(worker))
@@ -126,12 +126,12 @@ async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     assert_eq!(harness.builds().await, ["building"]);
 
     world.run_jobs().await;
-    let one = harness.path("/features/%40core%2Fsearch");
+    let one = harness.path("/features/%40core%3Asearch");
     let active = world.shown(&one).await.json;
     let (asked_at, made_at) = ("2027-01-15T08:00:02.000Z", "2027-01-15T08:00:03.000Z");
     let wanted = json!({
         "id": id, "platformId": harness.platform, "entityId": harness.entity,
-        "featureId": "@core/search", "featureVersion": "1.2.0", "environment": "prod",
+        "featureId": "@core:search", "featureVersion": "1.2.0", "environment": "prod",
         "status": "active", "activatedAt": made_at, "deactivatedAt": null,
         "createdAt": asked_at, "updatedAt": made_at,
     });
@@ -139,7 +139,7 @@ async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     assert_eq!(world.provider.names(), [worker.as_str()]);
     let resources = world.shown(&harness.path("/resources")).await;
     let resource = &resources.json["data"][0];
-    let wanted = json!(["worker", "@core/search", worker, "active", job]);
+    let wanted = json!(["worker", "@core:search", worker, "active", job]);
     let fields = [
         "resourceType",
         "serviceName",
@@ -153,7 +153,7 @@ async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     );
     let url = format!("http://{worker}.test");
     let wanted = json!([{
-        "id": "@core/search", "version": "1.2.0", "package": "@core/search", "serviceUrl": url,
+        "id": "@core:search", "version": "1.2.0", "package": "@core:search", "serviceUrl": url,
         "status": "active",
     }]);
     assert_eq!(harness.manifest().await.json["features"], wanted);
@@ -168,8 +168,8 @@ async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     let wanted = ["success", "feature_activation", &url, made_at, asked_at];
     assert_eq!(fields.map(|field| build.text(field)), wanted);
 
-    let leaving = harness.deactivate("@core/search").await.expect(202);
-    let wanted = json!({ "featureId": "@core/search", "status": "deactivating" });
+    let leaving = harness.deactivate("@core:search").await.expect(202);
+    let wanted = json!({ "featureId": "@core:search", "status": "deactivating" });
     assert_eq!(leaving.json, wanted);
     world.run_jobs().await;
     let inactive = world.shown(&one).await;
@@ -183,7 +183,7 @@ async fn a_feature_is_made_by_one_job_and_removed_by_another(world: World) {
     assert_eq!(harness.manifest().await.json["features"], json!([]));
     assert_eq!(harness.builds().await, ["success"]);
 
-    let again = harness.activate("@core/search", "2.0.0").await.expect(202);
+    let again = harness.activate("@core:search", "2.0.0").await.expect(202);
     assert_eq!(again.text("activationId"), id);
     world.run_jobs().await;
     let again = world.shown(&one).await;
@@ -271,7 +271,7 @@ async fn a_wish_is_answered_by_where_the_feature_stands() {
     // Of another environment nothing was said.
     let path = harness.path("/features/search?env=stg");
     harness.world.missing(&path).await;
-    for word in ["activate", "deactivate"] {
+    for word in ["activate", "deactivate", "../x", "a/b", "a\\b", ".", ".."] {
         harness
             .activate(word, "1")
             .await

@@ -14,6 +14,7 @@ mod domains;
 mod entities;
 mod events;
 mod events_end;
+mod feature_rows;
 mod features;
 mod lifecycle;
 mod model;

@@ -37,5 +37,8 @@ fn dns_records(query: &DnsRecordQuery) -> Select {
         DnsRecordQuery::LeadingTo(resource) => records
             .filter(Filter::eq("resource_id", resource))
             .filter(active()),
+        DnsRecordQuery::Named(hostname) => records
+            .filter(Filter::eq("hostname", hostname))
+            .filter(active()),
     }
 }

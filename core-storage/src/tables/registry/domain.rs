@@ -28,7 +28,10 @@ table! {
         checked_since: Opt<Time>,
         job_id: Text,
     }
-    unique { hostname: [hostname] where [NOT_DELETED] }
+    unique {
+        entered: [platform_id, hostname] where [NOT_DELETED],
+        hostname: [hostname] where [IndexPredicate::Is("status", "active")],
+    }
     index {
         [platform_id, created_at],
         [platform_id, created_at] where [NOT_DELETED],
@@ -52,5 +55,8 @@ fn custom_domains(query: &CustomDomainQuery) -> Select {
         CustomDomainQuery::Unverified => domains
             .filter(Filter::one_of("status", CustomDomainStatus::UNVERIFIED))
             .order_by("created_at"),
+        CustomDomainQuery::Active(hostname) => domains
+            .filter(Filter::eq("hostname", hostname))
+            .filter(Filter::eq("status", &CustomDomainStatus::Active)),
     }
 }

@@ -2,18 +2,17 @@
 
 use super::stack::ensure_stack;
 use crate::access::{PlatformScope, audited};
-use crate::kernel::{
-    Code, Context, DnsRecordId, Error, Result, StackId, StoreError, Stored, grant,
-};
+use crate::kernel::{Context, DnsRecordId, Error, Result, StackId, StoreError, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{CreateDnsRecord, DnsRecord};
+use crate::use_case::registry::hostname::{ensure_no_foreign_domain, has_dns_record};
 use crate::use_case::registry::resource;
 
 /// Creates a DNS record.
 ///
 /// # Errors
-/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname is taken, by
-/// whomever.
+/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname has a
+/// DNS record, whosever it is, and when another platform has proved it to be its own.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,
@@ -23,6 +22,7 @@ pub async fn create(
 ) -> Result<Stored<DnsRecord>> {
     ensure_stack(scope, uow, stack).await?;
     resource::not_deleted(scope, uow, &command.resource_id).await?;
+    ensure_no_foreign_domain(scope, uow, &command.hostname).await?;
     let now = uow.now().await?;
     let id = DnsRecordId::generate(now, cx.entropy.as_ref());
     let record = DnsRecord::create(id, scope.id(), stack, command, now);
@@ -34,7 +34,7 @@ fn hostname_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict {
             index: "hostname", ..
-        }) => Error::refused(Code::Conflict, "This hostname has a DNS record already."),
+        }) => has_dns_record(),
         error => error,
     }
 }

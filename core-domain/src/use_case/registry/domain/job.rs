@@ -1,6 +1,7 @@
 //! How a custom domain follows the job that verifies it.
 
-use crate::access::{PlatformAccess, PlatformWriter, audited};
+use super::rules::replace;
+use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{Context, CustomDomainId, JobId, Machine, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord};
@@ -17,6 +18,9 @@ pub(in crate::use_case::registry) async fn find_verified_by(
 }
 
 /// Keeps which DNS records the job found missing; a domain that lacks none becomes active.
+///
+/// # Errors
+/// `CONFLICT` for a domain that lacks none and whose hostname is another platform's by now, which ends its job.
 pub(in crate::use_case::registry) async fn record_check(
     cx: &Context,
     scope: &PlatformWriter,
@@ -30,12 +34,15 @@ pub(in crate::use_case::registry) async fn record_check(
     };
     let (next, event) = seen.edit().checked(missing, uow.now().await?)?;
     let action = event.map_or("domain.updated", |event| event.of_event().action);
-    audited::replace(cx, scope, uow, &seen, next, action).await?;
+    replace(cx, scope, uow, &seen, next, action).await?;
     Ok(())
 }
 
 /// Lets what became of its job happen to a domain: those of the events, in their order, that can. A domain that another job
 /// verifies, is active or is deleted does not follow.
+///
+/// # Errors
+/// `CONFLICT` for a domain that is to be active and whose hostname is another platform's by now.
 pub(in crate::use_case::registry) async fn follow_job(
     cx: &Context,
     scope: &PlatformWriter,
@@ -58,6 +65,6 @@ pub(in crate::use_case::registry) async fn follow_job(
             action = event.of_event().action;
         }
     }
-    audited::replace(cx, scope, uow, &seen, next, action).await?;
+    replace(cx, scope, uow, &seen, next, action).await?;
     Ok(())
 }

@@ -1,9 +1,12 @@
-//! What every use case of custom domains asks.
+//! What every use case of custom domains asks, and the one way to move one.
 
-use crate::access::PlatformAccess;
-use crate::kernel::{CustomDomainId, Error, Record, Result, Stored};
+use crate::access::{PlatformAccess, PlatformWriter, audited};
+use crate::kernel::{Context, CustomDomainId, Error, Record, Result, StoreError, Stored};
 use crate::port::UnitOfWork;
-use crate::registry::{CustomDomain, CustomDomainStatus};
+use crate::registry::{CustomDomain, CustomDomainStatus, Hostname};
+use crate::use_case::registry::hostname::{
+    ensure_no_foreign_dns_record, ensure_no_foreign_domain, is_custom_domain,
+};
 
 /// A custom domain of the platform that is not deleted.
 pub(super) async fn not_deleted(
@@ -16,4 +19,39 @@ pub(super) async fn not_deleted(
         return Err(Error::NotFound(CustomDomain::KIND));
     }
     Ok(found)
+}
+
+/// Refuses a hostname that is another platform's.
+pub(super) async fn ensure_not_foreign(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    hostname: &Hostname,
+) -> Result<()> {
+    ensure_no_foreign_domain(scope, uow, hostname).await?;
+    ensure_no_foreign_dns_record(scope, uow, hostname).await
+}
+
+/// Writes a domain that was changed. One that becomes active takes its hostname from then on.
+///
+/// # Errors
+/// `CONFLICT` when it becomes active and the hostname is another platform's by now; `VERSION_CONFLICT`.
+pub(super) async fn replace(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+    next: CustomDomain,
+    action: &'static str,
+) -> Result<Stored<CustomDomain>> {
+    let is_active = |domain: &CustomDomain| domain.status == CustomDomainStatus::Active;
+    if is_active(&next) && !is_active(seen) {
+        ensure_not_foreign(scope, uow, &next.hostname).await?;
+    }
+    let stored = audited::replace(cx, scope, uow, seen, next, action).await;
+    stored.map_err(|error| match error {
+        Error::Store(StoreError::Conflict {
+            index: "hostname", ..
+        }) => is_custom_domain(),
+        error => error,
+    })
 }

@@ -1,7 +1,7 @@
 //! Changing custom domains.
 
-use super::rules::not_deleted;
-use crate::access::{PlatformScope, audited, authorize_operator};
+use super::rules::{not_deleted, replace};
+use crate::access::{PlatformScope, authorize_operator};
 use crate::kernel::{
     Context, CustomDomainId, IllegalMove, Machine, Result, Stored, UnixSeconds, grant,
 };
@@ -11,12 +11,14 @@ use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::jobs::{Verification, VerifyDomain};
 
 /// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes
-/// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change; both
-/// are for operators to say, since whoever wants a domain has to prove that it is theirs.
+/// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change; both,
+/// and a certificate that was asked for, are for operators to say, since whoever wants a domain has to prove that it is
+/// theirs.
 ///
 /// # Errors
-/// `NOT_FOUND`; `FORBIDDEN` when anybody but operators calls it verified; `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is
-/// not active; `VERSION_CONFLICT`.
+/// `NOT_FOUND`; `FORBIDDEN` when anybody but operators calls it verified, or says of its certificate what follows that;
+/// `INVALID_STATE` for a move that is not in the table, and for an instant of verification of a domain that is not active;
+/// `CONFLICT` when it is to be active and its hostname is another platform's; `VERSION_CONFLICT`.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,
@@ -50,6 +52,12 @@ pub async fn update(
         }
         next.verified_at = Some(verified_at);
     }
+    if let Some(ssl_status) = command.ssl_status
+        && ssl_status.follows_proof()
+        && ssl_status != next.ssl_status
+    {
+        authorize_operator(cx)?;
+    }
     command.apply_to(&mut next);
-    audited::replace(cx, scope, uow, &seen, next, action).await
+    replace(cx, scope.writer(), uow, &seen, next, action).await
 }

@@ -46,7 +46,7 @@ pub async fn activate(
     let exactly = FeatureActivationQuery::Exactly {
         entity_id: entity.id.clone(),
         environment: command.environment,
-        feature_id: command.feature_id.clone(),
+        feature_id: command.feature_id.clone().into(),
     };
     let known = scope.records::<FeatureActivation>(uow);
     let known = known.first(&exactly).await?;

@@ -1,16 +1,16 @@
 //! Deleting resources' entries.
 
-use super::rules::not_deleted;
+use super::rules::{ensure_not_needed, not_deleted};
 use crate::access::{Covers, PlatformScope, audited};
 use crate::kernel::{Context, Machine, PlatformOwned, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent};
-use crate::use_case::registry::dns;
 
 /// Deletes an entry.
 ///
 /// # Errors
-/// `NOT_FOUND`, also the second time; `CONFLICT` while a DNS record leads to it; `VERSION_CONFLICT`.
+/// `NOT_FOUND`, also the second time; `CONFLICT` while a DNS record leads to it or a feature runs as it;
+/// `VERSION_CONFLICT`.
 pub async fn delete(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -18,7 +18,7 @@ pub async fn delete(
     resource: &ResourceId,
 ) -> Result<()> {
     let seen = not_deleted(scope, uow, resource).await?;
-    dns::ensure_none_leads_to(scope, uow, resource).await?;
+    ensure_not_needed(scope, uow, &seen).await?;
     soft_delete(cx, scope, uow, &seen).await
 }
 

@@ -6,6 +6,7 @@ use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{Resource, ResourceStatus};
 use crate::use_case::provisioning;
+use crate::use_case::registry::{dns, feature};
 
 /// A resource of the platform that is not deleted.
 pub(in crate::use_case::registry) async fn not_deleted(
@@ -18,6 +19,16 @@ pub(in crate::use_case::registry) async fn not_deleted(
         return Err(Error::NotFound(Resource::KIND));
     }
     Ok(found)
+}
+
+/// Refuses the deletion of a resource that something of the platform needs.
+pub(super) async fn ensure_not_needed(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &Resource,
+) -> Result<()> {
+    dns::ensure_none_leads_to(scope, uow, &resource.id).await?;
+    feature::ensure_none_runs_as(scope, uow, resource).await
 }
 
 /// Refuses a job that is not one of the platform's.

@@ -1,18 +1,17 @@
 //! Changing resources' entries.
 
-use super::rules::{check_job, not_deleted};
+use super::rules::{check_job, ensure_not_needed, not_deleted};
 use crate::access::{PlatformScope, audited};
 use crate::kernel::{Context, JsonText, Machine, Patch, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent, UpdateResource};
-use crate::use_case::registry::dns;
 use crate::use_case::registry::free_form::check_free_form;
 
 /// Changes an entry.
 ///
 /// # Errors
 /// `NOT_FOUND`, also for a job of another platform; `INVALID_STATE` for a move that is not in the table; `CONFLICT` when it
-/// is to be deleted and a DNS record leads to it; `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
+/// is to be deleted and a DNS record leads to it or a feature runs as it; `VALIDATION_ERROR` for settings that are too large; `VERSION_CONFLICT`.
 pub async fn update(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
@@ -26,7 +25,7 @@ pub async fn update(
         && let Some(event) = ResourceEvent::between(seen.status, status)?
     {
         if event == ResourceEvent::Delete {
-            dns::ensure_none_leads_to(scope, uow, resource).await?;
+            ensure_not_needed(scope, uow, &seen).await?;
         }
         next = next.after(event, uow.now().await?)?;
         action = event.of_event().action;

@@ -54,9 +54,18 @@ fn names_are_unique(state: &State) {
         active_dns(state).map(|record| &record.hostname),
     );
     unique(
-        "domains",
-        not_deleted_domains(state).map(|domain| &domain.hostname),
+        "domains of a platform",
+        not_deleted_domains(state).map(|domain| (&domain.platform_id, &domain.hostname)),
     );
+    let proved = not_deleted_domains(state).filter(|d| d.status == CustomDomainStatus::Active);
+    let proved: Vec<_> = proved.map(|d| (&d.hostname, &d.platform_id)).collect();
+    unique(
+        "active domains",
+        proved.iter().map(|(hostname, _)| hostname),
+    );
+    let led = active_dns(state).map(|record| (&record.hostname, &record.platform_id));
+    let holders: HashSet<_> = led.chain(proved).collect();
+    unique("platforms", holders.iter().map(|(hostname, _)| hostname));
     let defaults = state.stacks.iter().filter(|stack| stack.is_default);
     unique("default stacks", defaults.map(|stack| &stack.tenant_id));
     let stacks = state.stacks.iter();

@@ -195,7 +195,7 @@ static ROWS: &[Row] = &[
     row(10, "createDomain", ONE, |known, r| {
         json!({
             "dnsRecordId": known.pick(DnsRecord, r.picks[1]), "targetDns": "platform.example.net",
-            "hostname": format!("{}.example.com", r.any(&["shop", "www"])),
+            "hostname": format!("{}.example.org", r.any(&["a", "www", "*.c"])),
         })
     })
     .makes(Domain),

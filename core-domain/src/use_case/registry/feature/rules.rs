@@ -1,0 +1,41 @@
+//! What other use cases ask of features.
+
+use serde_json::json;
+
+use crate::access::PlatformAccess;
+use crate::kernel::{Code, Error, Result};
+use crate::port::UnitOfWork;
+use crate::registry::{
+    FeatureActivation, FeatureActivationQuery, FeatureStatus, MAX_FEATURES, Resource, ResourceType,
+};
+
+/// Refuses while a feature of the resource's entity that has not ended runs as the resource. Its deactivation removes both.
+pub(in crate::use_case::registry) async fn ensure_none_runs_as(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &Resource,
+) -> Result<()> {
+    if resource.resource_type != ResourceType::Worker {
+        return Ok(());
+    }
+    let in_environment = FeatureActivationQuery::ByFeature {
+        entity_id: resource.entity_id.clone(),
+        environment: resource.environment,
+        active: false,
+    };
+    let features = scope.records::<FeatureActivation>(uow);
+    let features = features.list(&in_environment, MAX_FEATURES).await?;
+    let slug = &scope.platform().slug;
+    let runs_as = |feature: &FeatureActivation| {
+        feature.status != FeatureStatus::Inactive
+            && feature.worker_name(slug) == resource.cf_name.as_str()
+    };
+    match features.iter().find(|feature| runs_as(feature)) {
+        None => Ok(()),
+        Some(feature) => Err(Error::Refused {
+            code: Code::Conflict,
+            message: "A feature runs as this resource; deactivate it.".to_owned(),
+            details: json!({ "featureId": feature.feature_id, "status": feature.status }),
+        }),
+    }
+}

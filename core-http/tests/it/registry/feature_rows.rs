@@ -1,0 +1,79 @@
+//! Features whose ids are older than the rule for them, and what features run as.
+
+use core_domain::access::RecordKey;
+use core_domain::port::{Mode, Within};
+use core_domain::registry::FeatureId;
+use core_http::kernel::testing::Answer;
+use serde_json::json;
+
+use crate::world::{World, at, operator, owner, resource_body};
+
+/// A platform with an active feature `search`; answers the paths of both, that of the entity first.
+async fn with_feature(world: &World) -> (String, String) {
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    world.feature(&platform, &entity, "search").await;
+    world.run_jobs().await;
+    (at(&platform, &format!("/entities/{entity}")), platform)
+}
+
+async fn ask(world: &World, entity: &str, word: &str, feature: &str) -> Answer {
+    let body = json!({ "featureId": feature, "version": "1.0.0", "environment": "prod" });
+    let path = format!("{entity}/features/{word}");
+    world.registry.post(&operator(), &path, body).await
+}
+
+#[tokio::test]
+async fn a_feature_whose_id_no_path_holds_is_listed_and_goes_though_none_comes() {
+    let world = World::new();
+    let (entity, _) = with_feature(&world).await;
+    let path = format!("{entity}/features");
+    let id = world.shown(&path).await.each("id")[0].to_owned();
+    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
+    let repositories = uow.repositories(RecordKey::for_tests());
+    let features = repositories.feature_activations();
+    let seen = features.get(Within::Installation, &id).await.unwrap();
+    let seen = seen.unwrap();
+    let mut next = seen.edit();
+    next.feature_id = FeatureId::parse("@core/search").unwrap();
+    features.replace(&seen, next).await.unwrap();
+    uow.commit().await.unwrap();
+    let listed = world.shown(&path).await;
+    assert_eq!(listed.each("featureId"), ["@core/search"]);
+    let asked = ask(&world, &entity, "deactivate", "@core/search").await;
+    let _ = asked.expect(202);
+    world.run_jobs().await;
+    let listed = world.shown(&path).await;
+    assert_eq!(listed.each("status"), ["inactive"]);
+    let again = ask(&world, &entity, "activate", "@core/search").await;
+    again.refused(400, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn what_a_feature_runs_as_is_not_deleted_before_it_has_ended() {
+    let world = World::new();
+    let (entity, platform) = with_feature(&world).await;
+    let resources = format!("{entity}/resources");
+    let listed = world.shown(&resources).await;
+    let one = |id: &str| at(&platform, &format!("/resources/{id}"));
+    let path = one(listed.each("id")[0]);
+    for caller in [operator(), owner(&platform)] {
+        let deleted = world.registry.delete(&caller, &path).await;
+        let refused = deleted.refused(409, "CONFLICT");
+        let details = &refused.json["error"]["details"];
+        let wanted = json!({ "featureId": "search", "status": "active" });
+        assert_eq!(*details, wanted);
+        let body = json!({ "status": "deleted" });
+        let changed = world.registry.patch(&caller, &path, body).await;
+        changed.refused(409, "CONFLICT");
+    }
+    // A worker that is none of a feature's.
+    let mut other = resource_body("other");
+    other["resourceType"] = json!("worker");
+    let other = world.registry.post(&operator(), &resources, other).await;
+    world.removed(&one(&other.expect(201).id())).await;
+    let asked = ask(&world, &entity, "deactivate", "search").await;
+    let _ = asked.expect(202);
+    world.run_jobs().await;
+    world.missing(&path).await;
+}
