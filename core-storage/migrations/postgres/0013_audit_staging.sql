@@ -13,7 +13,7 @@ CREATE TABLE "unsealed_audit_entries" (
     "created_at" BIGINT NOT NULL,
     "row_version" BIGINT NOT NULL
 );
-CREATE INDEX "unsealed_audit_entries_by_created_at" ON "unsealed_audit_entries" ("created_at", "id");
+CREATE INDEX "unsealed_audit_entries_by_stream_created_at" ON "unsealed_audit_entries" ("stream", "created_at", "id");
 INSERT INTO "unsealed_audit_entries" ("id", "stream", "platform_id", "actor_id", "actor_type", "action", "entity_type", "entity_id", "before", "after", "metadata", "created_at", "row_version") SELECT "id", "stream", "platform_id", "actor_id", "actor_type", "action", "entity_type", "entity_id", "before", "after", "metadata", "created_at", "row_version" FROM "audit_entries" WHERE "id" IN (SELECT "id" FROM "unsealed_entries");
 DELETE FROM "audit_entries" WHERE "id" IN (SELECT "id" FROM "unsealed_entries");
 DROP TABLE "unsealed_entries";

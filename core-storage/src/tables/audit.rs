@@ -57,7 +57,7 @@ table! {
         [created_at] where [IS_READ, NO_PLATFORM],
     }
     rows append_only
-    staging "unsealed_audit_entries" index { [created_at] }
+    staging "unsealed_audit_entries" index { [stream, created_at] }
     select audit_entries
 }
 
