@@ -40,14 +40,14 @@ fn unique<K: Hash + Eq + Debug>(what: &str, keys: impl Iterator<Item = K>) {
 }
 
 fn names_are_unique(state: &State) {
-    let living = state.platforms.iter();
-    let living = living.filter(|p| p.status != PlatformStatus::Deleted);
-    unique("platforms", living.map(|p| &p.slug));
-    let living = state.entities.iter();
-    let living = living.filter(|e| e.status != EntityStatus::Deleted);
+    let not_deleted = state.platforms.iter();
+    let not_deleted = not_deleted.filter(|p| p.status != PlatformStatus::Deleted);
+    unique("platforms", not_deleted.map(|p| &p.slug));
+    let not_deleted = state.entities.iter();
+    let not_deleted = not_deleted.filter(|e| e.status != EntityStatus::Deleted);
     unique(
         "siblings",
-        living.map(|e| (&e.platform_id, &e.parent_id, &e.slug)),
+        not_deleted.map(|e| (&e.platform_id, &e.parent_id, &e.slug)),
     );
     unique(
         "hostnames",
@@ -83,11 +83,11 @@ fn names_are_unique(state: &State) {
         "deployments",
         deployments.map(|d| (&d.platform_id, &d.idempotency_key)),
     );
-    let living = state.resources.iter();
-    let living = living.filter(|r| r.status != ResourceStatus::Deleted);
+    let not_deleted = state.resources.iter();
+    let not_deleted = not_deleted.filter(|r| r.status != ResourceStatus::Deleted);
     unique(
         "resources",
-        living.map(|r| (r.cf_account_id.clone(), r.resource_type, &r.cf_name)),
+        not_deleted.map(|r| (r.cf_account_id.clone(), r.resource_type, &r.cf_name)),
     );
 }
 
