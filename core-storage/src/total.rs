@@ -108,12 +108,12 @@ impl RowUnit {
         let heads: &mut dyn Repository<AuditHead> = self;
         let head = heads.get(Within::Installation, chain.as_ref()).await?;
         let sealed = head.map_or(0, |head| u64::try_from(head.changes).unwrap_or_default());
-        let entries: &mut dyn Repository<AuditEntry> = self;
         let of_platform = AuditQuery {
             platform_id: Some(platform.clone()),
             ..AuditQuery::default()
         };
-        Ok(sealed + entries.count_staged(&of_platform).await?)
+        let entries = AuditEntry::select(&of_platform).filter;
+        Ok(sealed + self.count_staged_rows::<AuditEntry>(&entries).await?)
     }
 }
 

@@ -196,11 +196,6 @@ impl<R: Tabular> Repository<R> for RowUnit {
         Ok(keys)
     }
 
-    async fn count_staged(&mut self, query: &R::Query) -> Result<u64, StoreError> {
-        self.ensure_active()?;
-        self.count_staged_rows::<R>(&R::select(query).filter).await
-    }
-
     async fn promote(&mut self, keys: &[&str]) -> Result<u64, StoreError> {
         self.ensure_active()?;
         let Some(staging) = R::STAGING else {

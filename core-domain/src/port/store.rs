@@ -85,12 +85,6 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError`] when the store failed.
     async fn staged_keys(&mut self, among: &[&str]) -> Result<BTreeSet<String>, StoreError>;
 
-    /// How many staged records answer the query.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store failed.
-    async fn count_staged(&mut self, query: &R::Query) -> Result<u64, StoreError>;
-
     /// Puts staged records among the others; tells how many of them were staged.
     ///
     /// # Errors
