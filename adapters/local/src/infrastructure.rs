@@ -290,7 +290,7 @@ impl LocalInfrastructure {
         Provisioned {
             id: manifest.id,
             url: served.then(|| self.config.sites.url(&resource.name)),
-            owner: manifest.owner,
+            owner: Some(manifest.owner),
         }
     }
 

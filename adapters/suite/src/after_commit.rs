@@ -197,7 +197,7 @@ mod tests {
             entropy: Arc::new(SeededEntropy::new(1)),
         };
         let config = GatewayConfig {
-            service_key: Some(core_domain::gateway::Secret::new("a-key-of-the-service")),
+            service_key: Some(core_domain::kernel::Secret::new("a-key-of-the-service")),
             ..GatewayConfig::default()
         };
         Gateway::new(config, ports).unwrap()

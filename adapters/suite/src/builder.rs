@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::gateway::Secret;
+use core_domain::kernel::Secret;
 use core_domain::kernel::{Clock, Entropy};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives,

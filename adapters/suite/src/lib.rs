@@ -89,9 +89,9 @@ pub use clock::SystemClock;
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{
-    Origins, RateClass, RateKind, RatePlan, RatePolicy, Secret, ServiceName, TrustedProxies,
+    Origins, RateClass, RateKind, RatePlan, RatePolicy, ServiceName, TrustedProxies,
 };
-pub use core_domain::kernel::Clock;
+pub use core_domain::kernel::{Clock, Secret};
 pub use core_domain::port::{Mail, MailError, Mailbox, Mailer};
 pub use core_domain::port::{WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender};
 pub use core_http::cli::{CliConfig, SiteLimits, UploadLimits};

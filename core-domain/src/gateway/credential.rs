@@ -1,33 +1,10 @@
 //! The credentials of requests.
 
 use crate::iam::API_KEY_PREFIX;
+use crate::kernel::Secret;
 
 /// The longest credential that is looked up, in bytes; a longer one is malformed.
 const MAX_CREDENTIAL_LENGTH: usize = 8 * 1024;
-
-/// A text that must not be shown: its `Debug` form hides it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides a text.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself. Only for comparing, hashing, and sending to whoever issued it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
 
 /// The credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ mod trace;
 
 pub use address::{TrustedProxies, client_address};
 pub use cors::{Origin, OriginError, Origins, PREFLIGHT_METHODS};
-pub use credential::{Credential, CredentialError, Secret, read_credential};
+pub use credential::{Credential, CredentialError, read_credential};
 pub use page::PageRequest;
 pub use path::{PathError, check_path};
 pub use rate::{

@@ -21,6 +21,7 @@ mod record;
 mod record_list;
 mod role;
 mod sample;
+mod secret;
 mod store_error;
 #[cfg(any(test, feature = "proptest"))]
 pub(crate) mod strategy;
@@ -58,6 +59,7 @@ pub(crate) use record::{record, snapshot};
 pub use record_list::for_each_record;
 pub use role::{Role, Roles};
 pub use sample::{Fields, sample_of, samples};
+pub use secret::Secret;
 pub use store_error::StoreError;
 pub use text::{Email, Environment, Line, Name, Reason, Slug, TextError};
 pub(crate) use text::{READABLE_LINE, READABLE_SEGMENT, text};

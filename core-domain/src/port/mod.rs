@@ -42,8 +42,9 @@ pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
 pub use cause::Cause;
 pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
-    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
-    SiteState, SiteUpload,
+    CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
+    Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    SiteDeployment, SiteState, SiteUpload,
 };
 pub use job_hints::JobHints;
 pub use mailbox::{Mailbox, MailboxError};

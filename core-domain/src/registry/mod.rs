@@ -79,7 +79,8 @@ pub use resource::{
     CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
 };
 pub use resource_name::{
-    DEFAULT_RESOURCES, feature_worker_name, is_provider_name, purpose_of, resource_name,
+    DEFAULT_RESOURCES, bears_platform, feature_worker_name, is_provider_name, purpose_of,
+    resource_name,
 };
 pub use resource_status::{ResourceEvent, ResourceStatus};
 pub use secret::{

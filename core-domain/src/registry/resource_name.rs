@@ -36,10 +36,21 @@ pub fn resource_name(
     environment: Environment,
     resource_type: ResourceType,
 ) -> String {
-    let digest = Sha256::digest(platform.as_str().as_bytes());
-    let digest = hex(&digest[..4]);
-    let purpose = purpose_of(resource_type);
+    let (digest, purpose) = (digest_of(platform), purpose_of(resource_type));
     format!("{}-{digest}-{environment}-{purpose}", spelled(slug))
+}
+
+/// What the names of a platform's objects have in common: 8 hex digits.
+fn digest_of(platform: &PlatformId) -> String {
+    hex(&Sha256::digest(platform.as_str().as_bytes())[..4])
+}
+
+/// Tells whether a name is one that was derived for this platform: whatever bears it is the platform's, where a provider
+/// keeps no mark of the owner. People cannot choose the digits of a platform.
+#[must_use]
+pub fn bears_platform(name: &str, platform: &PlatformId) -> bool {
+    let digest = digest_of(platform);
+    is_provider_name(name) && name.split('-').skip(1).any(|part| part == digest)
 }
 
 /// The name of the worker of an entity's feature: `{slug}-{24 hex digits of platform, entity and feature}-{environment}`,

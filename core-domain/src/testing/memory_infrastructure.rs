@@ -1,14 +1,16 @@
 //! A provider in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
 use crate::port::{
-    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
-    SiteState, SiteUpload,
+    CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
+    Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
+    SiteDeployment, SiteState, SiteUpload,
 };
+use crate::registry::{ResourceType, SslStatus};
 
 /// Infrastructure in memory: what is created exists until it is removed, and sites are served at once. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +18,14 @@ pub struct MemoryInfrastructure(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// Names, and who they belong to.
-    objects: BTreeMap<String, String>,
+    /// By name.
+    objects: BTreeMap<String, Object>,
+    /// What hostnames of ours lead to.
+    routes: BTreeMap<String, String>,
+    /// Customers' hostnames, and who they belong to.
+    hostnames: BTreeMap<String, String>,
+    /// How far all of them are.
+    hostname_state: HostnameState,
     /// Project and key of every deployment.
     deployments: Vec<(String, String)>,
     /// Of every deployment; `None` when all were lost.
@@ -25,10 +33,21 @@ struct State {
     refuses: bool,
 }
 
+#[derive(Debug)]
+struct Object {
+    resource_type: ResourceType,
+    owner: String,
+    /// The names of its secrets.
+    secrets: BTreeSet<String>,
+}
+
 impl Default for State {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            hostnames: BTreeMap::new(),
+            hostname_state: HostnameState::Active,
             deployments: Vec::new(),
             sites: Some(SiteState::Active),
             refuses: false,
@@ -53,6 +72,17 @@ impl MemoryInfrastructure {
         self.state().sites = state;
     }
 
+    /// The hostnames of ours that lead somewhere, with the names of what they lead to.
+    #[must_use]
+    pub fn routes(&self) -> BTreeMap<String, String> {
+        self.state().routes.clone()
+    }
+
+    /// From now on this is how far customers' hostnames are.
+    pub fn hostnames_are(&self, state: HostnameState) {
+        self.state().hostname_state = state;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +100,26 @@ fn provisioned(name: &str, owner: &str) -> Provisioned {
     Provisioned {
         id: format!("id-of-{name}"),
         url: Some(format!("http://{name}.test")),
-        owner: owner.to_owned(),
+        owner: Some(owner.to_owned()),
+    }
+}
+
+fn route(hostname: &str, target: &str) -> Route {
+    Route {
+        id: format!("route-of-{hostname}"),
+        target: target.to_owned(),
+    }
+}
+
+fn served(hostname: &str, state: &HostnameState) -> ServedHostname {
+    ServedHostname {
+        id: format!("hostname-{hostname}"),
+        state: state.clone(),
+        certificate: match state {
+            HostnameState::Active => SslStatus::Active,
+            HostnameState::Failed(_) => SslStatus::Failed,
+            HostnameState::Pending(_) => SslStatus::PendingIssuance,
+        },
     }
 }
 
@@ -86,27 +135,148 @@ fn deployed(project: &str, key: &str) -> SiteDeployment {
 impl Infrastructure for MemoryInfrastructure {
     async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
         let state = self.state();
-        let owner = state.objects.get(&resource.name);
-        Ok(owner.map(|owner| provisioned(&resource.name, owner)))
+        let known = state.objects.get(&resource.name);
+        Ok(known.map(|object| provisioned(&resource.name, &object.owner)))
     }
 
     async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
         let mut state = self.change()?;
         let name = request.resource.name.clone();
-        let owner = state.objects.entry(name.clone());
-        let owner = owner.or_insert_with(|| request.owner.clone());
-        if *owner != request.owner {
+        let object = state.objects.entry(name.clone());
+        let object = object.or_insert_with(|| Object {
+            resource_type: request.resource.resource_type,
+            owner: request.owner.clone(),
+            secrets: BTreeSet::new(),
+        });
+        if object.owner != request.owner {
             return Err(ProviderError::NameTaken(name));
         }
-        Ok(provisioned(&name, owner))
+        Ok(provisioned(&name, &object.owner))
     }
 
     async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
         let mut state = self.change()?;
         match state.objects.get(&resource.name) {
-            Some(known) if known != owner => Err(ProviderError::NameTaken(resource.name.clone())),
+            Some(known) if known.owner != owner => {
+                Err(ProviderError::NameTaken(resource.name.clone()))
+            }
             _ => {
                 state.objects.remove(&resource.name);
+                Ok(())
+            }
+        }
+    }
+
+    async fn owned(
+        &self,
+        owner: &str,
+        resource_type: ResourceType,
+        cursor: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        let state = self.state();
+        let after = cursor.unwrap_or_default();
+        let mut owned = state.objects.iter().filter(|(name, object)| {
+            object.owner == owner && object.resource_type == resource_type && **name > after
+        });
+        // One at a time, so that whoever asks has to go on.
+        let first = owned.next().map(|(name, object)| OwnedObject {
+            name: name.clone(),
+            provisioned: provisioned(name, &object.owner),
+        });
+        let next = first.as_ref().map(|found| found.name.clone());
+        Ok(OwnedObjects {
+            objects: first.into_iter().collect(),
+            next: next.filter(|_| owned.next().is_some()),
+        })
+    }
+
+    async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
+        let mut state = self.change()?;
+        let name = &request.resource.name;
+        let Some(object) = state.objects.get_mut(name) else {
+            return Err(ProviderError::Permanent(format!("there is no {name}")));
+        };
+        if object.owner != request.owner {
+            return Err(ProviderError::NameTaken(name.clone()));
+        }
+        let names = request.secrets.iter().map(|(name, _)| name.clone());
+        object.secrets.extend(names);
+        Ok(())
+    }
+
+    async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
+        let state = self.state();
+        let object = state.objects.get(&resource.name);
+        Ok(object.map_or_else(Vec::new, |object| object.secrets.iter().cloned().collect()))
+    }
+
+    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+        let state = self.state();
+        let target = state.routes.get(hostname);
+        Ok(target.map(|target| route(hostname, target)))
+    }
+
+    async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
+        let mut state = self.change()?;
+        let name = &request.target.name;
+        if !state.objects.contains_key(name) {
+            return Err(ProviderError::Permanent(format!("there is no {name}")));
+        }
+        let target = state.routes.entry(request.hostname.clone());
+        let target = target.or_insert_with(|| name.clone());
+        if target != name {
+            return Err(ProviderError::NameTaken(request.hostname.clone()));
+        }
+        Ok(route(&request.hostname, target))
+    }
+
+    async fn remove_route(
+        &self,
+        hostname: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        let mut state = self.change()?;
+        match state.routes.get(hostname) {
+            Some(known) if *known != target.name => {
+                Err(ProviderError::NameTaken(hostname.to_owned()))
+            }
+            _ => {
+                state.routes.remove(hostname);
+                Ok(())
+            }
+        }
+    }
+
+    async fn served_hostname(
+        &self,
+        hostname: &str,
+        owner: &str,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        let state = self.state();
+        let known = state.hostnames.get(hostname);
+        let own = known.filter(|known| *known == owner);
+        Ok(own.map(|_| served(hostname, &state.hostname_state)))
+    }
+
+    async fn serve_hostname(
+        &self,
+        request: &ServeHostname,
+    ) -> Result<ServedHostname, ProviderError> {
+        let mut state = self.change()?;
+        let owner = state.hostnames.entry(request.hostname.clone());
+        let owner = owner.or_insert_with(|| request.owner.clone());
+        if *owner != request.owner {
+            return Err(ProviderError::NameTaken(request.hostname.clone()));
+        }
+        Ok(served(&request.hostname, &state.hostname_state))
+    }
+
+    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+        let mut state = self.change()?;
+        match state.hostnames.get(hostname) {
+            Some(known) if known != owner => Err(ProviderError::NameTaken(hostname.to_owned())),
+            _ => {
+                state.hostnames.remove(hostname);
                 Ok(())
             }
         }

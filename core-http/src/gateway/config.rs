@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use core_domain::cli::Limits;
-use core_domain::gateway::{
-    Origins, RatePlan, Secret, ServiceName, TrustedProxies, check_path, within,
-};
+use core_domain::gateway::{Origins, RatePlan, ServiceName, TrustedProxies, check_path, within};
+use core_domain::kernel::Secret;
 use core_domain::kernel::duration_text;
 use http::{HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use core_domain::gateway::Secret;
 use core_domain::iam::SuiteService;
+use core_domain::kernel::Secret;
 use core_domain::kernel::{Clock, Timestamp};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};

@@ -1,6 +1,6 @@
 //! What a gateway shows to a service behind HTTP, so that the service believes what the gateway says of the caller.
 
-use core_domain::gateway::Secret;
+use core_domain::kernel::Secret;
 use http::HeaderValue;
 
 use super::config::ConfigError;

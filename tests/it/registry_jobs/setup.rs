@@ -68,7 +68,7 @@ async fn shows_its_object(world: &Platforms, entry: &Resource) {
     let object = world.provider.observe(&resource).await.unwrap().unwrap();
     assert_eq!(entry.cf_id.as_ref().unwrap().as_str(), object.id);
     assert_eq!(entry.cf_url, object.url);
-    assert_eq!(object.owner, entry.platform_id.as_str());
+    assert_eq!(object.owner.as_deref(), Some(entry.platform_id.as_str()));
     assert!(entry.resource_type != ResourceType::Pages || entry.cf_url.is_some());
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn provisioned(name: &str) -> Provisioned {
     Provisioned {
         id: format!("id-{name}"),
         url: None,
-        owner: "test".into(),
+        owner: Some("test".into()),
     }
 }
 

@@ -15,7 +15,7 @@ async fn every_kind_is_made_found_and_removed() {
         let target = resource(kind, &name);
         assert_eq!(world.infra.observe(&target).await, Ok(None), "{kind}");
         let made = world.infra.create(&request(kind, &name)).await.unwrap();
-        assert_eq!(made.owner, OWNER);
+        assert_eq!(made.owner.as_deref(), Some(OWNER));
         assert_eq!(world.infra.observe(&target).await, Ok(Some(made.clone())));
         let again = world.infra.create(&request(kind, &name)).await.unwrap();
         assert_eq!(again, made, "{kind}: a repeated request is the same object");
@@ -60,7 +60,7 @@ async fn an_object_of_another_owner_is_neither_given_out_nor_removed() {
         let removal = world.infra.remove(&mine.resource, "platform-2").await;
         assert_eq!(removal, taken.map(|_: core_domain::port::Provisioned| ()));
         let found = world.infra.observe(&mine.resource).await.unwrap().unwrap();
-        assert_eq!(found.owner, OWNER);
+        assert_eq!(found.owner.as_deref(), Some(OWNER));
     }
 }
 
@@ -211,7 +211,7 @@ async fn concurrent_creates_by_two_owners_give_the_name_to_one() {
     let mut refused = 0;
     for task in tasks.collect::<Vec<_>>() {
         match task.await.unwrap() {
-            Ok(made) => owners.push(made.owner),
+            Ok(made) => owners.extend(made.owner),
             Err(error) => {
                 assert!(matches!(error, ProviderError::NameTaken(_)));
                 refused += 1;

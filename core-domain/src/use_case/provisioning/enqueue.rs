@@ -1,6 +1,6 @@
 //! Queueing a job, in the unit of work of what causes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::kind::{JobInput, JobKind};
 use super::lane::{Lanes, announce};
@@ -176,7 +176,7 @@ fn queued<K: JobKind>(
         error: None,
         input: to_json(input)?,
         output: None,
-        steps: K::steps().names().into_iter().map(Step::new).collect(),
+        steps: planned::<K>(input)?,
         attempts: 0,
         max_attempts: MAX_ATTEMPTS,
         lost_leases: 0,
@@ -198,6 +198,18 @@ fn queued<K: JobKind>(
         finished_at: None,
         updated_at: now,
     })
+}
+
+/// The steps of a job with this input.
+fn planned<K: JobKind>(input: &K::Input) -> Result<Vec<Step>> {
+    let (steps, names) = (K::steps(), K::plan(input));
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    let known = names.iter().all(|name| steps.find(name).is_some());
+    if !known || distinct.len() < names.len() {
+        let kind = K::NAME;
+        return Err(Error::Internal(format!("no steps of {kind}: {names:?}")));
+    }
+    Ok(names.into_iter().map(Step::new).collect())
 }
 
 /// The first entry of its history.

@@ -69,6 +69,13 @@ pub trait JobKind: Debug + Send + Sync + Sized + 'static {
     /// Its steps, in order. A job keeps the list it was created with, so a step that jobs may still name stays.
     fn steps() -> Steps<Self>;
 
+    /// The names of the steps of a job with this input, in order: all of [`JobKind::steps`], unless the input decides. A
+    /// step that is worked on once for each of several items is named `{step}:{item}`; no name stands twice.
+    fn plan(_input: &Self::Input) -> Vec<String> {
+        let names = Self::steps().names();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
     /// The job has completed; `job.forced` tells whether an operator said so.
     ///
     /// # Errors
@@ -102,6 +109,9 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     /// Whether [`JobStep::record`] writes anything. That of a step that says `false` is not called, and its end is written
     /// together with those of other jobs' steps.
     const RECORDS: bool = true;
+
+    /// Whether a cancelled job takes the effect of this step back, with [`JobStep::undo`].
+    const UNDOES: bool = false;
 
     /// What the step leaves for those after it, and for the record of the job: at most 64 KiB, no secrets.
     type Output: Serialize + DeserializeOwned + Send + Sync;
@@ -150,6 +160,22 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
+    /// Takes the effect back as far as it happened: looks first, and leaves what is not ours. Fine when there is nothing.
+    ///
+    /// # Errors
+    /// [`StepError`] says whether it is worth another try.
+    async fn undo(&self, _cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    /// Writes what the undoing means into the unit of work that ends it.
+    ///
+    /// # Errors
+    /// When it cannot be written; the undoing then counts as failed.
+    async fn record_undo(&self, _cx: &JobContext<'_, K>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
     /// How long one attempt may take.
     fn timeout(&self) -> Duration {
         Duration::from_secs(60)
@@ -179,6 +205,8 @@ pub struct StepContext<'a, K: JobKind> {
     pub job: &'a Job,
     /// What the job is asked to do.
     pub input: &'a K::Input,
+    /// The item of a step that is worked on once for each of several, see [`JobKind::plan`].
+    pub item: Option<&'a str>,
     ports: StepPorts<'a>,
 }
 
@@ -195,12 +223,14 @@ impl<'a, K: JobKind> StepContext<'a, K> {
         kind: &'a K,
         job: &'a Job,
         input: &'a K::Input,
+        item: Option<&'a str>,
         ports: StepPorts<'a>,
     ) -> Self {
         Self {
             kind,
             job,
             input,
+            item,
             ports,
         }
     }
@@ -232,6 +262,8 @@ pub struct JobContext<'a, K: JobKind> {
     pub job: &'a Job,
     /// What the job is asked to do.
     pub input: &'a K::Input,
+    /// The item of a step that is worked on once for each of several; none for a hook.
+    pub item: Option<&'a str>,
     cx: Context,
 }
 
@@ -244,11 +276,18 @@ impl<K: JobKind> Deref for JobContext<'_, K> {
 }
 
 impl<'a, K: JobKind> JobContext<'a, K> {
-    pub(super) fn new(kind: &'a K, job: &'a Job, input: &'a K::Input, cx: &Context) -> Self {
+    pub(super) fn new(
+        kind: &'a K,
+        job: &'a Job,
+        input: &'a K::Input,
+        item: Option<&'a str>,
+        cx: &Context,
+    ) -> Self {
         Self {
             kind,
             job,
             input,
+            item,
             cx: context_for_job(cx, job),
         }
     }
@@ -301,6 +340,13 @@ impl<K: JobKind> Steps<K> {
     #[must_use]
     pub fn then_all<S: JobStep<K>>(self, steps: impl IntoIterator<Item = S>) -> Self {
         steps.into_iter().fold(self, Self::then)
+    }
+
+    /// The step that a job means by this name, whatever its item.
+    pub(super) fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
+        let name = name.split_once(':').map_or(name, |(step, _)| step);
+        let mut steps = self.0.iter();
+        steps.find(|step| step.name() == name).map(AsRef::as_ref)
     }
 
     /// The names, in order.

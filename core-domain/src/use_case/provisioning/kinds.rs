@@ -77,7 +77,7 @@ impl<K: JobKind> AnyKind for Registered<K> {
     }
 
     fn has_step(&self, name: &str) -> bool {
-        self.steps.0.iter().any(|step| step.name() == name)
+        self.steps.find(name).is_some()
     }
 
     fn has_hooks(&self) -> bool {
@@ -85,9 +85,7 @@ impl<K: JobKind> AnyKind for Registered<K> {
     }
 
     fn records(&self, step: &str) -> bool {
-        let mut steps = self.steps.0.iter();
-        let step = steps.find(|known| known.name() == step);
-        step.is_some_and(|step| step.records())
+        self.steps.find(step).is_some_and(ErasedStep::records)
     }
 
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
@@ -111,8 +109,7 @@ struct Opened<'a, K: JobKind> {
 
 impl<K: JobKind> Opened<'_, K> {
     fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
-        let mut steps = self.registered.steps.0.iter();
-        steps.find(|step| step.name() == name).map(AsRef::as_ref)
+        self.registered.steps.find(name)
     }
 
     fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
@@ -121,12 +118,14 @@ impl<K: JobKind> Opened<'_, K> {
         })
     }
 
-    fn step_context<'c>(&'c self, ports: StepPorts<'c>) -> StepContext<'c, K> {
-        StepContext::new(&self.registered.kind, self.job, &self.input, ports)
+    fn step_context<'c>(&'c self, step: &'c str, ports: StepPorts<'c>) -> StepContext<'c, K> {
+        let (kind, item) = (&self.registered.kind, item_of(step));
+        StepContext::new(kind, self.job, &self.input, item, ports)
     }
 
-    fn job_context<'c>(&'c self, cx: &Context) -> JobContext<'c, K> {
-        JobContext::new(&self.registered.kind, self.job, &self.input, cx)
+    fn job_context<'c>(&'c self, step: Option<&'c str>, cx: &Context) -> JobContext<'c, K> {
+        let (kind, item) = (&self.registered.kind, step.and_then(item_of));
+        JobContext::new(kind, self.job, &self.input, item, cx)
     }
 }
 
@@ -141,11 +140,13 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
         step: &str,
         ports: StepPorts<'_>,
     ) -> Result<Observation<Value>, StepError> {
-        self.step(step)?.observe(&self.step_context(ports)).await
+        self.step(step)?
+            .observe(&self.step_context(step, ports))
+            .await
     }
 
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let cx = self.step_context(ports);
+        let cx = self.step_context(step, ports);
         cx.guard().await?;
         self.step(step)?.apply(&cx).await
     }
@@ -158,7 +159,10 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
         output: &Value,
     ) -> Result<()> {
         match self.find(step) {
-            Some(step) => step.record(&self.job_context(cx), uow, output).await,
+            Some(found) => {
+                let cx = self.job_context(Some(step), cx);
+                found.record(&cx, uow, output).await
+            }
             None => Ok(()),
         }
     }
@@ -171,25 +175,33 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
         found: &Value,
     ) -> Result<()> {
         match self.find(step) {
-            Some(step) => step.record_wait(&self.job_context(cx), uow, found).await,
+            Some(waiting) => {
+                let cx = self.job_context(Some(step), cx);
+                waiting.record_wait(&cx, uow, found).await
+            }
             None => Ok(()),
         }
     }
 
     async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let cx = self.job_context(cx);
+        let cx = self.job_context(None, cx);
         self.registered.kind.completed(&cx, uow).await
     }
 
     async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let cx = self.job_context(cx);
+        let cx = self.job_context(None, cx);
         self.registered.kind.failed(&cx, uow).await
     }
 
     async fn resumed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let cx = self.job_context(cx);
+        let cx = self.job_context(None, cx);
         self.registered.kind.resumed(&cx, uow).await
     }
+}
+
+/// The item in the name of a step.
+fn item_of(step: &str) -> Option<&str> {
+    step.split_once(':').map(|(_, item)| item)
 }
 
 /// Why kinds cannot be used together.

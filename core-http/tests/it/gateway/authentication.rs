@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use core_domain::gateway::Secret;
 use core_domain::kernel::Caller;
+use core_domain::kernel::Secret;
 use http::Method;
 
 use super::world::{API_KEY, FakeReply, KEY, SESSION, World, anonymous, config, owner, signed};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use core_domain::gateway::{Secret, ServiceName};
+use core_domain::gateway::ServiceName;
+use core_domain::kernel::Secret;
 use core_domain::testing::SeededEntropy;
 use core_http::gateway::{Gateway, HttpUpstream, Ports, Upstreams};
 use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};

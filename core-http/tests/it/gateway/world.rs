@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use core_domain::gateway::{Credential, Secret, ServiceName};
+use core_domain::gateway::{Credential, ServiceName};
 use core_domain::kernel::Caller;
+use core_domain::kernel::Secret;
 use core_domain::port::RateLimiter;
 use core_domain::testing::{ManualClock, SeededEntropy};
 use core_http::gateway::{

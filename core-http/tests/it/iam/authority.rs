@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::gateway::{Credential, Secret};
+use core_domain::gateway::Credential;
+use core_domain::kernel::Secret;
 use core_domain::kernel::{Caller, Clock, Role, StoreError};
 use core_domain::port::{Mode, Store, UnitOfWork};
 use core_http::gateway::{Authority, AuthorityError};

@@ -251,7 +251,7 @@ impl Team {
             self.world.app.store.clone(),
             &crate::world::iam_config(),
         );
-        let secret = core_domain::gateway::Secret::new(person.token.clone());
+        let secret = core_domain::kernel::Secret::new(person.token.clone());
         let credential = core_domain::gateway::Credential::Bearer(secret);
         let resolved = authority.resolve(&credential).await.unwrap();
         (*resolved.caller).clone()

@@ -94,7 +94,7 @@ async fn a_job_tells_in_words_how_far_it_is() {
             _ => Ok(Some(Provisioned {
                 id: "1".to_owned(),
                 url: None,
-                owner: owner.clone(),
+                owner: Some(owner.clone()),
             })),
         });
     let worker = world.worker_on(Arc::new(provider));

@@ -172,7 +172,7 @@ pub(super) async fn observe_owned(
 ) -> Result<Observation<MadeResource>, StepError> {
     Ok(match infrastructure.observe(resource).await? {
         None => Observation::Absent,
-        Some(found) if found.owner == platform.as_str() => {
+        Some(found) if found.belongs_to(&resource.name, platform) => {
             Observation::Present(made(resource, found))
         }
         Some(_) => Observation::Conflict(format!(

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use core_domain::gateway::{Credential, Secret, ServiceName};
+use core_domain::gateway::{Credential, ServiceName};
+use core_domain::kernel::Secret;
 use core_domain::kernel::{Effect, Effects};
 use core_domain::port::{AnnouncingStore, CommitListener};
 use core_http::gateway::{

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::gateway::{Credential, Secret};
+use core_domain::gateway::Credential;
 use core_domain::kernel::Clock;
+use core_domain::kernel::Secret;
 use core_http::gateway::{Authority, AuthorityError};
 use core_http::iam::SessionAuthority;
 use serde_json::{Value, json};
