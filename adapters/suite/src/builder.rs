@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::kernel::Secret;
-use core_domain::kernel::{Clock, Entropy};
+use core_domain::kernel::{Clock, Entropy, Secret};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives,
     Store, WebhookSender,
 };
+use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
@@ -43,6 +43,8 @@ pub struct SuiteBuilder {
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
     pub(crate) local_latency: std::time::Duration,
+    /// The host's own kinds of jobs.
+    pub(crate) kinds: Result<Kinds, KindError>,
     pub(crate) settings: Settings,
 }
 
@@ -72,6 +74,7 @@ impl Default for SuiteBuilder {
             site_port: 8090,
             #[cfg(feature = "local")]
             local_latency: std::time::Duration::ZERO,
+            kinds: Ok(Kinds::new()),
             settings: Settings::default(),
         }
     }
@@ -285,6 +288,22 @@ impl SuiteBuilder {
     #[must_use]
     pub fn trusted_proxies(mut self, proxies: Vec<String>) -> Self {
         self.settings.gateway.trusted_proxies = proxies;
+        self
+    }
+
+    /// Runs jobs of a kind of your own as well, see [`crate::jobs`]. Every process that shall run them needs the kind; one
+    /// that does not know it leaves them to others.
+    #[must_use]
+    pub fn job_kind<K: JobKind>(mut self, kind: K) -> Self {
+        self.kinds = self.kinds.and_then(|kinds| kinds.with(kind));
+        self
+    }
+
+    /// How many jobs the process runs at a time, on the runtime the suite is built in. With 0 it queues jobs and leaves them
+    /// to other processes on the same database. Also `settings.worker.slots`.
+    #[must_use]
+    pub fn worker_slots(mut self, slots: usize) -> Self {
+        self.settings.worker.slots = slots;
         self
     }
 

@@ -59,6 +59,7 @@ mod dns_options;
 mod entropy;
 mod error;
 mod import;
+pub mod jobs;
 mod latency;
 mod mail_options;
 mod mail_relay;

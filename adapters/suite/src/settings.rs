@@ -101,7 +101,6 @@ impl Settings {
                 "cli.uploads.upload_timeout",
                 uploads.upload_timeout.is_zero(),
             ),
-            ("worker.slots", self.worker.slots == 0),
             (
                 "pool.postgres_connections",
                 self.pool.postgres_connections == 0,
@@ -157,7 +156,6 @@ mod tests {
             change(&mut settings);
             settings.check().unwrap_err().setting
         };
-        assert_eq!(refused(|s| s.worker.slots = 0), "worker.slots");
         assert_eq!(
             refused(|s| s.pool.sqlite_readers = 0),
             "pool.sqlite_readers"

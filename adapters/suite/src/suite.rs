@@ -6,6 +6,7 @@ use core_http::kernel::Service;
 use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::background_task::BackgroundTask;
+use crate::jobs::Jobs;
 use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
 
@@ -27,6 +28,7 @@ pub struct Suite {
     pub(crate) services: Services,
     #[cfg(feature = "local")]
     pub(crate) local: Option<LocalInfrastructure>,
+    pub(crate) jobs: Jobs,
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: BackgroundTask,
     pub(crate) mail_relay: BackgroundTask,
@@ -79,6 +81,12 @@ impl Suite {
     #[must_use]
     pub fn sites(&self) -> Option<SiteHost> {
         self.local.as_ref().map(LocalInfrastructure::site_host)
+    }
+
+    /// What the host queues jobs of its own with.
+    #[must_use]
+    pub fn jobs(&self) -> Jobs {
+        self.jobs.clone()
     }
 
     /// The worker that runs jobs.

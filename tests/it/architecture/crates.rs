@@ -81,6 +81,7 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("examples/server", &["core-suite"]),
         ("examples/tour", &[]),
         ("examples/embed", &["core-suite"]),
+        ("examples/jobs", &["core-suite"]),
         ("examples/rules", &["core-domain"]),
         ("examples/own_backend", &["core-domain", "core-storage"]),
         ("tests", &[]),

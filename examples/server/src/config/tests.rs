@@ -198,7 +198,6 @@ fn a_limit_that_is_unknown_of_another_type_or_useless_is_refused_by_its_name() {
     for (set, named) in [
         ("settings.gateway.session_cach=1s", "session_cach"),
         ("settings.worker.slots=many", "slots"),
-        ("settings.worker.slots=0", "worker.slots"),
         (
             "settings.listener.header_timeout=0s",
             "listener.header_timeout",
