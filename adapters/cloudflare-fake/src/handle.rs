@@ -1,0 +1,159 @@
+//! The fake, as its tests hold it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+use crate::fault::{Fault, Matcher, Script};
+use crate::journal::{Exchange, Journal, Recorded};
+use crate::limit::{Limiter, RateLimit};
+use crate::script::ScriptInfo;
+use crate::server::{Inner, Shared, serve};
+use crate::settings::Settings;
+use crate::state::{Kind, State};
+
+/// A Cloudflare account on this machine. It ends when it is dropped, with every connection.
+pub struct FakeCloudflare {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    task: AbortHandle,
+}
+
+impl FakeCloudflare {
+    /// Begins to answer on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// When there is no port.
+    pub async fn start() -> io::Result<Self> {
+        Self::start_with(Settings::default()).await
+    }
+
+    /// As [`FakeCloudflare::start`], set up otherwise.
+    ///
+    /// # Errors
+    /// When the port is not free.
+    pub async fn start_with(settings: Settings) -> io::Result<Self> {
+        let listener = TcpListener::bind((IpAddr::from([127, 0, 0, 1]), settings.port)).await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(Inner {
+            limiter: Limiter::new(settings.rate_limit),
+            state: State::new(settings),
+            faults: Script::default(),
+            journal: Journal::default(),
+        }));
+        let task = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
+        Ok(Self {
+            shared,
+            address,
+            task,
+        })
+    }
+
+    /// Where it answers, without a slash at the end.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The API token it accepts.
+    #[must_use]
+    pub fn token(&self) -> String {
+        self.shared.lock().state.settings.token.clone()
+    }
+
+    /// The account's id.
+    #[must_use]
+    pub fn account_id(&self) -> String {
+        self.shared.lock().state.settings.account_id.clone()
+    }
+
+    /// A fault for the next request that matches and for which no earlier fault waits.
+    pub fn inject(&self, matcher: Matcher, fault: Fault) {
+        self.shared.lock().faults.push(matcher, fault);
+    }
+
+    /// The same fault for so many requests.
+    pub fn inject_times(&self, matcher: &Matcher, fault: &Fault, times: usize) {
+        for _ in 0..times {
+            self.inject(matcher.clone(), fault.clone());
+        }
+    }
+
+    /// From now on a request meets a fault with this chance in percent; the same seed draws the same faults. Connections are
+    /// closed rather than left open.
+    pub fn inject_random(&self, seed: u64, percent: u32) {
+        self.shared.lock().faults.set_random(seed, percent);
+    }
+
+    /// No more faults.
+    pub fn clear_faults(&self) {
+        self.shared.lock().faults.clear();
+    }
+
+    /// How many scripted faults met no request yet.
+    #[must_use]
+    pub fn waiting_faults(&self) -> usize {
+        self.shared.lock().faults.waiting()
+    }
+
+    /// Another limit, from now on and from nothing.
+    pub fn set_rate_limit(&self, limit: RateLimit) {
+        self.shared.lock().limiter = Limiter::new(limit);
+    }
+
+    /// The requests that came, in their order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.shared.lock().journal.requests.clone()
+    }
+
+    /// Requests with their answers, when they are recorded.
+    #[must_use]
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.shared.lock().journal.exchanges.clone()
+    }
+
+    /// Forgets the requests that came.
+    pub fn clear_requests(&self) {
+        self.shared.lock().journal = Journal::default();
+    }
+
+    /// How many things of a kind there are.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> usize {
+        self.shared.lock().state.count(kind)
+    }
+
+    /// The deployed version of a worker.
+    #[must_use]
+    pub fn script(&self, name: &str) -> Option<ScriptInfo> {
+        self.shared.lock().state.script(name)?.info()
+    }
+
+    /// The secrets of a worker's deployed version, with their values.
+    #[must_use]
+    pub fn secrets(&self, script: &str) -> BTreeMap<String, String> {
+        let inner = self.shared.lock();
+        let script = inner.state.script(script);
+        script.map(|script| script.secrets()).unwrap_or_default()
+    }
+}
+
+impl Drop for FakeCloudflare {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl std::fmt::Debug for FakeCloudflare {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("FakeCloudflare");
+        shown
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
