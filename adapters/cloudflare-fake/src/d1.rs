@@ -1,11 +1,13 @@
 //! D1 databases.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::envelope::{PageSize, Refusal, Reply, ok, page};
+use crate::envelope::{Refusal, Reply, ok};
+use crate::page::{PageSize, page};
 use crate::request::Request;
 use crate::state::State;
+use crate::state::d1::Database;
 
 const NOT_FOUND: Refusal = Refusal::new(404, 7404, "The database could not be found");
 const EXISTS: Refusal = Refusal::new(400, 7502, "A database with that name already exists");
@@ -15,15 +17,6 @@ const PAGE: PageSize = PageSize {
     default: 1000,
     max: 10_000,
 };
-
-/// A database.
-pub(crate) struct Database {
-    pub(crate) uuid: String,
-    pub(crate) name: String,
-    created_at: String,
-    jurisdiction: Option<String>,
-    replication: String,
-}
 
 #[derive(Deserialize)]
 struct Create {
@@ -35,26 +28,6 @@ struct Create {
 #[derive(Deserialize)]
 struct Replication {
     mode: String,
-}
-
-impl Database {
-    fn view(&self) -> Value {
-        json!({
-            "uuid": self.uuid,
-            "name": self.name,
-            "version": "production",
-            "created_at": self.created_at,
-            "jurisdiction": self.jurisdiction,
-        })
-    }
-
-    fn details(&self) -> Value {
-        let mut details = self.view();
-        details["num_tables"] = json!(0);
-        details["file_size"] = json!(12_288);
-        details["read_replication"] = json!({"mode": self.replication});
-        details
-    }
 }
 
 /// `/accounts/{account_id}/d1/database/..`

@@ -36,6 +36,8 @@ pub enum Fault {
     HtmlBody,
     /// The request is carried out; 204 without a body is answered.
     EmptyBody204,
+    /// The upload token the request comes with expires: it is answered with 8000013, now and from now on.
+    TokenExpired,
 }
 
 /// How no answer comes.

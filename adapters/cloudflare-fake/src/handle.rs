@@ -5,15 +5,17 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use crate::fault::{Fault, Matcher, Script};
 use crate::journal::{Exchange, Journal, Recorded};
 use crate::limit::{Limiter, RateLimit};
-use crate::script::ScriptInfo;
 use crate::server::{Inner, Shared, serve};
 use crate::settings::Settings;
+use crate::state::project::DeploymentEnd;
+use crate::state::script::ScriptInfo;
 use crate::state::{Kind, State};
 
 /// A Cloudflare account on this machine. It ends when it is dropped, with every connection.
@@ -69,6 +71,46 @@ impl FakeCloudflare {
     #[must_use]
     pub fn account_id(&self) -> String {
         self.shared.lock().state.settings.account_id.clone()
+    }
+
+    /// The id of the zone that exists from the start.
+    #[must_use]
+    pub fn zone_id(&self) -> String {
+        let inner = self.shared.lock();
+        inner
+            .state
+            .zones
+            .first()
+            .map(|zone| zone.id.clone())
+            .unwrap_or_default()
+    }
+
+    /// Adds a zone with a status, and tells its id.
+    pub fn add_zone(&self, name: &str, status: &str) -> String {
+        self.shared.lock().state.add_zone(name, status)
+    }
+
+    /// Pins a custom hostname and its certificate to states, those the API does not document included; a PATCH lets them go.
+    pub fn pin_hostname(&self, hostname: &str, status: &str, ssl_status: &str) {
+        let mut inner = self.shared.lock();
+        let hostnames = inner
+            .state
+            .zones
+            .iter_mut()
+            .flat_map(|zone| &mut zone.hostnames);
+        for own in hostnames.filter(|own| own.hostname == hostname) {
+            own.pinned = Some((status.to_owned(), ssl_status.to_owned()));
+        }
+    }
+
+    /// How the next Pages deployment ends for which nothing is said yet.
+    pub fn end_deployment(&self, end: DeploymentEnd) {
+        self.shared.lock().state.deployment_ends.push_back(end);
+    }
+
+    /// Lets every upload token of Pages expire that was issued.
+    pub fn expire_upload_tokens(&self) {
+        self.shared.lock().state.pages_assets.revoke_all();
     }
 
     /// A fault for the next request that matches and for which no earlier fault waits.
@@ -132,6 +174,24 @@ impl FakeCloudflare {
     #[must_use]
     pub fn script(&self, name: &str) -> Option<ScriptInfo> {
         self.shared.lock().state.script(name)?.info()
+    }
+
+    /// What production of a Pages project serves at a path of its manifest.
+    #[must_use]
+    pub fn hosted(&self, project: &str, path: &str) -> Option<Bytes> {
+        let inner = self.shared.lock();
+        let hash = inner.state.project(project)?.production()?.get(path)?;
+        inner.state.pages_assets.file(hash).cloned()
+    }
+
+    /// The values of the variables and secrets of a Pages project's environment, `production` or `preview`.
+    #[must_use]
+    pub fn pages_variables(&self, project: &str, environment: &str) -> BTreeMap<String, String> {
+        let inner = self.shared.lock();
+        let project = inner.state.project(project);
+        project
+            .map(|project| project.values(environment))
+            .unwrap_or_default()
     }
 
     /// The secrets of a worker's deployed version, with their values.

@@ -20,6 +20,8 @@ pub struct Exchange {
     pub recorded: Recorded,
     /// The parameters of its query, decoded.
     pub query: Vec<(String, String)>,
+    /// Whether the answer is what a fault made of it.
+    pub is_fault: bool,
     /// The content type of its body.
     pub request_type: Option<String>,
     /// Its body, which may hold secrets.

@@ -8,9 +8,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::envelope::{PageSize, Refusal, Reply, after, ok, ok_with_info, page, raw};
+use crate::envelope::{Refusal, Reply, ok, ok_with_info, raw};
+use crate::page::{PageSize, after, page};
 use crate::request::Request;
 use crate::state::State;
+use crate::state::kv::{Namespace, Stored};
 
 const NOT_FOUND: Refusal = Refusal::new(404, 10013, "namespace not found");
 const EXISTS: Refusal = Refusal::new(
@@ -31,20 +33,6 @@ const PAGE: PageSize = PageSize {
     max: 100,
 };
 
-/// A namespace.
-pub(crate) struct Namespace {
-    pub(crate) id: String,
-    title: String,
-    values: BTreeMap<String, Stored>,
-}
-
-/// A value.
-struct Stored {
-    bytes: Bytes,
-    metadata: Option<Value>,
-    expiration: Option<u64>,
-}
-
 #[derive(Deserialize)]
 struct Titled {
     title: Option<String>,
@@ -59,12 +47,6 @@ struct Pair {
     metadata: Option<Value>,
     expiration: Option<u64>,
     expiration_ttl: Option<u64>,
-}
-
-impl Namespace {
-    fn view(&self) -> Value {
-        json!({"id": self.id, "title": self.title, "supports_url_encoding": true})
-    }
 }
 
 /// `/accounts/{account_id}/storage/kv/namespaces/..`

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::envelope::{Refusal, Reply, bare, ok};
 use crate::request::Request;
 use crate::state::State;
+use crate::state::queue::{Consumer, ConsumerBody, Queue};
 
 const NOT_FOUND: Refusal = Refusal::new(404, 11000, "Queue does not exist.");
 const NO_CONSUMER: Refusal = Refusal::new(404, 11004, "Consumer does not exist.");
@@ -20,86 +21,11 @@ const INVALID_SETTINGS: Refusal = Refusal::new(400, 100_128, "Queue settings are
 const LONGEST_DELAY: u64 = 86_400;
 const LONGEST_RETENTION: u64 = 1_209_600;
 
-/// A queue.
-pub(crate) struct Queue {
-    id: String,
-    pub(crate) name: String,
-    created: String,
-    modified: String,
-    settings: Map<String, Value>,
-    consumers: Vec<Consumer>,
-}
-
-/// What takes messages off a queue.
-struct Consumer {
-    id: String,
-    created: String,
-    body: ConsumerBody,
-}
-
 #[derive(Deserialize)]
 struct QueueBody {
     queue_name: Option<String>,
     #[serde(default)]
     settings: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct ConsumerBody {
-    r#type: String,
-    script_name: Option<String>,
-    dead_letter_queue: Option<String>,
-    #[serde(default)]
-    settings: Map<String, Value>,
-}
-
-impl Queue {
-    /// Tells whether a script takes its messages.
-    pub(crate) fn is_consumed_by(&self, script: &str) -> bool {
-        self.consumers
-            .iter()
-            .any(|consumer| consumer.body.script_name.as_deref() == Some(script))
-    }
-
-    fn view(&self) -> Value {
-        let consumers: Vec<_> = self
-            .consumers
-            .iter()
-            .map(|consumer| consumer.view(self))
-            .collect();
-        json!({
-            "queue_id": self.id,
-            "queue_name": self.name,
-            "created_on": self.created,
-            "modified_on": self.modified,
-            "settings": self.settings,
-            "producers": [],
-            "producers_total_count": 0,
-            "consumers_total_count": consumers.len(),
-            "consumers": consumers,
-        })
-    }
-}
-
-impl Consumer {
-    fn view(&self, queue: &Queue) -> Value {
-        let mut view = json!({
-            "consumer_id": self.id,
-            "created_on": self.created,
-            "queue_name": queue.name,
-            "type": self.body.r#type,
-            "settings": self.body.settings,
-        });
-        for (name, value) in [
-            ("script_name", &self.body.script_name),
-            ("dead_letter_queue", &self.body.dead_letter_queue),
-        ] {
-            if let Some(value) = value {
-                view[name] = json!(value);
-            }
-        }
-        view
-    }
 }
 
 /// `/accounts/{account_id}/queues/..`

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::envelope::{Refusal, Reply, after, ok, ok_with_info, raw};
+use crate::envelope::{Refusal, Reply, ok, ok_with_info, raw};
+use crate::page::after;
 use crate::request::Request;
 use crate::state::State;
+use crate::state::r2::{Bucket, Object};
 
 const NOT_FOUND: Refusal = Refusal::new(404, 10006, "The specified bucket does not exist.");
 const NO_OBJECT: Refusal = Refusal::new(404, 10007, "The specified key does not exist.");
@@ -21,55 +22,12 @@ const NOT_EMPTY: Refusal = Refusal::new(409, 10008, "The bucket you tried to del
 const INVALID_NAME: Refusal = Refusal::new(400, 10005, "The specified bucket name is not valid.");
 const INVALID: u32 = 10001;
 
-/// A bucket.
-pub(crate) struct Bucket {
-    pub(crate) name: String,
-    pub(crate) jurisdiction: String,
-    pub(crate) objects: BTreeMap<String, Object>,
-    created: String,
-    location: String,
-    storage_class: String,
-}
-
-/// An object of a bucket.
-pub(crate) struct Object {
-    bytes: Bytes,
-    content_type: Option<String>,
-    modified: String,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Create {
     name: String,
     location_hint: Option<String>,
     storage_class: Option<String>,
-}
-
-impl Bucket {
-    fn view(&self) -> Value {
-        json!({
-            "name": self.name,
-            "creation_date": self.created,
-            "location": self.location,
-            "storage_class": self.storage_class,
-            "jurisdiction": self.jurisdiction,
-        })
-    }
-}
-
-impl Object {
-    fn view(&self, key: &str, storage_class: &str) -> Value {
-        json!({
-            "key": key,
-            "etag": blake3::hash(&self.bytes).to_hex()[..32],
-            "last_modified": self.modified,
-            "size": self.bytes.len(),
-            "http_metadata": {"contentType": self.content_type.as_deref().unwrap_or("application/octet-stream")},
-            "custom_metadata": {},
-            "storage_class": storage_class,
-        })
-    }
 }
 
 /// `/accounts/{account_id}/r2/buckets/..`

@@ -1,19 +1,14 @@
 //! Who may ask, and which product answers.
 
+use crate::access::{FOREIGN, NO_ROUTE, check_id};
 use crate::envelope::{Refusal, Reply};
 use crate::request::Request;
 use crate::script::{assets, service};
 use crate::state::State;
-use crate::{d1, kv, queue, r2, script};
+use crate::{d1, kv, pages, queue, r2, script, user, zone};
 
-const NO_ROUTE: Refusal = Refusal::new(
-    404,
-    7003,
-    "Could not route the request, perhaps your object identifier is invalid?",
-);
 const UNAUTHENTICATED: Refusal = Refusal::new(401, 10000, "Authentication error");
 const BAD_HEADER: Refusal = Refusal::new(400, 6111, "Invalid format for Authorization header");
-const FOREIGN: Refusal = Refusal::new(403, 9109, "Unauthorized to access requested resource");
 
 /// Carries a request out.
 pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
@@ -26,25 +21,26 @@ pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
     if let ["accounts", account, "workers", "assets", "upload"] = segments[..] {
         return owned(state, account).and_then(|()| assets::upload(state, request, bearer));
     }
+    if let ["pages", "assets", path @ ..] = &segments[..] {
+        return pages::asset::route(state, request, bearer, path).unwrap_or(Err(NO_ROUTE));
+    }
     if bearer != state.settings.token {
         return Err(UNAUTHENTICATED);
     }
     let reply = match &segments[..] {
+        ["zones", path @ ..] => zone::route(state, request, path),
         ["accounts", account, path @ ..] => {
             owned(state, account)?;
             of_account(state, request, path)
         }
-        _ => None,
+        path => user::route(state, request, path),
     };
     reply.unwrap_or(Err(NO_ROUTE))
 }
 
 /// Refuses accounts that are not the token's.
 fn owned(state: &State, account: &str) -> Result<(), Refusal> {
-    let is_id = account.len() == 32 && account.chars().all(|c| c.is_ascii_hexdigit());
-    if !is_id {
-        return Err(NO_ROUTE);
-    }
+    check_id(account)?;
     if account == state.settings.account_id {
         Ok(())
     } else {
@@ -60,6 +56,8 @@ fn of_account(state: &mut State, request: &Request, path: &[&str]) -> Option<Rep
         ["queues", path @ ..] => queue::route(state, request, path),
         ["workers", "scripts", path @ ..] => script::route(state, request, path),
         ["workers", "services", name] => service::route(state, request, name),
+        ["workers", "domains", path @ ..] => zone::domain::route(state, request, path),
+        ["pages", "projects", path @ ..] => pages::route(state, request, path),
         ["workers", "subdomain"] => script::account_subdomain(state, request),
         _ => None,
     }

@@ -109,6 +109,7 @@ impl Inner {
             Some(_) => None,
             None => self.faults.next(request.method.as_str(), &request.path),
         };
+        let is_fault = fault.is_some();
         let mut outcome = match verdict.retry_after {
             Some(seconds) => Outcome::Send(too_many(Some(seconds)), None),
             None => self.with_fault(request, fault),
@@ -116,7 +117,7 @@ impl Inner {
         if let Outcome::Send(rendered, _) = &mut outcome {
             self.add_headers(rendered, &verdict);
         }
-        self.record(request, &outcome);
+        self.record(request, &outcome, is_fault);
         outcome
     }
 
@@ -149,6 +150,11 @@ impl Inner {
             }
             Fault::Refusal { status, code } => {
                 render(Refusal::new(status, code, "Refused by a fault").answer())
+            }
+            Fault::TokenExpired => {
+                let token = request.bearer().unwrap_or_default();
+                self.state.pages_assets.revoke(token);
+                self.handle(request)
             }
             Fault::DuplicateRequest => {
                 self.handle(request);
@@ -189,7 +195,7 @@ impl Inner {
         ]);
     }
 
-    fn record(&mut self, request: &Request, outcome: &Outcome) {
+    fn record(&mut self, request: &Request, outcome: &Outcome, is_fault: bool) {
         let sent = match outcome {
             Outcome::Send(rendered, _) => Some(rendered),
             Outcome::Silent(_) => None,
@@ -203,6 +209,7 @@ impl Inner {
             self.journal.exchanges.push(Exchange {
                 recorded: recorded.clone(),
                 query: request.query.clone(),
+                is_fault,
                 request_type: request.header("content-type").map(str::to_owned),
                 request: request.body.clone(),
                 response_type: sent.content_type.clone(),

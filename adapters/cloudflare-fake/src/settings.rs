@@ -20,6 +20,12 @@ pub struct Settings {
     /// The `exp` of upload tokens, in seconds of Unix time. The fake's own clock is not the machine's: it is for clients
     /// that read it.
     pub upload_token_exp: u64,
+    /// The `max_file_count_allowed` of upload tokens.
+    pub max_pages_files: usize,
+    /// How often a Pages deployment must be asked for until it ends.
+    pub deployment_polls: usize,
+    /// Subdomains of pages.dev that other accounts have: a project of such a name gets another one.
+    pub taken_pages_subdomains: Vec<String>,
     /// Whether requests and answers are recorded as a whole, with the secrets in them.
     pub record_exchanges: bool,
 }
@@ -35,6 +41,9 @@ impl Default for Settings {
             rate_limit: RateLimit::default(),
             // 2100-01-01
             upload_token_exp: 4_102_444_800,
+            max_pages_files: 20_000,
+            deployment_polls: 2,
+            taken_pages_subdomains: Vec::new(),
             record_exchanges: false,
         }
     }

@@ -1,6 +1,6 @@
 //! Static assets of a worker: a session says which files are missing, uploads bring them, and a completion token proves it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,39 +8,18 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::INVALID;
+use super::code::INVALID;
 use crate::envelope::{Refusal, Reply, ok};
 use crate::jwt;
 use crate::request::Request;
 use crate::state::State;
+use crate::state::assets::Session;
 
 const BAD_TOKEN: Refusal = Refusal::new(401, 10000, "Authentication error");
 const UNASKED: Refusal = Refusal::new(400, INVALID, "A file was not asked for by the session.");
 const NO_BASE64: Refusal = Refusal::new(400, INVALID, "A file is no base64.");
 /// Files of one request.
 const BUCKET: usize = 50;
-
-/// Files that were uploaded, and the sessions that asked for them.
-#[derive(Default)]
-pub(crate) struct Assets {
-    files: BTreeMap<String, Bytes>,
-    sessions: BTreeMap<String, Session>,
-}
-
-struct Session {
-    script: String,
-    hashes: BTreeSet<String>,
-}
-
-impl Assets {
-    fn missing(&self, session: &Session) -> Vec<String> {
-        let hashes = session
-            .hashes
-            .iter()
-            .filter(|hash| !self.files.contains_key(*hash));
-        hashes.cloned().collect()
-    }
-}
 
 #[derive(Deserialize)]
 struct Open {

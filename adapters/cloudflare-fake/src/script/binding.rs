@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::Content;
 use crate::envelope::Refusal;
 use crate::state::State;
+use crate::state::binding::{kind, name, text};
+use crate::state::r2::Bucket;
+use crate::state::script::Content;
 
 const INVALID: Refusal = Refusal::new(400, 10021, "A binding has no name or no type.");
 const BAD_NAME: Refusal = Refusal::new(
@@ -26,34 +28,6 @@ const NOTHING_TO_INHERIT: Refusal = Refusal::new(
 );
 const MOST_VARIABLES: usize = 128;
 const LONGEST_VARIABLE: usize = 5 * 1024;
-
-/// Tells whether the value of a binding is never shown.
-pub(super) fn is_secret(binding: &Value) -> bool {
-    matches!(kind(binding), "secret_text" | "secret_key")
-}
-
-/// As the API shows it.
-pub(super) fn view(binding: &Value) -> Value {
-    let mut view = binding.clone();
-    if let (true, Some(view)) = (is_secret(binding), view.as_object_mut()) {
-        for hidden in ["text", "key_base64", "key_jwk"] {
-            view.remove(hidden);
-        }
-    }
-    view
-}
-
-fn text<'a>(binding: &'a Value, name: &str) -> &'a str {
-    binding[name].as_str().unwrap_or_default()
-}
-
-pub(super) fn kind(binding: &Value) -> &str {
-    text(binding, "type")
-}
-
-pub(super) fn name(binding: &Value) -> &str {
-    text(binding, "name")
-}
 
 /// The bindings of a new version: those that are asked for, what they inherit, and what is kept of the version before.
 pub(super) fn resolve(
@@ -150,8 +124,7 @@ fn check_target(state: &State, script: &str, binding: &Value) -> Result<(), Refu
         "r2_bucket" => {
             let bucket = text(binding, "bucket_name");
             let jurisdiction = binding["jurisdiction"].as_str().unwrap_or("default");
-            let is_it =
-                |own: &crate::r2::Bucket| own.name == bucket && own.jurisdiction == jurisdiction;
+            let is_it = |own: &Bucket| own.name == bucket && own.jurisdiction == jurisdiction;
             (state.r2.iter().any(is_it), 10085)
         }
         "queue" => {

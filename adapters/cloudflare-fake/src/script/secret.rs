@@ -3,10 +3,14 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{INVALID, NOT_FOUND, Script, binding, version};
+use super::binding::{check_name, check_set};
+use super::code::{INVALID, NOT_FOUND};
+use super::version;
 use crate::envelope::{Refusal, Reply, ok};
 use crate::request::Request;
 use crate::state::State;
+use crate::state::binding;
+use crate::state::script::Script;
 
 const NO_SECRET: Refusal = Refusal::new(404, 10056, "The secret does not exist.");
 const NOT_LATEST: Refusal = Refusal::new(
@@ -81,7 +85,7 @@ pub(super) fn change(
     }
     let mut content = latest.content.clone();
     edit(&mut content.bindings)?;
-    binding::check_set(&content.bindings)?;
+    check_set(&content.bindings)?;
     let id = version::add(state, at, content);
     version::serve(state, at, &id);
     Ok(())
@@ -95,7 +99,7 @@ fn check(secret: &Value) -> Result<(), Refusal> {
         _ => false,
     };
     if has_value {
-        binding::check_name(secret)
+        check_name(secret)
     } else {
         Err(Refusal::new(
             400,

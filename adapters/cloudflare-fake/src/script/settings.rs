@@ -2,10 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Content, INVALID, Script, binding, secret};
+use super::binding::resolve;
+use super::code::INVALID;
+use super::secret;
 use crate::envelope::{Refusal, Reply, ok};
 use crate::request::Request;
 use crate::state::State;
+use crate::state::binding;
+use crate::state::script::{Content, Script};
 
 const NO_SETTINGS: Refusal = Refusal::new(400, INVALID, "The form has no part named settings.");
 
@@ -55,7 +59,7 @@ pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
             .map_err(|error| Refusal::with(400, INVALID, format!("invalid bindings: {error}")))?;
         let script = &state.scripts[at];
         let previous: Option<&Content> = script.latest().map(|version| &version.content);
-        let bindings = binding::resolve(state, &script.name, previous, asked, &[], false)?;
+        let bindings = resolve(state, &script.name, previous, asked, &[], false)?;
         secret::change(state, at, |own| {
             *own = bindings;
             Ok(())

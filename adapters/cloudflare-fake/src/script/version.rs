@@ -3,10 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Content, Deployment, INVALID, Script, Version, binding, upload};
+use super::code::INVALID;
+use super::form;
 use crate::envelope::{Refusal, Reply, ok};
 use crate::request::Request;
 use crate::state::State;
+use crate::state::script::{Content, Deployment, Script, Version};
 
 const NO_VERSION: Refusal = Refusal::new(404, 10008, "The version does not exist.");
 const BAD_SHARES: Refusal = Refusal::new(
@@ -14,77 +16,6 @@ const BAD_SHARES: Refusal = Refusal::new(
     INVALID,
     "The percentages of the versions do not make 100.",
 );
-
-impl Script {
-    /// A script without a version; the caller adds the first.
-    pub(super) fn new(state: &mut State, name: &str) -> Self {
-        let now = state.clock.now();
-        Self {
-            name: name.to_owned(),
-            tag: state.ids.hex(),
-            created: now.clone(),
-            modified: now,
-            versions: Vec::new(),
-            deployments: Vec::new(),
-            settings: Map::new(),
-            enabled: false,
-            previews_enabled: false,
-            schedules: Vec::new(),
-        }
-    }
-}
-
-impl Version {
-    fn metadata(&self) -> Value {
-        json!({
-            "created_on": self.created,
-            "modified_on": self.created,
-            "source": "api",
-            "author_id": "",
-            "author_email": "",
-            "hasPreview": false,
-        })
-    }
-
-    fn view(&self) -> Value {
-        let content = &self.content;
-        let runtime = [
-            "compatibility_date",
-            "compatibility_flags",
-            "usage_model",
-            "limits",
-        ];
-        let runtime = runtime
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), content.metadata.get(*name)?.clone())));
-        let bindings: Vec<_> = content.bindings.iter().map(binding::view).collect();
-        json!({
-            "id": self.id,
-            "number": self.number,
-            "metadata": self.metadata(),
-            "annotations": content.metadata.get("annotations").cloned().unwrap_or_else(|| json!({})),
-            "resources": {
-                "bindings": bindings,
-                "script": {"etag": content.etag(), "handlers": ["fetch"], "last_deployed_from": "api"},
-                "script_runtime": runtime.collect::<Map<_, _>>(),
-            },
-        })
-    }
-}
-
-impl Deployment {
-    fn view(&self) -> Value {
-        json!({
-            "id": self.id,
-            "created_on": self.created,
-            "source": "api",
-            "strategy": "percentage",
-            "versions": self.versions,
-            "annotations": self.annotations,
-            "author_email": "",
-        })
-    }
-}
 
 /// Adds a version, and tells its id.
 pub(super) fn add(state: &mut State, at: usize, content: Content) -> String {
@@ -152,7 +83,7 @@ fn list(script: &Script) -> Reply {
 
 fn create(state: &mut State, at: usize, request: &Request) -> Reply {
     let name = state.scripts[at].name.clone();
-    let upload = upload::read(state, request, &name)?;
+    let upload = form::read(state, request, &name)?;
     add(state, at, upload.content);
     let version = state.scripts[at].latest().map(Version::view);
     let mut view = version.unwrap_or_default();
