@@ -42,8 +42,9 @@ pub(super) fn resolve(
         .map(|content| content.bindings.as_slice())
         .unwrap_or_default();
     let mut bindings = Vec::new();
-    for binding in asked {
+    for mut binding in asked {
         check_name(&binding)?;
+        spell_out(&mut binding);
         if kind(&binding) != "inherit" {
             check_target(state, script, &binding)?;
             bindings.push(binding);
@@ -70,6 +71,19 @@ pub(super) fn resolve(
     }
     check_set(&bindings)?;
     Ok(bindings)
+}
+
+/// wrangler calls `id` of a database what the document calls `database_id`: both are shown.
+fn spell_out(binding: &mut Value) {
+    if kind(binding) != "d1" {
+        return;
+    }
+    let id = binding
+        .get("database_id")
+        .or_else(|| binding.get("id"))
+        .cloned();
+    binding["database_id"] = id.clone().unwrap_or_default();
+    binding["id"] = id.unwrap_or_default();
 }
 
 pub(super) fn check_name(binding: &Value) -> Result<(), Refusal> {

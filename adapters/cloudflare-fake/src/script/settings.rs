@@ -15,7 +15,6 @@ const NO_SETTINGS: Refusal = Refusal::new(400, INVALID, "The form has no part na
 
 pub(super) fn view(script: &Script) -> Value {
     let mut view = script_view(script);
-    view["usage_model"] = json!("standard");
     let Some(content) = script.latest().map(|version| &version.content) else {
         return view;
     };

@@ -145,7 +145,6 @@ impl Script {
             "created_on": self.created,
             "modified_on": self.modified,
             "handlers": ["fetch"],
-            "usage_model": "standard",
             "logpush": self.settings.get("logpush").cloned().unwrap_or(json!(false)),
             "last_deployed_from": "api",
         });
