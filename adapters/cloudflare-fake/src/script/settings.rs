@@ -54,10 +54,16 @@ pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
     let mut settings: Map<String, Value> = serde_json::from_slice(&settings.body)
         .map_err(|error| Refusal::with(400, INVALID, format!("invalid settings: {error}")))?;
     if let Some(asked) = settings.remove("bindings") {
-        let asked: Vec<Value> = serde_json::from_value(asked)
+        let mut asked: Vec<Value> = serde_json::from_value(asked)
             .map_err(|error| Refusal::with(400, INVALID, format!("invalid bindings: {error}")))?;
         let script = &state.scripts[at];
         let previous: Option<&Content> = script.latest().map(|version| &version.content);
+        let old = previous
+            .map(|content| content.bindings.as_slice())
+            .unwrap_or_default();
+        asked
+            .iter_mut()
+            .for_each(|binding| inherit_if_bare(binding, old));
         let bindings = resolve(state, &script.name, previous, asked, &[], false)?;
         secret::change(state, at, |own| {
             *own = bindings;
@@ -66,6 +72,17 @@ pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
     }
     set(&mut state.scripts[at], settings);
     ok(view(&state.scripts[at]))
+}
+
+/// wrangler keeps a binding by its name and type alone.
+fn inherit_if_bare(binding: &mut Value, old: &[Value]) {
+    let is_bare = binding
+        .as_object()
+        .is_some_and(|members| members.len() == 2);
+    let is_same = |old: &Value| old["name"] == binding["name"] && old["type"] == binding["type"];
+    if is_bare && old.iter().any(is_same) {
+        binding["type"] = json!("inherit");
+    }
 }
 
 pub(super) fn edit_script(state: &mut State, at: usize, request: &Request) -> Reply {

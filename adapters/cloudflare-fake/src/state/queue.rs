@@ -72,7 +72,9 @@ impl Consumer {
             "type": self.body.r#type,
             "settings": self.body.settings,
         });
+        // `script` is what wrangler reads, `script_name` what the document has.
         for (name, value) in [
+            ("script", &self.body.script_name),
             ("script_name", &self.body.script_name),
             ("dead_letter_queue", &self.body.dead_letter_queue),
         ] {

@@ -223,6 +223,36 @@ async fn a_secret_waits_for_the_latest_version_to_be_deployed() {
 }
 
 #[tokio::test]
+async fn settings_keep_a_binding_by_its_name_and_type_and_drop_what_they_do_not_name() {
+    let world = World::start().await;
+    let variable = |name: &str| json!({"type": "plain_text", "name": name, "text": "v"});
+    let bindings = json!([variable("A"), variable("B"), secret("S", "value")]);
+    world
+        .upload("w", json!({"bindings": bindings}))
+        .await
+        .result();
+    let bare = |kind: &str, name: &str| json!({"type": kind, "name": name});
+    let settings =
+        json!({"bindings": [bare("plain_text", "A"), bare("inherit", "S"), secret("T", "t")]});
+    let parts = [("settings", None, settings.to_string().into_bytes())];
+    world
+        .form("PATCH", &format!("{SCRIPT}/settings"), &parts)
+        .await
+        .result();
+    assert_eq!(
+        world.fake.secrets("w"),
+        values(&[("S", "value"), ("T", "t")])
+    );
+    let shown = world.get(&format!("{SCRIPT}/settings")).await.result();
+    let expected = json!([
+        variable("A"),
+        bare("secret_text", "S"),
+        bare("secret_text", "T")
+    ]);
+    assert_eq!(shown["bindings"], expected);
+}
+
+#[tokio::test]
 async fn a_worker_takes_its_routes_domains_and_consumers_along() {
     let world = World::start().await;
     world.upload("w", json!({"tags": ["ours"]})).await.result();
