@@ -105,12 +105,12 @@ impl Matcher {
 
 /// The faults that wait for their requests.
 #[derive(Default)]
-pub(crate) struct Script {
+pub(crate) struct FaultQueue {
     waiting: VecDeque<(Matcher, Fault)>,
     random: Option<(FaultRng, u32)>,
 }
 
-impl Script {
+impl FaultQueue {
     pub(crate) fn push(&mut self, matcher: Matcher, fault: Fault) {
         self.waiting.push_back((matcher, fault));
     }

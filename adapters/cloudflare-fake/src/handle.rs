@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-use crate::fault::{Fault, Matcher, Script};
+use crate::fault::{Fault, FaultQueue, Matcher};
 use crate::journal::{Exchange, Journal, Recorded};
 use crate::limit::{Limiter, RateLimit};
 use crate::server::{Inner, Shared, serve};
@@ -44,7 +44,7 @@ impl FakeCloudflare {
         let shared = Arc::new(Shared::new(Inner {
             limiter: Limiter::new(settings.rate_limit),
             state: State::new(settings),
-            faults: Script::default(),
+            faults: FaultQueue::default(),
             journal: Journal::default(),
         }));
         let task = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::envelope::{Refusal, Reply, ok, ok_with_info, raw};
-use crate::page::{PageSize, after, page};
+use crate::page::{PageSize, cursor_page, page};
 use crate::request::Request;
 use crate::state::State;
 use crate::state::kv::{Namespace, Stored};
@@ -74,7 +74,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
             ok(Value::Null)
         }
         ("GET", ["keys"]) => keys(&state.kv[at], request),
-        ("PUT", ["bulk"]) => put_all(state, at, request),
+        ("PUT", ["bulk"]) => put_bulk(state, at, request),
         ("GET", ["values", key @ ..]) => match state.kv[at].values.get(&key.join("/")) {
             Some(value) => Ok(raw("application/octet-stream", value.bytes.clone())),
             None => Err(NO_KEY),
@@ -144,7 +144,7 @@ fn keys(namespace: &Namespace, request: &Request) -> Reply {
         (key.clone(), view)
     });
     let cursor = request.param("cursor").filter(|cursor| !cursor.is_empty());
-    let (keys, cursor) = after(keys.collect(), cursor, limit);
+    let (keys, cursor) = cursor_page(keys.collect(), cursor, limit);
     let info = json!({"count": keys.len(), "cursor": cursor});
     ok_with_info(Value::Array(keys), info)
 }
@@ -204,7 +204,7 @@ fn put(state: &mut State, at: usize, key: &str, request: &Request) -> Reply {
     ok(Value::Null)
 }
 
-fn put_all(state: &mut State, at: usize, request: &Request) -> Reply {
+fn put_bulk(state: &mut State, at: usize, request: &Request) -> Reply {
     let pairs: Vec<Pair> = request.json(INVALID)?;
     let count = pairs.len();
     for pair in pairs {

@@ -39,7 +39,7 @@ pub(crate) fn page(request: &Request, items: Vec<Value>, size: PageSize) -> Repl
 /// The page behind a cursor, the name of the last item before it, and the cursor of the next page: empty at the end.
 ///
 /// The items are in the order of their names.
-pub(crate) fn after<T>(
+pub(crate) fn cursor_page<T>(
     items: Vec<(String, T)>,
     cursor: Option<&str>,
     limit: usize,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::envelope::{Refusal, Reply, ok, ok_with_info, raw};
-use crate::page::after;
+use crate::page::cursor_page;
 use crate::request::Request;
 use crate::state::State;
 use crate::state::r2::{Bucket, Object};
@@ -78,7 +78,7 @@ fn list(state: &State, request: &Request) -> Reply {
         .param("cursor")
         .or_else(|| request.param("start_after"));
     let per_page = limit(request, "per_page", 1000);
-    let (buckets, cursor) = after(buckets, start, per_page);
+    let (buckets, cursor) = cursor_page(buckets, start, per_page);
     let info = json!({"cursor": cursor, "per_page": per_page, "count": buckets.len()});
     ok_with_info(json!({"buckets": buckets}), info)
 }
@@ -169,7 +169,7 @@ fn list_objects(bucket: &Bucket, request: &Request) -> Reply {
         .param("cursor")
         .or_else(|| request.param("start_after"));
     let per_page = limit(request, "per_page", 1000);
-    let (objects, cursor) = after(objects, start, per_page);
+    let (objects, cursor) = cursor_page(objects, start, per_page);
     let info = json!({"cursor": cursor, "per_page": per_page, "count": objects.len()});
     ok_with_info(Value::Array(objects), info)
 }

@@ -19,7 +19,7 @@ pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
     }
     let bearer = request.bearer().ok_or(BAD_HEADER)?;
     if let ["accounts", account, "workers", "assets", "upload"] = segments[..] {
-        return owned(state, account).and_then(|()| assets::upload(state, request, bearer));
+        return check_account(state, account).and_then(|()| assets::upload(state, request, bearer));
     }
     if let ["pages", "assets", path @ ..] = &segments[..] {
         return pages::asset::route(state, request, bearer, path).unwrap_or(Err(NO_ROUTE));
@@ -30,7 +30,7 @@ pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
     let reply = match &segments[..] {
         ["zones", path @ ..] => zone::route(state, request, path),
         ["accounts", account, path @ ..] => {
-            owned(state, account)?;
+            check_account(state, account)?;
             of_account(state, request, path)
         }
         path => user::route(state, request, path),
@@ -39,7 +39,7 @@ pub(crate) fn handle(state: &mut State, request: &Request) -> Reply {
 }
 
 /// Refuses accounts that are not the token's.
-fn owned(state: &State, account: &str) -> Result<(), Refusal> {
+fn check_account(state: &State, account: &str) -> Result<(), Refusal> {
     check_id(account)?;
     if account == state.settings.account_id {
         Ok(())

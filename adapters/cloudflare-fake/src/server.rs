@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::envelope::{Answer, Payload, Refusal};
-use crate::fault::{Fault, Pace, Script, Silence};
+use crate::fault::{Fault, FaultQueue, Pace, Silence};
 use crate::journal::{Exchange, Journal, Recorded};
 use crate::limit::{Limiter, Verdict};
 use crate::request::Request;
@@ -37,7 +37,7 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 /// All there is behind the lock.
 pub(crate) struct Inner {
     pub(crate) state: State,
-    pub(crate) faults: Script,
+    pub(crate) faults: FaultQueue,
     pub(crate) limiter: Limiter,
     pub(crate) journal: Journal,
 }
@@ -111,8 +111,8 @@ impl Inner {
         };
         let is_fault = fault.is_some();
         let mut outcome = match verdict.retry_after {
-            Some(seconds) => Outcome::Send(too_many(Some(seconds)), None),
-            None => self.with_fault(request, fault),
+            Some(seconds) => Outcome::Send(rate_limited(Some(seconds)), None),
+            None => self.apply_fault(request, fault),
         };
         if let Outcome::Send(rendered, _) = &mut outcome {
             self.add_headers(rendered, &verdict);
@@ -126,7 +126,7 @@ impl Inner {
         render(reply.unwrap_or_else(|refusal| refusal.answer()))
     }
 
-    fn with_fault(&mut self, request: &Request, fault: Option<Fault>) -> Outcome {
+    fn apply_fault(&mut self, request: &Request, fault: Option<Fault>) -> Outcome {
         let Some(fault) = fault else {
             return Outcome::Send(self.handle(request), None);
         };
@@ -139,14 +139,14 @@ impl Inner {
             Fault::Status {
                 status: 429,
                 retry_after,
-            } => too_many(retry_after),
+            } => rate_limited(retry_after),
             Fault::Status {
                 status,
                 retry_after,
-            } => failed(status, retry_after),
+            } => gateway_error(status, retry_after),
             Fault::StatusAfterEffect(status) => {
                 self.handle(request);
-                failed(status, None)
+                gateway_error(status, None)
             }
             Fault::Refusal { status, code } => {
                 render(Refusal::new(status, code, "Refused by a fault").answer())
@@ -233,7 +233,7 @@ fn render(answer: Answer) -> Rendered {
     }
 }
 
-fn too_many(retry_after: Option<u64>) -> Rendered {
+fn rate_limited(retry_after: Option<u64>) -> Rendered {
     let mut rendered = render(TOO_MANY.answer());
     rendered
         .headers
@@ -242,7 +242,7 @@ fn too_many(retry_after: Option<u64>) -> Rendered {
 }
 
 /// What a gateway says: not the API's envelope.
-fn failed(status: u16, retry_after: Option<u64>) -> Rendered {
+fn gateway_error(status: u16, retry_after: Option<u64>) -> Rendered {
     let body = format!("error code: {status}");
     Rendered {
         status,
@@ -265,14 +265,14 @@ fn send(rendered: Rendered, pace: Option<Pace>) -> io::Result<Response<Body>> {
     }
     let body = match pace {
         None => Full::new(rendered.body).boxed_unsync(),
-        Some(Pace::Drip(pause)) => in_pieces(rendered.body, PIECES, PIECES, pause),
-        Some(Pace::Stall) => in_pieces(rendered.body, 2, 1, Duration::ZERO),
+        Some(Pace::Drip(pause)) => paced_body(rendered.body, PIECES, PIECES, pause),
+        Some(Pace::Stall) => paced_body(rendered.body, 2, 1, Duration::ZERO),
     };
     response.body(body).map_err(io::Error::other)
 }
 
 /// A body in so many pieces, with a pause before each; after `sent` of them nothing comes if there are more.
-fn in_pieces(body: Bytes, pieces: usize, sent: usize, pause: Duration) -> Body {
+fn paced_body(body: Bytes, pieces: usize, sent: usize, pause: Duration) -> Body {
     let size = body.len().div_ceil(pieces).max(1);
     let start = (body, 0);
     let frames = stream::unfold(start, move |(mut rest, at)| async move {

@@ -62,7 +62,7 @@ impl Schemas {
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true);
         let validator = options
-            .build(&self.closed(schema))
+            .build(&self.with_references(schema))
             .map_err(|error| error.to_string())?;
         let validator = Arc::new(validator);
         validators.insert(key, Arc::clone(&validator));
@@ -70,7 +70,7 @@ impl Schemas {
     }
 
     /// A schema together with all it refers to.
-    fn closed(&self, schema: &Value) -> Value {
+    fn with_references(&self, schema: &Value) -> Value {
         let mut open = vec![schema];
         let mut names = BTreeSet::new();
         while let Some(schema) = open.pop() {

@@ -103,12 +103,12 @@ pub(crate) fn route(
     Some(match (request.method.as_str(), path) {
         ("POST", ["check-missing"]) => check_missing(state, request),
         ("POST", ["upload"]) => upload(state, request),
-        ("POST", ["upsert-hashes"]) => request.json::<Hashes>(INVALID).map(|_| done()),
+        ("POST", ["upsert-hashes"]) => request.json::<Hashes>(INVALID).map(|_| empty_success()),
         _ => return None,
     })
 }
 
-fn done() -> crate::envelope::Answer {
+fn empty_success() -> crate::envelope::Answer {
     bare(json!({"success": true, "errors": [], "messages": [], "result": null}))
 }
 
@@ -149,7 +149,7 @@ fn upload(state: &mut State, request: &Request) -> Reply {
         return Err(TOO_LARGE);
     }
     state.pages_assets.files.extend(files);
-    Ok(done())
+    Ok(empty_success())
 }
 
 #[cfg(test)]

@@ -16,6 +16,11 @@ const EXISTS: Refusal = Refusal::new(
     "A project with this name already exists. Choose a different project name.",
 );
 const BAD_NAME: Refusal = Refusal::new(400, INVALID, "The project's name is invalid.");
+const BAD_CONFIG: Refusal = Refusal::new(
+    400,
+    INVALID,
+    "A deployment configuration is of no environment, or a variable has no type or no value.",
+);
 const NO_BRANCH: Refusal = Refusal::new(400, INVALID, "The project has no production branch.");
 const HAS_DOMAINS: Refusal = Refusal::new(
     400,
@@ -35,8 +40,8 @@ const OTHERWISE: &str = "-4xd";
 struct Body {
     name: Option<String>,
     production_branch: Option<String>,
-    build_config: Option<Value>,
-    deployment_configs: Option<Value>,
+    build_config: Option<Map<String, Value>>,
+    deployment_configs: Option<Map<String, Value>>,
 }
 
 /// What a project is deployed with before anyone says otherwise.
@@ -122,43 +127,33 @@ pub(super) fn create(state: &mut State, request: &Request) -> Reply {
 
 fn set(
     project: &mut Project,
-    build_config: Option<Value>,
-    configs: Option<Value>,
+    build_config: Option<Map<String, Value>>,
+    configs: Option<Map<String, Value>>,
 ) -> Result<(), Refusal> {
-    for (name, config) in configs.iter().flat_map(Value::as_object).flatten() {
-        check_variables(name, &config["env_vars"])?;
+    let configs = configs.unwrap_or_default();
+    for (environment, config) in &configs {
+        check_config(environment, config)?;
     }
-    merge(&mut project.configs, configs.unwrap_or_else(|| json!({})));
-    if let Some(Value::Object(build_config)) = build_config {
-        for (name, value) in build_config {
-            project.build_config[name] = value;
-        }
+    merge(&mut project.configs, Value::Object(configs));
+    for (name, value) in build_config.into_iter().flatten() {
+        project.build_config[name] = value;
     }
     Ok(())
 }
 
-fn check_variables(environment: &str, variables: &Value) -> Result<(), Refusal> {
-    if !matches!(environment, "preview" | "production") {
-        return Err(Refusal::new(
-            400,
-            INVALID,
-            "A deployment configuration is of no environment.",
-        ));
-    }
+fn check_config(environment: &str, config: &Value) -> Result<(), Refusal> {
+    let is_environment = matches!(environment, "preview" | "production");
+    let is_type = |kind: &Value| kind == "plain_text" || kind == "secret_text";
     let is_variable = |variable: &Value| {
-        variable.is_null()
-            || variable["value"].is_string()
-                && (variable["type"] == "plain_text" || variable["type"] == "secret_text")
+        variable.is_null() || variable["value"].is_string() && is_type(&variable["type"])
     };
-    match variables {
-        Value::Null => Ok(()),
-        Value::Object(variables) if variables.values().all(is_variable) => Ok(()),
-        _ => Err(Refusal::new(
-            400,
-            INVALID,
-            "A variable has no type or no value.",
-        )),
-    }
+    let are_variables = |variables: &Value| {
+        let variables = variables.as_object().map(Map::values);
+        variables.is_some_and(|mut variables| variables.all(is_variable))
+    };
+    let config = config.as_object().filter(|_| is_environment);
+    let is_good = config.is_some_and(|config| config.get("env_vars").is_none_or(are_variables));
+    if is_good { Ok(()) } else { Err(BAD_CONFIG) }
 }
 
 /// What is not given stays; null deletes.

@@ -67,6 +67,9 @@ pub(super) fn is_complete(state: &State, script: &str, token: &str) -> bool {
 
 /// `POST /accounts/{account_id}/workers/assets/upload`, with the token of a session.
 pub(crate) fn upload(state: &mut State, request: &Request, bearer: &str) -> Reply {
+    if !request.flag("base64") {
+        return Err(NO_BASE64);
+    }
     let hashes = session(state, bearer).ok_or(BAD_TOKEN)?.hashes.clone();
     for part in request.form(INVALID)? {
         if !hashes.contains(&part.name) {

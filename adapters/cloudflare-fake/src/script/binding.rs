@@ -44,7 +44,7 @@ pub(super) fn resolve(
     let mut bindings = Vec::new();
     for mut binding in asked {
         check_name(&binding)?;
-        spell_out(&mut binding);
+        complete_d1(&mut binding);
         if kind(&binding) != "inherit" {
             check_target(state, script, &binding)?;
             bindings.push(binding);
@@ -74,7 +74,7 @@ pub(super) fn resolve(
 }
 
 /// wrangler calls `id` of a database what the document calls `database_id`: both are shown.
-fn spell_out(binding: &mut Value) {
+fn complete_d1(binding: &mut Value) {
     if kind(binding) != "d1" {
         return;
     }

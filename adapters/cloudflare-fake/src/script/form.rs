@@ -71,7 +71,7 @@ pub(super) struct Upload {
 }
 
 /// Reads an upload for a script, whether it exists or not.
-pub(super) fn read(state: &State, request: &Request, script: &str) -> Result<Upload, Refusal> {
+pub(super) fn parse(state: &State, request: &Request, script: &str) -> Result<Upload, Refusal> {
     let mut modules = request.form(INVALID)?;
     let at = modules
         .iter()

@@ -53,7 +53,7 @@ pub(crate) fn route(state: &mut State, request: &Request, path: &[&str]) -> Opti
         (_, ["subdomain"]) => return subdomain(&mut state.scripts[at], request),
         (_, ["schedules"]) => return schedules(state, at, request),
         (_, ["secrets", rest @ ..]) => return secret::route(state, at, request, rest),
-        ("PATCH", ["secrets-bulk"]) => secret::put_all(state, at, request),
+        ("PATCH", ["secrets-bulk"]) => secret::put_bulk(state, at, request),
         (_, ["versions", rest @ ..]) => return version::route(state, at, request, rest),
         ("GET", ["deployments"]) => version::deployments(&state.scripts[at]),
         ("POST", ["deployments"]) => version::deploy(state, at, request),
@@ -121,9 +121,9 @@ fn delete(state: &mut State, at: usize, request: &Request) -> Reply {
         return Err(IN_USE);
     }
     state.scripts.remove(at);
-    domain::forget_worker(state, &name);
+    domain::remove_references_to_worker(state, &name);
     for queue in &mut state.queues {
-        queue.forget_consumer(&name);
+        queue.remove_consumer_of(&name);
     }
     ok(Value::Null)
 }

@@ -46,7 +46,7 @@ pub(super) fn route(
         }
         ("DELETE", [name]) => {
             if secrets(&state.scripts[at]).any(|secret| binding::name(secret) == *name) {
-                change(state, at, |bindings| {
+                edit_bindings(state, at, |bindings| {
                     bindings.retain(|binding| binding::name(binding) != *name);
                     Ok(())
                 })
@@ -70,7 +70,7 @@ fn secrets(script: &Script) -> impl Iterator<Item = &Value> {
 }
 
 /// The latest version with other bindings, deployed; refused while another version serves.
-pub(super) fn change(
+pub(super) fn edit_bindings(
     state: &mut State,
     at: usize,
     edit: impl FnOnce(&mut Vec<Value>) -> Result<(), Refusal>,
@@ -86,8 +86,8 @@ pub(super) fn change(
     let mut content = latest.content.clone();
     edit(&mut content.bindings)?;
     check_set(&content.bindings)?;
-    let id = version::add(state, at, content);
-    version::serve(state, at, &id);
+    let id = version::add_version(state, at, content);
+    version::deploy_version(state, at, &id);
     Ok(())
 }
 
@@ -125,7 +125,7 @@ fn put(state: &mut State, at: usize, request: &Request) -> Reply {
     let secret: Value = request.json(INVALID)?;
     check(&secret)?;
     let view = binding::view(&secret);
-    change(state, at, |bindings| upsert(bindings, secret))?;
+    edit_bindings(state, at, |bindings| upsert(bindings, secret))?;
     ok(view)
 }
 
@@ -136,7 +136,7 @@ struct Bulk {
 }
 
 /// A merge patch: a secret sets, null deletes.
-pub(super) fn put_all(state: &mut State, at: usize, request: &Request) -> Reply {
+pub(super) fn put_bulk(state: &mut State, at: usize, request: &Request) -> Reply {
     let Bulk { secrets: asked } = request.json(INVALID)?;
     if asked.len() > MOST {
         return Err(TOO_MANY);
@@ -147,7 +147,7 @@ pub(super) fn put_all(state: &mut State, at: usize, request: &Request) -> Reply 
             return Err(BAD_NAME);
         }
     }
-    change(state, at, |bindings| {
+    edit_bindings(state, at, |bindings| {
         for (name, secret) in asked {
             if secret.is_null() {
                 bindings.retain(|own| binding::name(own) != name || !binding::is_secret(own));

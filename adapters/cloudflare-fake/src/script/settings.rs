@@ -65,7 +65,7 @@ pub(super) fn edit(state: &mut State, at: usize, request: &Request) -> Reply {
             .iter_mut()
             .for_each(|binding| inherit_if_bare(binding, old));
         let bindings = resolve(state, &script.name, previous, asked, &[], false)?;
-        secret::change(state, at, |own| {
+        secret::edit_bindings(state, at, |own| {
             *own = bindings;
             Ok(())
         })?;

@@ -16,7 +16,7 @@ pub(super) fn put(state: &mut State, request: &Request, name: &str) -> Reply {
     if name.is_empty() || name.len() > 63 || name.starts_with('-') || !name.chars().all(allowed) {
         return Err(BAD_NAME);
     }
-    let upload = form::read(state, request, name)?;
+    let upload = form::parse(state, request, name)?;
     let existing = state.scripts.iter().position(|script| script.name == name);
     let at = existing.unwrap_or_else(|| {
         let script = Script::new(name, state.ids.hex(), state.clock.now());
@@ -25,8 +25,8 @@ pub(super) fn put(state: &mut State, request: &Request, name: &str) -> Reply {
     });
     state.scripts[at].settings.extend(upload.settings);
     let entry = upload.content.entry.clone();
-    let id = version::add(state, at, upload.content);
-    let deployment = version::serve(state, at, &id);
+    let id = version::add_version(state, at, upload.content);
+    let deployment = version::deploy_version(state, at, &id);
     let mut view = state.scripts[at].view();
     view["entry_point"] = json!(entry);
     view["startup_time_ms"] = json!(1);

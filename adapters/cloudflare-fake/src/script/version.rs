@@ -18,7 +18,7 @@ const BAD_SHARES: Refusal = Refusal::new(
 );
 
 /// Adds a version, and tells its id.
-pub(super) fn add(state: &mut State, at: usize, content: Content) -> String {
+pub(super) fn add_version(state: &mut State, at: usize, content: Content) -> String {
     let (id, created) = (state.ids.uuid(), state.clock.now());
     let script = &mut state.scripts[at];
     script.modified.clone_from(&created);
@@ -32,7 +32,7 @@ pub(super) fn add(state: &mut State, at: usize, content: Content) -> String {
 }
 
 /// Lets a version alone serve, and tells the deployment's id.
-pub(super) fn serve(state: &mut State, at: usize, version: &str) -> String {
+pub(super) fn deploy_version(state: &mut State, at: usize, version: &str) -> String {
     let versions = vec![json!({"version_id": version, "percentage": 100})];
     let deployment = deployment(state, versions, Map::new());
     let id = deployment.id.clone();
@@ -83,8 +83,8 @@ fn list(script: &Script) -> Reply {
 
 fn create(state: &mut State, at: usize, request: &Request) -> Reply {
     let name = state.scripts[at].name.clone();
-    let upload = form::read(state, request, &name)?;
-    add(state, at, upload.content);
+    let upload = form::parse(state, request, &name)?;
+    add_version(state, at, upload.content);
     let version = state.scripts[at].latest().map(Version::view);
     let mut view = version.unwrap_or_default();
     view["startup_time_ms"] = json!(1);

@@ -25,7 +25,7 @@ pub(crate) struct Project {
 }
 
 /// Configurations without the values of secrets.
-pub(crate) fn shown(configs: &Value) -> Value {
+fn shown(configs: &Value) -> Value {
     let mut shown = configs.clone();
     for config in shown.as_object_mut().into_iter().flat_map(Map::values_mut) {
         hide_secrets(&mut config["env_vars"]);
@@ -33,7 +33,7 @@ pub(crate) fn shown(configs: &Value) -> Value {
     shown
 }
 
-pub(crate) fn hide_secrets(variables: &mut Value) {
+fn hide_secrets(variables: &mut Value) {
     let variables = variables
         .as_object_mut()
         .into_iter()
@@ -44,7 +44,7 @@ pub(crate) fn hide_secrets(variables: &mut Value) {
 }
 
 impl Project {
-    pub(crate) fn deployment(&self, id: &str) -> Option<&Deployment> {
+    fn deployment(&self, id: &str) -> Option<&Deployment> {
         self.deployments
             .iter()
             .find(|deployment| deployment.id == id)
@@ -130,7 +130,7 @@ pub(crate) struct Deployment {
 
 impl Deployment {
     /// The name and status of its latest stage.
-    pub(crate) fn stage(&self) -> (&'static str, &'static str) {
+    fn stage(&self) -> (&'static str, &'static str) {
         match (self.polls_left, &self.end) {
             (left, _) if left == self.polls && left > 0 => ("queued", "active"),
             (left, _) if left > 0 => ("deploy", "active"),
@@ -186,7 +186,7 @@ impl Deployment {
 }
 
 /// The document wants one of every deployment, uploaded or not.
-pub(crate) fn source(branch: &str) -> Value {
+fn source(branch: &str) -> Value {
     json!({
         "type": "github",
         "config": {

@@ -38,7 +38,7 @@ impl Queue {
     }
 
     /// Takes a script's consumer away.
-    pub(crate) fn forget_consumer(&mut self, script: &str) {
+    pub(crate) fn remove_consumer_of(&mut self, script: &str) {
         self.consumers
             .retain(|consumer| consumer.body.script_name.as_deref() != Some(script));
     }

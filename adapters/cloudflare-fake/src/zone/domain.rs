@@ -120,7 +120,7 @@ fn remove_record(state: &mut State, domain: &Domain) {
 }
 
 /// What goes with a worker that is deleted: its domains and routes.
-pub(crate) fn forget_worker(state: &mut State, name: &str) {
+pub(crate) fn remove_references_to_worker(state: &mut State, name: &str) {
     let of_worker = |domain: &mut Domain| domain.service == name;
     let gone: Vec<_> = state.worker_domains.extract_if(.., of_worker).collect();
     for domain in gone {

@@ -60,8 +60,14 @@ async fn variables_are_merged_null_deletes_and_secrets_are_not_shown() {
     let variables = world.fake.pages_variables("site", "production");
     assert_eq!(json!(variables), json!({"S": "hidden", "W": "w"}));
     assert!(world.fake.pages_variables("site", "preview").is_empty());
-    let wrong = patch(json!({"V": {"type": "plain_text"}}));
-    assert_eq!(world.patch(SITE, wrong).await.status, 400);
+    for wrong in [
+        patch(json!({"V": {"type": "plain_text"}})),
+        patch(json!(null)),
+        json!({"deployment_configs": {"production": 7}}),
+        json!({"deployment_configs": {"staging": {}}}),
+    ] {
+        assert_eq!(world.patch(SITE, wrong).await.failure(), (400, 8_000_001));
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 mod drive;
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -28,7 +29,9 @@ const WRONG_IN_DOCUMENT: &str =
 fn contract() -> Option<Contract> {
     let file = Path::new(DOCUMENT);
     if !file.exists() {
-        eprintln!("SKIPPED, nothing is checked: there is no {DOCUMENT}");
+        // Past the capture of the test harness, so that it is seen of a test that passes.
+        let line = format!("SKIPPED, nothing is checked: there is no {DOCUMENT}\n");
+        io::stderr().write_all(line.as_bytes()).unwrap();
         return None;
     }
     Some(Contract::read(file).unwrap())
