@@ -26,6 +26,12 @@ impl LaneKey {
         Self(format!("own:{name}"))
     }
 
+    /// The platform whose lane it is; `None` for another lane.
+    #[must_use]
+    pub fn platform_id(&self) -> Option<PlatformId> {
+        self.0.strip_prefix("platform:").and_then(PlatformId::parse)
+    }
+
     /// The text of the key.
     #[must_use]
     pub fn as_str(&self) -> &str {

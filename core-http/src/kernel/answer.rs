@@ -1,5 +1,6 @@
 //! What handlers answer: records and pages as they are, other JSON, bytes, streams, events, redirects, pages of HTML.
 
+use core_domain::access::AuditEvent;
 use core_domain::kernel::{Error, Page, Record, Result, Stored};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -16,6 +17,8 @@ pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 pub struct AnswerKind {
     /// The schema of its JSON, or of the JSON in each of its events; `None` when it is not JSON.
     pub(super) schema: Option<Describe>,
+    /// The schema of the JSON in each event, where it is JSON or server-sent events.
+    pub(super) events: Option<Describe>,
     /// Whether it has an entity tag.
     pub(super) etag: bool,
     /// Its content type, when that is always the same.
@@ -28,6 +31,7 @@ impl AnswerKind {
     pub fn json<T: JsonSchema>(etag: bool) -> Self {
         Self {
             schema: Some(SchemaGenerator::subschema_for::<T>),
+            events: None,
             etag,
             content_type: Some(super::reply::JSON),
         }
@@ -38,6 +42,7 @@ impl AnswerKind {
     pub const fn other(content_type: Option<&'static str>) -> Self {
         Self {
             schema: None,
+            events: None,
             etag: false,
             content_type,
         }
@@ -55,6 +60,12 @@ impl AnswerKind {
 pub trait Answer: Sized + Send + 'static {
     /// What is known of it before it is given.
     fn kind() -> AnswerKind;
+
+    /// The entry in the audit of an answer that only tells what would happen: the unit of a handler that writes is undone,
+    /// and this entry is written in another one. `None` of all others.
+    fn dry_run(&self) -> Option<AuditEvent> {
+        None
+    }
 
     /// Writes it down; with this status unless it says another one.
     ///

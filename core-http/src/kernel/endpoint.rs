@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use core_domain::access::Requirement;
+use core_domain::access::{AuditEvent, Requirement};
 use core_domain::gateway::RateClass;
 use core_domain::kernel::Result;
 use core_domain::port::{Mode, UnitOfWork};
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::answer::Answer;
+use super::answer_media::EVENT_STREAM;
 use super::body::Body;
 use super::context::Cx;
 use super::handler::{PlainHandler, UnitHandler, UploadHandler};
@@ -35,6 +36,24 @@ type UploadRun =
 pub(super) struct Seen {
     pub(super) reply: Reply,
     pub(super) ended: bool,
+    /// Of an answer that only tells what would happen.
+    pub(super) dry_run: Option<AuditEvent>,
+}
+
+impl Seen {
+    /// An answer that was given before.
+    pub(super) const fn stored(reply: Reply) -> Self {
+        Self {
+            reply,
+            ended: true,
+            dry_run: None,
+        }
+    }
+
+    /// Whether what the answer says has happened.
+    pub(super) const fn has_happened(&self) -> bool {
+        self.dry_run.is_none()
+    }
 }
 
 /// What a row does, type-erased.
@@ -107,7 +126,8 @@ impl Row {
     }
 
     /// Ends the row with a handler that writes: change, audit, idempotent answer and outbox are one commit. The handler
-    /// is run again when the unit lost a race, so it must have no effect outside it.
+    /// is run again when the unit lost a race, so it must have no effect outside it. When it answers what would happen
+    /// ([`Answer::dry_run`]), nothing of what it wrote is committed.
     #[must_use]
     pub fn writes<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
@@ -254,6 +274,7 @@ where
             let answer = handler.call(cx, scope, uow, input).await?;
             Ok(Seen {
                 ended: ended(&answer),
+                dry_run: answer.dry_run(),
                 reply: answer.reply(cx.success)?,
             })
         })
@@ -295,7 +316,9 @@ impl Endpoint {
         B: Shape,
         A: Answer,
     {
-        let known = A::kind().content_type.into_iter();
+        let kind = A::kind();
+        let known = kind.content_type.into_iter();
+        let known = known.chain(kind.events.map(|_| EVENT_STREAM));
         Self {
             content_types: known.chain(row.produces.iter().copied()).collect(),
             row,

@@ -1,7 +1,13 @@
-//! Provisioning: queueing jobs, looking at them, and the suspension of a platform as other services set it.
+//! Provisioning: queueing jobs, looking at them, what operators do to them, and the suspension of a platform as other
+//! services set it.
 
+mod dlq;
+mod events;
+mod hold;
 mod job;
+mod operate;
 mod provision;
+mod queued;
 
 use std::sync::Arc;
 
@@ -25,6 +31,10 @@ pub fn endpoints() -> Vec<Endpoint> {
     let parts = [
         tagged("Provisioning", provision::rows()),
         tagged("Jobs", job::rows()),
+        tagged("Jobs", events::rows()),
+        tagged("Jobs", operate::rows()),
+        tagged("Dead-letter queue", dlq::rows()),
+        tagged("Holds", hold::rows()),
         tagged("Suspension", vec![suspension]),
     ];
     parts.into_iter().flatten().collect()

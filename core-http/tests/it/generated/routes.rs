@@ -31,11 +31,6 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-100",
     "provisioning-102",
     "provisioning-103",
-    "provisioning-107",
-    "provisioning-108",
-    "provisioning-109",
-    "provisioning-110",
-    "provisioning-111",
     "provisioning-112",
 ];
 
@@ -161,6 +156,13 @@ const EXTENSIONS: &[(&str, &str)] = &[
         "POST",
         "/api/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
     ),
+    // what operators of jobs need besides
+    ("GET", "/api/v1/provision/jobs/{jobId}/events"),
+    ("GET", "/api/v1/provision/dlq/{entryId}"),
+    ("GET", "/api/v1/provision/holds"),
+    ("POST", "/api/v1/provision/holds"),
+    ("GET", "/api/v1/provision/holds/{holdId}"),
+    ("DELETE", "/api/v1/provision/holds/{holdId}"),
     // the pages
     ("GET", "/"),
     ("GET", "/assets/iam.css"),

@@ -1,11 +1,15 @@
 //! Provisioning: what queueing, operating and showing jobs does, beyond what holds for every endpoint.
 
 mod creating;
+mod dlq;
+mod dry_run;
+mod events;
 mod holds;
 mod jobs;
 mod lanes;
 mod onboarding;
 mod operating;
+mod operators;
 mod removal;
 
 use core_domain::kernel::Caller;

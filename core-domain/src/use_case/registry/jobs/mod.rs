@@ -20,6 +20,7 @@ pub(super) use deprovision::{Deprovision, Removal};
 pub(super) use feature_target::{ActivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
+pub(super) use resource::resource_ref;
 pub use resource::{MadeResource, MakeResource};
 pub use target::{HasTarget, Target};
 pub(super) use verify_domain::{Verification, VerifyDomain};
