@@ -41,7 +41,7 @@ pub use config_version::{
     ConfigDiff, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
 };
 pub use custom_domain::{
-    CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType, MissingRecord,
+    AddCustomDomain, CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType, MissingRecord,
     UpdateCustomDomain,
 };
 pub use custom_domain_status::{CustomDomainEvent, CustomDomainStatus, SslStatus};

@@ -4,25 +4,32 @@
 use std::sync::Arc;
 
 mod activate;
+mod add_domain;
 mod deactivate;
 mod deprovision;
 mod domain_records;
+mod domain_target;
 mod feature_target;
 mod onboard;
 mod provision;
+mod remove_domain;
 mod resource;
+mod serve_domain;
 mod target;
 mod verify_domain;
 
 pub(super) use activate::Activate;
+pub(super) use add_domain::AddDomain;
 pub(super) use deactivate::Deactivate;
 pub(super) use deprovision::{Deprovision, Removal};
+pub(super) use domain_target::DomainTarget;
 pub(super) use feature_target::{ActivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
+pub(super) use remove_domain::RemoveDomain;
 pub use resource::{MadeResource, MakeResource};
 pub use target::{HasTarget, Target};
-pub(super) use verify_domain::{Verification, VerifyDomain};
+pub(super) use verify_domain::VerifyDomain;
 
 use crate::port::DnsResolver;
 use crate::use_case::provisioning::{KindError, Kinds};
@@ -38,5 +45,9 @@ pub fn register_kinds(kinds: Kinds, dns: Arc<dyn DnsResolver>) -> Result<Kinds, 
         .with(Deprovision)?
         .with(Activate)?
         .with(Deactivate)?
-        .with(VerifyDomain { dns })
+        .with(VerifyDomain {
+            dns: Arc::clone(&dns),
+        })?
+        .with(AddDomain { dns })?
+        .with(RemoveDomain)
 }
