@@ -1,9 +1,10 @@
 //! Entering custom domains.
 
 use super::rules::ensure_not_foreign;
-use crate::access::{PlatformWriter, PlatformScope, audited};
+use crate::access::{PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
-    Context, CustomDomainId, Error, JobId, Result, StoreError, Stored, TOKEN_LENGTH, grant, secret_token,
+    Context, CustomDomainId, Error, JobId, Result, StoreError, Stored, TOKEN_LENGTH, grant,
+    secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{CreateCustomDomain, CustomDomain};

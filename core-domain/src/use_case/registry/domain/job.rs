@@ -89,6 +89,28 @@ pub(in crate::use_case::registry) async fn record_served(
     Ok(())
 }
 
+/// Keeps where a domain that is not deleted and its certificate stand at the provider, whichever job works on it.
+pub(in crate::use_case::registry) async fn record_hostname(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+    (cf_hostname_id, ssl_status): (&str, SslStatus),
+) -> Result<()> {
+    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
+    let is_there = |domain: &CustomDomain| domain.status != CustomDomainStatus::Deleted;
+    let Some(seen) = found.filter(|domain| is_there(domain)) else {
+        return Ok(());
+    };
+    let next = CustomDomain {
+        cf_hostname_id: ProviderName::parse(cf_hostname_id).ok(),
+        ssl_status,
+        ..seen.edit()
+    };
+    replace(cx, scope, uow, &seen, next, "domain.updated").await?;
+    Ok(())
+}
+
 /// Keeps that a domain is not served any more, if it still is what `is_gone` says.
 pub(in crate::use_case::registry) async fn forget_hostname(
     cx: &Context,

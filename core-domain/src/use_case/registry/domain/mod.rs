@@ -12,7 +12,9 @@ pub use add::add;
 pub use create::create;
 pub use delete::delete;
 pub(super) use delete::{delete_on, may_be_served};
-pub(super) use job::{follow_job, forget_hostname, record_check, record_proof, record_served};
+pub(super) use job::{
+    follow_job, forget_hostname, record_check, record_hostname, record_proof, record_served,
+};
 pub use read::{get, list, list_unverified};
 pub(super) use rules::ensure_not_foreign;
 pub use update::update;

@@ -53,7 +53,7 @@ impl JobStep<RemoveDomain> for StopServing {
 
     async fn apply(&self, cx: &StepContext<'_, RemoveDomain>) -> Result<(), StepError> {
         match to_remove(cx).await? {
-            Some(domain) => stop_serving(cx, &domain, cx.input.platform_id.as_str()).await,
+            Some(domain) => stop_serving(cx, &domain).await,
             None => Ok(()),
         }
     }

@@ -85,7 +85,9 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         let (Some(domain), _) = current(cx).await? else {
             return Ok(None);
         };
-        Ok(Some(AtProvider::from(&serve(cx, &domain).await?)))
+        Ok(Some(AtProvider::from(
+            &serve(cx, &domain, cx.effect_key.to_owned()).await?,
+        )))
     }
 
     async fn record(
@@ -104,18 +106,13 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         drop(uow);
         match found {
             Some((_, domain)) if domain.status == CustomDomainStatus::Failed => {
-                let owner = cx.input.platform_id.as_str();
-                stop_serving(cx, &domain, owner).await
+                stop_serving(cx, &domain).await
             }
             _ => Ok(()),
         }
     }
 
-    async fn record_undo(
-        &self,
-        cx: &JobContext<'_, K>,
-        uow: &mut dyn UnitOfWork,
-    ) -> Result<()> {
+    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
@@ -156,7 +153,11 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         let (Some(domain), now) = current(cx).await? else {
             return Ok(None);
         };
-        evaluate(cx, &serve(cx, &domain).await?, now)
+        evaluate(
+            cx,
+            &serve(cx, &domain, cx.effect_key.to_owned()).await?,
+            now,
+        )
     }
 
     async fn record(
@@ -200,7 +201,11 @@ fn evaluate<K: JobKind<Input = DomainTarget>>(
 }
 
 /// A provider that does not answer says nothing of the hostname, however long that lasts.
-fn outage<K: JobKind<Input = DomainTarget>>(cx: &StepContext<'_, K>, error: ProviderError, now: Timestamp) -> StepError {
+fn outage<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    error: ProviderError,
+    now: Timestamp,
+) -> StepError {
     let until = match error {
         ProviderError::Throttled {
             retry_after_seconds,
@@ -216,13 +221,19 @@ fn outage<K: JobKind<Input = DomainTarget>>(cx: &StepContext<'_, K>, error: Prov
 }
 
 /// As long as it was waited so far and the shortest pause more, which doubles every pause, up to the longest.
-fn next_poll<K: JobKind<Input = DomainTarget>>(cx: &StepContext<'_, K>, now: Timestamp) -> Timestamp {
+fn next_poll<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    now: Timestamp,
+) -> Timestamp {
     let waited = now.since(waits_since(cx, now));
     now.plus((waited + SHORTEST_PAUSE).min(LONGEST_PAUSE))
 }
 
 /// Since when the step waits: an operator's retry begins anew.
-fn waits_since<K: JobKind<Input = DomainTarget>>(cx: &StepContext<'_, K>, now: Timestamp) -> Timestamp {
+fn waits_since<K: JobKind<Input = DomainTarget>>(
+    cx: &StepContext<'_, K>,
+    now: Timestamp,
+) -> Timestamp {
     let step = cx.job.current_step().map(|at| &cx.job.steps[at]);
     let begun = step.and_then(|step| step.started_at).unwrap_or(now);
     begun.max(cx.job.deadline_at.minus(K::DEADLINE))
@@ -245,15 +256,17 @@ async fn at_provider<K: JobKind<Input = DomainTarget>>(
     cx.infrastructure.served_hostname(hostname, owner).await
 }
 
-async fn serve<K: JobKind<Input = DomainTarget>>(
+/// Asks the provider to serve a hostname.
+pub(super) async fn serve<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
+    effect_key: String,
 ) -> Result<ServedHostname, StepError> {
     let request = ServeHostname {
         hostname: domain.hostname.to_string(),
         target_dns: domain.target_dns.to_string(),
         owner: domain.platform_id.to_string(),
-        effect_key: cx.effect_key.to_owned(),
+        effect_key,
     };
     cx.guard().await?;
     Ok(cx.infrastructure.serve_hostname(&request).await?)
@@ -263,9 +276,8 @@ async fn serve<K: JobKind<Input = DomainTarget>>(
 pub(super) async fn stop_serving<K: JobKind>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
-    owner: &str,
 ) -> Result<(), StepError> {
-    let hostname = domain.hostname.as_str();
+    let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
     match cx.infrastructure.stop_serving(hostname, owner).await {
         Err(ProviderError::NameTaken(_)) => Ok(()),
         outcome => Ok(outcome?),
