@@ -1,7 +1,10 @@
 //! Provisioning: queueing jobs, looking at them, and the suspension of a platform as other services set it.
 
+mod auth;
+mod domain;
 mod job;
 mod provision;
+mod queued;
 
 use std::sync::Arc;
 
@@ -24,6 +27,8 @@ pub fn endpoints() -> Vec<Endpoint> {
     let suspension = platform_status::row("setProvisioningPlatformStatus");
     let parts = [
         tagged("Provisioning", provision::rows()),
+        tagged("Provisioning", domain::rows()),
+        tagged("Provisioning", auth::rows()),
         tagged("Jobs", job::rows()),
         tagged("Suspension", vec![suspension]),
     ];

@@ -30,13 +30,11 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-099",
     "provisioning-100",
     "provisioning-102",
-    "provisioning-103",
     "provisioning-107",
     "provisioning-108",
     "provisioning-109",
     "provisioning-110",
     "provisioning-111",
-    "provisioning-112",
 ];
 
 /// Routes that users of such a service expect beyond the interface.

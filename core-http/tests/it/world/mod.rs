@@ -168,7 +168,7 @@ impl World {
         let store = ExchangeableStore::new(opened.store);
         let mut app = app(store.clone(), clock.clone());
         let dns = MemoryDns::default();
-        let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone())).unwrap();
+        let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone()), ORIGIN).unwrap();
         app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
         change(&mut app);
         let app = Arc::new(app);

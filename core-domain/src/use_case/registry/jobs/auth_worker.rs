@@ -18,7 +18,9 @@ pub(super) const AUTH_VERSION: i64 = 1;
 pub(super) const VERSION_SETTING: &str = "authVersion";
 
 /// The worker in an environment.
-pub(super) fn auth_ref((platform, slug, environment): Place<'_>) -> ResourceRef {
+pub(in crate::use_case::registry) fn auth_ref(
+    (platform, slug, environment): Place<'_>,
+) -> ResourceRef {
     ResourceRef {
         resource_type: ResourceType::Worker,
         name: auth_worker_name(platform, slug, environment),
@@ -50,7 +52,7 @@ fn settings(at: Place<'_>, iam_url: &str) -> String {
 }
 
 /// Whether an entry says that the worker is of the current version.
-pub(super) fn is_current(entry: &Resource) -> bool {
+pub(in crate::use_case::registry) fn is_current(entry: &Resource) -> bool {
     let version = entry.config.value()[VERSION_SETTING].clone();
     version == Value::from(AUTH_VERSION)
 }

@@ -28,6 +28,7 @@ mod verify_domain;
 
 pub(super) use activate::Activate;
 pub(super) use add_domain::AddDomain;
+pub(super) use auth_worker::{auth_ref, is_current};
 pub(super) use deactivate::Deactivate;
 pub(super) use deprovision::{Deprovision, Removal};
 pub(super) use domain_target::DomainTarget;
@@ -37,6 +38,7 @@ pub(super) use provision::ProvisionPlatform;
 pub(super) use reconcile::{Reconcile, Reconciliation};
 pub(super) use remove_domain::RemoveDomain;
 pub use resource::{MadeResource, MakeResource};
+pub(super) use resource::{entry_of, resource_ref};
 pub use target::{HasTarget, Target};
 pub(super) use upgrade_auth::{AuthTarget, UpgradeAuth};
 pub(super) use verify_domain::VerifyDomain;

@@ -45,13 +45,17 @@ pub struct MadeResource {
     pub adopted: bool,
 }
 
-fn resource_ref(target: &Target, resource_type: ResourceType) -> ResourceRef {
+/// What a platform's resource of a type is called at the provider.
+pub(in crate::use_case::registry) fn resource_ref(
+    target: &Target,
+    resource_type: ResourceType,
+) -> ResourceRef {
     let at = (&target.platform_id, &target.slug, target.environment);
     default_ref(at, resource_type)
 }
 
 /// Where a platform has resources: platform, slug and environment.
-pub(super) type Place<'a> = (&'a PlatformId, &'a Slug, Environment);
+pub(in crate::use_case::registry) type Place<'a> = (&'a PlatformId, &'a Slug, Environment);
 
 fn default_ref(
     (platform, slug, environment): Place<'_>,
@@ -175,7 +179,7 @@ where
 }
 
 /// The entry of an object, if it is not deleted.
-pub(super) async fn entry_of(
+pub(in crate::use_case::registry) async fn entry_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceRef,
