@@ -194,6 +194,8 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/account/api-keys"),
     ("POST", "/account/api-keys"),
     ("POST", "/account/api-keys/delete"),
+    // provisioning
+    ("POST", "/api/v1/provision/platform/reconcile"),
 ];
 
 /// The interface names the prefix alone; the paths are ours.

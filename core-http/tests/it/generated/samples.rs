@@ -203,7 +203,9 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("provisionOnboarding", Operator),
         sample("deprovisionPlatform", Owner),
         sample("reconcilePlatform", Owner),
-        sample("addDomain", Admin).body(r#"{"targetDnsRecordId": "{unusedDnsId}"}"#),
+        sample("addDomain", Admin).body(
+            r#"{"customHostname": "new.example.com", "targetDnsRecordId": "{dnsRecordId}"}"#,
+        ),
         sample("upgradeAuth", Operator),
         sample("listJobs", Member),
         sample("getJob", Member),

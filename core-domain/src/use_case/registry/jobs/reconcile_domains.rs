@@ -53,10 +53,10 @@ impl JobStep<Reconcile> for CompareDomains {
                 continue;
             };
             match &difference {
-                Difference::Missing => report.add_missing(&domain.hostname),
-                Difference::Deleted { served: true } => report.add_orphan(&domain.hostname),
+                Difference::Missing => report.add_missing(domain.hostname.as_str()),
+                Difference::Deleted { served: true } => report.add_orphan(domain.hostname.as_str()),
                 Difference::Changed(_) | Difference::Deleted { served: false } => {
-                    report.add_changed(&domain.hostname);
+                    report.add_changed(domain.hostname.as_str());
                 }
             }
             if !cx.input.repair {
@@ -188,7 +188,7 @@ async fn repair(
 ) -> Result<Repair, StepError> {
     let mended = |action| Repair {
         id: Some(domain.id.to_string()),
-        ..Repair::new(&domain.hostname, action)
+        ..Repair::new(domain.hostname.as_str(), action)
     };
     let as_served = |action, found: ServedHostname| Repair {
         cf_id: Some(found.id),

@@ -121,11 +121,11 @@ impl CompareResources {
             }
             match object {
                 Some(object) if differs(&entry, &object) => {
-                    found.report.add_changed(&entry.cf_name);
+                    found.report.add_changed(entry.cf_name.as_str());
                     found.changed.push((entry, object));
                 }
                 None if entry.status == ResourceStatus::Active => {
-                    found.report.add_missing(&entry.cf_name);
+                    found.report.add_missing(entry.cf_name.as_str());
                     found.missing.push(entry);
                 }
                 _ => {}
@@ -190,9 +190,10 @@ impl CompareResources {
         }
         let object = cx
             .infrastructure
-            .observe(&self.named(&entry.cf_name))
+            .observe(&self.named(entry.cf_name.as_str()))
             .await?;
-        let is_own = |found: &Provisioned| found.belongs_to(&entry.cf_name, &entry.platform_id);
+        let is_own =
+            |found: &Provisioned| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
         Ok(object.filter(is_own))
     }
 
@@ -214,7 +215,7 @@ impl CompareResources {
             if report.is_full() {
                 return Ok(());
             }
-            let updated = Repair::new(&entry.cf_name, Mended::Updated);
+            let updated = Repair::new(entry.cf_name.as_str(), Mended::Updated);
             report.add_repair(as_entered(updated, entry).with(object.clone()));
         }
         for entry in &found.missing {
@@ -240,15 +241,15 @@ impl CompareResources {
         cx: &StepContext<'_, Reconcile>,
         entry: &Resource,
     ) -> Result<Repair, StepError> {
-        let lost = as_entered(Repair::new(&entry.cf_name, Mended::Failed), entry);
-        let Some(own) = self.own(cx, &entry.cf_name) else {
+        let lost = as_entered(Repair::new(entry.cf_name.as_str(), Mended::Failed), entry);
+        let Some(own) = self.own(cx, entry.cf_name.as_str()) else {
             return Ok(lost);
         };
         cx.guard().await?;
         match cx.infrastructure.create(&own.request).await {
             Err(ProviderError::NameTaken(_)) => Ok(lost),
             created => {
-                let created_again = Repair::new(&entry.cf_name, Mended::Created);
+                let created_again = Repair::new(entry.cf_name.as_str(), Mended::Created);
                 Ok(as_entered(created_again, entry).with(created?))
             }
         }
