@@ -10,6 +10,7 @@ mod looks;
 mod mails;
 mod organizations;
 mod passkeys;
+mod provider;
 mod records;
 mod seals;
 mod second_factors;
@@ -46,6 +47,7 @@ pub(crate) use callers::{
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::TARGET;
+pub(crate) use provider::{Disturbed, silent};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use seals::{OTHER_VERSION, entry};
 pub(crate) use second_factors::{Authenticator, waiting_cookie};
@@ -239,7 +241,12 @@ impl World {
 
     /// Works until nothing can be worked on.
     pub(crate) async fn run_jobs(&self) {
-        let worker = self.worker();
+        self.run_jobs_on(Arc::new(self.provider.clone())).await;
+    }
+
+    /// As [`World::run_jobs`], with another provider.
+    pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
+        let worker = self.worker_on(provider);
         for _ in 0..100 {
             if worker.run_one(&Unsupervised).await.unwrap() == Outcome::Idle {
                 return;

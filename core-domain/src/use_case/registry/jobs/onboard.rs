@@ -17,8 +17,8 @@ use crate::use_case::provisioning::{
     self, JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
     enqueue, enqueue_child,
 };
-use crate::use_case::registry::{entity, platform};
 use crate::use_case::registry::onboarding::{create_onboarded, record_event};
+use crate::use_case::registry::{entity, platform};
 
 /// The name of the step that creates the platform.
 pub(in crate::use_case::registry) const CREATE_PLATFORM: &str = "platform";
@@ -119,7 +119,8 @@ impl JobStep<Onboard> for CreatePlatform {
         let mut uow = cx.store.begin(Mode::Read).await?;
         match find_platform(uow.as_mut(), cx.input).await? {
             Some(platform) if platform.platform().status == PlatformStatus::Deleted => {
-                let undone = "the platform was deleted when its onboarding was cancelled: restore it";
+                let undone =
+                    "the platform was deleted when its onboarding was cancelled: restore it";
                 Err(StepError::Precondition(undone.to_owned()))
             }
             _ => Ok(Observation::Absent),
