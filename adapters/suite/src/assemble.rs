@@ -69,7 +69,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let after_commit = Arc::new(AfterCommit::new(wake.clone()));
     let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
-    let kinds = register_kinds(builder.kinds.clone()?, dns_resolver(&builder)?)?;
+    let own_kinds = builder.kinds.clone()?;
+    let kinds = register_kinds(own_kinds, dns_resolver(&builder)?, &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(
         &builder,

@@ -25,6 +25,9 @@ pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The kind of job that makes a feature of an entity.
 pub const ACTIVATE_FEATURE: &str = "feature.activate";
 
+/// The kind of job that has a custom domain served.
+pub const ADD_DOMAIN: &str = "domain.add";
+
 /// What the name of a kind ends with whose jobs undo those of another kind.
 const UNDO: &str = ".undo";
 

@@ -23,7 +23,7 @@ pub use dlq::{DlqEntry, DlqQuery, DlqStatus};
 pub use event::{JobEvent, JobEventQuery};
 pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
-    ACTIVATE_FEATURE, DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS,
+    ACTIVATE_FEATURE, ADD_DOMAIN, DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS,
     MAX_LOST_LEASES, Progress, TIMED_KINDS, undo_of,
 };
 pub use lane::{JobLane, JobLaneQuery, LaneState, QueuedJob};

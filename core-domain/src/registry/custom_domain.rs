@@ -156,6 +156,20 @@ pub enum CustomDomainQuery {
     Unverified,
     /// The active one of this name.
     Active(Hostname),
+    /// The one of this name that is not deleted; a platform has one at the most.
+    Entered(Hostname),
+}
+
+/// Enters a custom domain and has it served (interface: `POST /api/v1/provision/domain/add`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddCustomDomain {
+    /// The platform.
+    pub platform_id: PlatformId,
+    /// The name.
+    pub custom_hostname: Hostname,
+    /// The DNS record of the platform it leads to, by the name of which it has to lead there in the DNS; no wildcard.
+    pub target_dns_record_id: DnsRecordId,
 }
 
 /// Enters a custom domain.
@@ -173,18 +187,19 @@ pub struct CreateCustomDomain {
 }
 
 impl CreateCustomDomain {
-    /// Refuses what could never be verified.
+    /// Refuses what could never be verified. `fields` are what the request calls hostname and target.
     ///
     /// # Errors
     /// `VALIDATION_ERROR`.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, fields: [&str; 2]) -> Result<()> {
+        let [hostname, target] = fields;
         if proof_name(&self.hostname).len() > MAX_NAME_LENGTH {
             let message = format!("leaves no room for {PROOF_LABEL} before it");
-            return Err(Error::invalid("hostname", "too_long", message));
+            return Err(Error::invalid(hostname, "too_long", message));
         }
         if self.target_dns.is_wildcard() || self.target_dns == self.hostname {
             let message = "must be a single name, and not that of the domain itself";
-            return Err(Error::invalid("targetDns", "invalid", message));
+            return Err(Error::invalid(target, "invalid", message));
         }
         Ok(())
     }

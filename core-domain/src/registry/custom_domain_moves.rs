@@ -60,6 +60,28 @@ impl CustomDomain {
         Ok((next, Some(event)))
     }
 
+    /// The domain once all its DNS records were found and its certificate is the next to come: it becomes active with
+    /// that.
+    #[must_use]
+    pub fn proved(mut self, now: Timestamp) -> Self {
+        self.checked_since.get_or_insert(now);
+        if let Ok(status) = CustomDomainEvent::Check.next(self.status) {
+            self.status = status;
+        }
+        self.missing_records.clear();
+        if self.ssl_status == SslStatus::PendingValidation {
+            self.ssl_status = SslStatus::PendingIssuance;
+        }
+        self
+    }
+
+    /// Whether a job is the one that has it served.
+    #[must_use]
+    pub fn is_served_by(&self, job: &JobId) -> bool {
+        let is_active = self.status == CustomDomainStatus::Active;
+        self.is_verified_by(job) || self.job_id == *job && is_active
+    }
+
     /// Whether a job is the one that has to verify it.
     #[must_use]
     pub fn is_verified_by(&self, job: &JobId) -> bool {

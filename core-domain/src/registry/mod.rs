@@ -41,8 +41,8 @@ pub use config_version::{
     ConfigDiff, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
 };
 pub use custom_domain::{
-    CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType, MissingRecord,
-    UpdateCustomDomain,
+    AddCustomDomain, CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType,
+    MissingRecord, UpdateCustomDomain,
 };
 pub use custom_domain_status::{CustomDomainEvent, CustomDomainStatus, SslStatus};
 pub use deployment::{
@@ -79,8 +79,8 @@ pub use resource::{
     CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
 };
 pub use resource_name::{
-    DEFAULT_RESOURCES, bears_platform, feature_worker_name, is_provider_name, purpose_of,
-    resource_name,
+    AUTH, DEFAULT_RESOURCES, auth_worker_name, bears_platform, feature_worker_name,
+    is_provider_name, purpose_of, resource_name,
 };
 pub use resource_status::{ResourceEvent, ResourceStatus};
 pub use secret::{

@@ -133,6 +133,10 @@ pub enum ResourceQuery {
     },
     /// Those with this name at the provider that are not deleted.
     Named(String),
+    /// Those with this name at the provider, deleted ones too.
+    EverNamed(String),
+    /// Those in an environment that are not deleted.
+    InEnvironment(Environment),
     /// The one that this name, type and environment mean and that is not deleted.
     Exactly {
         /// The type.

@@ -36,7 +36,20 @@ pub fn resource_name(
     environment: Environment,
     resource_type: ResourceType,
 ) -> String {
-    let (digest, purpose) = (digest_of(platform), purpose_of(resource_type));
+    name_for(platform, slug, environment, purpose_of(resource_type))
+}
+
+/// What the worker is there for that says who requests of the platform's users come from.
+pub const AUTH: &str = "auth";
+
+/// As [`resource_name`], of the platform's auth worker.
+#[must_use]
+pub fn auth_worker_name(platform: &PlatformId, slug: &Slug, environment: Environment) -> String {
+    name_for(platform, slug, environment, AUTH)
+}
+
+fn name_for(platform: &PlatformId, slug: &Slug, environment: Environment, purpose: &str) -> String {
+    let digest = digest_of(platform);
     format!("{}-{digest}-{environment}-{purpose}", spelled(slug))
 }
 

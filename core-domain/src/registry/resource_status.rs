@@ -1,6 +1,6 @@
 //! The life of a resource.
 
-use crate::kernel::{state_machine, text_enum};
+use crate::kernel::{IllegalMove, Machine, state_machine, text_enum};
 
 text_enum! {
     /// Where a resource stands.
@@ -27,8 +27,23 @@ state_machine! {
         Activate = "activate": [Provisioning] => Active, "resource.updated";
         /// It could not be created.
         Fail = "fail": [Provisioning] => Failed, "resource.updated";
+        /// It was there, and is not any more.
+        Lose = "lose": [Active] => Failed, "resource.updated";
         /// It is deleted.
         Delete = "delete": [Pending, Provisioning, Active, Failed] => Deleted, "resource.deleted";
+    }
+}
+
+impl ResourceEvent {
+    /// As [`Machine::between`], of what people may say of a resource: that one is lost only a job finds.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] names the statuses from which the wanted one can be reached.
+    pub fn said(from: ResourceStatus, to: ResourceStatus) -> Result<Option<Self>, IllegalMove> {
+        if from != to && to == ResourceStatus::Failed {
+            return Self::Fail.next(from).map(|_| Some(Self::Fail));
+        }
+        Self::between(from, to)
     }
 }
 

@@ -50,7 +50,8 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         hasher: worthless_hasher(),
         blobs: Arc::new(MemoryBlobs::default()),
         kinds: Arc::new(
-            register_kinds(Kinds::new(), Arc::new(MemoryDns::default())).unwrap_or_default(),
+            register_kinds(Kinds::new(), Arc::new(MemoryDns::default()), ISSUER)
+                .unwrap_or_default(),
         ),
         limiter: Arc::new(MemoryRateLimiter::new()),
         service_key: ServiceKey::new(SERVICE_KEY).ok(),

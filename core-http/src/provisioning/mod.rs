@@ -1,7 +1,9 @@
 //! Provisioning: queueing jobs, looking at them, what operators do to them, and the suspension of a platform as other
 //! services set it.
 
+mod auth;
 mod dlq;
+mod domain;
 mod events;
 mod hold;
 mod job;
@@ -30,6 +32,8 @@ pub fn endpoints() -> Vec<Endpoint> {
     let suspension = platform_status::row("setProvisioningPlatformStatus");
     let parts = [
         tagged("Provisioning", provision::rows()),
+        tagged("Provisioning", domain::rows()),
+        tagged("Provisioning", auth::rows()),
         tagged("Jobs", job::rows()),
         tagged("Jobs", events::rows()),
         tagged("Jobs", operate::rows()),

@@ -5,6 +5,7 @@ use core_domain::kernel::{Code, PlatformId, Result, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::registry::onboarding::{self, ProvisionOnboarding};
 use core_domain::use_case::registry::provision::{self, DeprovisionCommand, ProvisionCommand};
+use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 
 use super::queued::{Queued, SUCCESS, queued};
 use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
@@ -26,10 +27,21 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .success(SUCCESS)
             .refuses(&[Code::NotFound, Code::InvalidState])
             .writes(deprovision_platform),
+        post("/api/v1/provision/platform/reconcile", "reconcilePlatform")
+            .summary("Queues the job that compares what the registry knows of a platform with what the provider has, and with repair mends it.")
+            .success(SUCCESS)
+            .refuses(&[Code::NotFound, Code::InvalidState])
+            .writes(reconcile_platform),
     ]
 }
 
 impl OnPlatform for Input<(), DryRunQuery, ProvisionCommand> {
+    fn platform_id(&self) -> &PlatformId {
+        &self.body.platform_id
+    }
+}
+
+impl OnPlatform for Input<(), DryRunQuery, ReconcileCommand> {
     fn platform_id(&self) -> &PlatformId {
         &self.body.platform_id
     }
@@ -59,6 +71,16 @@ async fn deprovision_platform(
 ) -> Result<Queued> {
     let environment = input.body.environment;
     let job = provision::deprovision(cx, &scope, uow, environment).await?;
+    queued(uow, input.query, &job).await
+}
+
+async fn reconcile_platform(
+    cx: &Cx,
+    scope: PlatformScope<grant::PlatformManage>,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), DryRunQuery, ReconcileCommand>,
+) -> Result<Queued> {
+    let job = reconcile::reconcile(cx, &scope, uow, input.body).await?;
     queued(uow, input.query, &job).await
 }
 

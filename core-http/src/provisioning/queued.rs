@@ -22,9 +22,9 @@ pub(super) const SUCCESS: &[StatusCode] = &[StatusCode::ACCEPTED, StatusCode::OK
 /// A job was queued, or what it would do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Queued {
+pub(super) enum Queued<J = QueuedJob> {
     /// It was queued.
-    Job(QueuedJob),
+    Job(J),
     /// It was not queued.
     Plan(Planned<JobPlan>),
 }
@@ -47,7 +47,7 @@ impl QueuedJob {
     }
 }
 
-impl Answer for Queued {
+impl<J: Serialize + JsonSchema + Send + 'static> Answer for Queued<J> {
     fn kind() -> AnswerKind {
         Output::<Self>::kind()
     }
@@ -77,8 +77,21 @@ pub(super) async fn queued(
     query: DryRunQuery,
     job: &Job,
 ) -> Result<Queued> {
+    queued_as(uow, query, job, QueuedJob::of(job)).await
+}
+
+/// As [`queued`], with this answer when it was.
+///
+/// # Errors
+/// As [`queued`].
+pub(super) async fn queued_as<J>(
+    uow: &mut dyn UnitOfWork,
+    query: DryRunQuery,
+    job: &Job,
+    answer: J,
+) -> Result<Queued<J>> {
     if !query.dry_run {
-        return Ok(Queued::Job(QueuedJob::of(job)));
+        return Ok(Queued::Job(answer));
     }
     let plan = job_plan::of(uow, job).await?;
     Ok(Queued::Plan(Planned::new(plan)))

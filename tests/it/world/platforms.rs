@@ -23,6 +23,9 @@ use core_storage::fault::FaultStore;
 use super::stores::{Keeps, faulty};
 use super::{Backend, World, clock};
 
+/// Where auth workers are told to reach IAM.
+const IAM: &str = "http://iam.test";
+
 /// The call of the provider that gets no answer: which call, how many of them go well before it, and when in it.
 type Trap = Arc<Mutex<Option<(&'static str, usize, Moment)>>>;
 
@@ -78,7 +81,7 @@ impl Platforms {
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
         config.faults = faults(Arc::clone(&trap));
         let local = LocalInfrastructure::open(config).await.unwrap();
-        let kinds = register_kinds(Kinds::new(), Arc::new(MemoryDns::default())).unwrap();
+        let kinds = register_kinds(Kinds::new(), Arc::new(MemoryDns::default()), IAM).unwrap();
         let keeps: Keeps = Box::new((keeps, folder));
         let world = World::over((store, keeps), clock, local, kinds);
         Self { world, trap }

@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::jobs::{Deprovision, Onboard, ProvisionPlatform, Removal, Target, resource_ref};
+use super::jobs::{
+    AuthTarget, Deprovision, Onboard, ProvisionPlatform, Removal, Target, UpgradeAuth, auth_ref,
+    entry_of, is_current, resource_ref,
+};
 use crate::access::{AuditEvent, PlatformAccess, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, PlatformId, Result};
 use crate::port::{ResourceRef, UnitOfWork};
@@ -64,6 +67,8 @@ pub enum PlannedAction {
     Create,
     /// The registry has it already: it would be left as it is.
     Exists,
+    /// The registry has it in an older version, which would be replaced.
+    Update,
     /// It would be removed.
     Remove,
 }
@@ -145,7 +150,11 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
             let removal: Removal = input_of::<Deprovision>(job)?;
             removed(&platform, uow, removal.environment).await
         }
-        // The others make and remove rows.
+        UpgradeAuth::NAME => {
+            let target: AuthTarget = input_of::<UpgradeAuth>(job)?;
+            upgraded(&platform, uow, &target).await
+        }
+        // The others make and remove rows, or what they do depends on what they find at the provider.
         _ => Ok(Resources::default()),
     }
 }
@@ -188,6 +197,29 @@ async fn created(
         });
     }
     Ok(resources.into())
+}
+
+/// Auth workers that are made or brought up to date.
+async fn upgraded(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &AuthTarget,
+) -> Result<Resources> {
+    let mut workers = Vec::with_capacity(target.environments.len());
+    for environment in &target.environments {
+        let worker = auth_ref((&target.platform_id, &target.slug, *environment));
+        let entry = entry_of(platform, uow, &worker, *environment).await?;
+        workers.push(PlannedResource {
+            resource_type: worker.resource_type,
+            cf_name: Some(worker.name),
+            action: match entry {
+                None => PlannedAction::Create,
+                Some(entry) if is_current(&entry) => PlannedAction::Exists,
+                Some(_) => PlannedAction::Update,
+            },
+        });
+    }
+    Ok(workers.into())
 }
 
 /// Everything the platform has in an environment, or in all, in the order it goes.

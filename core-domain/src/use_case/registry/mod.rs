@@ -2,6 +2,7 @@
 //! suspension, the jobs that create and remove a platform's infrastructure.
 
 pub mod audit;
+pub mod auth;
 pub mod build;
 pub mod config;
 pub mod deployment;
@@ -18,6 +19,7 @@ pub mod organization_removal;
 pub mod organization_setup;
 pub mod platform;
 pub mod provision;
+pub mod reconcile;
 pub mod removal_plan;
 pub mod resource;
 pub mod secret;

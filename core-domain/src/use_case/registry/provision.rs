@@ -94,7 +94,7 @@ pub(super) async fn queue_provision(
         billing_email: wanted.billing_email,
     };
     let job = enqueue::<ProvisionPlatform>(cx, scope, uow, &target).await?;
-    queued(cx, scope, uow, &job, "platform.provision_queued").await?;
+    record_queued(cx, scope, uow, &job, "platform.provision_queued").await?;
     Ok(job)
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn queue_deprovision(
         environment,
     };
     let job = enqueue::<Deprovision>(cx, scope, uow, &removal).await?;
-    queued(cx, scope, uow, &job, "platform.deprovision_queued").await?;
+    record_queued(cx, scope, uow, &job, "platform.deprovision_queued").await?;
     Ok(job)
 }
 
@@ -160,7 +160,8 @@ pub(super) async fn resume_removal(
     Ok(())
 }
 
-async fn queued(
+/// Keeps in the audit that a job of the platform was queued.
+pub(super) async fn record_queued(
     cx: &Context,
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,

@@ -30,8 +30,6 @@ const MISSING_IN_PROVISIONING: &[&str] = &[
     "provisioning-099",
     "provisioning-100",
     "provisioning-102",
-    "provisioning-103",
-    "provisioning-112",
 ];
 
 /// Routes that users of such a service expect beyond the interface.
@@ -198,6 +196,8 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/account/api-keys"),
     ("POST", "/account/api-keys"),
     ("POST", "/account/api-keys/delete"),
+    // provisioning
+    ("POST", "/api/v1/provision/platform/reconcile"),
 ];
 
 /// The interface names the prefix alone; the paths are ours.

@@ -202,6 +202,11 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("provisionPlatform", Admin),
         sample("provisionOnboarding", Operator),
         sample("deprovisionPlatform", Owner),
+        sample("reconcilePlatform", Owner),
+        sample("addDomain", Admin).body(
+            r#"{"customHostname": "new.example.com", "targetDnsRecordId": "{dnsRecordId}"}"#,
+        ),
+        sample("upgradeAuth", Operator),
         sample("listJobs", Member),
         sample("getJob", Member),
         sample("listJobEvents", Member),

@@ -1,19 +1,26 @@
 //! Provisioning: what queueing, operating and showing jobs does, beyond what holds for every endpoint.
 
+mod auth;
 mod creating;
 mod dlq;
+mod domains;
 mod dry_run;
 mod events;
 mod holds;
 mod jobs;
 mod lanes;
+mod large_removal;
 mod onboarding;
 mod operating;
 mod operators;
+mod reconciling;
 mod removal;
+mod undoing;
 
 use core_domain::kernel::Caller;
+use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
 use core_domain::provisioning::Report;
+use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
 use crate::world::{World, operator};
@@ -33,6 +40,20 @@ impl World {
         let id = queued.text("jobId").to_owned();
         assert_eq!(queued.json, json!({ "jobId": id, "status": "QUEUED" }));
         id
+    }
+
+    /// An object at the provider that was made by hand.
+    async fn object(&self, resource_type: ResourceType, name: &str, owner: &str) {
+        let request = CreateResource {
+            resource: ResourceRef {
+                resource_type,
+                name: name.to_owned(),
+            },
+            owner: owner.to_owned(),
+            effect_key: name.to_owned(),
+            config: json!({}),
+        };
+        self.provider.create(&request).await.unwrap();
     }
 
     async fn deprovision(&self, platform: &str, environment: &str) -> String {

@@ -1,6 +1,5 @@
 //! Removing platforms for good.
 
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
 use core_domain::provisioning::HoldScope;
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
@@ -9,20 +8,6 @@ use serde_json::{Value, json};
 use crate::world::{How, World, at, on_every_store, operator, owner};
 
 impl World {
-    /// An object at the provider that was made by hand.
-    async fn object(&self, name: &str, owner: &str) {
-        let request = CreateResource {
-            resource: ResourceRef {
-                resource_type: ResourceType::D1,
-                name: name.to_owned(),
-            },
-            owner: owner.to_owned(),
-            effect_key: name.to_owned(),
-            config: json!({}),
-        };
-        self.provider.create(&request).await.unwrap();
-    }
-
     async fn is_gone(&self, platform: &str) -> bool {
         let answer = self.registry.get(&operator(), &at(platform, "")).await;
         answer.status == 404
@@ -42,10 +27,14 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
     let platform = world.platform("engines").await;
     let entity = world.tenant(&platform, "tenant").await;
     world.resource(&platform, &entity, "engines-db").await;
-    world.object("engines-db", &platform).await;
+    world
+        .object(ResourceType::D1, "engines-db", &platform)
+        .await;
     world.provision(&platform).await;
     world.run_jobs().await;
-    world.object("of-others", "somebody-else").await;
+    world
+        .object(ResourceType::D1, "of-others", "somebody-else")
+        .await;
     world.provider.refuse(true);
     let of_dev = world.deprovision(&platform, "dev").await;
     world.run_jobs().await;

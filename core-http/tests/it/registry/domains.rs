@@ -76,28 +76,6 @@ impl Place {
     }
 }
 
-impl World {
-    /// Time passes, and what is due is done.
-    async fn pass(&self, seconds: u64) {
-        self.tick(seconds);
-        self.run_timers().await;
-        self.run_jobs().await;
-    }
-
-    /// Creates the records a domain lacks.
-    async fn create_records(&self, place: &Place) {
-        let shown = place.shown(self).await;
-        for record in shown["missingRecords"].as_array().unwrap() {
-            let [name, value] = ["name", "value"].map(|field| record[field].as_str().unwrap());
-            if record["type"] == "CNAME" {
-                self.dns.set_cname(name, value);
-            } else {
-                self.dns.add_txt(name, value);
-            }
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_then() {
     let world = World::new();
@@ -187,7 +165,7 @@ async fn a_wildcard_is_proved_below_the_name_behind_it() {
     let missing = &place.shown(&world).await["missingRecords"];
     let names = [0, 1].map(|at: usize| missing[at]["name"].as_str().unwrap());
     assert_eq!(names, ["*.shop.example.com", PROOF]);
-    world.create_records(&place).await;
+    world.create_records(&place.platform, &place.domain).await;
     world.run_jobs().await;
     assert_eq!(place.status(&world).await, "active");
 }
@@ -209,7 +187,7 @@ async fn a_domain_without_its_records_for_seven_days_is_given_up_and_verified_an
     assert_ne!(place.job_id(&world).await, first["jobId"]);
     world.run_jobs().await;
     assert_eq!(place.missing(&world).await, ["CNAME", "TXT"]);
-    world.create_records(&place).await;
+    world.create_records(&place.platform, &place.domain).await;
     world.pass(30).await;
     assert_eq!(place.status(&world).await, "active");
 }
@@ -232,7 +210,7 @@ async fn a_dns_that_does_not_answer_and_a_suspended_platform_give_no_domain_up()
     world.pass(HOUR).await;
     assert_eq!(place.status(&world).await, "verifying");
     world.move_on(&place.platform, "suspend").await;
-    world.create_records(&place).await;
+    world.create_records(&place.platform, &place.domain).await;
     world.pass(30 * DAY).await;
     assert_eq!(place.status(&world).await, "verifying");
     world.move_on(&place.platform, "restore").await;
@@ -252,7 +230,7 @@ async fn whichever_call_of_the_store_fails_a_domain_becomes_active_once() {
             assert!(call > 20, "a run has only {call} calls");
             return;
         }
-        world.create_records(&place).await;
+        world.create_records(&place.platform, &place.domain).await;
         // Leases and waits end.
         world.pass(HOUR).await;
         world.pass(HOUR).await;
@@ -481,11 +459,11 @@ async fn who_proves_a_hostname_first_has_it_and_whoever_is_later_is_told_why() {
         dns_record,
         domain,
     };
-    world.create_records(&second).await;
+    world.create_records(&second.platform, &second.domain).await;
     world.run_jobs().await;
     assert_eq!(second.status(&world).await, "active");
     assert_eq!(first.missing(&world).await, ["TXT"]);
-    world.create_records(&first).await;
+    world.create_records(&first.platform, &first.domain).await;
     world.pass(HOUR).await;
     assert_eq!(first.status(&world).await, "failed");
     let error = &first.job(&world).await["error"];

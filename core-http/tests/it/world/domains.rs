@@ -80,4 +80,24 @@ impl World {
         let mut listed = listed.json["data"].as_array().unwrap().iter();
         listed.find(|one| one["id"] == domain).unwrap().clone()
     }
+
+    /// Time passes, and what is due is done.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        self.tick(seconds);
+        self.run_timers().await;
+        self.run_jobs().await;
+    }
+
+    /// Creates the records a domain lacks in the DNS.
+    pub(crate) async fn create_records(&self, platform: &str, domain: &str) {
+        let shown = self.shown_domain(platform, domain).await;
+        for record in shown["missingRecords"].as_array().unwrap() {
+            let [name, value] = ["name", "value"].map(|field| record[field].as_str().unwrap());
+            if record["type"] == "CNAME" {
+                self.dns.set_cname(name, value);
+            } else {
+                self.dns.add_txt(name, value);
+            }
+        }
+    }
 }

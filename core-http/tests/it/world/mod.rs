@@ -11,6 +11,7 @@ mod looks;
 mod mails;
 mod organizations;
 mod passkeys;
+mod provider;
 mod records;
 mod seals;
 mod second_factors;
@@ -49,6 +50,7 @@ pub(crate) use callers::{
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::TARGET;
 pub(crate) use follower::Follower;
+pub(crate) use provider::{Disturbed, silent};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use seals::{OTHER_VERSION, entry};
 pub(crate) use second_factors::{Authenticator, waiting_cookie};
@@ -171,7 +173,7 @@ impl World {
         let store = ExchangeableStore::new(opened.store);
         let mut app = app(store.clone(), clock.clone());
         let dns = MemoryDns::default();
-        let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone())).unwrap();
+        let kinds = register_kinds(Kinds::new(), Arc::new(dns.clone()), ORIGIN).unwrap();
         app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
         change(&mut app);
         let app = Arc::new(app);
@@ -242,7 +244,12 @@ impl World {
 
     /// Works until nothing can be worked on.
     pub(crate) async fn run_jobs(&self) {
-        let worker = self.worker();
+        self.run_jobs_on(Arc::new(self.provider.clone())).await;
+    }
+
+    /// As [`World::run_jobs`], with another provider.
+    pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
+        let worker = self.worker_on(provider);
         for _ in 0..100 {
             if worker.run_one(&Unsupervised).await.unwrap() == Outcome::Idle {
                 return;

@@ -58,5 +58,8 @@ fn custom_domains(query: &CustomDomainQuery) -> Select {
         CustomDomainQuery::Active(hostname) => domains
             .filter(Filter::eq("hostname", hostname))
             .filter(Filter::eq("status", &CustomDomainStatus::Active)),
+        CustomDomainQuery::Entered(hostname) => domains
+            .filter(Filter::eq("hostname", hostname))
+            .filter(not_deleted()),
     }
 }

@@ -51,6 +51,10 @@ fn resources(query: &ResourceQuery) -> Select {
         ResourceQuery::Named(cf_name) => resources
             .filter(Filter::eq("cf_name", cf_name))
             .filter(not_deleted()),
+        ResourceQuery::EverNamed(cf_name) => resources.filter(Filter::eq("cf_name", cf_name)),
+        ResourceQuery::InEnvironment(environment) => resources
+            .filter(Filter::eq("environment", environment))
+            .filter(not_deleted()),
         ResourceQuery::Exactly {
             resource_type,
             environment,

@@ -1,16 +1,17 @@
 //! Entering custom domains.
 
 use super::rules::ensure_not_foreign;
-use crate::access::{PlatformScope, audited};
+use crate::access::{PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
-    Context, CustomDomainId, Error, Result, StoreError, Stored, TOKEN_LENGTH, grant, secret_token,
+    Context, CustomDomainId, Error, JobId, Result, StoreError, Stored, TOKEN_LENGTH, grant,
+    secret_token,
 };
 use crate::port::UnitOfWork;
 use crate::registry::{CreateCustomDomain, CustomDomain};
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::dns;
 use crate::use_case::registry::hostname::is_custom_domain;
-use crate::use_case::registry::jobs::{Verification, VerifyDomain};
+use crate::use_case::registry::jobs::{DomainTarget, VerifyDomain};
 
 /// Enters a domain and queues the job that verifies it. That somebody else has entered the hostname is no reason not to:
 /// its records prove each by a text of its own, and the first who is proved right has it.
@@ -24,18 +25,26 @@ pub async fn create(
     uow: &mut dyn UnitOfWork,
     command: CreateCustomDomain,
 ) -> Result<Stored<CustomDomain>> {
-    command.check()?;
+    command.check(["hostname", "targetDns"])?;
     dns::not_deleted(scope, uow, &command.dns_record_id).await?;
+    let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
+    let target = DomainTarget::of(scope, &id);
+    let job = enqueue::<VerifyDomain>(cx, scope, uow, &target).await?;
+    insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await
+}
+
+/// Enters a domain under this id, which this job works on.
+pub(super) async fn insert(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (id, job): (CustomDomainId, JobId),
+    command: CreateCustomDomain,
+) -> Result<Stored<CustomDomain>> {
     ensure_not_foreign(scope, uow, &command.hostname).await?;
-    let now = uow.now().await?;
-    let id = CustomDomainId::generate(now, cx.entropy.as_ref());
-    let verification = Verification {
-        platform_id: scope.id().clone(),
-        domain_id: id.clone(),
-    };
-    let job = enqueue::<VerifyDomain>(cx, scope, uow, &verification).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
-    let domain = CustomDomain::create(id, scope.id(), command, &random, job.id.clone(), now);
+    let now = uow.now().await?;
+    let domain = CustomDomain::create(id, scope.id(), command, &random, job, now);
     let stored = audited::insert(cx, scope, uow, domain, "domain.created").await;
     stored.map_err(|error| match error {
         Error::Store(StoreError::Conflict {

@@ -1,13 +1,15 @@
-//! How a custom domain follows the job that verifies it.
+//! How a custom domain follows the job that works on it.
 
 use super::rules::replace;
 use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{Context, CustomDomainId, JobId, Machine, Result, Stored};
 use crate::port::UnitOfWork;
-use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord};
+use crate::registry::{
+    CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, ProviderName, SslStatus,
+};
 
 /// The domain, if it is to be verified, and by this job.
-pub(in crate::use_case::registry) async fn find_verified_by(
+async fn find_verified_by(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomainId,
@@ -38,8 +40,99 @@ pub(in crate::use_case::registry) async fn record_check(
     Ok(())
 }
 
-/// Lets what became of its job happen to a domain: those of the events, in their order, that can. A domain that another job
-/// verifies, is active or is deleted does not follow.
+/// Keeps that the job found all DNS records of a domain, which becomes active when its certificate is in use.
+pub(in crate::use_case::registry) async fn record_proof(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+    job: &JobId,
+) -> Result<()> {
+    let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
+        return Ok(());
+    };
+    let next = seen.edit().proved(uow.now().await?);
+    let action = if next.status == seen.status {
+        "domain.updated"
+    } else {
+        CustomDomainEvent::Check.of_event().action
+    };
+    replace(cx, scope, uow, &seen, next, action).await?;
+    Ok(())
+}
+
+/// Keeps where a domain and its certificate stand at the provider. One that is not active becomes it when `activates`.
+///
+/// # Errors
+/// `CONFLICT` for a domain that is to be active and whose hostname is another platform's by now.
+pub(in crate::use_case::registry) async fn record_served(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (domain, job): (&CustomDomainId, &JobId),
+    (cf_hostname_id, ssl_status): (&str, SslStatus),
+    activates: bool,
+) -> Result<()> {
+    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
+    let Some(seen) = found.filter(|domain| domain.is_served_by(job)) else {
+        return Ok(());
+    };
+    let (mut next, mut action) = (seen.edit(), "domain.updated");
+    if activates && seen.status != CustomDomainStatus::Active {
+        let event = CustomDomainEvent::Activate;
+        next = next.after(event, uow.now().await?)?;
+        action = event.of_event().action;
+    }
+    next.cf_hostname_id = ProviderName::parse(cf_hostname_id).ok();
+    next.ssl_status = ssl_status;
+    replace(cx, scope, uow, &seen, next, action).await?;
+    Ok(())
+}
+
+/// Keeps where a domain that is not deleted and its certificate stand at the provider, whichever job works on it.
+pub(in crate::use_case::registry) async fn record_hostname(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+    (cf_hostname_id, ssl_status): (&str, SslStatus),
+) -> Result<()> {
+    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
+    let is_there = |domain: &CustomDomain| domain.status != CustomDomainStatus::Deleted;
+    let Some(seen) = found.filter(|domain| is_there(domain)) else {
+        return Ok(());
+    };
+    let next = CustomDomain {
+        cf_hostname_id: ProviderName::parse(cf_hostname_id).ok(),
+        ssl_status,
+        ..seen.edit()
+    };
+    replace(cx, scope, uow, &seen, next, "domain.updated").await?;
+    Ok(())
+}
+
+/// Keeps that a domain is not served any more, if it still is what `is_gone` says.
+pub(in crate::use_case::registry) async fn forget_hostname(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+    is_gone: impl Fn(&CustomDomain) -> bool + Send,
+) -> Result<()> {
+    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
+    let Some(seen) = found.filter(|domain| is_gone(domain)) else {
+        return Ok(());
+    };
+    let next = CustomDomain {
+        cf_hostname_id: None,
+        ..seen.edit()
+    };
+    replace(cx, scope, uow, &seen, next, "domain.updated").await?;
+    Ok(())
+}
+
+/// Lets what became of its job happen to a domain: those of the events, in their order, that can; and to its certificate. A
+/// domain that another job works on, is active or is deleted does not follow.
 ///
 /// # Errors
 /// `CONFLICT` for a domain that is to be active and whose hostname is another platform's by now.
@@ -47,16 +140,17 @@ pub(in crate::use_case::registry) async fn follow_job(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    job: &JobId,
+    (domain, job): (&CustomDomainId, &JobId),
     events: &[CustomDomainEvent],
+    certificate: Option<SslStatus>,
 ) -> Result<()> {
-    let Some(seen) = scope.records::<CustomDomain>(uow).find(domain).await? else {
+    const FINAL: [CustomDomainStatus; 2] =
+        [CustomDomainStatus::Active, CustomDomainStatus::Deleted];
+    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
+    let follows = |seen: &CustomDomain| seen.job_id == *job && !FINAL.contains(&seen.status);
+    let Some(seen) = found.filter(|seen| follows(seen)) else {
         return Ok(());
     };
-    if seen.job_id != *job || seen.status == CustomDomainStatus::Active {
-        return Ok(());
-    }
     let now = uow.now().await?;
     let (mut next, mut action) = (seen.edit(), "domain.updated");
     for event in events {
@@ -65,6 +159,7 @@ pub(in crate::use_case::registry) async fn follow_job(
             action = event.of_event().action;
         }
     }
+    next.ssl_status = certificate.unwrap_or(next.ssl_status);
     replace(cx, scope, uow, &seen, next, action).await?;
     Ok(())
 }

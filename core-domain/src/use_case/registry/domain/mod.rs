@@ -1,5 +1,6 @@
-//! Custom domains. A job looks their DNS records up until all are there.
+//! Custom domains. A job looks their DNS records up until all are there, and may have them served.
 
+mod add;
 mod create;
 mod delete;
 mod job;
@@ -7,9 +8,13 @@ mod read;
 mod rules;
 mod update;
 
+pub use add::add;
 pub use create::create;
 pub use delete::delete;
-pub(super) use delete::delete_on;
-pub(super) use job::{find_verified_by, follow_job, record_check};
+pub(super) use delete::{delete_on, may_be_served};
+pub(super) use job::{
+    follow_job, forget_hostname, record_check, record_hostname, record_proof, record_served,
+};
 pub use read::{get, list, list_unverified};
+pub(super) use rules::ensure_not_foreign;
 pub use update::update;

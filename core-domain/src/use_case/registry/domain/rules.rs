@@ -22,7 +22,7 @@ pub(super) async fn not_deleted(
 }
 
 /// Refuses a hostname that is another platform's.
-pub(super) async fn ensure_not_foreign(
+pub(in crate::use_case::registry) async fn ensure_not_foreign(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     hostname: &Hostname,

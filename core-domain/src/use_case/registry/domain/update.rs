@@ -1,5 +1,6 @@
 //! Changing custom domains.
 
+use super::delete::queue_removal;
 use super::rules::{not_deleted, replace};
 use crate::access::{PlatformScope, authorize_operator};
 use crate::kernel::{
@@ -8,7 +9,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainStatus, UpdateCustomDomain};
 use crate::use_case::provisioning::enqueue;
-use crate::use_case::registry::jobs::{Verification, VerifyDomain};
+use crate::use_case::registry::jobs::{DomainTarget, VerifyDomain};
 
 /// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes
 /// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change; both,
@@ -37,11 +38,8 @@ pub async fn update(
             authorize_operator(cx)?;
         }
         if event == CustomDomainEvent::Restart {
-            let verification = Verification {
-                platform_id: scope.id().clone(),
-                domain_id: domain.clone(),
-            };
-            let job = enqueue::<VerifyDomain>(cx, scope, uow, &verification).await?;
+            let target = DomainTarget::of(scope, domain);
+            let job = enqueue::<VerifyDomain>(cx, scope, uow, &target).await?;
             next.job_id = job.id.clone();
         }
     }
@@ -59,5 +57,9 @@ pub async fn update(
         authorize_operator(cx)?;
     }
     command.apply_to(&mut next);
-    replace(cx, scope.writer(), uow, &seen, next, action).await
+    let stored = replace(cx, scope.writer(), uow, &seen, next, action).await?;
+    if stored.status == CustomDomainStatus::Deleted {
+        queue_removal(cx, scope.writer(), uow, &seen).await?;
+    }
+    Ok(stored)
 }

@@ -1,43 +1,74 @@
-//! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, deprovisioning, activating and
-//! deactivating features, verifying custom domains.
+//! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, reconciling, deprovisioning, activating and
+//! deactivating features, custom domains, auth workers.
 
 use std::sync::Arc;
 
 mod activate;
+mod add_domain;
+mod auth_worker;
 mod deactivate;
 mod deprovision;
 mod domain_records;
+mod domain_target;
 mod feature_target;
 mod onboard;
 mod provision;
+mod reconcile;
+mod reconcile_domains;
+mod reconcile_report;
+mod reconcile_resources;
+mod remove_domain;
+mod remove_hostnames;
+mod remove_resources;
 mod resource;
+mod serve_domain;
 mod target;
+mod upgrade_auth;
 mod verify_domain;
 
 pub(super) use activate::Activate;
+pub(super) use add_domain::AddDomain;
+pub(super) use auth_worker::{auth_ref, is_current};
 pub(super) use deactivate::Deactivate;
 pub(super) use deprovision::{Deprovision, Removal};
+pub(super) use domain_target::DomainTarget;
 pub(super) use feature_target::{ActivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
-pub(super) use resource::resource_ref;
+pub(super) use reconcile::{Reconcile, Reconciliation};
+pub(super) use remove_domain::RemoveDomain;
 pub use resource::{MadeResource, MakeResource};
+pub(super) use resource::{entry_of, resource_ref};
 pub use target::{HasTarget, Target};
-pub(super) use verify_domain::{Verification, VerifyDomain};
+pub(super) use upgrade_auth::{AuthTarget, UpgradeAuth};
+pub(super) use verify_domain::VerifyDomain;
 
 use crate::port::DnsResolver;
 use crate::use_case::provisioning::{KindError, Kinds};
 
-/// Adds all of them; names are looked up by `dns`.
+/// Adds all of them; names are looked up by `dns`, and auth workers reach IAM at `iam_url`.
 ///
 /// # Errors
 /// [`KindError`] when one of their names is taken.
-pub fn register_kinds(kinds: Kinds, dns: Arc<dyn DnsResolver>) -> Result<Kinds, KindError> {
+pub fn register_kinds(
+    kinds: Kinds,
+    dns: Arc<dyn DnsResolver>,
+    iam_url: &str,
+) -> Result<Kinds, KindError> {
+    let iam_url = iam_url.to_owned();
     kinds
         .with(ProvisionPlatform)?
         .with(Onboard)?
         .with(Deprovision)?
         .with(Activate)?
         .with(Deactivate)?
-        .with(VerifyDomain { dns })
+        .with(VerifyDomain {
+            dns: Arc::clone(&dns),
+        })?
+        .with(AddDomain { dns })?
+        .with(RemoveDomain)?
+        .with(UpgradeAuth {
+            iam_url: iam_url.clone(),
+        })?
+        .with(Reconcile { iam_url })
 }

@@ -5,18 +5,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::deprovision::{Deprovision, Removal};
 use super::provision::ProvisionPlatform;
 use super::target::Target;
-use crate::access::SystemScope;
+use crate::access::{PlatformWriter, SystemScope};
 use crate::kernel::{Environment, JobId, OnboardingId, PlatformId, Result, Unowned};
 use crate::port::{Mode, UnitOfWork};
 use crate::provisioning::{JobStatus, LaneKey};
-use crate::registry::OnboardingEvent;
+use crate::registry::{OnboardingEvent, PlatformStatus};
 use crate::use_case::provisioning::{
     self, JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
-    enqueue_child,
+    enqueue, enqueue_child,
 };
 use crate::use_case::registry::onboarding::{create_onboarded, record_event};
+use crate::use_case::registry::{entity, platform};
 
 /// The name of the step that creates the platform.
 pub(in crate::use_case::registry) const CREATE_PLATFORM: &str = "platform";
@@ -103,6 +105,7 @@ struct CreatePlatform;
 
 #[async_trait]
 impl JobStep<Onboard> for CreatePlatform {
+    const UNDOES: bool = true;
     type Output = CreatedPlatform;
 
     fn name(&self) -> &'static str {
@@ -111,9 +114,17 @@ impl JobStep<Onboard> for CreatePlatform {
 
     async fn observe(
         &self,
-        _cx: &StepContext<'_, Onboard>,
+        cx: &StepContext<'_, Onboard>,
     ) -> Result<Observation<CreatedPlatform>, StepError> {
-        Ok(Observation::Absent)
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        match find_platform(uow.as_mut(), cx.input).await? {
+            Some(platform) if platform.platform().status == PlatformStatus::Deleted => {
+                let undone =
+                    "the platform was deleted when its onboarding was cancelled: restore it";
+                Err(StepError::Precondition(undone.to_owned()))
+            }
+            _ => Ok(Observation::Absent),
+        }
     }
 
     async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<CreatedPlatform, StepError> {
@@ -128,16 +139,58 @@ impl JobStep<Onboard> for CreatePlatform {
         uow: &mut dyn UnitOfWork,
         _output: &CreatedPlatform,
     ) -> Result<()> {
-        let system = SystemScope::new();
-        let tenant = create_onboarded(cx, system, uow, &cx.input.onboarding_id).await?;
+        let (platform, entity_id) = match find_platform(uow, cx.input).await? {
+            // It was undone, and somebody restored it.
+            Some(platform) => {
+                let tenant = entity::default_tenant(cx, &platform, uow).await?;
+                (platform, tenant.id.clone())
+            }
+            None => {
+                let (system, onboarding) = (SystemScope::new(), &cx.input.onboarding_id);
+                let tenant = create_onboarded(cx, system, uow, onboarding).await?;
+                (tenant.platform, tenant.entity_id)
+            }
+        };
         let target = Target {
-            entity_id: Some(tenant.entity_id),
+            entity_id: Some(entity_id),
             ..cx.input.target.clone()
         };
         let parent = Some(&cx.job.id);
-        enqueue_child::<ProvisionPlatform>(cx, &tenant.platform, uow, &target, parent).await?;
+        enqueue_child::<ProvisionPlatform>(cx, &platform, uow, &target, parent).await?;
         Ok(())
     }
+
+    /// Deletes the platform, which can be restored, and queues the job that removes its infrastructure; the job that makes
+    /// it finds its platform gone. The organization stays: its owner may have invited others by now.
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, Onboard>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        let Some(platform) = find_platform(uow, cx.input).await? else {
+            return Ok(());
+        };
+        if !platform::delete_undone(cx, &platform, uow).await? {
+            return Ok(());
+        }
+        let target = &cx.input.target;
+        let removal = Removal {
+            platform_id: target.platform_id.clone(),
+            slug: target.slug.clone(),
+            environment: Some(target.environment),
+        };
+        enqueue::<Deprovision>(cx, &platform, uow, &removal).await?;
+        Ok(())
+    }
+}
+
+/// The platform of an onboarding, once it was created.
+async fn find_platform(
+    uow: &mut dyn UnitOfWork,
+    input: &OnboardInput,
+) -> Result<Option<PlatformWriter>> {
+    let system = SystemScope::new();
+    system.platform(uow, &input.target.platform_id).await
 }
 
 /// What the second step leaves.

@@ -7,17 +7,18 @@ use serde_json::{Value, json};
 use super::target::{HasTarget, Target};
 use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{
-    Context, EntityId, Environment, Error, JsonText, Line, PlatformId, ResourceId, Result,
+    Context, EntityId, Environment, Error, JsonText, Line, PlatformId, ResourceId, Result, Slug,
+    Stored,
 };
-use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
+use crate::port::{self, Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{
-    CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceType,
-    purpose_of, resource_name,
+    CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
+    ResourceType, purpose_of, resource_name,
 };
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::{entity, resource};
+use crate::use_case::registry::{dns, entity, resource};
 
 /// The file a platform's worker begins with.
 const WORKER: &str = include_str!("worker.js");
@@ -39,6 +40,9 @@ pub struct MadeResource {
     pub cf_id: String,
     /// Where it can be reached.
     pub cf_url: Option<String>,
+    /// Whether it was there before the job first tried to make it.
+    #[serde(default)]
+    pub adopted: bool,
 }
 
 /// What a platform's resource of a type is called at the provider.
@@ -46,15 +50,35 @@ pub(in crate::use_case::registry) fn resource_ref(
     target: &Target,
     resource_type: ResourceType,
 ) -> ResourceRef {
-    let name = resource_name(
-        &target.platform_id,
-        &target.slug,
-        target.environment,
-        resource_type,
-    );
+    let at = (&target.platform_id, &target.slug, target.environment);
+    default_ref(at, resource_type)
+}
+
+/// Where a platform has resources: platform, slug and environment.
+pub(in crate::use_case::registry) type Place<'a> = (&'a PlatformId, &'a Slug, Environment);
+
+fn default_ref(
+    (platform, slug, environment): Place<'_>,
+    resource_type: ResourceType,
+) -> ResourceRef {
+    let name = resource_name(platform, slug, environment, resource_type);
     ResourceRef {
         resource_type,
         name,
+    }
+}
+
+/// Asks for what a platform is given of a type.
+pub(super) fn default_request(
+    at: Place<'_>,
+    resource_type: ResourceType,
+    effect_key: String,
+) -> port::CreateResource {
+    port::CreateResource {
+        resource: default_ref(at, resource_type),
+        owner: at.0.to_string(),
+        effect_key,
+        config: config(at, resource_type),
     }
 }
 
@@ -63,6 +87,7 @@ impl<K> JobStep<K> for MakeResource
 where
     K: JobKind<Input: HasTarget>,
 {
+    const UNDOES: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -80,17 +105,20 @@ where
         ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
         drop(uow);
         let resource = resource_ref(target, self.0);
-        observe_owned(cx.infrastructure, &target.platform_id, &resource).await
+        let found = observe_owned(cx.infrastructure, &target.platform_id, &resource).await?;
+        Ok(match found {
+            Observation::Present(made) => Observation::Present(MadeResource {
+                adopted: cx.job.attempts == 0 && cx.job.lost_leases == 0,
+                ..made
+            }),
+            found => found,
+        })
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<MadeResource, StepError> {
         let target = cx.input.target();
-        let request = port::CreateResource {
-            resource: resource_ref(target, self.0),
-            owner: target.platform_id.to_string(),
-            effect_key: cx.effect_key.to_owned(),
-            config: config(target, self.0),
-        };
+        let at = (&target.platform_id, &target.slug, target.environment);
+        let request = default_request(at, self.0, cx.effect_key.to_owned());
         let created = cx.infrastructure.create(&request).await?;
         Ok(made(&request.resource, created))
     }
@@ -110,8 +138,73 @@ where
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
-        enter_made(cx, &platform, uow, entry, output).await
+        enter_made(cx, &platform, uow, entry, output).await?;
+        Ok(())
     }
+
+    /// What was there before the job stays; so does what has been made anew since.
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        let target = cx.input.target();
+        let resource = resource_ref(target, self.0);
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let entry = match cx.platform(uow.as_mut()).await? {
+            Some(platform) => {
+                entry_of(&platform, uow.as_mut(), &resource, target.environment).await?
+            }
+            None => None,
+        };
+        drop(uow);
+        if entry.is_some_and(|entry| entry.provision_job_id.as_ref() != Some(&cx.job.id)) {
+            return Ok(());
+        }
+        let owner = target.platform_id.as_str();
+        match cx.infrastructure.remove(&resource, owner).await {
+            Err(ProviderError::NameTaken(_)) => Ok(()),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let target = cx.input.target();
+        let resource = resource_ref(target, self.0);
+        let entry = entry_of(&platform, uow, &resource, target.environment).await?;
+        match entry.filter(|entry| entry.provision_job_id.as_ref() == Some(&cx.job.id)) {
+            Some(entry) => remove_entry(cx, &platform, uow, &entry).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The entry of an object, if it is not deleted.
+pub(in crate::use_case::registry) async fn entry_of(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceRef,
+    environment: Environment,
+) -> Result<Option<Stored<Resource>>> {
+    let Ok(cf_name) = ProviderName::parse(&resource.name) else {
+        return Ok(None);
+    };
+    let exactly = ResourceQuery::Exactly {
+        resource_type: resource.resource_type,
+        environment,
+        cf_name,
+    };
+    platform.records::<Resource>(uow).first(&exactly).await
+}
+
+/// Deletes the entry of an object that is gone, with what leads to it.
+pub(super) async fn remove_entry(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    entry: &Stored<Resource>,
+) -> Result<()> {
+    dns::delete_leading_to(cx, platform, uow, &entry.id).await?;
+    resource::soft_delete(cx, platform, uow, entry).await
 }
 
 /// What the catalogue tells of an object besides what the provider does.
@@ -128,7 +221,7 @@ pub(super) async fn enter_made<K: JobKind>(
     uow: &mut dyn UnitOfWork,
     entry: CatalogueEntry<'_>,
     made: &MadeResource,
-) -> Result<()> {
+) -> Result<Stored<Resource>> {
     let name =
         |text: &str| ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()));
     let command = CreateResource {
@@ -139,14 +232,13 @@ pub(super) async fn enter_made<K: JobKind>(
         cf_name: name(&made.cf_name)?,
         cf_id: Line::parse(&made.cf_id).ok(),
         cf_url: made.cf_url.clone(),
-        provision_job_id: Some(cx.job.id.clone()),
+        provision_job_id: Some(cx.job.id.clone()).filter(|_| !made.adopted),
         config: JsonText::of(&json!({})),
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
     let observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
-    resource::upsert_observed(cx, platform, uow, observed).await?;
-    Ok(())
+    resource::upsert_observed(cx, platform, uow, observed).await
 }
 
 /// Jobs behind a deletion fail fast. Answers the platform.
@@ -193,11 +285,12 @@ pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
         cf_name: resource.name.clone(),
         cf_id: found.id,
         cf_url: found.url,
+        adopted: false,
     }
 }
 
 /// A worker is bound to the stores created before it; everything else needs no settings.
-fn config(target: &Target, resource_type: ResourceType) -> Value {
+fn config(at: Place<'_>, resource_type: ResourceType) -> Value {
     if resource_type != ResourceType::Worker {
         return json!({});
     }
@@ -208,7 +301,7 @@ fn config(target: &Target, resource_type: ResourceType) -> Value {
         json!({
             "name": purpose.to_uppercase(),
             "type": store,
-            "resource": resource_ref(target, *store).name,
+            "resource": default_ref(at, *store).name,
         })
     });
     json!({

@@ -62,6 +62,19 @@ pub async fn delete(
     apply(cx, scope.writer(), uow, PlatformEvent::Delete, None).await
 }
 
+/// Deletes a platform that a job created and takes back; tells whether there was something to delete.
+pub(in crate::use_case::registry) async fn delete_undone(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+) -> Result<bool> {
+    if scope.platform().status == PlatformStatus::Deleted {
+        return Ok(false);
+    }
+    apply(cx, scope, uow, PlatformEvent::Delete, None).await?;
+    Ok(true)
+}
+
 /// Removes a platform for good, with all it has; it is gone when its job is done. Jobs of the platform that have not
 /// ended are cancelled. When the removal has failed, an operator asks for it again.
 ///

@@ -22,7 +22,7 @@ pub async fn update(
     let seen = not_deleted(scope, uow, resource).await?;
     let (mut next, mut action) = (seen.edit(), "resource.updated");
     if let Some(status) = command.status
-        && let Some(event) = ResourceEvent::between(seen.status, status)?
+        && let Some(event) = ResourceEvent::said(seen.status, status)?
     {
         if event == ResourceEvent::Delete {
             ensure_not_needed(scope, uow, &seen).await?;

@@ -1,0 +1,71 @@
+//! Having custom domains served.
+
+use super::create::insert;
+use super::rules::{ensure_not_foreign, replace};
+use crate::access::PlatformScope;
+use crate::kernel::{Context, CustomDomainId, Machine, Result, Stored, grant};
+use crate::port::UnitOfWork;
+use crate::provisioning::Job;
+use crate::registry::{
+    AddCustomDomain, CreateCustomDomain, CustomDomain, CustomDomainEvent, CustomDomainQuery,
+    CustomDomainStatus,
+};
+use crate::use_case::provisioning::enqueue;
+use crate::use_case::registry::dns;
+use crate::use_case::registry::hostname::is_custom_domain;
+use crate::use_case::registry::jobs::{AddDomain, DomainTarget};
+
+/// Enters a domain, unless the platform has, and queues the job that proves whose it is and has it served. From then on the
+/// domain follows this job and no earlier one, which ends without an effect; one that failed is verified anew.
+///
+/// # Errors
+/// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname
+/// on another DNS record, and when another platform has a DNS record or an active domain of it; `VALIDATION_ERROR` for what
+/// could never be verified.
+pub async fn add(
+    cx: &Context,
+    scope: &PlatformScope<grant::DomainWrite>,
+    uow: &mut dyn UnitOfWork,
+    wanted: AddCustomDomain,
+) -> Result<Stored<Job>> {
+    let record = dns::not_deleted(scope, uow, &wanted.target_dns_record_id).await?;
+    let entered = CustomDomainQuery::Entered(wanted.custom_hostname.clone());
+    let entered = scope.records::<CustomDomain>(uow).first(&entered).await?;
+    let command = CreateCustomDomain {
+        dns_record_id: wanted.target_dns_record_id,
+        hostname: wanted.custom_hostname,
+        target_dns: record.hostname.clone(),
+        cf_hostname_id: None,
+    };
+    if let Some(seen) = entered {
+        if seen.dns_record_id != command.dns_record_id {
+            return Err(is_custom_domain());
+        }
+        return resume(cx, scope, uow, &seen).await;
+    }
+    command.check(["customHostname", "targetDnsRecordId"])?;
+    let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
+    let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &id)).await?;
+    insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await?;
+    Ok(job)
+}
+
+/// Goes on with a domain that the platform has entered.
+async fn resume(
+    cx: &Context,
+    scope: &PlatformScope<grant::DomainWrite>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+) -> Result<Stored<Job>> {
+    ensure_not_foreign(scope, uow, &seen.hostname).await?;
+    let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &seen.id)).await?;
+    let (mut next, mut action) = (seen.edit(), "domain.updated");
+    if seen.status == CustomDomainStatus::Failed {
+        let event = CustomDomainEvent::Restart;
+        next = next.after(event, uow.now().await?)?;
+        action = event.of_event().action;
+    }
+    next.job_id = job.id.clone();
+    replace(cx, scope.writer(), uow, seen, next, action).await?;
+    Ok(job)
+}

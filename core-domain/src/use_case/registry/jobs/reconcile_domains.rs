@@ -1,0 +1,211 @@
+//! The step that compares custom domains with the hostnames a provider serves.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::reconcile::Reconcile;
+use super::reconcile_report::{Mended, Repair, Report};
+use super::reconcile_resources::record_report;
+use super::resource::ensure_wanted;
+use super::serve_domain::{serve, stop_serving};
+use crate::access::{Batches, PlatformAccess};
+use crate::kernel::{CustomDomainId, Result, Stored};
+use crate::port::{Mode, ServedHostname, UnitOfWork};
+use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord};
+use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
+use crate::use_case::registry::domain::{forget_hostname, record_hostname};
+
+/// Compares the domains that the provider serves, or should.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CompareDomains;
+
+/// What is wrong with a domain.
+enum Difference {
+    /// It should be served and is not.
+    Missing,
+    /// It is served, and stands otherwise than the registry tells.
+    Changed(ServedHostname),
+    /// It is deleted and still served, if that is so.
+    Deleted { served: bool },
+}
+
+#[async_trait]
+impl JobStep<Reconcile> for CompareDomains {
+    type Output = Report;
+
+    fn name(&self) -> &'static str {
+        "hostnames"
+    }
+
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, Reconcile>,
+    ) -> Result<Observation<Report>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Reconcile>) -> Result<Report, StepError> {
+        let mut report = Report::default();
+        for domain in domains(cx).await? {
+            report.checked += 1;
+            let Some(difference) = compare(cx, &domain).await? else {
+                continue;
+            };
+            match &difference {
+                Difference::Missing => report.add_missing(domain.hostname.as_str()),
+                Difference::Deleted { served: true } => report.add_orphan(domain.hostname.as_str()),
+                Difference::Changed(_) | Difference::Deleted { served: false } => {
+                    report.add_changed(domain.hostname.as_str());
+                }
+            }
+            if !cx.input.repair {
+                continue;
+            }
+            match repair(cx, &domain, difference).await {
+                Ok(repair) => report.add_repair(repair),
+                Err(error) if report.repaired.is_empty() => return Err(error),
+                Err(_) => return Err(StepError::unfinished(&report)?),
+            }
+            if report.is_full() {
+                return Err(StepError::unfinished(&report)?);
+            }
+        }
+        Ok(report)
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Reconcile>,
+        uow: &mut dyn UnitOfWork,
+        output: &Report,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        for repair in &output.repaired {
+            let Some(domain) = repair.id.as_deref().and_then(CustomDomainId::parse) else {
+                continue;
+            };
+            match (&repair.cf_id, repair.ssl_status) {
+                (Some(id), Some(ssl_status)) => {
+                    let at_provider = (id.as_str(), ssl_status);
+                    record_hostname(cx, &platform, uow, &domain, at_provider).await?;
+                }
+                _ => {
+                    let is_deleted = |d: &CustomDomain| d.status == CustomDomainStatus::Deleted;
+                    forget_hostname(cx, &platform, uow, &domain, is_deleted).await?;
+                }
+            }
+        }
+        record_report(cx, &platform, uow, output).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, Reconcile>,
+        uow: &mut dyn UnitOfWork,
+        found: &Report,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+/// The domains that the provider was asked to serve, deleted ones too.
+async fn domains(cx: &StepContext<'_, Reconcile>) -> Result<Vec<Stored<CustomDomain>>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let platform = cx.platform(uow.as_mut()).await?;
+    let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+    let mut found = Vec::new();
+    let mut all = Batches::<CustomDomain>::of(CustomDomainQuery::All { deleted: true });
+    while let Some(batch) = all.next(platform.records(uow.as_mut())).await? {
+        for domain in batch {
+            let was_served = domain.cf_hostname_id.is_some();
+            if was_served && is_covered(cx, platform, uow.as_mut(), &domain).await? {
+                found.push(domain);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the domain leads to an environment that is compared.
+async fn is_covered(
+    cx: &StepContext<'_, Reconcile>,
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomain,
+) -> Result<bool> {
+    let Some(environment) = cx.input.environment else {
+        return Ok(true);
+    };
+    let records = platform.records::<DnsRecord>(uow);
+    let record = records.find(&domain.dns_record_id).await?;
+    Ok(record.is_some_and(|record| record.environment == environment))
+}
+
+async fn compare(
+    cx: &StepContext<'_, Reconcile>,
+    domain: &CustomDomain,
+) -> Result<Option<Difference>, StepError> {
+    let (owner, hostname) = (domain.platform_id.as_str(), domain.hostname.as_str());
+    let found = cx.infrastructure.served_hostname(hostname, owner).await?;
+    if domain.status == CustomDomainStatus::Deleted {
+        let served = found.is_some() && !is_entered_again(cx, domain).await?;
+        return Ok(Some(Difference::Deleted { served }));
+    }
+    Ok(match found {
+        None => Some(Difference::Missing),
+        Some(found) => {
+            let is_known = domain.cf_hostname_id.as_ref().map(|id| id.as_str()) == Some(&found.id);
+            let differs = !is_known || domain.ssl_status != found.certificate;
+            differs.then_some(Difference::Changed(found))
+        }
+    })
+}
+
+async fn is_entered_again(
+    cx: &StepContext<'_, Reconcile>,
+    domain: &CustomDomain,
+) -> Result<bool, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(false);
+    };
+    let again = CustomDomainQuery::Entered(domain.hostname.clone());
+    let domains = platform.records::<CustomDomain>(uow.as_mut());
+    Ok(domains.first(&again).await?.is_some())
+}
+
+async fn repair(
+    cx: &StepContext<'_, Reconcile>,
+    domain: &CustomDomain,
+    difference: Difference,
+) -> Result<Repair, StepError> {
+    let mended = |action| Repair {
+        id: Some(domain.id.to_string()),
+        ..Repair::new(domain.hostname.as_str(), action)
+    };
+    let as_served = |action, found: ServedHostname| Repair {
+        cf_id: Some(found.id),
+        ssl_status: Some(found.certificate),
+        ..mended(action)
+    };
+    Ok(match difference {
+        Difference::Missing => {
+            let key = format!("{}-{}", cx.effect_key, domain.id);
+            as_served(Mended::Created, serve(cx, domain, key).await?)
+        }
+        Difference::Changed(found) => as_served(Mended::Updated, found),
+        Difference::Deleted { served: true } => {
+            cx.guard().await?;
+            stop_serving(cx, domain).await?;
+            mended(Mended::Removed)
+        }
+        Difference::Deleted { served: false } => mended(Mended::Updated),
+    })
+}

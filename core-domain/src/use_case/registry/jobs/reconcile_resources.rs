@@ -1,0 +1,403 @@
+//! The steps that compare entries of resources with objects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::auth_worker::{auth_ref, auth_request};
+use super::reconcile::{Reconcile, Reconciliation};
+use super::reconcile_report::{Mended, Repair, Report};
+use super::resource::{CatalogueEntry, MadeResource, default_request, ensure_wanted, enter_made};
+use crate::access::{AuditEvent, Batches, PlatformAccess, PlatformWriter, audited};
+use crate::kernel::{Environment, ResourceId, Result, Stored};
+use crate::port::{self, Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
+use crate::registry::{AUTH, Resource, ResourceQuery, ResourceStatus, ResourceType, purpose_of};
+use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
+use crate::use_case::registry::{entity, resource};
+
+/// Compares the resources of one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CompareResources(pub(super) ResourceType);
+
+/// What differs.
+#[derive(Debug, Default)]
+struct Differences {
+    report: Report,
+    missing: Vec<Stored<Resource>>,
+    changed: Vec<(Stored<Resource>, Provisioned)>,
+    orphans: Vec<(String, Provisioned)>,
+}
+
+#[async_trait]
+impl JobStep<Reconcile> for CompareResources {
+    type Output = Report;
+
+    fn name(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+    ) -> Result<Observation<Report>, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Reconcile>) -> Result<Report, StepError> {
+        let mut found = self.compare(cx).await?;
+        if !cx.input.repair {
+            return Ok(found.report);
+        }
+        match self.repair(cx, &mut found).await {
+            Ok(()) if !found.report.is_full() => Ok(found.report),
+            // What was mended is kept, and the error met again by the attempt that goes on.
+            Err(error) if found.report.repaired.is_empty() => Err(error),
+            _ => Err(StepError::unfinished(&found.report)?),
+        }
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Reconcile>,
+        uow: &mut dyn UnitOfWork,
+        output: &Report,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        for repair in &output.repaired {
+            self.record_repair(cx, &platform, uow, repair).await?;
+        }
+        record_report(cx, &platform, uow, output).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, Reconcile>,
+        uow: &mut dyn UnitOfWork,
+        found: &Report,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+/// Keeps that something was mended.
+pub(super) async fn record_report(
+    cx: &JobContext<'_, Reconcile>,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    report: &Report,
+) -> Result<()> {
+    if report.repaired.is_empty() {
+        return Ok(());
+    }
+    let event = AuditEvent {
+        platform_id: Some(platform.id().clone()),
+        action: "platform.repaired",
+        entity_id: platform.id().to_string(),
+        details: Some(json!({ "jobId": cx.job.id, "repaired": report.repaired })),
+    };
+    audited::event(cx, uow, event).await
+}
+
+impl CompareResources {
+    async fn compare(&self, cx: &StepContext<'_, Reconcile>) -> Result<Differences, StepError> {
+        let mut objects = self.objects(cx).await?;
+        let mut found = Differences::default();
+        for entry in self.entries(cx).await? {
+            found.report.checked += 1;
+            let mut object = objects.remove(entry.cf_name.as_str());
+            if object.is_none() {
+                object = self.observe_again(cx, &entry).await?;
+            }
+            match object {
+                Some(object) if differs(&entry, &object) => {
+                    found.report.add_changed(entry.cf_name.as_str());
+                    found.changed.push((entry, object));
+                }
+                None if entry.status == ResourceStatus::Active => {
+                    found.report.add_missing(entry.cf_name.as_str());
+                    found.missing.push(entry);
+                }
+                _ => {}
+            }
+        }
+        for (name, object) in objects {
+            if cx.input.covers(&name) {
+                found.report.add_orphan(&name);
+                found.orphans.push((name, object));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What of this type the provider has of the platform's, by name.
+    async fn objects(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+    ) -> Result<BTreeMap<String, Provisioned>, StepError> {
+        let owner = cx.input.platform_id.as_str();
+        let (mut objects, mut cursor) = (BTreeMap::new(), None);
+        loop {
+            let page = cx.infrastructure.owned(owner, self.0, cursor).await?;
+            let named = page.objects.into_iter();
+            objects.extend(named.map(|object| (object.name, object.provisioned)));
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(objects);
+            }
+        }
+    }
+
+    async fn entries(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+    ) -> Result<Vec<Stored<Resource>>, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let of_type = ResourceQuery::OfTypeUntil {
+            resource_type: self.0,
+            environment: cx.input.environment,
+            until: uow.now().await?,
+        };
+        let mut entries = Vec::new();
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(entries);
+        };
+        let mut batches = Batches::<Resource>::of(of_type);
+        while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
+            entries.extend(batch);
+        }
+        Ok(entries)
+    }
+
+    /// A list may be late: what it does not name is looked for by its name.
+    async fn observe_again(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+        entry: &Resource,
+    ) -> Result<Option<Provisioned>, StepError> {
+        if entry.status != ResourceStatus::Active {
+            return Ok(None);
+        }
+        let object = cx
+            .infrastructure
+            .observe(&self.named(entry.cf_name.as_str()))
+            .await?;
+        let is_own =
+            |found: &Provisioned| found.belongs_to(entry.cf_name.as_str(), &entry.platform_id);
+        Ok(object.filter(is_own))
+    }
+
+    fn named(&self, name: &str) -> ResourceRef {
+        ResourceRef {
+            resource_type: self.0,
+            name: name.to_owned(),
+        }
+    }
+
+    /// Mends what differs, until the report is full. What could be done stands in the report also when something failed.
+    async fn repair(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+        found: &mut Differences,
+    ) -> Result<(), StepError> {
+        let report = &mut found.report;
+        for (entry, object) in &found.changed {
+            if report.is_full() {
+                return Ok(());
+            }
+            let updated = Repair::new(entry.cf_name.as_str(), Mended::Updated);
+            report.add_repair(as_entered(updated, entry).with(object.clone()));
+        }
+        for entry in &found.missing {
+            if report.is_full() {
+                return Ok(());
+            }
+            report.add_repair(self.replace(cx, entry).await?);
+        }
+        for (name, object) in &found.orphans {
+            if report.is_full() {
+                return Ok(());
+            }
+            if let Some(repair) = self.place_orphan(cx, name, object).await? {
+                report.add_repair(repair);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an object again that provisioning knows how to make; of others the entry says that they are lost.
+    async fn replace(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+        entry: &Resource,
+    ) -> Result<Repair, StepError> {
+        let lost = as_entered(Repair::new(entry.cf_name.as_str(), Mended::Failed), entry);
+        let Some(own) = self.own(cx, entry.cf_name.as_str()) else {
+            return Ok(lost);
+        };
+        cx.guard().await?;
+        match cx.infrastructure.create(&own.request).await {
+            Err(ProviderError::NameTaken(_)) => Ok(lost),
+            created => {
+                let created_again = Repair::new(entry.cf_name.as_str(), Mended::Created);
+                Ok(as_entered(created_again, entry).with(created?))
+            }
+        }
+    }
+
+    /// Enters an object that provisioning makes, unless its entry was deleted: what that left behind is removed. What
+    /// neither is true of stays as it is.
+    async fn place_orphan(
+        &self,
+        cx: &StepContext<'_, Reconcile>,
+        name: &str,
+        object: &Provisioned,
+    ) -> Result<Option<Repair>, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        let was_deleted = self.was_deleted(platform, uow.as_mut(), name).await?;
+        drop(uow);
+        if was_deleted {
+            let holds_data = !matches!(self.0, ResourceType::Worker | ResourceType::Pages);
+            if holds_data && !cx.input.delete_data {
+                return Ok(None);
+            }
+            cx.guard().await?;
+            let owner = cx.input.platform_id.as_str();
+            cx.infrastructure.remove(&self.named(name), owner).await?;
+            return Ok(Some(Repair::new(name, Mended::Removed)));
+        }
+        let own = self.own(cx, name);
+        Ok(own.map(|own| Repair {
+            environment: Some(own.environment),
+            service_name: Some(own.service_name.to_owned()),
+            ..Repair::new(name, Mended::Entered).with(object.clone())
+        }))
+    }
+
+    /// Whether the registry knew the object and somebody deleted its entry.
+    async fn was_deleted(
+        &self,
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+        name: &str,
+    ) -> Result<bool> {
+        let named = ResourceQuery::EverNamed(name.to_owned());
+        let mut entries = Batches::<Resource>::of(named);
+        while let Some(batch) = entries.next(platform.records(uow)).await? {
+            if batch.iter().any(|entry| entry.resource_type == self.0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How provisioning makes the object of this name, if it does.
+    fn own(&self, cx: &StepContext<'_, Reconcile>, name: &str) -> Option<Own> {
+        // Each object is a request of its own.
+        let effect_key = || format!("{}-{name}", cx.effect_key);
+        let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);
+        Environment::ALL.iter().find_map(|environment| {
+            let at = (platform, slug, *environment);
+            let is_auth = self.0 == ResourceType::Worker && auth_ref(at).name == name;
+            let request = if is_auth {
+                auth_request(at, &cx.kind.iam_url, effect_key())
+            } else {
+                default_request(at, self.0, effect_key())
+            };
+            (request.resource.name == name).then(|| Own {
+                request,
+                environment: *environment,
+                service_name: if is_auth { AUTH } else { purpose_of(self.0) },
+            })
+        })
+    }
+
+    async fn record_repair(
+        &self,
+        cx: &JobContext<'_, Reconcile>,
+        platform: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        repair: &Repair,
+    ) -> Result<()> {
+        match (repair.action, &repair.cf_id) {
+            (Mended::Failed, _) => {
+                let id = repair.id.as_deref().and_then(ResourceId::parse);
+                match id {
+                    Some(id) => resource::record_loss(cx, platform, uow, &id).await,
+                    None => Ok(()),
+                }
+            }
+            (Mended::Created | Mended::Updated | Mended::Entered, Some(cf_id)) => {
+                let owner = entity::default_tenant(cx, platform, uow).await?;
+                let entry = CatalogueEntry {
+                    entity_id: owner.id.clone(),
+                    service_name: repair.service_name.as_deref().unwrap_or_default(),
+                    environment: repair.environment.unwrap_or(Environment::Prod),
+                };
+                let made = MadeResource {
+                    resource_type: self.0,
+                    cf_name: repair.name.clone(),
+                    cf_id: cf_id.clone(),
+                    cf_url: repair.cf_url.clone(),
+                    adopted: repair.action != Mended::Created,
+                };
+                enter_made(cx, platform, uow, entry, &made).await?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What provisioning makes.
+struct Own {
+    request: port::CreateResource,
+    environment: Environment,
+    service_name: &'static str,
+}
+
+impl Reconciliation {
+    /// Whether an object without an entry is in an environment that is compared: its name says where it is.
+    fn covers(&self, name: &str) -> bool {
+        let is_here = |e: Environment| name.split('-').any(|part| part == e.as_str());
+        self.environment.is_none_or(is_here)
+    }
+}
+
+impl Repair {
+    fn with(self, object: Provisioned) -> Self {
+        Self {
+            cf_id: Some(object.id),
+            cf_url: object.url,
+            ..self
+        }
+    }
+}
+
+fn as_entered(repair: Repair, entry: &Resource) -> Repair {
+    Repair {
+        id: Some(entry.id.to_string()),
+        environment: Some(entry.environment),
+        service_name: Some(entry.service_name.to_string()),
+        ..repair
+    }
+}
+
+/// Whether an entry tells of an object what is not so. Providers need not say in a list where an object is reached.
+fn differs(entry: &Resource, object: &Provisioned) -> bool {
+    let is_known = entry.cf_id.as_ref().map(|id| id.as_str()) == Some(&object.id);
+    let moved = object.url.is_some() && object.url != entry.cf_url;
+    entry.status != ResourceStatus::Active || !is_known || moved
+}

@@ -1,0 +1,91 @@
+//! `domain.remove`: a custom domain that was deleted is not served any more.
+
+use async_trait::async_trait;
+
+use super::domain_target::{DomainTarget, find_domain};
+use super::serve_domain::stop_serving;
+use crate::kernel::{Result, Stored};
+use crate::port::{Mode, UnitOfWork};
+use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::domain::forget_hostname;
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct RemoveDomain;
+
+impl JobKind for RemoveDomain {
+    const NAME: &'static str = "domain.remove";
+    const HOOKS: bool = false;
+    type Input = DomainTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(StopServing)
+    }
+}
+
+/// Has the hostname not served any more.
+#[derive(Clone, Copy, Debug)]
+struct StopServing;
+
+#[async_trait]
+impl JobStep<RemoveDomain> for StopServing {
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        "hostname"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RemoveDomain>,
+    ) -> Result<Observation<()>, StepError> {
+        let Some(domain) = to_remove(cx).await? else {
+            return Ok(Observation::Present(()));
+        };
+        let owner = cx.input.platform_id.as_str();
+        let hostname = domain.hostname.as_str();
+        let found = cx.infrastructure.served_hostname(hostname, owner).await?;
+        Ok(found.map_or(Observation::Present(()), |_| Observation::Absent))
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, RemoveDomain>) -> Result<(), StepError> {
+        match to_remove(cx).await? {
+            Some(domain) => stop_serving(cx, &domain).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RemoveDomain>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_deleted).await
+    }
+}
+
+fn is_deleted(domain: &CustomDomain) -> bool {
+    domain.status == CustomDomainStatus::Deleted
+}
+
+/// The deleted domain, unless its platform has entered the hostname again.
+async fn to_remove(
+    cx: &StepContext<'_, RemoveDomain>,
+) -> Result<Option<Stored<CustomDomain>>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let found = find_domain(cx, uow.as_mut()).await?;
+    let Some((platform, domain)) = found.filter(|(_, domain)| is_deleted(domain)) else {
+        return Ok(None);
+    };
+    let again = CustomDomainQuery::Entered(domain.hostname.clone());
+    let again = platform.records::<CustomDomain>(uow.as_mut()).first(&again);
+    let is_wanted = again.await?.is_some();
+    Ok((!is_wanted).then_some(domain))
+}

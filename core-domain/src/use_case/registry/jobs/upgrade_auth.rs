@@ -1,0 +1,137 @@
+//! `auth.upgrade`: gives a platform the current version of its auth worker in every environment it has resources in.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::auth_worker::{AUTH_VERSION, VERSION_SETTING, auth_ref, auth_request, is_current};
+use super::resource::{
+    CatalogueEntry, MadeResource, Place, ensure_wanted, enter_made, entry_of, made, observe_owned,
+};
+use crate::kernel::{Environment, Error, PlatformId, PlatformOwned, Result, Slug};
+use crate::port::{Mode, UnitOfWork};
+use crate::provisioning::LaneKey;
+use crate::registry::AUTH;
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::{entity, resource};
+
+/// The name of the step, once for every environment.
+const UPGRADE: &str = "worker";
+
+/// What is to be upgraded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct AuthTarget {
+    pub(in crate::use_case::registry) platform_id: PlatformId,
+    pub(in crate::use_case::registry) slug: Slug,
+    pub(in crate::use_case::registry) environments: Vec<Environment>,
+}
+
+impl JobInput for AuthTarget {
+    type Owner = PlatformOwned;
+
+    fn lane(&self) -> LaneKey {
+        LaneKey::platform(&self.platform_id)
+    }
+
+    fn platform_id(&self) -> Option<&PlatformId> {
+        Some(&self.platform_id)
+    }
+}
+
+/// The kind. A worker that was replaced by a newer one is not brought back: nothing is undone.
+#[derive(Clone, Debug)]
+pub(in crate::use_case::registry) struct UpgradeAuth {
+    /// Where the workers reach IAM.
+    pub(in crate::use_case::registry) iam_url: String,
+}
+
+impl JobKind for UpgradeAuth {
+    const HOOKS: bool = false;
+    const NAME: &'static str = "auth.upgrade";
+    type Input = AuthTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(Upgrade)
+    }
+
+    fn plan(input: &AuthTarget) -> Vec<String> {
+        let environments = input.environments.iter();
+        environments
+            .map(|environment| format!("{UPGRADE}:{environment}"))
+            .collect()
+    }
+}
+
+/// Uploads the current script, unless the worker has it.
+#[derive(Clone, Copy, Debug)]
+struct Upgrade;
+
+#[async_trait]
+impl JobStep<UpgradeAuth> for Upgrade {
+    type Output = MadeResource;
+
+    fn name(&self) -> &'static str {
+        UPGRADE
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, UpgradeAuth>,
+    ) -> Result<Observation<MadeResource>, StepError> {
+        let at = place(cx.input, cx.item)?;
+        let worker = auth_ref(at);
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
+        let entry = entry_of(platform, uow.as_mut(), &worker, at.2).await?;
+        drop(uow);
+        let found = observe_owned(cx.infrastructure, at.0, &worker).await?;
+        Ok(match found {
+            // What the entry does not tell the version of is uploaded again.
+            Observation::Present(_) if !entry.is_some_and(|entry| is_current(&entry)) => {
+                Observation::Absent
+            }
+            found => found,
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, UpgradeAuth>) -> Result<MadeResource, StepError> {
+        let at = place(cx.input, cx.item)?;
+        let request = auth_request(at, &cx.kind.iam_url, cx.effect_key.to_owned());
+        let created = cx.infrastructure.create(&request).await?;
+        Ok(made(&request.resource, created))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, UpgradeAuth>,
+        uow: &mut dyn UnitOfWork,
+        output: &MadeResource,
+    ) -> Result<()> {
+        let (_, _, environment) = place(cx.input, cx.item)?;
+        let platform = cx.platform(uow).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let owner = entity::default_tenant(cx, &platform, uow).await?;
+        let entry = CatalogueEntry {
+            entity_id: owner.id.clone(),
+            service_name: AUTH,
+            environment,
+        };
+        let entered = enter_made(cx, &platform, uow, entry, output).await?;
+        let version = (VERSION_SETTING, json!(AUTH_VERSION));
+        resource::record_setting(cx, &platform, uow, &entered, version).await?;
+        Ok(())
+    }
+}
+
+/// Where a step works.
+fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<Place<'a>> {
+    let mut environments = input.environments.iter().copied();
+    let environment = environments.find(|e| Some(e.as_str()) == item);
+    let environment = environment
+        .ok_or_else(|| Error::Internal(format!("no environment of an auth worker: {item:?}")))?;
+    Ok((&input.platform_id, &input.slug, environment))
+}

@@ -1,0 +1,151 @@
+//! Removing a platform that has more than one attempt can remove.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use core_domain::port::Infrastructure;
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::Outcome;
+use core_domain::use_case::provisioning::Unsupervised;
+use serde_json::{Value, json};
+
+use crate::world::{Disturbed, World, at, operator, resource_body, silent};
+
+const RESOURCES: usize = 1000;
+
+/// Enters resources and makes their objects: workers and databases by turns.
+async fn fill(world: &World, platform: &str) {
+    let entity = world.tenant(platform, "tenant").await;
+    let path = at(platform, &format!("/entities/{entity}/resources"));
+    for number in 0..RESOURCES {
+        let (resource_type, named) = match number % 2 {
+            0 => (ResourceType::D1, "d1"),
+            _ => (ResourceType::Worker, "worker"),
+        };
+        let name = format!("{named}-{number:04}");
+        let mut body = resource_body(&name);
+        body["resourceType"] = json!(named);
+        let entered = world.registry.post(&operator(), &path, body).await;
+        let _ = entered.expect(201);
+        world.object(resource_type, &name, platform).await;
+    }
+}
+
+#[tokio::test]
+async fn a_large_platform_is_removed_in_order_by_attempts_that_go_on_where_the_last_one_was() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    fill(&world, &platform).await;
+    let job = world.deprovision(&platform, "prod").await;
+    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (clock, log) = (world.clock.clone(), Arc::clone(&calls));
+    // Every removal takes five seconds, and the seven hundredth is not answered.
+    let slow = Disturbed::new(&world.provider, move |call, name| {
+        if call != "remove" {
+            return Ok(());
+        }
+        clock.advance(Duration::from_secs(5));
+        let mut log = log.lock().unwrap();
+        log.push(name.to_owned());
+        if log.len() == 700 {
+            Err(silent())
+        } else {
+            Ok(())
+        }
+    });
+    let worker = world.worker_on(Arc::new(slow));
+    let mut attempts = 0;
+    while worker.run_one(&Unsupervised).await.unwrap() != Outcome::Idle {
+        attempts += 1;
+        let left = world.count(&at(&platform, "/resources")).await;
+        let objects = world.provider.names().len() as u64;
+        assert_eq!(
+            left, objects,
+            "registry and provider agree after {attempts} attempts"
+        );
+        let shown = world.job(&job).await;
+        assert_eq!(
+            (&shown["attempts"], &shown["error"]),
+            (&json!(0), &Value::Null)
+        );
+    }
+    assert!((14..20).contains(&attempts), "{attempts}");
+    assert_eq!(world.job(&job).await["status"], "COMPLETED");
+    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
+    let calls = calls.lock().unwrap();
+    let made: Vec<&String> = calls
+        .iter()
+        .filter(|name| !name.starts_with("engines"))
+        .collect();
+    let mut times = BTreeMap::new();
+    for name in &made {
+        *times.entry(*name).or_insert(0) += 1;
+    }
+    assert_eq!(times.len(), RESOURCES);
+    let again: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+    // Only the one that got no answer, once more.
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert_eq!(made.len(), RESOURCES + 1);
+    let first_database = made.iter().position(|name| name.starts_with("d1")).unwrap();
+    let workers = made[..first_database].len();
+    assert!(
+        made[first_database..]
+            .iter()
+            .all(|name| name.starts_with("d1"))
+    );
+    assert!((RESOURCES / 2..=RESOURCES / 2 + 1).contains(&workers));
+}
+
+#[tokio::test]
+async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goes() {
+    for for_good in [false, true] {
+        let world = World::new();
+        let (platform, record) = world.platform_with_dns("engines").await;
+        for hostname in ["one.example.com", "two.example.com"] {
+            let domain = world.domain(&platform, &record, hostname).await;
+            let add = json!({
+                "platformId": platform, "customHostname": hostname, "targetDnsRecordId": record,
+            });
+            world
+                .queued(&operator(), "/api/v1/provision/domain/add", add)
+                .await;
+            world.create_records(&platform, &domain).await;
+        }
+        world.run_jobs().await;
+        // The removal of one that is deleted is called off by that of its platform.
+        let domains = world.shown(&at(&platform, "/domains")).await;
+        let path = at(&platform, &format!("/domains/{}", domains.each("id")[0]));
+        assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
+        if for_good {
+            world.deleted(&platform, "delete").await;
+        } else {
+            // An environment that nothing leads to.
+            world.deprovision(&platform, "dev").await;
+            world.run_jobs().await;
+            let left = world.provider.served_hostname("one.example.com", &platform);
+            assert!(left.await.unwrap().is_some());
+            world.deprovision(&platform, "prod").await;
+        }
+        let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&calls);
+        let watched = Disturbed::new(&world.provider, move |call, name| {
+            log.lock().unwrap().push(format!("{call} {name}"));
+            Ok(())
+        });
+        world.run_jobs_on(Arc::new(watched)).await;
+        for hostname in ["one.example.com", "two.example.com"] {
+            let served = world.provider.served_hostname(hostname, &platform).await;
+            assert!(served.unwrap().is_none(), "{hostname}");
+        }
+        let calls = calls.lock().unwrap();
+        let stopped = calls
+            .iter()
+            .rposition(|call| call.starts_with("stop_serving"));
+        let removed = calls.iter().position(|call| call.starts_with("remove"));
+        assert!(
+            stopped.unwrap() < removed.unwrap() || !for_good,
+            "{calls:?}"
+        );
+    }
+}

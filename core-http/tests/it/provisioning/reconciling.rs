@@ -1,0 +1,315 @@
+//! Comparing what the registry knows with what the provider has.
+
+use core_domain::port::{HostnameState, Infrastructure, ResourceRef};
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::Unsupervised;
+use serde_json::{Value, json};
+
+use crate::world::{World, at, operator};
+
+const RECONCILE: &str = "/api/v1/provision/platform/reconcile";
+const HOSTNAME: &str = "shop.example.com";
+
+impl World {
+    /// Compares a platform; answers what the job's steps found.
+    async fn reconcile(&self, platform: &str, wanted: Value) -> Value {
+        let mut body = json!({ "platformId": platform });
+        body.as_object_mut()
+            .unwrap()
+            .extend(wanted.as_object().unwrap().clone());
+        let job = self.queued(&operator(), RECONCILE, body).await;
+        self.run_jobs().await;
+        let done = self.job(&job).await;
+        assert_eq!(done["status"], "COMPLETED", "{done}");
+        self.tick(1);
+        done["output"].clone()
+    }
+
+    /// The entry of a name, deleted ones too.
+    async fn entry(&self, platform: &str, name: &str) -> Value {
+        let path = at(platform, "/resources?limit=100&includeDeleted=true");
+        let all = self.shown(&path).await.json["data"]
+            .as_array()
+            .unwrap()
+            .clone();
+        all.into_iter()
+            .find(|entry| entry["cfName"] == name)
+            .unwrap_or_default()
+    }
+
+    async fn lose(&self, resource_type: ResourceType, name: &str, owner: &str) {
+        let resource = ResourceRef {
+            resource_type,
+            name: name.to_owned(),
+        };
+        self.provider.remove(&resource, owner).await.unwrap();
+    }
+}
+
+/// A platform with its own six, and `engines-db`, which was entered and made by hand.
+async fn platform(world: &World) -> String {
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let resource = world.resource(&platform, &entity, "engines-db").await;
+    world
+        .object(ResourceType::D1, "engines-db", &platform)
+        .await;
+    let path = at(&platform, &format!("/resources/{resource}"));
+    for status in ["provisioning", "active"] {
+        let body = json!({ "status": status, "cfId": "id-of-engines-db" });
+        let _ = world.patched(&path, body).await.expect(200);
+    }
+    world.provision(&platform).await;
+    world.run_jobs().await;
+    world.tick(1);
+    platform
+}
+
+/// The name of one of the platform's own.
+fn own(world: &World, end: &str) -> String {
+    let names = world.provider.names();
+    names.into_iter().find(|name| name.ends_with(end)).unwrap()
+}
+
+fn found(output: &Value, step: &str) -> [Value; 4] {
+    let found = &output[step];
+    ["checked", "missing", "orphans", "changed"].map(|field| found[field].clone())
+}
+
+#[tokio::test]
+async fn a_comparison_names_what_differs_and_changes_nothing() {
+    let world = World::new();
+    let platform = platform(&world).await;
+    let (db, api) = (own(&world, "-prod-db"), own(&world, "-prod-api"));
+    world.lose(ResourceType::D1, &db, &platform).await;
+    world.object(ResourceType::D1, "by-hand", &platform).await;
+    world
+        .object(ResourceType::D1, "of-others", "somebody-else")
+        .await;
+    let entry = world.entry(&platform, &api).await;
+    let path = at(
+        &platform,
+        &format!("/resources/{}", entry["id"].as_str().unwrap()),
+    );
+    let moved = json!({ "cfUrl": "https://moved.test" });
+    let _ = world.patched(&path, moved).await.expect(200);
+    let changes = world.audit("resource.updated").await.len();
+    let output = world.reconcile(&platform, json!({})).await;
+    let none = json!([]);
+    let d1 = [json!(2), json!([db]), json!(["by-hand"]), none.clone()];
+    assert_eq!(found(&output, "d1"), d1);
+    let worker = [json!(1), none.clone(), none.clone(), json!([api])];
+    assert_eq!(found(&output, "worker"), worker);
+    for same in ["kv", "r2", "queue", "pages"] {
+        assert_eq!(
+            found(&output, same),
+            [json!(1), none.clone(), none.clone(), none.clone()]
+        );
+    }
+    let counts = json!({ "missing": 1, "orphans": 1, "changed": 0, "repaired": 0 });
+    assert_eq!(output["d1"]["counts"], counts);
+    assert_eq!(world.audit("resource.updated").await.len(), changes);
+    // Elsewhere there is nothing to compare.
+    let output = world
+        .reconcile(&platform, json!({ "environment": "dev" }))
+        .await;
+    assert_eq!(
+        found(&output, "d1"),
+        [json!(0), none.clone(), none.clone(), none]
+    );
+}
+
+#[tokio::test]
+async fn a_repair_makes_what_provisioning_makes_and_marks_what_is_lost() {
+    let world = World::new();
+    let platform = platform(&world).await;
+    let api = own(&world, "-prod-api");
+    world.lose(ResourceType::Worker, &api, &platform).await;
+    world.lose(ResourceType::D1, "engines-db", &platform).await;
+    // A job made this and could not say so.
+    let dev = own(&world, "-prod-cache").replace("-prod-", "-dev-");
+    world.object(ResourceType::Kv, &dev, &platform).await;
+    let output = world.reconcile(&platform, json!({ "repair": true })).await;
+    let done = |step: &str| {
+        let repaired = output[step]["repaired"].as_array().unwrap().iter();
+        let told = |r: &Value| ["name", "action"].map(|field| r[field].clone());
+        repaired.map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(done("worker"), [[json!(api), json!("created")]]);
+    assert_eq!(done("d1"), [[json!("engines-db"), json!("failed")]]);
+    assert_eq!(done("kv"), [[json!(dev), json!("entered")]]);
+    assert!(world.provider.names().contains(&api));
+    let lost = world.entry(&platform, "engines-db").await;
+    assert_eq!(lost["status"], "failed");
+    let entered = world.entry(&platform, &dev).await;
+    let told = ["status", "environment", "serviceName"].map(|f| entered[f].clone());
+    assert_eq!(told, ["active", "dev", "cache"]);
+    assert_eq!(world.audit("platform.repaired").await.len(), 3);
+    // What people may say of it has not changed: a lost one is worked on anew.
+    let path = at(
+        &platform,
+        &format!("/resources/{}", entered["id"].as_str().unwrap()),
+    );
+    let said = world.patched(&path, json!({ "status": "failed" })).await;
+    let refused = said.refused(409, "INVALID_STATE");
+    let allowed = &refused.json["error"]["details"]["allowedFrom"];
+    assert_eq!(*allowed, json!(["provisioning"]));
+    let again = world.reconcile(&platform, json!({ "repair": true })).await;
+    for step in ["d1", "kv", "worker"] {
+        assert_eq!(again[step]["counts"]["repaired"], 0, "{step}");
+    }
+}
+
+#[tokio::test]
+async fn objects_of_deleted_entries_are_removed_and_data_only_when_that_is_asked_for() {
+    let world = World::new();
+    let platform = platform(&world).await;
+    world
+        .object(ResourceType::Worker, "unknown", &platform)
+        .await;
+    let gone = ["-prod-api", "-prod-cache"].map(|end| own(&world, end));
+    for name in &gone {
+        let entry = world.entry(&platform, name).await;
+        let path = format!("/resources/{}", entry["id"].as_str().unwrap());
+        world.removed(&at(&platform, &path)).await;
+    }
+    let exists = |name: &str| world.provider.names().contains(&name.to_owned());
+    world.reconcile(&platform, json!({})).await;
+    assert!(exists(&gone[0]) && exists(&gone[1]));
+    world.reconcile(&platform, json!({ "repair": true })).await;
+    assert!(!exists(&gone[0]) && exists(&gone[1]));
+    let wanted = json!({ "repair": true, "deleteData": true });
+    let output = world.reconcile(&platform, wanted).await;
+    assert!(!exists(&gone[1]));
+    // Nobody knows what this is for.
+    assert!(exists("unknown"));
+    assert_eq!(output["worker"]["orphans"], json!(["unknown"]));
+}
+
+#[tokio::test]
+async fn hostnames_are_served_again_told_of_as_they_are_or_served_no_more() {
+    let world = World::new();
+    let (platform, record) = world.platform_with_dns("engines").await;
+    let domain = world.domain(&platform, &record, HOSTNAME).await;
+    let add = json!({
+        "platformId": platform, "customHostname": HOSTNAME, "targetDnsRecordId": record,
+    });
+    world
+        .queued(&operator(), "/api/v1/provision/domain/add", add)
+        .await;
+    world.create_records(&platform, &domain).await;
+    world.run_jobs().await;
+    let compare = async |repair: bool| {
+        let output = world
+            .reconcile(&platform, json!({ "repair": repair }))
+            .await;
+        let [_, missing, orphans, changed] = found(&output, "hostnames");
+        [missing, orphans, changed].map(|names| names.as_array().unwrap().len())
+    };
+    let served = async || {
+        let served = world.provider.served_hostname(HOSTNAME, &platform).await;
+        served.unwrap().is_some()
+    };
+    assert_eq!(compare(true).await, [0, 0, 0]);
+    world
+        .provider
+        .stop_serving(HOSTNAME, &platform)
+        .await
+        .unwrap();
+    assert_eq!(compare(false).await, [1, 0, 0]);
+    assert!(!served().await);
+    assert_eq!(compare(true).await, [1, 0, 0]);
+    assert!(served().await);
+    world
+        .provider
+        .hostnames_are(HostnameState::Pending("renewal".to_owned()));
+    assert_eq!(compare(true).await, [0, 0, 1]);
+    let shown = world.shown_domain(&platform, &domain).await;
+    let told = ["status", "sslStatus"].map(|field| shown[field].clone());
+    assert_eq!(told, ["active", "pending_issuance"]);
+    let path = at(&platform, &format!("/domains/{domain}"));
+    assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
+    let removal = world.jobs(&platform).await[0]["jobId"].clone();
+    world
+        .operate(removal.as_str().unwrap(), crate::world::How::Cancel)
+        .await;
+    assert_eq!(compare(true).await, [0, 1, 0]);
+    assert!(!served().await);
+    assert_eq!(compare(true).await, [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_report_is_bounded_and_a_large_repair_goes_on_until_all_is_mended() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    for number in 0..300 {
+        let name = format!("an-object-that-nobody-entered-with-a-long-name-{number:03}");
+        world.object(ResourceType::D1, &name, &platform).await;
+    }
+    for number in 0..100 {
+        let resource = world
+            .resource(&platform, &entity, &format!("lost-{number:03}"))
+            .await;
+        let path = at(&platform, &format!("/resources/{resource}"));
+        for status in ["provisioning", "active"] {
+            let _ = world
+                .patched(&path, json!({ "status": status }))
+                .await
+                .expect(200);
+        }
+    }
+    let output = world.reconcile(&platform, json!({ "repair": true })).await;
+    let d1 = &output["d1"];
+    assert!(d1.to_string().len() < 64 * 1024);
+    assert_eq!(d1["counts"]["orphans"], 300);
+    assert_eq!(d1["orphans"].as_array().unwrap().len(), 100);
+    let lost = world.shown(&at(&platform, "/resources?limit=100")).await;
+    assert!(lost.each("status").iter().all(|status| *status == "failed"));
+    let repairs = world.audit("platform.repaired").await;
+    let counted = repairs.iter().map(|entry| {
+        entry.after.as_ref().unwrap().value()["repaired"]
+            .as_array()
+            .unwrap()
+            .len()
+    });
+    assert_eq!(counted.collect::<Vec<_>>().iter().sum::<usize>(), 100);
+}
+
+#[tokio::test]
+async fn whichever_call_of_the_store_fails_registry_and_provider_agree_after_a_repair() {
+    for call in (1..).step_by(3) {
+        let (world, store) = World::faulty();
+        let platform = platform(&world).await;
+        let api = own(&world, "-prod-api");
+        world.lose(ResourceType::Worker, &api, &platform).await;
+        world.lose(ResourceType::D1, "engines-db", &platform).await;
+        let body = json!({ "platformId": platform, "repair": true });
+        let job = world.queued(&operator(), RECONCILE, body).await;
+        store.fail_call(call);
+        // The failure ends the work on the job; what it left is what is asked below.
+        let _ = world.worker().run_one(&Unsupervised).await;
+        let failed = store.has_failed();
+        for _ in 0..2 {
+            world.tick(600);
+            world.run_timers().await;
+            world.run_jobs().await;
+        }
+        assert_eq!(world.job(&job).await["status"], "COMPLETED", "{call}");
+        assert!(world.provider.names().contains(&api), "{call}");
+        assert_eq!(
+            world.entry(&platform, "engines-db").await["status"],
+            "failed",
+            "{call}"
+        );
+        let again = world.reconcile(&platform, json!({})).await;
+        for step in ["d1", "kv", "r2", "queue", "worker", "pages"] {
+            let counts = json!({ "missing": 0, "orphans": 0, "changed": 0, "repaired": 0 });
+            assert_eq!(again[step]["counts"], counts, "{call} {step}");
+        }
+        if !failed {
+            assert!(call > 60, "a run has only {call} calls");
+            return;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What cancelled jobs take back.
+
+use std::sync::Arc;
+
+use core_domain::port::ProviderError;
+use core_domain::provisioning::HoldScope;
+use core_domain::registry::ResourceType;
+use serde_json::{Value, json};
+
+use super::PLATFORM;
+use crate::world::{Disturbed, How, World, at, on_every_store, operator};
+
+impl World {
+    /// Works on jobs while nothing can be made whose name ends like this.
+    async fn run_jobs_until(&self, end: &'static str) {
+        let stuck = Disturbed::new(&self.provider, move |call, name| {
+            if call == "create" && name.ends_with(end) {
+                return Err(ProviderError::Transient("not now".into()));
+            }
+            Ok(())
+        });
+        self.run_jobs_on(Arc::new(stuck)).await;
+    }
+
+    async fn step_statuses(&self, job: &str) -> Vec<String> {
+        let job = self.job(job).await;
+        let steps = job["steps"].as_array().unwrap().iter();
+        steps
+            .map(|step| step["status"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+async fn a_cancelled_provisioning_leaves_nothing_that_it_made_and_can_be_let_go_on(world: World) {
+    let platform = world.platform("engines").await;
+    let job = world.provision(&platform).await;
+    world.run_jobs_until("-events").await;
+    assert_eq!(world.provider.names().len(), 3);
+    world.operate(&job, How::Cancel).await;
+    world.settle_jobs().await;
+    let statuses = world.step_statuses(&job).await;
+    assert_eq!(statuses[..3], ["UNDONE"; 3]);
+    assert!(
+        world.provider.names().is_empty(),
+        "{:?}",
+        world.provider.names()
+    );
+    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
+    world.operate(&job, How::Retry).await;
+    world.run_jobs().await;
+    assert_eq!(world.job(&job).await["status"], "COMPLETED");
+    assert_eq!(world.provider.names().len(), 6);
+    assert_eq!(world.count(&at(&platform, "/resources")).await, 6);
+}
+
+on_every_store! { a_cancelled_provisioning_leaves_nothing_that_it_made_and_can_be_let_go_on }
+
+#[tokio::test]
+async fn what_was_there_before_a_cancelled_provisioning_stays() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    world.provision(&platform).await;
+    world.run_jobs().await;
+    let names = world.provider.names();
+    // What an earlier job made, and one that nobody has entered; what it made anew goes.
+    let (kv, queue) = (&names[0], &names[3]);
+    assert!(kv.ends_with("-api") || kv.ends_with("-assets"));
+    let gone: Vec<String> = names
+        .iter()
+        .filter(|n| n.ends_with("-cache"))
+        .cloned()
+        .collect();
+    let resource = core_domain::port::ResourceRef {
+        resource_type: ResourceType::Kv,
+        name: gone[0].clone(),
+    };
+    core_domain::port::Infrastructure::remove(&world.provider, &resource, &platform)
+        .await
+        .unwrap();
+    let job = world.provision(&platform).await;
+    world.object(ResourceType::Kv, &gone[0], &platform).await;
+    world.tick(1);
+    let path = world.shown(&at(&platform, "/resources")).await;
+    assert_eq!(path.each("id").len(), 6);
+    world.run_jobs_until("-nothing").await;
+    assert_eq!(world.job(&job).await["status"], "COMPLETED");
+    let dev = json!({
+        "platformId": platform, "planTier": "starter", "billingEmail": "a@example.org", "environment": "dev",
+    });
+    let db = names
+        .iter()
+        .find(|n| n.ends_with("-db"))
+        .unwrap()
+        .replace("-prod-", "-dev-");
+    world.object(ResourceType::D1, &db, &platform).await;
+    let job = world.queued(&operator(), PLATFORM, dev).await;
+    world.run_jobs_until("-dev-events").await;
+    world.operate(&job, How::Cancel).await;
+    world.settle_jobs().await;
+    let left = world.provider.names();
+    let dev: Vec<&String> = left.iter().filter(|name| name.contains("-dev-")).collect();
+    assert_eq!(dev, [&db], "the one it found is not its own");
+    assert_eq!(left.len(), 7);
+    assert!(left.contains(queue));
+}
+
+#[tokio::test]
+async fn a_cancelled_onboarding_deletes_its_platform_and_goes_on_once_that_is_restored() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    let start = json!({ "platformName": "Engines", "slug": "engines" });
+    let path = "/api/v1/onboarding/start";
+    let started = world
+        .registry
+        .post(&ada.caller(), path, start)
+        .await
+        .expect(202);
+    let job = started.text("jobId").to_owned();
+    world.run_jobs_until("-events").await;
+    let waiting = world.job(&job).await;
+    assert_eq!(waiting["status"], "WAITING");
+    let platform = waiting["steps"][0]["output"]["platformId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    world.operate(&job, How::Cancel).await;
+    world.settle_jobs().await;
+    assert_eq!(world.status(&platform).await, "deleted");
+    assert!(world.provider.names().is_empty());
+    let kinds: Vec<Value> = world
+        .jobs(&platform)
+        .await
+        .iter()
+        .map(|j| j["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["platform.deprovision", "platform"]);
+    world.operate(&job, How::Retry).await;
+    world.settle_jobs().await;
+    let refused = world.job(&job).await;
+    let told = [&refused["status"], &refused["error"]["code"]];
+    assert_eq!(told, ["FAILED", "PRECONDITION_FAILED"]);
+    world.move_on(&platform, "restore").await;
+    world.operate(&job, How::Retry).await;
+    world.settle_jobs().await;
+    assert_eq!(world.job(&job).await["status"], "COMPLETED");
+    assert_eq!(world.provider.names().len(), 6);
+}
+
+#[tokio::test]
+async fn a_job_that_its_platforms_removal_calls_off_undoes_nothing_itself() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    world.provision(&platform).await;
+    world
+        .hold(&HoldScope::Kind("nothing".to_owned()), true)
+        .await;
+    world.run_jobs_until("-events").await;
+    world.deleted(&platform, "delete").await;
+    world.settle_jobs().await;
+    assert!(world.provider.names().is_empty());
+    assert!(world.slug_is_free("engines").await);
+}

@@ -1,0 +1,103 @@
+//! The provider in memory, with something that happens at its calls.
+
+use async_trait::async_trait;
+use core_domain::port::{
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef,
+    ServeHostname, ServedHostname, SiteDeployment, SiteUpload,
+};
+use core_domain::registry::ResourceType;
+use core_domain::testing::MemoryInfrastructure;
+
+/// What happens at a call, by the name of the call and of what it is about; an error is its answer.
+type Event = dyn Fn(&str, &str) -> Result<(), ProviderError> + Send + Sync;
+
+pub(crate) struct Disturbed {
+    provider: MemoryInfrastructure,
+    /// Before what the call does.
+    before: Box<Event>,
+}
+
+impl Disturbed {
+    pub(crate) fn new(
+        provider: &MemoryInfrastructure,
+        before: impl Fn(&str, &str) -> Result<(), ProviderError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            provider: provider.clone(),
+            before: Box::new(before),
+        }
+    }
+}
+
+impl std::fmt::Debug for Disturbed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Disturbed").field(&self.provider).finish()
+    }
+}
+
+/// A provider that does not answer.
+pub(crate) fn silent() -> ProviderError {
+    ProviderError::OutcomeUnknown("no answer".into())
+}
+
+#[async_trait]
+impl Infrastructure for Disturbed {
+    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+        (self.before)("observe", &resource.name)?;
+        self.provider.observe(resource).await
+    }
+
+    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+        (self.before)("create", &request.resource.name)?;
+        self.provider.create(request).await
+    }
+
+    async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
+        (self.before)("remove", &resource.name)?;
+        self.provider.remove(resource, owner).await
+    }
+
+    async fn owned(
+        &self,
+        owner: &str,
+        resource_type: ResourceType,
+        cursor: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        (self.before)("owned", resource_type.as_str())?;
+        self.provider.owned(owner, resource_type, cursor).await
+    }
+
+    async fn served_hostname(
+        &self,
+        hostname: &str,
+        owner: &str,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        (self.before)("served_hostname", hostname)?;
+        self.provider.served_hostname(hostname, owner).await
+    }
+
+    async fn serve_hostname(
+        &self,
+        request: &ServeHostname,
+    ) -> Result<ServedHostname, ProviderError> {
+        (self.before)("serve_hostname", &request.hostname)?;
+        self.provider.serve_hostname(request).await
+    }
+
+    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+        (self.before)("stop_serving", hostname)?;
+        self.provider.stop_serving(hostname, owner).await
+    }
+
+    async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
+        self.provider.deploy_site(upload).await
+    }
+
+    async fn site_deployment(
+        &self,
+        project: &str,
+        deployment_key: &str,
+    ) -> Result<Option<SiteDeployment>, ProviderError> {
+        self.provider.site_deployment(project, deployment_key).await
+    }
+}
