@@ -5,6 +5,7 @@ mod blobs;
 mod crash;
 mod example_site;
 mod host;
+mod hostnames;
 mod objects;
 mod private;
 mod retention;
