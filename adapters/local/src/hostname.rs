@@ -222,8 +222,7 @@ fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
 
 /// The object of an address label. A site wins over a worker of the same name.
 pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<Place>> {
-    if site::resolve(data, label)?.is_some()
-        || Manifest::exists(data, ResourceType::Pages, label)?
+    if site::resolve(data, label)?.is_some() || Manifest::exists(data, ResourceType::Pages, label)?
     {
         return Ok(Some(Place::Site(label.to_owned())));
     }

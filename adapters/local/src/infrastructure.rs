@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::port::{
-    CreateResource, Provisioned, ResourceRef, SiteDeployment, SiteState,
-};
+use core_domain::port::{CreateResource, Provisioned, ResourceRef, SiteDeployment, SiteState};
 use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};

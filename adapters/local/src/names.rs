@@ -36,7 +36,9 @@ pub(crate) const fn is_label_byte(byte: u8) -> bool {
 pub(crate) fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| is_label_byte(byte) || byte == b'_')
+            && label
+                .bytes()
+                .all(|byte| is_label_byte(byte) || byte == b'_')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -151,10 +153,17 @@ mod tests {
 
     #[test]
     fn a_hostname_is_a_safe_name_of_a_file() {
-        for good in ["shop.example.org", "a", "_acme.x-y.example", "xn--bcher-kva.example"] {
+        for good in [
+            "shop.example.org",
+            "a",
+            "_acme.x-y.example",
+            "xn--bcher-kva.example",
+        ] {
             assert!(is_hostname(good) && is_safe_part(good), "{good}");
         }
-        for bad in ["", ".", "..", "a..b", ".a", "a.", "-a.b", "a-.b", "A.b", "a/b", "a:80"] {
+        for bad in [
+            "", ".", "..", "a..b", ".a", "a.", "-a.b", "a-.b", "A.b", "a/b", "a:80",
+        ] {
             assert!(!is_hostname(bad), "{bad}");
         }
         assert!(!is_hostname(&format!("{}.example", "a".repeat(64))));

@@ -162,7 +162,9 @@ fn owned_after(
     let mut found = Vec::new();
     for name in names {
         if found.len() == PAGE {
-            let next = found.last().map(|(last, _): &(ResourceRef, _)| last.name.clone());
+            let next = found
+                .last()
+                .map(|(last, _): &(ResourceRef, _)| last.name.clone());
             return Ok((found, next));
         }
         let resource = ResourceRef {

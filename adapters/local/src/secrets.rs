@@ -28,7 +28,11 @@ pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
         let what = format!("at most {MAX_AT_ONCE} secrets can be set at once");
         return Err(LocalError::Invalid(what));
     }
-    if let Some((name, _)) = request.secrets.iter().find(|(name, _)| !is_identifier(name)) {
+    if let Some((name, _)) = request
+        .secrets
+        .iter()
+        .find(|(name, _)| !is_identifier(name))
+    {
         let what = format!("{name:?} is not the name of a secret");
         return Err(LocalError::Invalid(what));
     }
@@ -53,7 +57,9 @@ pub(crate) fn names(data: &DataDir, resource: &ResourceRef) -> Result<Vec<String
 /// The secrets of an object.
 pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<BTreeMap<String, Secret>> {
     let texts = texts(data, resource)?.into_iter();
-    Ok(texts.map(|(name, text)| (name, Secret::new(text))).collect())
+    Ok(texts
+        .map(|(name, text)| (name, Secret::new(text)))
+        .collect())
 }
 
 /// Changes when a secret does.

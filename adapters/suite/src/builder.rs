@@ -43,6 +43,8 @@ pub struct SuiteBuilder {
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
     pub(crate) local_latency: std::time::Duration,
+    #[cfg(feature = "local")]
+    pub(crate) workerd: Option<core_local::Workerd>,
     pub(crate) settings: Settings,
 }
 
@@ -72,6 +74,8 @@ impl Default for SuiteBuilder {
             site_port: 8090,
             #[cfg(feature = "local")]
             local_latency: std::time::Duration::ZERO,
+            #[cfg(feature = "local")]
+            workerd: None,
             settings: Settings::default(),
         }
     }
@@ -263,6 +267,15 @@ impl SuiteBuilder {
     #[must_use]
     pub fn local_latency(mut self, latency: std::time::Duration) -> Self {
         self.local_latency = latency;
+        self
+    }
+
+    /// Runs the workers of the local provider with this program, see [`core_local::find_workerd`]. Without it they are stored
+    /// alone, and their addresses say so.
+    #[cfg(feature = "local")]
+    #[must_use]
+    pub fn workerd(mut self, workerd: core_local::Workerd) -> Self {
+        self.workerd = Some(workerd);
         self
     }
 

@@ -170,7 +170,5 @@ fn empty() -> SiteBody {
 }
 
 fn full(text: Bytes) -> SiteBody {
-    Full::new(text)
-        .map_err(|never| match never {})
-        .boxed()
+    Full::new(text).map_err(|never| match never {}).boxed()
 }

@@ -72,7 +72,11 @@ impl SiteHost {
     }
 
     /// What a site answers whose label is known already.
-    pub(crate) async fn site<B: Sync>(&self, label: &str, request: &Request<B>) -> Response<SiteBody> {
+    pub(crate) async fn site<B: Sync>(
+        &self,
+        label: &str,
+        request: &Request<B>,
+    ) -> Response<SiteBody> {
         let (method, uri) = (request.method(), request.uri());
         match Target::of_site(label.to_owned(), uri.path()) {
             Some(target) => self.page(target, method, uri, request.headers()).await,

@@ -43,9 +43,10 @@ pub(super) fn read(data: &DataDir, name: &str) -> Result<Option<Launch>> {
     let Some(identity) = identity(data, name)? else {
         return Ok(None);
     };
-    let (Some(version), Some(manifest)) =
-        (worker::current(data, name)?, Manifest::read(data, &resource)?)
-    else {
+    let (Some(version), Some(manifest)) = (
+        worker::current(data, name)?,
+        Manifest::read(data, &resource)?,
+    ) else {
         return Ok(None);
     };
     Ok(Some(Launch {

@@ -83,7 +83,10 @@ mod tests {
         );
         tail.follow("a", output.as_bytes()).await;
         let text = tail.text();
-        assert!(text.ends_with("early\nUncaught: ***, ***ing\nx ***"), "{text}");
+        assert!(
+            text.ends_with("early\nUncaught: ***, ***ing\nx ***"),
+            "{text}"
+        );
         assert_eq!(text.lines().count(), LINES);
     }
 }

@@ -203,7 +203,10 @@ impl Workers {
             return Err(Refusal::NotInstalled);
         };
         let owned = name.to_owned();
-        let identity = self.0.stores.run(move |data| launch::identity(data, &owned));
+        let identity = self
+            .0
+            .stores
+            .run(move |data| launch::identity(data, &owned));
         let Some(identity) = identity.await.map_err(|error| failed(name, error))? else {
             self.forget(name).await;
             return Err(Refusal::Missing);
@@ -316,10 +319,16 @@ impl Slots {
             return Ok(());
         }
         let unused = self.by_name.values_mut().filter_map(|slot| {
-            let last_used = slot.process.as_ref().filter(|process| is_unused(process))?.last_used();
+            let last_used = slot
+                .process
+                .as_ref()
+                .filter(|process| is_unused(process))?
+                .last_used();
             Some((last_used, slot))
         });
-        let (_, longest) = unused.min_by_key(|(last_used, _)| *last_used).ok_or(Refusal::Busy)?;
+        let (_, longest) = unused
+            .min_by_key(|(last_used, _)| *last_used)
+            .ok_or(Refusal::Busy)?;
         longest.process = None;
         Ok(())
     }
@@ -348,7 +357,10 @@ impl Slots {
     /// The slot of a worker while this is its process.
     fn slot_of(&mut self, name: &str, process: &Arc<Process>) -> Option<&mut Slot> {
         let slot = self.by_name.get_mut(name)?;
-        let is_current = slot.process.as_ref().is_some_and(|p| Arc::ptr_eq(p, process));
+        let is_current = slot
+            .process
+            .as_ref()
+            .is_some_and(|p| Arc::ptr_eq(p, process));
         is_current.then_some(slot)
     }
 }

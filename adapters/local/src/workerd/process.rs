@@ -101,7 +101,10 @@ impl Process {
     ) -> Result<Self> {
         let private = std::fs::Permissions::from_mode(0o700);
         let mut sockets = tempfile::Builder::new();
-        let sockets = sockets.prefix("core-worker-").permissions(private).tempdir()?;
+        let sockets = sockets
+            .prefix("core-worker-")
+            .permissions(private)
+            .tempdir()?;
         let (socket, asked) = (sockets.path().join("http"), sockets.path().join("bindings"));
         let listener = StdListener::bind(&socket)?;
         let asked_listener = UnixListener::bind(&asked)?;
@@ -161,12 +164,18 @@ impl Process {
 
     /// Notes that a request is for it.
     pub(super) fn touch(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// When the last request for it came in.
     pub(super) fn last_used(&self) -> Instant {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request. Both bodies are streamed; the answer holds the process until it is read.
@@ -207,7 +216,10 @@ impl Process {
     async fn ended(&self) -> String {
         let mut end = self.end.clone();
         let reason = end.wait_for(Option::is_some).await;
-        reason.map_or_else(|_| String::new(), |reason| reason.clone().unwrap_or_default())
+        reason.map_or_else(
+            |_| String::new(),
+            |reason| reason.clone().unwrap_or_default(),
+        )
     }
 
     fn held(self: &Arc<Self>, body: Incoming) -> SiteBody {
@@ -224,7 +236,10 @@ impl Drop for Process {
 
 /// What a process says, without secrets and paths.
 fn tail_of(launch: &Launch, workerd: &Workerd, folders: &[&Path]) -> Tail {
-    let secrets = launch.secrets.values().map(core_domain::kernel::Secret::expose);
+    let secrets = launch
+        .secrets
+        .values()
+        .map(core_domain::kernel::Secret::expose);
     let paths = folders.iter().copied().chain([workerd.program()]);
     let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
     Tail::hiding(secrets.chain(paths.iter().map(String::as_str)))

@@ -87,7 +87,12 @@ mod tests {
     fn program(path: &Path, content: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut file = fs::OpenOptions::new();
-        let mut file = file.create_new(true).write(true).mode(0o755).open(path).unwrap();
+        let mut file = file
+            .create_new(true)
+            .write(true)
+            .mode(0o755)
+            .open(path)
+            .unwrap();
         std::io::Write::write_all(&mut file, content.as_bytes()).unwrap();
     }
 
@@ -119,10 +124,16 @@ mod tests {
         let system = beside_script(&modules.join("workerd/bin/workerd"));
         assert_eq!(system, None, "no program is there yet");
         for system in ["linux-64", "linux-arm64", "darwin-64", "darwin-arm64"] {
-            program(&modules.join(format!("@cloudflare/workerd-{system}/bin/workerd")), "binary");
+            program(
+                &modules.join(format!("@cloudflare/workerd-{system}/bin/workerd")),
+                "binary",
+            );
         }
         let found = Workerd::at(&modules.join(".bin/workerd")).unwrap();
-        assert!(found.program().starts_with(modules.join("@cloudflare")), "{found:?}");
+        assert!(
+            found.program().starts_with(modules.join("@cloudflare")),
+            "{found:?}"
+        );
     }
 
     #[test]

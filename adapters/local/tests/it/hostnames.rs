@@ -33,7 +33,9 @@ fn serving(hostname: &str, owner: &str) -> ServeHostname {
 async fn site() -> World {
     let world = world().await;
     world.project("acme-site").await;
-    world.deploy("acme-site", "d-1", &[("index.html", "front")]).await;
+    world
+        .deploy("acme-site", "d-1", &[("index.html", "front")])
+        .await;
     world
 }
 
@@ -66,10 +68,16 @@ async fn a_route_is_not_taken_from_the_object_it_leads_to() {
     let world = site().await;
     world.project("acme-other").await;
     let pages = ResourceType::Pages;
-    world.infra.route_hostname(&to(OURS, pages, "acme-site")).await.unwrap();
+    world
+        .infra
+        .route_hostname(&to(OURS, pages, "acme-site"))
+        .await
+        .unwrap();
     let other = to(OURS, pages, "acme-other");
     assert!(is_taken(world.infra.route_hostname(&other).await));
-    assert!(is_taken(world.infra.remove_route(OURS, &other.target).await));
+    assert!(is_taken(
+        world.infra.remove_route(OURS, &other.target).await
+    ));
 
     let target = resource(pages, "acme-site");
     world.infra.remove_route(OURS, &target).await.unwrap();
@@ -81,7 +89,11 @@ async fn a_route_is_not_taken_from_the_object_it_leads_to() {
 #[tokio::test]
 async fn a_hostname_leads_only_to_what_its_owner_has_and_never_hides_an_object() {
     let world = site().await;
-    world.infra.create(&request(ResourceType::Kv, "acme-cache")).await.unwrap();
+    world
+        .infra
+        .create(&request(ResourceType::Kv, "acme-cache"))
+        .await
+        .unwrap();
     let pages = ResourceType::Pages;
     let foreign = RouteHostname {
         owner: "platform-2".to_owned(),
@@ -109,9 +121,20 @@ async fn a_customers_hostname_leads_where_the_hostname_of_ours_leads() {
     let world = site().await;
     let wanted = to(OURS, ResourceType::Pages, "acme-site");
     world.infra.route_hostname(&wanted).await.unwrap();
-    let served = world.infra.serve_hostname(&serving(THEIRS, OWNER)).await.unwrap();
+    let served = world
+        .infra
+        .serve_hostname(&serving(THEIRS, OWNER))
+        .await
+        .unwrap();
     assert_eq!(served.state, HostnameState::Active);
-    assert_eq!(world.infra.serve_hostname(&serving(THEIRS, OWNER)).await.unwrap(), served);
+    assert_eq!(
+        world
+            .infra
+            .serve_hostname(&serving(THEIRS, OWNER))
+            .await
+            .unwrap(),
+        served
+    );
 
     let world = world.reopened().await;
     let url = format!("http://{THEIRS}/");
@@ -127,10 +150,16 @@ async fn a_customers_hostname_leads_where_the_hostname_of_ours_leads() {
 #[tokio::test]
 async fn a_customers_hostname_is_one_owners() {
     let world = site().await;
-    world.infra.serve_hostname(&serving(THEIRS, OWNER)).await.unwrap();
+    world
+        .infra
+        .serve_hostname(&serving(THEIRS, OWNER))
+        .await
+        .unwrap();
     let foreign = serving(THEIRS, "platform-2");
     assert!(is_taken(world.infra.serve_hostname(&foreign).await));
-    assert!(is_taken(world.infra.stop_serving(THEIRS, "platform-2").await));
+    assert!(is_taken(
+        world.infra.stop_serving(THEIRS, "platform-2").await
+    ));
     let unseen = world.infra.served_hostname(THEIRS, "platform-2").await;
     assert_eq!(unseen.unwrap(), None);
     let ours = to(THEIRS, ResourceType::Pages, "acme-site");
@@ -163,7 +192,11 @@ fn secrets(names: &[&str]) -> SetSecrets {
 #[tokio::test]
 async fn secrets_are_known_by_name_alone_and_others_stay() {
     let world = site().await;
-    world.infra.set_secrets(&secrets(&["TOKEN", "KEY"])).await.unwrap();
+    world
+        .infra
+        .set_secrets(&secrets(&["TOKEN", "KEY"]))
+        .await
+        .unwrap();
     world.infra.set_secrets(&secrets(&["LATER"])).await.unwrap();
     let world = world.reopened().await;
     let pages = resource(ResourceType::Pages, "acme-site");
@@ -207,15 +240,26 @@ async fn all_objects_of_an_owner_are_listed_page_by_page_and_nobody_elses() {
     let mut names = Vec::new();
     let mut cursor = None;
     loop {
-        let page = world.infra.owned(OWNER, ResourceType::R2, cursor).await.unwrap();
+        let page = world
+            .infra
+            .owned(OWNER, ResourceType::R2, cursor)
+            .await
+            .unwrap();
         names.extend(page.objects.into_iter().map(|object| object.name));
         cursor = page.next;
         if cursor.is_none() {
             break;
         }
     }
-    let expected: Vec<String> = (0..=200).step_by(2).map(|n| format!("acme-{n:03}")).collect();
+    let expected: Vec<String> = (0..=200)
+        .step_by(2)
+        .map(|n| format!("acme-{n:03}"))
+        .collect();
     assert_eq!(names, expected);
-    let none = world.infra.owned(OWNER, ResourceType::Kv, None).await.unwrap();
+    let none = world
+        .infra
+        .owned(OWNER, ResourceType::Kv, None)
+        .await
+        .unwrap();
     assert!(none.objects.is_empty() && none.next.is_none());
 }

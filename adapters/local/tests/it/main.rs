@@ -9,6 +9,7 @@ mod hostnames;
 mod objects;
 mod private;
 mod retention;
+mod running;
 mod safety;
 mod sites;
 mod socket;

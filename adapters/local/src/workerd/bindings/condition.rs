@@ -34,9 +34,12 @@ impl Etag {
 impl Condition {
     /// Tells whether the conditions hold of what a key has.
     pub(super) fn holds(&self, info: Option<&ObjectInfo>) -> bool {
-        let matches = self.etag_matches.is_empty()
-            || self.etag_matches.iter().any(|etag| etag.matches(info));
-        let differs = !self.etag_does_not_match.iter().any(|etag| etag.matches(info));
+        let matches =
+            self.etag_matches.is_empty() || self.etag_matches.iter().any(|etag| etag.matches(info));
+        let differs = !self
+            .etag_does_not_match
+            .iter()
+            .any(|etag| etag.matches(info));
         matches && differs && self.is_of_time(info)
     }
 
@@ -86,12 +89,24 @@ mod tests {
             (json!({ "etagMatches": tag("abc") }), true, false),
             (json!({ "etagMatches": tag("other") }), false, false),
             (json!({ "etagDoesNotMatch": tag("abc") }), false, true),
-            (json!({ "etagDoesNotMatch": [{ "type": "wildcard" }] }), false, true),
+            (
+                json!({ "etagDoesNotMatch": [{ "type": "wildcard" }] }),
+                false,
+                true,
+            ),
             (json!({ "uploadedBefore": "1501" }), true, false),
             (json!({ "uploadedAfter": 1_500 }), false, false),
-            (json!({ "uploadedBefore": 1_900, "secondsGranularity": true }), false, false),
+            (
+                json!({ "uploadedBefore": 1_900, "secondsGranularity": true }),
+                false,
+                false,
+            ),
         ] {
-            assert_eq!(holds(condition.clone(), Some(&info)), expected, "{condition}");
+            assert_eq!(
+                holds(condition.clone(), Some(&info)),
+                expected,
+                "{condition}"
+            );
             assert_eq!(holds(condition.clone(), None), of_nothing, "{condition}");
         }
     }

@@ -45,8 +45,10 @@ pub(super) async fn run(path: &Path, queries: Vec<Query>, form: Form) -> Result<
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
         let behavior = TransactionBehavior::Immediate;
         let change = Transaction::new_unchecked(connection, behavior)?;
-        let results: rusqlite::Result<Vec<Value>> =
-            queries.iter().map(|query| answer(&change, query, form)).collect();
+        let results: rusqlite::Result<Vec<Value>> = queries
+            .iter()
+            .map(|query| answer(&change, query, form))
+            .collect();
         let results = results?;
         change.commit()?;
         Ok(results)
@@ -109,7 +111,11 @@ impl Rows {
 }
 
 fn rows_of(statement: &mut Statement<'_>, params: &[SqlValue]) -> rusqlite::Result<Rows> {
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement
+        .column_names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     // A statement without parameters stands before the one that they are for.
     let params = if statement.parameter_count() == 0 {
         &[]

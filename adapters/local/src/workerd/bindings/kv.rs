@@ -46,14 +46,10 @@ struct Bulk {
 }
 
 /// Answers a request for a namespace.
-pub(super) async fn answer(
-    kv: &KvNamespace,
-    now: Timestamp,
-    request: Request<Incoming>,
-) -> Answer {
+pub(super) async fn answer(kv: &KvNamespace, now: Timestamp, request: Request<Incoming>) -> Answer {
     let query = request.uri().query().unwrap_or_default();
-    let query: Query = serde_urlencoded::from_str(query)
-        .map_err(|error| BindingError::bad(error.to_string()))?;
+    let query: Query =
+        serde_urlencoded::from_str(query).map_err(|error| BindingError::bad(error.to_string()))?;
     let path = request.uri().path().trim_start_matches('/').to_owned();
     let key = || {
         let key = percent_decode_str(&path).decode_utf8();
@@ -116,7 +112,9 @@ fn shown(entry: KvEntry, bulk: &Bulk) -> Result<Value, BindingError> {
     if !bulk.with_metadata {
         return Ok(value);
     }
-    let metadata = entry.metadata.and_then(|text| serde_json::from_str(&text).ok());
+    let metadata = entry
+        .metadata
+        .and_then(|text| serde_json::from_str(&text).ok());
     Ok(json!({ "value": value, "metadata": metadata.unwrap_or(Value::Null) }))
 }
 
@@ -140,7 +138,9 @@ async fn put(
 }
 
 fn expiry(now: Timestamp, query: &Query) -> Result<Option<Timestamp>, BindingError> {
-    let after = query.expiration_ttl.map(|ttl| now.seconds().saturating_add(ttl));
+    let after = query
+        .expiration_ttl
+        .map(|ttl| now.seconds().saturating_add(ttl));
     let Some(at) = after.or(query.expiration) else {
         return Ok(None);
     };

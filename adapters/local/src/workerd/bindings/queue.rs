@@ -49,10 +49,7 @@ pub(super) async fn answer(queue: &Queue, request: Request<Incoming>) -> Answer 
     Ok(super::json(&json!({ "metadata": { "metrics": metrics } })))
 }
 
-async fn push_all(
-    queue: &Queue,
-    request: Request<Incoming>,
-) -> Result<(), BindingError> {
+async fn push_all(queue: &Queue, request: Request<Incoming>) -> Result<(), BindingError> {
     let common = common_delay(request.headers())?;
     let body = collected(request.into_body(), MAX_BATCH).await?;
     let batch: Batch =

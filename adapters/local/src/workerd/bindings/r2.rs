@@ -29,7 +29,9 @@ const PRECONDITION_FAILED: u32 = 10_031;
 #[derive(Deserialize)]
 #[serde(tag = "method", rename_all = "camelCase")]
 enum Call {
-    Head { object: String },
+    Head {
+        object: String,
+    },
     Get(Get),
     List(List),
     Put(Box<Put>),
@@ -152,15 +154,24 @@ async fn get_object(bucket: &Bucket, get: Get) -> Answer {
         // The script is given the object without its content.
         let mut answer = refusal(&precondition_failed());
         let text = shown(info).to_string();
-        answer.headers_mut().insert(METADATA_SIZE, text.len().into());
+        answer
+            .headers_mut()
+            .insert(METADATA_SIZE, text.len().into());
         *answer.body_mut() = full(text);
         return Ok(answer);
     }
     let (start, end) = piece(&get, info)?;
     let mut known = shown(info);
     known["range"] = json!({ "offset": start, "length": end - start });
-    let whole = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(object.content.len());
-    Ok(with_content(&known, &object.content[whole(start)..whole(end)]))
+    let whole = |at: u64| {
+        usize::try_from(at)
+            .unwrap_or(usize::MAX)
+            .min(object.content.len())
+    };
+    Ok(with_content(
+        &known,
+        &object.content[whole(start)..whole(end)],
+    ))
 }
 
 /// Where the wanted piece begins, and where it has ended.
@@ -200,7 +211,10 @@ async fn put_object(bucket: &Bucket, put: Put, content: Bytes) -> Answer {
     if unknown.iter().any(|digest| put.rest.contains_key(*digest)) {
         return Err(BindingError::unsupported("digests other than sha256"));
     }
-    let wanted = put.sha256.as_ref().map(|digest| digest.to_ascii_lowercase());
+    let wanted = put
+        .sha256
+        .as_ref()
+        .map(|digest| digest.to_ascii_lowercase());
     if wanted.is_some_and(|wanted| wanted != crate::names::content_digest(&content)) {
         return Err(BindingError::bad("the content does not have this digest"));
     }
@@ -226,7 +240,9 @@ async fn list_objects(bucket: &Bucket, list: List) -> Answer {
     let mut is_truncated = false;
     for info in bucket.list(&list.prefix, after, usize::MAX).await? {
         let folder = folder_of(&info.key, &list);
-        let is_known = folder.as_ref().is_some_and(|folder| folders.contains(folder));
+        let is_known = folder
+            .as_ref()
+            .is_some_and(|folder| folders.contains(folder));
         if !is_known && objects.len() + folders.len() == limit {
             is_truncated = true;
             break;
@@ -264,7 +280,9 @@ fn with_content(known: &Value, content: &[u8]) -> Response<SiteBody> {
     let known = known.to_string();
     let body = [known.as_bytes(), content].concat();
     let mut answer = Response::new(full(body));
-    answer.headers_mut().insert(METADATA_SIZE, known.len().into());
+    answer
+        .headers_mut()
+        .insert(METADATA_SIZE, known.len().into());
     answer
 }
 

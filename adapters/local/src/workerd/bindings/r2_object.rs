@@ -20,13 +20,19 @@ pub(super) struct Pair {
 
 /// What a script says of an object it writes.
 pub(super) fn metadata(http: &Map<String, Value>, custom: Vec<Pair>) -> ObjectMetadata {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let mut http: BTreeMap<String, String> = http
         .iter()
         .map(|(name, value)| (name.clone(), text(value)))
         .collect();
     ObjectMetadata {
-        content_type: http.remove(CONTENT_TYPE).unwrap_or_else(|| NO_TYPE.to_owned()),
+        content_type: http
+            .remove(CONTENT_TYPE)
+            .unwrap_or_else(|| NO_TYPE.to_owned()),
         http,
         custom: custom.into_iter().map(|pair| (pair.k, pair.v)).collect(),
     }
