@@ -21,6 +21,23 @@
 //! Three rules keep it whole. Everything is made in the staging folder, synced and renamed into place, so that an
 //! interruption at any moment leaves the whole thing or nothing. A name becomes a path only through one function, which
 //! refuses everything but plain names and symbolic links. An object says who it belongs to from its first moment.
+//!
+//! # Workers that run
+//! Where `workerd` is found ([`find_workerd`], [`LocalConfig::workerd`]; Unix alone), [`SiteHost`] hands requests to workers, each
+//! in a process of its own ([`WorkerdOptions`]). Of the modules of a worker those that end in `.js`, `.mjs` or nothing are ES modules,
+//! `.cjs` is a CommonJS module, `.json` a value, and everything else a text.
+//!
+//! | binding | what works |
+//! |---|---|
+//! | `kv` | `get` (one key or many), `getWithMetadata`, `put` with expiry and metadata, `delete`, `list` |
+//! | `d1` | `prepare`, `bind`, `first`, `all`, `run`, `raw`, `batch` in one transaction, `exec`; not `dump` |
+//! | `r2` | `head`, `get` with ranges and conditions, `put`, `delete`, `list`; not multipart uploads |
+//! | `queue` | `send` and `sendBatch`; messages wait for [`Queue::pull`], no worker consumes them |
+//! | `worker` | `fetch` of another worker; not its other methods |
+//! | `pages` | `fetch` of a site |
+//! | `vars`, secrets | texts, and values of JSON |
+//!
+//! What does not work throws an error that says so. There are no durable objects, cron triggers or web sockets.
 
 mod blobs;
 mod bucket;

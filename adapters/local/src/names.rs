@@ -31,8 +31,8 @@ pub(crate) const fn is_label_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
-/// Tells whether a text is a hostname: labels in lower case and ASCII, with dots between them. Such a text is a safe name of
-/// a file too.
+/// Tells whether a text is a hostname: two labels or more in lower case and ASCII, with dots between them, and no address of
+/// numbers. Such a text is a safe name of a file too.
 pub(crate) fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -42,7 +42,9 @@ pub(crate) fn is_hostname(text: &str) -> bool {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    text.len() <= 253 && text.split('.').all(is_label)
+    let last = text.rsplit_once('.').map(|(_, last)| last);
+    let is_named = last.is_some_and(|last| !last.bytes().all(|byte| byte.is_ascii_digit()));
+    text.len() <= 253 && is_named && text.split('.').all(is_label)
 }
 
 /// Tells whether a text can be the name of a variable in a script.
@@ -155,14 +157,25 @@ mod tests {
     fn a_hostname_is_a_safe_name_of_a_file() {
         for good in [
             "shop.example.org",
-            "a",
             "_acme.x-y.example",
             "xn--bcher-kva.example",
         ] {
             assert!(is_hostname(good) && is_safe_part(good), "{good}");
         }
         for bad in [
-            "", ".", "..", "a..b", ".a", "a.", "-a.b", "a-.b", "A.b", "a/b", "a:80",
+            "",
+            ".",
+            "..",
+            "a..b",
+            ".a",
+            "a.",
+            "-a.b",
+            "a-.b",
+            "A.b",
+            "a/b",
+            "a:80",
+            "localhost",
+            "127.0.0.1",
         ] {
             assert!(!is_hostname(bad), "{bad}");
         }

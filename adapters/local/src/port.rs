@@ -62,16 +62,19 @@ impl Infrastructure for LocalInfrastructure {
         cursor: Option<String>,
     ) -> Result<OwnedObjects, ProviderError> {
         let owner = owner.to_owned();
-        let (found, next) = self
+        let mut found = self
             .run(move |data| owned_after(data, &owner, resource_type, cursor))
             .await?;
+        let has_more = found.len() > PAGE;
+        found.truncate(PAGE);
+        let last = found.last().map(|(resource, _)| resource.name.clone());
         let objects = found.into_iter().map(|(resource, manifest)| OwnedObject {
             provisioned: self.provisioned(&resource, manifest),
             name: resource.name,
         });
         Ok(OwnedObjects {
             objects: objects.collect(),
-            next,
+            next: last.filter(|_| has_more),
         })
     }
 
@@ -148,31 +151,28 @@ impl Infrastructure for LocalInfrastructure {
     }
 }
 
-/// The next objects of an owner in the order of their names, and where to go on.
+/// The next objects of an owner in the order of their names: a page, and one more when there is one.
 fn owned_after(
     data: &DataDir,
     owner: &str,
     resource_type: ResourceType,
     cursor: Option<String>,
-) -> Result<(Vec<(ResourceRef, Manifest)>, Option<String>)> {
+) -> Result<Vec<(ResourceRef, Manifest)>> {
     let after = cursor.unwrap_or_default();
     let mut names = data.list(&[resource_type.as_str()])?;
     names.retain(|name| *name > after && check_name(name).is_ok());
     names.sort_unstable();
     let mut found = Vec::new();
     for name in names {
-        if found.len() == PAGE {
-            let next = found
-                .last()
-                .map(|(last, _): &(ResourceRef, _)| last.name.clone());
-            return Ok((found, next));
-        }
         let resource = ResourceRef {
             resource_type,
             name,
         };
         let manifest = Manifest::read(data, &resource)?.filter(|manifest| manifest.owner == owner);
         found.extend(manifest.map(|manifest| (resource, manifest)));
+        if found.len() > PAGE {
+            break;
+        }
     }
-    Ok((found, None))
+    Ok(found)
 }

@@ -9,18 +9,6 @@
 //! the one, what the script asks of its bindings comes out over the other. A process can reach nothing but what its own
 //! worker is bound to, and nothing of the environment of this process. It ends with the provider: a pipe that is never
 //! written to tells its guard, a shell, when the other end has gone, however that came about.
-//!
-//! | binding | what works |
-//! |---|---|
-//! | `kv` | `get` (one key or many), `getWithMetadata`, `put` with expiry and metadata, `delete`, `list` |
-//! | `d1` | `prepare`, `bind`, `first`, `all`, `run`, `raw`, `batch` in one transaction, `exec`; not `dump` |
-//! | `r2` | `head`, `get` with ranges and conditions, `put`, `delete`, `list`; not multipart uploads |
-//! | `queue` | `send` and `sendBatch`; messages wait for [`crate::Queue::pull`], no worker consumes them |
-//! | `worker` | `fetch` of another worker; not its other methods |
-//! | `pages` | `fetch` of a site |
-//! | `vars`, secrets | texts, and values of JSON |
-//!
-//! What does not work throws an error that says so. There are no durable objects, cron triggers or web sockets.
 
 mod bindings;
 mod capnp;

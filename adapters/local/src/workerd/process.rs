@@ -122,6 +122,8 @@ impl Process {
             .current_dir(settings.path())
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
+            // Ctrl-C is for the provider, which lets answers end first.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(OwnedFd::from(listener))
             .stderr(Stdio::piped())

@@ -78,7 +78,8 @@ fn beside_script(script: &Path) -> Option<PathBuf> {
     is_program(&program).then_some(program)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::{OpenOptionsExt, symlink};
 

@@ -35,8 +35,13 @@ const calls = {
     return { failed, left: await DB.prepare("SELECT count(*) AS n FROM u").first("n") };
   },
   async d1_attach({ DB }) {
-    const attempts = ["ATTACH '/tmp/core-other.sqlite' AS other", "VACUUM INTO '/tmp/core-copy.sqlite'"];
+    const attempts = [
+      "ATTACH '/tmp/core-other.sqlite' AS other", "VACUUM INTO '/tmp/core-copy.sqlite'", "PRAGMA Temp_Store_Directory = '/tmp'",
+    ];
     return Promise.all(attempts.map((sql) => DB.prepare(sql).run().then(() => "done", () => "refused")));
+  },
+  async d1_dump({ DB }) {
+    await DB.dump();
   },
   async r2({ ASSETS }) {
     const put = await ASSETS.put("docs/a.txt", "0123456789", {

@@ -196,8 +196,9 @@ async fn d1_bindings_run_sql_in_transactions_and_reach_no_other_file() {
     );
     assert_eq!(
         call(&world, "d1_attach").await,
-        json!(["refused", "refused"])
+        json!(["refused", "refused", "refused"])
     );
+    assert!(thrown(&world, "d1_dump").await.contains("D1_DUMP_ERROR"));
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use core_domain::port::Cause;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -48,28 +47,29 @@ pub(super) async fn answer(path: &Path, request: Request<Incoming>) -> Answer {
         Queries::Many(queries) => queries,
         Queries::One(query) => vec![query],
     };
+    if let Some(setting) = queries.iter().find_map(Query::setting_of_the_process) {
+        let what = format!("{setting} is not for scripts to set");
+        return Err(BindingError::bad(what));
+    }
     match d1_query::run(path, queries, form).await {
         Ok(results) => Ok(super::json(&Value::Array(results))),
         // What SQLite says of a script's own statements is for the script.
-        Err(LocalError::Sqlite(error)) => Ok(refusal(&said(&error))),
+        Err(LocalError::Sqlite(error)) => Err(BindingError::bad(said(&error))),
         Err(error) => Err(error.into()),
     }
 }
 
 /// What D1 answers instead of results.
-pub(super) fn refusal(error: &str) -> Response<SiteBody> {
-    super::json(&json!({ "success": false, "error": error }))
+pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
+    let mut answer = super::json(&json!({ "success": false, "error": error.message }));
+    *answer.status_mut() = error.status;
+    answer
 }
 
 fn said(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
-        // It may name the file.
-        rusqlite::Error::InvalidPath(_) => {
-            tracing::error!(cause = %Cause::new(std::io::Error::other(error.to_string())), "a database cannot be opened");
-            "the database cannot be opened".to_owned()
-        }
         error => error.to_string(),
     }
 }

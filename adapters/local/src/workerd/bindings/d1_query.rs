@@ -11,8 +11,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-use crate::error::Result;
+use crate::error::{LocalError, Result};
 use crate::sqlite::Database;
+
+/// Settings of SQLite that hold for the whole process, and are for no script to change.
+const OF_THE_PROCESS: [&str; 4] = [
+    "temp_store_directory",
+    "data_store_directory",
+    "soft_heap_limit",
+    "hard_heap_limit",
+];
 
 /// How long the statements of one request may take.
 const MOST_TIME: Duration = Duration::from_secs(30);
@@ -23,6 +31,15 @@ pub(super) struct Query {
     sql: String,
     #[serde(default)]
     params: Option<Vec<Value>>,
+}
+
+impl Query {
+    /// Which setting of the whole process the query names, if any.
+    pub(super) fn setting_of_the_process(&self) -> Option<&'static str> {
+        let sql = self.sql.to_ascii_lowercase();
+        let mut settings = OF_THE_PROCESS.into_iter();
+        settings.find(|setting| sql.contains(setting))
+    }
 }
 
 /// How rows are answered.
@@ -36,7 +53,9 @@ pub(super) enum Form {
 
 /// Runs queries in one transaction; what goes wrong undoes all of them.
 pub(super) async fn run(path: &Path, queries: Vec<Query>, form: Form) -> Result<Vec<Value>> {
-    let database = Database::open(path).await?;
+    // What SQLite says of a file it cannot open names the file.
+    let database = Database::open(path).await;
+    let database = database.map_err(|error| LocalError::Io(std::io::Error::other(error)))?;
     let (give, handle) = oneshot::channel();
     let work = database.run(move |connection| {
         // Nobody listens any more only when the request was given up.

@@ -70,7 +70,7 @@ impl Bindings {
         match binding.resource_type {
             ResourceType::D1 => {
                 let answer = self.database(binding, request).await;
-                answer.unwrap_or_else(|error| d1::refusal(&error.message))
+                answer.unwrap_or_else(|error| d1::refusal(&error))
             }
             ResourceType::R2 => {
                 let answer = self.bucket(binding, request).await;
