@@ -45,6 +45,8 @@ pub struct SuiteBuilder {
     pub(crate) local_latency: std::time::Duration,
     /// The host's own kinds of jobs.
     pub(crate) kinds: Result<Kinds, KindError>,
+    #[cfg(feature = "local")]
+    pub(crate) workerd: Option<core_local::Workerd>,
     pub(crate) settings: Settings,
 }
 
@@ -75,6 +77,8 @@ impl Default for SuiteBuilder {
             #[cfg(feature = "local")]
             local_latency: std::time::Duration::ZERO,
             kinds: Ok(Kinds::new()),
+            #[cfg(feature = "local")]
+            workerd: None,
             settings: Settings::default(),
         }
     }
@@ -266,6 +270,15 @@ impl SuiteBuilder {
     #[must_use]
     pub fn local_latency(mut self, latency: std::time::Duration) -> Self {
         self.local_latency = latency;
+        self
+    }
+
+    /// Runs the workers of the local provider with this program, see [`core_local::find_workerd`]. Without it they are stored
+    /// alone, and their addresses say so.
+    #[cfg(feature = "local")]
+    #[must_use]
+    pub fn workerd(mut self, workerd: core_local::Workerd) -> Self {
+        self.workerd = Some(workerd);
         self
     }
 

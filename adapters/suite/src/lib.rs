@@ -103,7 +103,7 @@ pub use core_http::kernel::{
 };
 pub use core_http::{IncomingBody, ServeOptions, serve};
 #[cfg(feature = "local")]
-pub use core_local::Retention;
+pub use core_local::{Retention, Workerd, WorkerdOptions, find_workerd};
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "webhooks")]

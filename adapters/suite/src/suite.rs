@@ -76,7 +76,7 @@ impl Suite {
         self.services.stacks.clone()
     }
 
-    /// The host of the sites the local provider deployed; `None` when the infrastructure is elsewhere.
+    /// The host of the sites and workers of the local provider; `None` when the infrastructure is elsewhere.
     #[cfg(feature = "local")]
     #[must_use]
     pub fn sites(&self) -> Option<SiteHost> {
@@ -95,7 +95,7 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker, what sends, and the sealer: running steps, mails and webhooks are handed back, so that the next start
+    /// Ends the worker, what sends, the sealer, and the workers of platforms that run here: running steps, mails and webhooks are handed back, so that the next start
     /// goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
@@ -106,6 +106,10 @@ impl Suite {
         );
         self.sealer.stop().await;
         self.sweeper.stop().await;
+        #[cfg(feature = "local")]
+        if let Some(local) = self.local {
+            local.stop_workers().await;
+        }
     }
 }
 
