@@ -1,6 +1,6 @@
 //! Finding features.
 
-use crate::access::PlatformScope;
+use crate::access::{PlatformAccess, PlatformScope};
 use crate::kernel::{EntityId, Environment, Error, ListQuery, Page, Record, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -42,14 +42,25 @@ pub async fn get(
     environment: Environment,
 ) -> Result<Stored<FeatureActivation>> {
     entity::not_deleted(scope, uow, entity).await?;
+    let found = find(scope, uow, entity, feature, environment).await?;
+    found.ok_or(Error::NotFound(FeatureActivation::KIND))
+}
+
+/// A feature of an entity in an environment, if it ever had it there.
+pub(in crate::use_case::registry) async fn find(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    feature: &FeatureId,
+    environment: Environment,
+) -> Result<Option<Stored<FeatureActivation>>> {
     let exactly = FeatureActivationQuery::Exactly {
         entity_id: entity.clone(),
         environment,
         feature_id: feature.clone(),
     };
-    let found = scope.records::<FeatureActivation>(uow);
-    let found = found.first(&exactly).await?;
-    found.ok_or(Error::NotFound(FeatureActivation::KIND))
+    let features = scope.records::<FeatureActivation>(uow);
+    features.first(&exactly).await
 }
 
 /// What an entity runs with in an environment.
