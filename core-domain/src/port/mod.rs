@@ -59,7 +59,7 @@ pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use session_context::{SessionContext, SessionContexts, SessionKey};
 pub use store::{
     Direction, Env, Mode, Persisted, Repositories, Repository, Staged, Store, UnitOfWork, Within,
-    Work, transact, transact_in,
+    Work, transact, transact_if, transact_in,
 };
 pub use webhook_sender::{
     LONGEST_SENDING, WebhookAnswer, WebhookRequest, WebhookSendError, WebhookSender,

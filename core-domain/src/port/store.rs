@@ -315,6 +315,21 @@ where
     transact_in(Mode::Write, store, body).await
 }
 
+/// As [`transact`]; undoes the unit when `commits` says no to what the body answers.
+///
+/// # Errors
+/// As [`transact`].
+pub async fn transact_if<'env, T, F>(
+    store: &dyn Store,
+    commits: fn(&T) -> bool,
+    body: F,
+) -> Result<T, Error>
+where
+    F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
+{
+    run(Mode::Write, store, commits, body).await
+}
+
 /// As [`transact`], in a mode that writes.
 ///
 /// # Errors
@@ -323,31 +338,48 @@ pub async fn transact_in<'env, T, F>(mode: Mode, store: &dyn Store, body: F) -> 
 where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
-    let mut run = 1;
+    run(mode, store, |_| true, body).await
+}
+
+async fn run<'env, T, F>(
+    mode: Mode,
+    store: &dyn Store,
+    commits: fn(&T) -> bool,
+    body: F,
+) -> Result<T, Error>
+where
+    F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
+{
+    let mut runs = 1;
     loop {
-        match run_once(mode, store, &body).await {
-            Err(Error::Store(StoreError::Retry(_))) if run < MAX_RUNS => {
-                store.back_off(run).await;
-                run += 1;
+        match run_once(mode, store, commits, &body).await {
+            Err(Error::Store(StoreError::Retry(_))) if runs < MAX_RUNS => {
+                store.back_off(runs).await;
+                runs += 1;
             }
             outcome => return outcome,
         }
     }
 }
 
-async fn run_once<'env, T, F>(mode: Mode, store: &dyn Store, body: &F) -> Result<T, Error>
+async fn run_once<'env, T, F>(
+    mode: Mode,
+    store: &dyn Store,
+    commits: fn(&T) -> bool,
+    body: &F,
+) -> Result<T, Error>
 where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
     let mut unit = store.begin(mode).await?;
     match body(unit.as_mut(), PhantomData).await {
-        Ok(value) => {
+        Ok(value) if commits(&value) => {
             unit.commit().await?;
             Ok(value)
         }
-        Err(error) => {
+        outcome => {
             unit.rollback().await;
-            Err(error)
+            outcome
         }
     }
 }

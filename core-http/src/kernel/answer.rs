@@ -1,5 +1,6 @@
 //! What handlers answer: records and pages as they are, other JSON, bytes, streams, events, redirects, pages of HTML.
 
+use core_domain::access::AuditEvent;
 use core_domain::kernel::{Error, Page, Record, Result, Stored};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -55,6 +56,12 @@ impl AnswerKind {
 pub trait Answer: Sized + Send + 'static {
     /// What is known of it before it is given.
     fn kind() -> AnswerKind;
+
+    /// The entry in the audit of an answer that only tells what would happen: the unit of a handler that writes is undone,
+    /// and this entry is written in another one. `None` of all others.
+    fn dry_run(&self) -> Option<AuditEvent> {
+        None
+    }
 
     /// Writes it down; with this status unless it says another one.
     ///

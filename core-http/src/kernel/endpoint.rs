@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use core_domain::access::Requirement;
+use core_domain::access::{AuditEvent, Requirement};
 use core_domain::gateway::RateClass;
 use core_domain::kernel::Result;
 use core_domain::port::{Mode, UnitOfWork};
@@ -35,6 +35,24 @@ type UploadRun =
 pub(super) struct Seen {
     pub(super) reply: Reply,
     pub(super) ended: bool,
+    /// Of an answer that only tells what would happen.
+    pub(super) dry_run: Option<AuditEvent>,
+}
+
+impl Seen {
+    /// An answer that was given before.
+    pub(super) const fn stored(reply: Reply) -> Self {
+        Self {
+            reply,
+            ended: true,
+            dry_run: None,
+        }
+    }
+
+    /// Whether what the answer says has happened.
+    pub(super) const fn has_happened(&self) -> bool {
+        self.dry_run.is_none()
+    }
 }
 
 /// What a row does, type-erased.
@@ -107,7 +125,8 @@ impl Row {
     }
 
     /// Ends the row with a handler that writes: change, audit, idempotent answer and outbox are one commit. The handler
-    /// is run again when the unit lost a race, so it must have no effect outside it.
+    /// is run again when the unit lost a race, so it must have no effect outside it. When it answers what would happen
+    /// ([`Answer::dry_run`]), nothing of what it wrote is committed.
     #[must_use]
     pub fn writes<S, P, Q, B, A, H>(self, handler: H) -> Endpoint
     where
@@ -254,6 +273,7 @@ where
             let answer = handler.call(cx, scope, uow, input).await?;
             Ok(Seen {
                 ended: ended(&answer),
+                dry_run: answer.dry_run(),
                 reply: answer.reply(cx.success)?,
             })
         })

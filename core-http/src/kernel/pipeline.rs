@@ -3,10 +3,11 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::{
     Caller, Code, Context, Error, IfMatch, RequestInfo, Result, StoreError, canonical_json,
 };
-use core_domain::port::{Mode, transact};
+use core_domain::port::{Mode, transact, transact_if};
 use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -307,27 +308,55 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
 
 /// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
 async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
-    let outcome = transact(cx.app.store.as_ref(), |uow, _| {
+    let store = cx.app.store.as_ref();
+    let seen = transact_if(store, Seen::has_happened, |uow, _| {
         Box::pin(async move {
             let Some(claim) = &cx.claim else {
-                return Ok(handler(cx, uow, parsed).await?.reply);
+                return handler(cx, uow, parsed).await;
             };
             if let Some(reply) = claim.find(uow).await? {
-                return Ok(reply);
+                return Ok(Seen::stored(reply));
             }
-            let reply = handler(cx, uow, parsed).await?.reply;
-            let answer = claim.record(&reply)?;
-            claim.store(uow, answer).await?;
-            Ok(reply)
+            let seen = handler(cx, uow, parsed).await?;
+            if seen.has_happened() {
+                let answer = claim.record(&seen.reply)?;
+                claim.store(uow, answer).await?;
+            }
+            Ok(seen)
         })
-    })
-    .await;
+    });
+    let outcome = match seen.await {
+        Ok(Seen {
+            reply,
+            dry_run: Some(event),
+            ..
+        }) => record_dry_run(cx, reply, &event).await,
+        Ok(seen) => Ok(seen.reply),
+        Err(error) => Err(error),
+    };
     if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
         && is_final(error)
     {
         store_refusal(endpoint, cx, claim, error).await?;
     }
     outcome
+}
+
+/// Writes that it was asked what would happen, and keeps the answer under the idempotency key of the request.
+async fn record_dry_run(cx: &Cx, reply: Reply, event: &AuditEvent) -> Result<Reply> {
+    let answer = cx.claim.as_ref().map(|claim| claim.record(&reply));
+    let answer = &answer.transpose()?;
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            audited::event(cx, uow, event.clone()).await?;
+            match (&cx.claim, answer) {
+                (Some(claim), Some(answer)) => claim.store(uow, answer.clone()).await,
+                _ => Ok(()),
+            }
+        })
+    })
+    .await?;
+    Ok(reply)
 }
 
 /// Runs a handler that reads, in a unit of its own.

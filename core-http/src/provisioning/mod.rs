@@ -2,6 +2,7 @@
 
 mod job;
 mod provision;
+mod queued;
 
 use std::sync::Arc;
 

@@ -9,8 +9,8 @@ use core_domain::registry::{CreatePlatform, Platform, PlatformEvent, UpdatePlatf
 use core_domain::use_case::registry::{platform, removal_plan};
 use http::StatusCode;
 
-use super::deletion::{Deletion, DeletionQuery};
-use crate::kernel::{Cx, Endpoint, Input, Output, Success, delete, get, patch, post};
+use super::deletion::Deletion;
+use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, Output, Success, delete, get, patch, post};
 
 const ALL: &str = "/api/v1/platforms";
 const ONE: &str = "/api/v1/platforms/{platformId}";
@@ -83,7 +83,7 @@ async fn remove(
     cx: &Cx,
     scope: PlatformScope<grant::PlatformManage>,
     uow: &mut dyn UnitOfWork,
-    input: Input<One, DeletionQuery>,
+    input: Input<One, DryRunQuery>,
 ) -> Result<Output<Deletion<Success>>> {
     if input.query.dry_run {
         let event = PlatformEvent::Delete;

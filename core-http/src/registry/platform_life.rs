@@ -8,8 +8,8 @@ use core_domain::use_case::registry::{platform, removal_plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::deletion::{Deletion, DeletionQuery};
-use crate::kernel::{Cx, Endpoint, Input, Versioned, get, post};
+use super::deletion::Deletion;
+use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, Versioned, get, post};
 
 type One = (PlatformId,);
 type Manages = PlatformScope<grant::PlatformManage>;
@@ -81,7 +81,7 @@ async fn hard_delete(
     cx: &Cx,
     scope: Manages,
     uow: &mut dyn UnitOfWork,
-    input: Input<One, DeletionQuery, Because>,
+    input: Input<One, DryRunQuery, Because>,
 ) -> Result<Versioned<Deletion<Platform>>> {
     let reason = input.body.reason.as_ref();
     if input.query.dry_run {

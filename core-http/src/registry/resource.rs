@@ -11,8 +11,8 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::deletion::{Deletion, DeletionQuery};
-use crate::kernel::{Cx, Endpoint, Input, Output, Success, delete, get, patch, post};
+use super::deletion::Deletion;
+use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, Output, Success, delete, get, patch, post};
 
 const ALL: &str = "/api/v1/platforms/{platformId}/resources";
 const ALL_ALIAS: &str = "/api/v1/resources/platforms/{platformId}/resources";
@@ -133,7 +133,7 @@ async fn remove(
     cx: &Cx,
     scope: Writes,
     uow: &mut dyn UnitOfWork,
-    input: Input<One, DeletionQuery>,
+    input: Input<One, DryRunQuery>,
 ) -> Result<Output<Deletion<Success>>> {
     let (_, id) = input.path;
     if input.query.dry_run {

@@ -11,6 +11,7 @@ pub mod entity;
 pub mod feature;
 mod free_form;
 mod hostname;
+pub mod job_plan;
 pub(super) mod jobs;
 pub mod onboarding;
 pub mod organization_removal;

@@ -1,6 +1,7 @@
 //! Provisioning: what queueing, operating and showing jobs does, beyond what holds for every endpoint.
 
 mod creating;
+mod dry_run;
 mod holds;
 mod jobs;
 mod lanes;

@@ -28,6 +28,7 @@ pub(super) use deprovision::{Deprovision, Removal};
 pub(super) use feature_target::{ActivateInput, DeactivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
+pub(super) use resource::resource_ref;
 pub use resource::{MadeResource, MakeResource};
 pub(super) use stack_activate::{Activation, StackActivate};
 pub(super) use stack_deactivate::{StackDeactivate, StackRemoval};

@@ -41,7 +41,11 @@ pub struct MadeResource {
     pub cf_url: Option<String>,
 }
 
-fn resource_ref(target: &Target, resource_type: ResourceType) -> ResourceRef {
+/// What a platform's resource of a type is called at the provider.
+pub(in crate::use_case::registry) fn resource_ref(
+    target: &Target,
+    resource_type: ResourceType,
+) -> ResourceRef {
     let name = resource_name(
         &target.platform_id,
         &target.slug,

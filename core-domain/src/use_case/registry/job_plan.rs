@@ -1,0 +1,218 @@
+//! What a job would do, for who asks before queueing it. The job is queued in a unit of work that is undone; this tells of
+//! it. A kind that makes or removes objects at the provider has a line in [`resources_of`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::jobs::{Deprovision, Onboard, ProvisionPlatform, Removal, Target, resource_ref};
+use crate::access::{AuditEvent, PlatformAccess, SystemScope};
+use crate::kernel::{EntityId, Environment, Error, PlatformId, Result};
+use crate::port::{ResourceRef, UnitOfWork};
+use crate::provisioning::Job;
+use crate::registry::{DEFAULT_RESOURCES, ProviderName, Resource, ResourceQuery, ResourceType};
+use crate::use_case::provisioning::JobKind;
+
+/// How many resources of a type a plan names.
+const MOST_OF_A_TYPE: u32 = 100;
+
+/// What a job would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobPlan {
+    /// What it does: the name of its kind.
+    pub kind: String,
+    /// The platform it would work for; `None` while there is none yet.
+    pub platform_id: Option<PlatformId>,
+    /// The entity it would work for, if it is about one.
+    pub entity_id: Option<EntityId>,
+    /// The environment it would work in, if it is about one.
+    pub environment: Option<Environment>,
+    /// Its steps, in order.
+    pub steps: Vec<PlannedStep>,
+    /// What it would make or remove at the provider, as far as the registry knows; of each type at most 100.
+    pub resources: Vec<PlannedResource>,
+    /// How many there are in all.
+    pub total_resources: u64,
+}
+
+/// A step of a job that would be queued.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedStep {
+    /// Its name, unique in the job.
+    pub name: String,
+}
+
+/// What would become of an object at the provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedResource {
+    /// What kind of object it is.
+    pub resource_type: ResourceType,
+    /// Its name; `None` when it depends on an id that is given with the job.
+    pub cf_name: Option<String>,
+    /// What would be done.
+    pub action: PlannedAction,
+}
+
+/// What would be done with an object at the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PlannedAction {
+    /// It would be made.
+    Create,
+    /// The registry has it already: it would be left as it is.
+    Exists,
+    /// It would be removed.
+    Remove,
+}
+
+impl JobPlan {
+    /// What the audit tells of who asked.
+    #[must_use]
+    pub fn audit_event(&self) -> AuditEvent {
+        AuditEvent {
+            platform_id: self.platform_id.clone(),
+            action: "job.planned",
+            entity_id: self.kind.clone(),
+            details: Some(json!({
+                "dryRun": true,
+                "kind": self.kind,
+                "entityId": self.entity_id,
+                "environment": self.environment,
+                "steps": self.steps.len(),
+                "resources": self.total_resources,
+            })),
+        }
+    }
+}
+
+/// The plan of a job, asked in the unit of work it was queued in.
+///
+/// # Errors
+/// When the store failed.
+pub async fn of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<JobPlan> {
+    let Resources { named, total } = resources_of(uow, job).await?;
+    let steps = job.steps.iter().map(|step| PlannedStep {
+        name: step.name.clone(),
+    });
+    Ok(JobPlan {
+        kind: job.kind.clone(),
+        platform_id: job.platform_id.clone(),
+        entity_id: job.entity_id.clone(),
+        environment: job.environment,
+        steps: steps.collect(),
+        resources: named,
+        total_resources: total,
+    })
+}
+
+/// The objects at the provider a plan is about.
+#[derive(Debug, Default)]
+struct Resources {
+    named: Vec<PlannedResource>,
+    /// How many there are, named or not.
+    total: u64,
+}
+
+impl From<Vec<PlannedResource>> for Resources {
+    fn from(named: Vec<PlannedResource>) -> Self {
+        Self {
+            total: named.len() as u64,
+            named,
+        }
+    }
+}
+
+async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> {
+    if job.kind == Onboard::NAME {
+        return Ok(of_new_platform().into());
+    }
+    let Some(platform_id) = &job.platform_id else {
+        return Ok(Resources::default());
+    };
+    let Some(platform) = SystemScope::new().platform(uow, platform_id).await? else {
+        return Ok(Resources::default());
+    };
+    match job.kind.as_str() {
+        ProvisionPlatform::NAME => {
+            let target: Target = input_of::<ProvisionPlatform>(job)?;
+            let wanted = DEFAULT_RESOURCES.map(|(of, _)| resource_ref(&target, of));
+            created(&platform, uow, target.environment, &wanted).await
+        }
+        Deprovision::NAME => {
+            let removal: Removal = input_of::<Deprovision>(job)?;
+            removed(&platform, uow, removal.environment).await
+        }
+        // The others make and remove rows.
+        _ => Ok(Resources::default()),
+    }
+}
+
+fn input_of<K: JobKind>(job: &Job) -> Result<K::Input> {
+    let unreadable = |error| Error::Internal(format!("no input of {}: {error}", K::NAME));
+    K::Input::deserialize(&job.input).map_err(unreadable)
+}
+
+/// What a platform is given that has no id yet.
+fn of_new_platform() -> Vec<PlannedResource> {
+    let created = |(resource_type, _)| PlannedResource {
+        resource_type,
+        cf_name: None,
+        action: PlannedAction::Create,
+    };
+    DEFAULT_RESOURCES.map(created).to_vec()
+}
+
+/// Objects that are made unless the platform has them.
+async fn created(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    environment: Environment,
+    wanted: &[ResourceRef],
+) -> Result<Resources> {
+    let mut resources = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        let name = ProviderName::parse(&wanted.name);
+        let entry = ResourceQuery::Exactly {
+            resource_type: wanted.resource_type,
+            environment,
+            cf_name: name.map_err(|error| Error::Internal(error.to_string()))?,
+        };
+        let known = platform.records::<Resource>(uow).first(&entry).await?;
+        resources.push(PlannedResource {
+            resource_type: wanted.resource_type,
+            cf_name: Some(wanted.name.clone()),
+            action: known.map_or(PlannedAction::Create, |_| PlannedAction::Exists),
+        });
+    }
+    Ok(resources.into())
+}
+
+/// Everything the platform has in an environment, or in all, in the order it goes.
+async fn removed(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    environment: Option<Environment>,
+) -> Result<Resources> {
+    let until = uow.now().await?;
+    let mut resources = Resources::default();
+    for (resource_type, _) in DEFAULT_RESOURCES.into_iter().rev() {
+        let entries = ResourceQuery::OfTypeUntil {
+            resource_type,
+            environment,
+            until,
+        };
+        resources.total += platform.records::<Resource>(uow).count(&entries).await?;
+        let records = platform.records::<Resource>(uow);
+        let named = records.list(&entries, MOST_OF_A_TYPE).await?;
+        let removed = named.into_iter().map(|entry| PlannedResource {
+            resource_type,
+            cf_name: Some(entry.cf_name.to_string()),
+            action: PlannedAction::Remove,
+        });
+        resources.named.extend(removed);
+    }
+    Ok(resources)
+}
