@@ -1,8 +1,10 @@
 //! Provisioning: queueing jobs, looking at them, and the suspension of a platform as other services set it.
 
+mod feature;
 mod job;
 mod provision;
 mod queued;
+mod stack;
 
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub fn endpoints() -> Vec<Endpoint> {
     let suspension = platform_status::row("setProvisioningPlatformStatus");
     let parts = [
         tagged("Provisioning", provision::rows()),
+        tagged("Provisioning", feature::rows()),
+        tagged("Provisioning", stack::rows()),
         tagged("Jobs", job::rows()),
         tagged("Suspension", vec![suspension]),
     ];

@@ -25,11 +25,6 @@ fn services(world: &World) -> [(&'static str, Service, &'static [&'static str]);
 }
 
 const MISSING_IN_PROVISIONING: &[&str] = &[
-    "provisioning-097",
-    "provisioning-098",
-    "provisioning-099",
-    "provisioning-100",
-    "provisioning-102",
     "provisioning-103",
     "provisioning-107",
     "provisioning-108",

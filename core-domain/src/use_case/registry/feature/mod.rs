@@ -12,5 +12,5 @@ pub(super) use deactivate::queue_removal;
 pub use deactivate::{Deactivation, deactivate, deactivate_with};
 pub(super) use follow::{Ending, end_all, hand_over, of_stack, record_event, worker_names};
 pub(super) use read::find;
-pub use read::{get, list, manifest};
+pub use read::{get, job_of, list, manifest};
 pub(super) use rules::ensure_none_runs_as;

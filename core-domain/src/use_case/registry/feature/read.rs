@@ -1,12 +1,14 @@
 //! Finding features.
 
-use crate::access::{PlatformAccess, PlatformScope};
+use crate::access::{PlatformAccess, PlatformScope, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, ListQuery, Page, Record, Result, Stored, grant};
 use crate::port::UnitOfWork;
+use crate::provisioning::Job;
 use crate::registry::{
     FeatureActivation, FeatureActivationQuery, FeatureId, FeatureManifest, MAX_FEATURES,
     ManifestFeature,
 };
+use crate::use_case::provisioning;
 use crate::use_case::registry::entity;
 
 type Reads = PlatformScope<grant::FeatureRead>;
@@ -91,4 +93,19 @@ pub async fn manifest(
             .map(|f| ManifestFeature::from(&**f))
             .collect(),
     })
+}
+
+/// The job that moves a feature, or moved it last.
+///
+/// # Errors
+/// `NOT_FOUND` when there is none, because the feature ended with its place.
+pub async fn job_of(
+    _: &PlatformScope<grant::FeatureWrite>,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<Stored<Job>> {
+    let job = feature.provision_job_id.as_ref();
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
+    let found = provisioning::find(SystemScope::new(), uow, job).await?;
+    found.ok_or(Error::NotFound(Job::KIND))
 }

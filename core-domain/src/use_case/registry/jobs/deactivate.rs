@@ -168,7 +168,7 @@ impl JobStep<Deactivate> for RemoveData {
 }
 
 /// The stores of a feature that were entered up to an instant.
-async fn stores_of(
+pub(in crate::use_case::registry) async fn stores_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     target: &FeatureTarget,

@@ -17,7 +17,7 @@ pub(in crate::use_case::registry) struct FeatureTarget {
     pub(super) platform_id: PlatformId,
     pub(super) entity_id: EntityId,
     pub(super) feature_id: FeatureId,
-    pub(super) environment: Environment,
+    pub(in crate::use_case::registry) environment: Environment,
     /// The name of the feature's worker at the provider.
     pub(super) cf_name: String,
 }
@@ -81,7 +81,7 @@ impl FeatureTarget {
     }
 
     /// The feature's worker.
-    pub(super) fn worker(&self) -> ResourceRef {
+    pub(in crate::use_case::registry) fn worker(&self) -> ResourceRef {
         ResourceRef {
             resource_type: ResourceType::Worker,
             name: self.cf_name.clone(),

@@ -23,7 +23,7 @@ mod verify_domain;
 
 pub(super) use activate::Activate;
 pub(super) use app_create::{AppCreate, NewApp};
-pub(super) use deactivate::Deactivate;
+pub(super) use deactivate::{Deactivate, stores_of};
 pub(super) use deprovision::{Deprovision, Removal};
 pub(super) use feature_target::{ActivateInput, DeactivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};

@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for};
 use super::removal::{RemovedObjects, delete_entries, remove_objects};
 use super::stack_target::{StackInput, StackTarget, StackWork, ensure_called_for};
-use crate::access::{Batches, PlatformAccess};
+use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored, Timestamp};
 use crate::port::{Mode, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{
-    DEFAULT_RESOURCES, FeatureActivation, FeatureStatus, Resource, ResourceQuery, ResourceType,
-    WorkspaceStack, WorkspaceStackEvent, WorkspaceStackStatus,
+    DEFAULT_RESOURCES, FeatureActivation, FeatureStatus, Resource, ResourceType, WorkspaceStack,
+    WorkspaceStackEvent, WorkspaceStackStatus,
 };
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
 use crate::use_case::registry::feature;
-use crate::use_case::registry::stack_instance::follow;
+use crate::use_case::registry::stack_instance::{entries, follow};
 
 /// The name of the step that deactivates the features.
 const FEATURES: &str = "features";
@@ -112,17 +112,8 @@ impl RemoveParts {
         target: &StackTarget,
         as_of: Timestamp,
     ) -> Result<Vec<Stored<Resource>>> {
-        let of_stack = ResourceQuery::OfStack(target.stack_instance_id.clone());
-        let mut entries = Vec::new();
-        let mut resources = Batches::<Resource>::of(of_stack);
-        while let Some(batch) = resources.next(platform.records(uow)).await? {
-            let own = batch.into_iter().filter(|entry| {
-                entry.resource_type == self.0
-                    && entry.environment == target.environment
-                    && entry.created_at <= as_of
-            });
-            entries.extend(own);
-        }
+        let mut entries = entries::of_stack(platform, uow, target, as_of).await?;
+        entries.retain(|entry| entry.resource_type == self.0);
         Ok(entries)
     }
 }

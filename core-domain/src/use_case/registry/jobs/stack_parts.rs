@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::removal::{delete_entries, remove_if_owned};
 use super::resource::{MadeResource, made, observe_owned};
 use super::stack_target::{PlannedPart, StackInput, StackTarget, StackWork, ensure_called_for};
-use crate::kernel::{Error, JobId, Result};
+use crate::kernel::{Error, Result};
 use crate::port::{CreateResource, Mode, UnitOfWork};
 use crate::provisioning::Job;
-use crate::registry::{DEFAULT_RESOURCES, ResourceType};
+use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceType};
 use crate::stacks::{PartId, Script, StackPart};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
@@ -137,7 +137,7 @@ where
         };
         let entry = entries::of_part(&platform, uow.as_mut(), &cx.input.target, part).await?;
         drop(uow);
-        if entry.is_some_and(|entry| is_maker(cx.job, entry.provision_job_id.as_ref())) {
+        if entry.is_some_and(|entry| is_made_by(&entry, cx.job)) {
             remove_if_owned(cx, &cx.input.target.platform_id, &part.object()).await?;
         }
         Ok(())
@@ -149,14 +149,13 @@ where
         };
         let part = self.part(cx.input, cx.item)?;
         let entry = entries::of_part(&platform, uow, &cx.input.target, part).await?;
-        let own = entry.filter(|entry| is_maker(cx.job, entry.provision_job_id.as_ref()));
+        let own = entry.filter(|entry| is_made_by(entry, cx.job));
         delete_entries(cx, &platform, uow, own.into_iter().collect()).await
     }
 }
 
-/// Whether a job made what names this one; also when it undoes what its parent made.
-fn is_maker(job: &Job, maker: Option<&JobId>) -> bool {
-    maker.is_some_and(|maker| *maker == job.id || Some(maker) == job.parent_job_id.as_ref())
+fn is_made_by(entry: &Resource, job: &Job) -> bool {
+    entry.provision_job_id.as_ref() == Some(&job.id)
 }
 
 /// The settings of a part at the provider.

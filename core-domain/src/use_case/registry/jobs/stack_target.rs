@@ -61,7 +61,7 @@ impl PlannedPart {
     }
 
     /// What it is at the provider.
-    pub(super) fn object(&self) -> ResourceRef {
+    pub(in crate::use_case::registry) fn object(&self) -> ResourceRef {
         ResourceRef {
             resource_type: self.id.resource_type,
             name: self.cf_name.clone(),

@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use crate::access::{PlatformAccess, PlatformWriter, audited};
+use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
-    Context, Error, JobId, JsonText, Line, Machine, ResourceId, Result, Stored,
+    Context, Error, JobId, JsonText, Line, Machine, ResourceId, Result, Stored, Timestamp,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{FailureKind, Job, StepStatus};
@@ -28,6 +28,26 @@ pub(in crate::use_case::registry) async fn of_part(
         cf_name: provider_name(&part.cf_name)?,
     };
     platform.records::<Resource>(uow).first(&exactly).await
+}
+
+/// The entries of a stack in its environment that are not deleted and were entered up to an instant, newest first.
+pub(in crate::use_case::registry) async fn of_stack(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &StackTarget,
+    until: Timestamp,
+) -> Result<Vec<Stored<Resource>>> {
+    let of_stack = ResourceQuery::OfStack(target.stack_instance_id.clone());
+    let mut entries = Vec::new();
+    let mut resources = Batches::<Resource>::of(of_stack);
+    while let Some(batch) = resources.next(platform.records(uow)).await? {
+        entries.extend(
+            batch.into_iter().filter(|entry| {
+                entry.environment == target.environment && entry.created_at <= until
+            }),
+        );
+    }
+    Ok(entries)
 }
 
 /// Enters the parts a job shall make. What is there already stays as it is, and what another job is about to make stays
