@@ -5,11 +5,13 @@ mod auth;
 mod dlq;
 mod domain;
 mod events;
+mod feature;
 mod hold;
 mod job;
 mod operate;
 mod provision;
 mod queued;
+mod stack;
 
 use std::sync::Arc;
 
@@ -34,6 +36,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Provisioning", provision::rows()),
         tagged("Provisioning", domain::rows()),
         tagged("Provisioning", auth::rows()),
+        tagged("Provisioning", feature::rows()),
+        tagged("Provisioning", stack::rows()),
         tagged("Jobs", job::rows()),
         tagged("Jobs", events::rows()),
         tagged("Jobs", operate::rows()),

@@ -375,6 +375,7 @@ impl Fixture {
             ("leafId", leaf),
             ("defaultEntityId", entity),
             ("resourceId", resource),
+            ("stackInstanceId", stack.clone()),
             ("stackId", stack),
             ("dnsId", dns.clone()),
             ("dnsRecordId", dns),

@@ -13,24 +13,12 @@ fn services(world: &World) -> [(&'static str, Service, &'static [&'static str]);
     let of = |api: &crate::world::Api| api.0.clone();
     [
         ("stack_registry", of(&world.stacks), &[]),
-        (
-            "provisioning",
-            of(&world.provisioning),
-            MISSING_IN_PROVISIONING,
-        ),
+        ("provisioning", of(&world.provisioning), &[]),
         ("registry", of(&world.registry), &[]),
         ("iam", of(&world.iam), &[]),
         ("cli", of(&world.cli), &["cli-113", "cli-114", "cli-117"]),
     ]
 }
-
-const MISSING_IN_PROVISIONING: &[&str] = &[
-    "provisioning-097",
-    "provisioning-098",
-    "provisioning-099",
-    "provisioning-100",
-    "provisioning-102",
-];
 
 /// Routes that users of such a service expect beyond the interface.
 const EXTENSIONS: &[(&str, &str)] = &[

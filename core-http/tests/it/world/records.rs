@@ -277,7 +277,7 @@ impl World {
         let created = self.stacks.post(&operator(), "/api/v1/stacks", body).await;
         let _ = created.expect(201);
         let version = json!({
-            "version": "1.0.0", "stackDefinition": { "resources": {} }, "coreSdkVersion": "1.0.0",
+            "version": "1.0.0", "stackDefinition": { "resources": [] }, "coreSdkVersion": "1.0.0",
         });
         let path = format!("/api/v1/stacks/{name}/versions");
         let published = self.stacks.post(&operator(), &path, version).await;
