@@ -69,7 +69,8 @@ pub async fn force_complete(
 /// Queues the job of a dead letter again; the same job, with one more replay on its record.
 ///
 /// # Errors
-/// `NOT_FOUND`; `VERSION_CONFLICT` for another version of the entry; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped.
+/// `NOT_FOUND`; `VERSION_CONFLICT` for another version of the entry; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not
+/// wait or its job has not stopped.
 pub async fn replay(
     cx: &Context,
     scope: &OperatorScope,
