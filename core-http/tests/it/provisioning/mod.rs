@@ -2,12 +2,15 @@
 
 mod creating;
 mod dry_run;
+mod features;
 mod holds;
 mod jobs;
 mod lanes;
 mod onboarding;
 mod operating;
 mod removal;
+mod stack_refusals;
+mod stacks;
 
 use core_domain::kernel::Caller;
 use core_domain::provisioning::Report;
