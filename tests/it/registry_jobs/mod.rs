@@ -1,8 +1,10 @@
 //! The jobs of the registry on every store, with the local provider.
 
 mod crash;
+mod every_kind;
 mod features;
 mod holds;
 mod onboarding;
 mod removal;
+mod scenarios;
 mod setup;
