@@ -17,4 +17,6 @@ mod secrets;
 mod slice;
 mod surface;
 mod uploads;
+#[cfg(unix)]
+mod workers;
 mod world;

@@ -1,11 +1,14 @@
 //! A bucket of objects: a folder with one file an object. The file starts with a line that says what it is; its name is
 //! the digest of the key, so that every key is safe and has room.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use core_domain::kernel::{Clock, Timestamp};
 use core_domain::registry::ResourceType;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +26,7 @@ const MAX_KEY: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Bucket {
     data: Arc<DataDir>,
+    clock: Arc<dyn Clock>,
     name: String,
 }
 
@@ -38,6 +42,26 @@ pub struct ObjectInfo {
     pub etag: String,
     /// Length of the content in bytes.
     pub size: u64,
+    /// When it was stored; the epoch for objects that do not say it.
+    #[serde(default = "epoch")]
+    pub uploaded_at: Timestamp,
+    /// What its writer wants answered with it besides the content type: `cacheControl` for one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub http: BTreeMap<String, String>,
+    /// What its writer noted with it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub custom: BTreeMap<String, String>,
+}
+
+/// What a writer says of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectMetadata {
+    /// Its content type.
+    pub content_type: String,
+    /// See [`ObjectInfo::http`].
+    pub http: BTreeMap<String, String>,
+    /// See [`ObjectInfo::custom`].
+    pub custom: BTreeMap<String, String>,
 }
 
 /// An object with its content.
@@ -50,26 +74,46 @@ pub struct Object {
 }
 
 impl Bucket {
-    pub(crate) const fn new(data: Arc<DataDir>, name: String) -> Self {
-        Self { data, name }
+    pub(crate) const fn new(data: Arc<DataDir>, clock: Arc<dyn Clock>, name: String) -> Self {
+        Self { data, clock, name }
     }
 
     /// Stores an object, durable when this returns, replacing what the key held.
     ///
     /// # Errors
+    /// As [`Bucket::put_object`].
+    pub async fn put(&self, key: &str, content_type: &str, content: Vec<u8>) -> Result<ObjectInfo> {
+        let metadata = ObjectMetadata {
+            content_type: content_type.to_owned(),
+            ..ObjectMetadata::default()
+        };
+        self.put_object(key, metadata, content.into()).await
+    }
+
+    /// As [`Bucket::put`], with more that is known of the object.
+    ///
+    /// # Errors
     /// [`LocalError::Invalid`] when the key is empty or longer than 1024 bytes; [`LocalError::Missing`] when the bucket
     /// was removed.
-    pub async fn put(&self, key: &str, content_type: &str, content: Vec<u8>) -> Result<ObjectInfo> {
+    pub async fn put_object(
+        &self,
+        key: &str,
+        metadata: ObjectMetadata,
+        content: Bytes,
+    ) -> Result<ObjectInfo> {
         if key.is_empty() || key.len() > MAX_KEY {
             return Err(LocalError::Invalid(format!("{key:?} is not a key")));
         }
-        let (key, content_type) = (key.to_owned(), content_type.to_owned());
+        let key = key.to_owned();
         self.run(move |bucket| {
             let info = ObjectInfo {
                 etag: content_digest(&content),
                 size: content.len() as u64,
                 key,
-                content_type,
+                content_type: metadata.content_type,
+                uploaded_at: bucket.clock.now(),
+                http: metadata.http,
+                custom: metadata.custom,
             };
             let mut head =
                 serde_json::to_vec(&info).map_err(|error| LocalError::Io(error.into()))?;
@@ -98,6 +142,16 @@ impl Bucket {
             Ok(Some(Object { info, content }))
         })
         .await
+    }
+
+    /// What is known of the object of a key.
+    ///
+    /// # Errors
+    /// [`LocalError::Missing`] when the bucket was removed.
+    pub async fn head(&self, key: &str) -> Result<Option<ObjectInfo>> {
+        let file = file_name(key);
+        self.run(move |bucket| Ok(bucket.read_head(&file)?.map(|(info, _)| info)))
+            .await
     }
 
     /// Removes a key; `false` when it held nothing.
@@ -168,6 +222,10 @@ impl Bucket {
         let info = serde_json::from_slice(&line).map_err(|error| damaged(&path, &error))?;
         Ok(Some((info, reader)))
     }
+}
+
+const fn epoch() -> Timestamp {
+    Timestamp::EPOCH
 }
 
 fn file_name(key: &str) -> String {

@@ -9,6 +9,8 @@ use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::{ProviderError, ResourceRef};
 use serde::{Deserialize, Serialize};
 
+use crate::workerd::{Workerd, WorkerdOptions};
+
 /// How the local provider is set up.
 #[derive(Clone, Debug)]
 pub struct LocalConfig {
@@ -20,12 +22,17 @@ pub struct LocalConfig {
     pub clock: Arc<dyn Clock>,
     /// Which deployments are kept.
     pub retention: Retention,
+    /// What runs the workers, see [`find_workerd`](crate::find_workerd); without it they are stored alone.
+    pub workerd: Option<Workerd>,
+    /// How they are run.
+    pub workers: WorkerdOptions,
     /// Failures asked for by tests; none by default.
     pub faults: Faults,
 }
 
 impl LocalConfig {
-    /// The usual set-up: sites at `http://{project}.localhost:{port}/`, the usual retention, no faults.
+    /// The usual set-up: sites at `http://{project}.localhost:{port}/`, the usual retention, nothing that runs workers, no
+    /// faults.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, site_port: u16, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -36,6 +43,8 @@ impl LocalConfig {
             },
             clock,
             retention: Retention::default(),
+            workerd: None,
+            workers: WorkerdOptions::default(),
             faults: Faults::default(),
         }
     }
@@ -114,6 +123,8 @@ pub enum Moment {
     Live,
     /// An older deployment is marked as replaced, its address if it had one is gone, and its files are still there.
     Pruning,
+    /// No hostname leads to an object that is about to be removed any more, and it is still there.
+    Unrouted,
     /// Everything is done, and the caller does not know.
     Done,
 }
@@ -122,7 +133,7 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FaultPoint<'a> {
-    /// `create`, `remove` or `deploy`.
+    /// `create`, `remove`, `deploy`, `route` or `secrets`.
     pub call: &'static str,
     /// The object of the call.
     pub resource: &'a ResourceRef,

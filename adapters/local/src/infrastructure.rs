@@ -1,37 +1,34 @@
-//! The infrastructure port on this machine.
+//! The provider: its folder, what it makes and removes, and the typed stores in it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
-    SiteState, SiteUpload,
-};
+use core_domain::port::{CreateResource, Provisioned, ResourceRef, SiteDeployment, SiteState};
 use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};
 use crate::config::{LocalConfig, Moment};
 use crate::data_dir::{DataDir, Staged};
-use crate::deploy::{self, Deployed};
-use crate::error::{LocalError, Result, blocking};
+use crate::deploy::Deployed;
+use crate::error::{Result, blocking};
 use crate::host::SiteHost;
+use crate::hostname::{self, is_served};
 use crate::kv::{self, KvNamespace};
 use crate::manifest::Manifest;
-use crate::names::{check_name, title};
+use crate::names::check_name;
 use crate::queue::{self, Queue};
 use crate::site;
 use crate::sqlite;
+use crate::stores::{self, Stores};
 use crate::worker::{self, WorkerScript, WorkerVersion};
-
-/// The file of a database.
-const DATABASE: &str = "database.sqlite";
+use crate::workerd::Workers;
 
 /// Infrastructure in one folder of this machine. Cheap to clone; clones are the same provider.
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
-    data: Arc<DataDir>,
-    config: Arc<LocalConfig>,
+    stores: Stores,
+    workers: Workers,
+    pub(crate) config: Arc<LocalConfig>,
 }
 
 impl LocalInfrastructure {
@@ -47,22 +44,36 @@ impl LocalInfrastructure {
             for kind in ResourceType::ALL {
                 data.ensure_dir(&[kind.as_str()])?;
             }
+            for folder in [hostname::ROUTES, hostname::SERVED] {
+                data.ensure_dir(&[folder])?;
+            }
             Ok(data)
         })
         .await?;
+        let stores = Stores::new(data, Arc::clone(&config.clock));
+        let config = Arc::new(config);
         Ok(Self {
-            data: Arc::new(data),
-            config: Arc::new(config),
+            workers: Workers::new(stores.clone(), Arc::clone(&config)),
+            stores,
+            config,
         })
     }
 
-    /// The host that serves the sites of the pages projects.
+    /// The host that serves the sites of the pages projects, and the workers.
     #[must_use]
     pub fn site_host(&self) -> SiteHost {
-        SiteHost::new(
-            Arc::clone(&self.data),
-            self.config.sites.domain().to_owned(),
-        )
+        SiteHost::new(self.workers.clone())
+    }
+
+    /// Ends the workers that run; none is started any more. Answers when they have ended, two seconds from now at the
+    /// latest.
+    pub async fn stop_workers(&self) {
+        self.workers.stop().await;
+    }
+
+    /// The domain below which objects have addresses of their own.
+    pub(crate) fn domain(&self) -> String {
+        self.config.sites.domain().to_owned()
     }
 
     /// Everything that exists, with its owner, ordered by kind and name.
@@ -95,7 +106,7 @@ impl LocalInfrastructure {
     /// # Errors
     /// [`LocalError::Missing`] when there is no such database.
     pub async fn database(&self, name: &str) -> Result<PathBuf> {
-        self.file_of(ResourceType::D1, name, DATABASE).await
+        self.stores.database(name).await
     }
 
     /// Opens a key-value namespace.
@@ -103,8 +114,7 @@ impl LocalInfrastructure {
     /// # Errors
     /// [`LocalError::Missing`] when there is no such namespace.
     pub async fn kv(&self, name: &str) -> Result<KvNamespace> {
-        let path = self.file_of(ResourceType::Kv, name, kv::FILE).await?;
-        KvNamespace::open(&path, Arc::clone(&self.config.clock)).await
+        self.stores.kv(name).await
     }
 
     /// Opens a queue.
@@ -112,8 +122,7 @@ impl LocalInfrastructure {
     /// # Errors
     /// [`LocalError::Missing`] when there is no such queue.
     pub async fn queue(&self, name: &str) -> Result<Queue> {
-        let path = self.file_of(ResourceType::Queue, name, queue::FILE).await?;
-        Queue::open(&path, Arc::clone(&self.config.clock)).await
+        self.stores.queue(name).await
     }
 
     /// Opens a bucket.
@@ -121,8 +130,7 @@ impl LocalInfrastructure {
     /// # Errors
     /// [`LocalError::Missing`] when there is no such bucket.
     pub async fn bucket(&self, name: &str) -> Result<Bucket> {
-        self.file_of(ResourceType::R2, name, bucket::FOLDER).await?;
-        Ok(Bucket::new(Arc::clone(&self.data), name.to_owned()))
+        self.stores.bucket(name).await
     }
 
     /// The current version of a worker; `None` when there is no such worker.
@@ -134,38 +142,20 @@ impl LocalInfrastructure {
         self.run(move |data| worker::current(data, &name)).await
     }
 
-    async fn file_of(
-        &self,
-        resource_type: ResourceType,
-        name: &str,
-        file: &'static str,
-    ) -> Result<PathBuf> {
-        let resource = ResourceRef {
-            resource_type,
-            name: name.to_owned(),
-        };
-        self.run(move |data| match Manifest::read(data, &resource)? {
-            Some(_) => data.path(&[resource_type.as_str(), &resource.name, file]),
-            None => Err(LocalError::Missing(title(&resource))),
-        })
-        .await
-    }
-
-    async fn run<T, F>(&self, work: F) -> Result<T>
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&DataDir) -> Result<T> + Send + 'static,
     {
-        let data = Arc::clone(&self.data);
-        blocking(move || work(&data)).await
+        self.stores.run(work).await
     }
 
-    async fn create_object(&self, request: &CreateResource) -> Result<Provisioned> {
+    pub(crate) async fn create_object(&self, request: &CreateResource) -> Result<Provisioned> {
         let resource = &request.resource;
         check_name(&resource.name)?;
         self.config.faults.at("create", resource, Moment::Before)?;
         let script = self.script_of(request).await?;
-        let manifest = match self.owned(resource, &request.owner).await? {
+        let manifest = match self.manifest_of(resource, &request.owner).await? {
             Some(manifest) => {
                 self.switch_worker(request, script).await?;
                 manifest
@@ -190,7 +180,7 @@ impl LocalInfrastructure {
         .await
     }
 
-    async fn owned(&self, resource: &ResourceRef, owner: &str) -> Result<Option<Manifest>> {
+    async fn manifest_of(&self, resource: &ResourceRef, owner: &str) -> Result<Option<Manifest>> {
         let (resource, owner) = (resource.clone(), owner.to_owned());
         self.run(move |data| Manifest::read_owned(data, &resource, &owner))
             .await
@@ -267,14 +257,17 @@ impl LocalInfrastructure {
         Ok(staged)
     }
 
-    async fn remove_object(&self, resource: &ResourceRef, owner: &str) -> Result<()> {
+    pub(crate) async fn remove_object(&self, resource: &ResourceRef, owner: &str) -> Result<()> {
         self.config.faults.at("remove", resource, Moment::Before)?;
         let (target, owner) = (resource.clone(), owner.to_owned());
+        let faults = self.config.faults.clone();
         self.run(move |data| {
             let lock = data.exclusive()?;
             if Manifest::read_owned(data, &target, &owner)?.is_none() {
                 return Ok(());
             }
+            hostname::remove_routes_to(data, &target, &lock)?;
+            faults.at("remove", &target, Moment::Unrouted)?;
             let gone = data.detach(&[target.resource_type.as_str(), &target.name], &lock)?;
             // Others need not wait until the content is gone too.
             drop(lock);
@@ -282,11 +275,14 @@ impl LocalInfrastructure {
             Ok(())
         })
         .await?;
+        if resource.resource_type == ResourceType::Worker {
+            self.workers.forget(&resource.name).await;
+        }
         self.config.faults.at("remove", resource, Moment::Done)
     }
 
-    fn provisioned(&self, resource: &ResourceRef, manifest: Manifest) -> Provisioned {
-        let served = resource.resource_type == ResourceType::Pages;
+    pub(crate) fn provisioned(&self, resource: &ResourceRef, manifest: Manifest) -> Provisioned {
+        let served = is_served(resource.resource_type);
         Provisioned {
             id: manifest.id,
             url: served.then(|| self.config.sites.url(&resource.name)),
@@ -294,7 +290,7 @@ impl LocalInfrastructure {
         }
     }
 
-    fn site_deployment_of(&self, deployed: Deployed) -> SiteDeployment {
+    pub(crate) fn site_deployment_of(&self, deployed: Deployed) -> SiteDeployment {
         SiteDeployment {
             id: deployed.id,
             url: self.config.sites.url(&deployed.label),
@@ -315,46 +311,9 @@ const fn folders_of(resource_type: ResourceType) -> &'static [&'static str] {
 /// The SQLite file a new object has, with its tables.
 const fn database_of(resource_type: ResourceType) -> Option<(&'static str, &'static str)> {
     match resource_type {
-        ResourceType::D1 => Some((DATABASE, "")),
+        ResourceType::D1 => Some((stores::DATABASE, "")),
         ResourceType::Kv => Some((kv::FILE, kv::SCHEMA)),
         ResourceType::Queue => Some((queue::FILE, queue::SCHEMA)),
         ResourceType::Worker | ResourceType::Pages | ResourceType::R2 => None,
-    }
-}
-
-#[async_trait]
-impl Infrastructure for LocalInfrastructure {
-    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
-        let target = resource.clone();
-        let found = self.run(move |data| Manifest::read(data, &target)).await?;
-        Ok(found.map(|manifest| self.provisioned(resource, manifest)))
-    }
-
-    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
-        Ok(self.create_object(request).await?)
-    }
-
-    async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
-        Ok(self.remove_object(resource, owner).await?)
-    }
-
-    async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
-        let (now, config) = (self.config.clock.now(), Arc::clone(&self.config));
-        let deployed = self
-            .run(move |data| deploy::deploy(data, &upload, now, &config))
-            .await?;
-        Ok(self.site_deployment_of(deployed))
-    }
-
-    async fn site_deployment(
-        &self,
-        project: &str,
-        deployment_key: &str,
-    ) -> Result<Option<SiteDeployment>, ProviderError> {
-        let (project, key) = (project.to_owned(), deployment_key.to_owned());
-        let found = self
-            .run(move |data| deploy::find(data, &project, &key))
-            .await?;
-        Ok(found.map(|deployed| self.site_deployment_of(deployed)))
     }
 }

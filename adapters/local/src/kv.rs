@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::Clock;
-use rusqlite::{Connection, OptionalExtension, params};
+use core_domain::kernel::{Clock, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{LocalError, Result};
 use crate::sqlite::Database;
@@ -15,7 +15,8 @@ pub(crate) const SCHEMA: &str = "
     CREATE TABLE entries (
         key TEXT PRIMARY KEY,
         value BLOB NOT NULL,
-        expires_at INTEGER
+        expires_at INTEGER,
+        metadata TEXT
     ) STRICT;
     CREATE INDEX entries_by_expiry ON entries (expires_at) WHERE expires_at IS NOT NULL;";
 
@@ -29,9 +30,32 @@ pub struct KvNamespace {
     clock: Arc<dyn Clock>,
 }
 
+/// A value with what is known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KvEntry {
+    /// The value.
+    pub value: Vec<u8>,
+    /// What its writer noted with it, as JSON.
+    pub metadata: Option<String>,
+    /// When it is gone.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A key with what is known of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvKey {
+    /// The key.
+    pub key: String,
+    /// What its writer noted with it, as JSON.
+    pub metadata: Option<String>,
+    /// When it is gone.
+    pub expires_at: Option<Timestamp>,
+}
+
 impl KvNamespace {
     pub(crate) async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let database = Database::open(path).await?;
+        database.run(add_metadata).await?;
         Ok(Self { database, clock })
     }
 
@@ -40,13 +64,27 @@ impl KvNamespace {
     /// # Errors
     /// [`LocalError`] when the file cannot be read.
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.entry(key).await?.map(|entry| entry.value))
+    }
+
+    /// As [`KvNamespace::get`], with what is known of the value.
+    ///
+    /// # Errors
+    /// [`LocalError`] when the file cannot be read.
+    pub async fn entry(&self, key: &str) -> Result<Option<KvEntry>> {
         let (key, now) = (key.to_owned(), self.clock.now().millis());
-        let query =
-            "SELECT value FROM entries WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)";
+        let query = "SELECT value, metadata, expires_at FROM entries
+             WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)";
         let get = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(query)?;
-            let value = statement.query_row(params![key, now], |row| row.get(0));
-            value.optional()
+            let entry = statement.query_row(params![key, now], |row| {
+                Ok(KvEntry {
+                    value: row.get(0)?,
+                    metadata: row.get(1)?,
+                    expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
+                })
+            });
+            entry.optional()
         };
         self.database.run(get).await
     }
@@ -54,22 +92,35 @@ impl KvNamespace {
     /// Gives a key a value, durable when this returns; it is gone after `lifetime`.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when the key is empty, longer than 512 bytes or holds a zero byte.
+    /// As [`KvNamespace::put_entry`].
     pub async fn put(&self, key: &str, value: &[u8], lifetime: Option<Duration>) -> Result<()> {
+        let entry = KvEntry {
+            value: value.to_vec(),
+            metadata: None,
+            expires_at: lifetime.map(|lifetime| self.clock.now().plus(lifetime)),
+        };
+        self.put_entry(key, entry).await
+    }
+
+    /// Gives a key a value, durable when this returns.
+    ///
+    /// # Errors
+    /// [`LocalError::Invalid`] when the key is empty, longer than 512 bytes or holds a zero byte.
+    pub async fn put_entry(&self, key: &str, entry: KvEntry) -> Result<()> {
         if key.is_empty() || key.len() > MAX_KEY || key.contains('\0') {
             return Err(LocalError::Invalid(format!("{key:?} is not a key")));
         }
-        let now = self.clock.now();
-        let expires_at = lifetime.map(|lifetime| now.plus(lifetime).millis());
-        let (key, value) = (key.to_owned(), value.to_vec());
+        let (key, now) = (key.to_owned(), self.clock.now().millis());
         let put = move |connection: &Connection| {
             connection
                 .prepare_cached("DELETE FROM entries WHERE expires_at <= ?1")?
-                .execute([now.millis()])?;
-            let upsert = "INSERT INTO entries (key, value, expires_at) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at";
+                .execute([now])?;
+            let upsert = "INSERT INTO entries (key, value, expires_at, metadata) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (key) DO UPDATE SET
+                     value = excluded.value, expires_at = excluded.expires_at, metadata = excluded.metadata";
             let mut statement = connection.prepare_cached(upsert)?;
-            statement.execute(params![key, value, expires_at])
+            let expires_at = entry.expires_at.map(Timestamp::millis);
+            statement.execute(params![key, entry.value, expires_at, entry.metadata])
         };
         self.database.run(put).await.map(drop)
     }
@@ -92,17 +143,46 @@ impl KvNamespace {
     /// # Errors
     /// [`LocalError`] when the file cannot be read.
     pub async fn list(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>> {
+        let keys = self.keys(prefix, after, limit).await?;
+        Ok(keys.into_iter().map(|key| key.key).collect())
+    }
+
+    /// As [`KvNamespace::list`], with what is known of the values.
+    ///
+    /// # Errors
+    /// [`LocalError`] when the file cannot be read.
+    pub async fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<KvKey>> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
         let now = self.clock.now().millis();
-        let query = "SELECT key FROM entries
+        let query = "SELECT key, metadata, expires_at FROM entries
              WHERE key > ?1 AND key >= ?2 AND substr(key, 1, length(?2)) = ?2
                AND (expires_at IS NULL OR expires_at > ?3)
              ORDER BY key LIMIT ?4";
         let list = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(query)?;
-            let rows = statement.query_map(params![after, prefix, now, limit], |row| row.get(0))?;
+            let rows = statement.query_map(params![after, prefix, now, limit], |row| {
+                Ok(KvKey {
+                    key: row.get(0)?,
+                    metadata: row.get(1)?,
+                    expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
+                })
+            })?;
             rows.collect()
         };
         self.database.run(list).await
     }
+}
+
+/// Namespaces that were made before values had metadata get the column for it.
+fn add_metadata(connection: &Connection) -> rusqlite::Result<()> {
+    let query = "SELECT 1 FROM pragma_table_info('entries') WHERE name = 'metadata'";
+    if connection.prepare(query)?.exists([])? {
+        return Ok(());
+    }
+    // Somebody else may be at it.
+    let change = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    if !change.prepare(query)?.exists([])? {
+        change.execute("ALTER TABLE entries ADD COLUMN metadata TEXT", [])?;
+    }
+    change.commit()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use core_domain::kernel::Timestamp;
 use core_domain::port::{CreateResource, ResourceRef};
+use core_domain::registry::ResourceType;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,15 @@ impl Manifest {
             return Err(LocalError::Taken(resource.name.clone()));
         }
         Ok(found)
+    }
+
+    /// Tells whether an object of this type and name exists; what cannot be a name is none.
+    pub(crate) fn exists(data: &DataDir, resource_type: ResourceType, name: &str) -> Result<bool> {
+        if check_name(name).is_err() {
+            return Ok(false);
+        }
+        let path = data.path(&[resource_type.as_str(), name, FILE])?;
+        Ok(path.try_exists()?)
     }
 
     /// As [`Manifest::read`], but another owner's object is [`LocalError::Taken`].

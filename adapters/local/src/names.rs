@@ -31,6 +31,29 @@ pub(crate) const fn is_label_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
+/// Tells whether a text is a hostname: two labels or more in lower case and ASCII, with dots between them, and no address of
+/// numbers. Such a text is a safe name of a file too.
+pub(crate) fn is_hostname(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| is_label_byte(byte) || byte == b'_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = text.rsplit_once('.').map(|(_, last)| last);
+    let is_named = last.is_some_and(|last| !last.bytes().all(|byte| byte.is_ascii_digit()));
+    text.len() <= 253 && is_named && text.split('.').all(is_label)
+}
+
+/// Tells whether a text can be the name of a variable in a script.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    starts_well && name.len() <= 64 && name.bytes().all(good)
+}
+
 /// Checks a set of paths inside a site or a bundle: each is relative, with forward slashes and no empty, `.` or `..`
 /// part; none occurs twice or is the folder of another.
 pub(crate) fn check_paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
@@ -128,6 +151,36 @@ mod tests {
             assert!(check_name(bad).is_err(), "{bad}");
         }
         assert!(check_name(&"a".repeat(59)).is_err());
+    }
+
+    #[test]
+    fn a_hostname_is_a_safe_name_of_a_file() {
+        for good in [
+            "shop.example.org",
+            "_acme.x-y.example",
+            "xn--bcher-kva.example",
+        ] {
+            assert!(is_hostname(good) && is_safe_part(good), "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a..b",
+            ".a",
+            "a.",
+            "-a.b",
+            "a-.b",
+            "A.b",
+            "a/b",
+            "a:80",
+            "localhost",
+            "127.0.0.1",
+        ] {
+            assert!(!is_hostname(bad), "{bad}");
+        }
+        assert!(!is_hostname(&format!("{}.example", "a".repeat(64))));
+        assert!(!is_hostname(&["abcdefgh"; 29].join(".")));
     }
 
     #[test]

@@ -52,17 +52,45 @@ impl Queue {
     /// # Errors
     /// [`LocalError::Invalid`] when the body has more than 128 KiB.
     pub async fn push(&self, body: &[u8], delay: Duration) -> Result<i64> {
-        if body.len() > MAX_BODY {
+        self.push_all(vec![(body.to_vec(), delay)]).await
+    }
+
+    /// Adds messages, each with its delay: all or none. Answers the number of the last.
+    ///
+    /// # Errors
+    /// As [`Queue::push`].
+    pub async fn push_all(&self, messages: Vec<(Vec<u8>, Duration)>) -> Result<i64> {
+        if messages.iter().any(|(body, _)| body.len() > MAX_BODY) {
             return Err(LocalError::Invalid("the message is too long".to_owned()));
         }
-        let (body, visible_at) = (body.to_vec(), self.clock.now().plus(delay).millis());
+        let now = self.clock.now();
         let push = move |connection: &Connection| {
+            let change = connection.unchecked_transaction()?;
             let insert = "INSERT INTO messages (body, visible_at) VALUES (?1, ?2)";
-            connection
-                .prepare_cached(insert)?
-                .insert(params![body, visible_at])
+            for (body, delay) in messages {
+                let visible_at = now.plus(delay).millis();
+                change
+                    .prepare_cached(insert)?
+                    .insert(params![body, visible_at])?;
+            }
+            let last = change.last_insert_rowid();
+            change.commit()?;
+            Ok(last)
         };
         self.database.run(push).await
+    }
+
+    /// How many messages there are, and how many bytes their bodies have.
+    ///
+    /// # Errors
+    /// [`LocalError`] when the file cannot be read.
+    pub async fn backlog(&self) -> Result<(u64, u64)> {
+        let count = "SELECT count(*), coalesce(sum(length(body)), 0) FROM messages";
+        let count = |connection: &Connection| {
+            connection.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        };
+        let (count, bytes): (i64, i64) = self.database.run(count).await?;
+        Ok((count.unsigned_abs(), bytes.unsigned_abs()))
     }
 
     /// Takes the messages that have waited longest. Each is hidden from others for `lease` and comes back after it

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::data_dir::{DataDir, Staged};
 use crate::error::{LocalError, Result};
 use crate::manifest::{Manifest, read_json, to_json};
-use crate::names::{check_paths, digest};
+use crate::names::{check_paths, digest, is_identifier};
 
 const POINTER: &str = "current.json";
 const BUNDLE: &str = "bundle.json";
@@ -35,6 +35,9 @@ pub struct WorkerScript {
     /// What the script can reach.
     #[serde(default)]
     pub bindings: Vec<WorkerBinding>,
+    /// Values the script is given by name: a text as a text, everything else as what JSON makes of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub vars: BTreeMap<String, Value>,
 }
 
 /// One thing a script can reach.
@@ -73,6 +76,8 @@ struct Bundle {
     main_module: String,
     modules: Vec<String>,
     bindings: Vec<WorkerBinding>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    vars: BTreeMap<String, Value>,
 }
 
 impl WorkerScript {
@@ -97,11 +102,11 @@ impl WorkerScript {
         }
         check_paths(self.modules.keys().map(String::as_str))?;
         let mut names = BTreeSet::new();
-        for binding in &self.bindings {
-            if !is_identifier(&binding.name) || !names.insert(&binding.name) {
+        let bound = self.bindings.iter().map(|binding| &binding.name);
+        for name in bound.chain(self.vars.keys()) {
+            if !is_identifier(name) || !names.insert(name) {
                 return invalid(format!(
-                    "the binding name {:?} is no identifier, or used twice",
-                    binding.name
+                    "the binding name {name:?} is no identifier, or used twice"
                 ));
             }
         }
@@ -139,6 +144,7 @@ impl WorkerScript {
             main_module: self.main_module.clone(),
             modules: self.modules.keys().cloned().collect(),
             bindings: self.bindings.clone(),
+            vars: self.vars.clone(),
         };
         staged.write(&format!("{folder}{BUNDLE}"), &to_json(&bundle)?)?;
         for (path, text) in &self.modules {
@@ -189,6 +195,12 @@ impl WorkerScript {
     }
 }
 
+/// Which version of a worker is current, without its script.
+pub(crate) fn current_digest(data: &DataDir, name: &str) -> Result<Option<String>> {
+    let pointer = read_json::<Pointer>(data, &[ResourceType::Worker.as_str(), name, POINTER])?;
+    Ok(pointer.map(|pointer| pointer.version))
+}
+
 /// The current version of a worker; `None` when the worker does not exist.
 pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion>> {
     if Manifest::read(data, &worker(name))?.is_none() {
@@ -223,6 +235,7 @@ pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion
         main_module: bundle.main_module,
         modules,
         bindings: bundle.bindings,
+        vars: bundle.vars,
     };
     Ok(Some(WorkerVersion {
         version: pointer.version,
@@ -230,17 +243,11 @@ pub(crate) fn current(data: &DataDir, name: &str) -> Result<Option<WorkerVersion
     }))
 }
 
-fn worker(name: &str) -> ResourceRef {
+pub(crate) fn worker(name: &str) -> ResourceRef {
     ResourceRef {
         resource_type: ResourceType::Worker,
         name: name.to_owned(),
     }
-}
-
-fn is_identifier(name: &str) -> bool {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    starts_well && name.len() <= 64 && name.bytes().all(good)
 }
 
 const fn invalid<T>(text: String) -> Result<T> {

@@ -20,6 +20,7 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
+use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
 use crate::open::OpenOptions;
@@ -43,6 +44,7 @@ impl SuiteBuilder {
     pub fn check(&self) -> Result<(), SuiteError> {
         self.settings.check()?;
         check(self)?;
+        self.kinds.as_ref().map_err(|error| error.clone())?;
         Ok(())
     }
 
@@ -67,7 +69,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let after_commit = Arc::new(AfterCommit::new(wake.clone()));
     let store = open_store(&builder, open_options, &after_commit).await?;
     let archives = archives(&builder);
-    let kinds = register_kinds(Kinds::new(), dns_resolver(&builder)?, &builder.iam_url)?;
+    let own_kinds = builder.kinds.clone()?;
+    let kinds = register_kinds(own_kinds, dns_resolver(&builder)?, &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(
         &builder,
@@ -85,6 +88,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         sole_user,
         ..builder.settings.worker
     };
+    let jobs = Jobs::new(
+        Arc::clone(&store),
+        Arc::clone(&app.kinds),
+        Arc::clone(&app.entropy),
+    );
     let worker = start_worker(worker(&app, &provider), &wake, worker_options);
     let sweeper = Sweeper::start(Arc::clone(&app));
     let mail_relay = MailRelay {
@@ -121,6 +129,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         services,
         #[cfg(feature = "local")]
         local: provider.local,
+        jobs,
         worker,
         relay: relay.start(),
         mail_relay: mail_relay.start(),
@@ -279,8 +288,18 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
     })
 }
 
+/// Jobs that no process runs would wait for ever.
+fn check_worker(builder: &SuiteBuilder) -> Result<(), ConfigError> {
+    if builder.settings.worker.slots == 0 && builder.store.is_ours_alone() {
+        let problem = "must be more than nothing: no other process can run the jobs of this store";
+        return Err(refused("worker.slots", problem));
+    }
+    Ok(())
+}
+
 /// Tells whether what is read from text is valid.
 fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
+    check_worker(builder)?;
     service_key(builder)?;
     check_mailer(builder)?;
     dns_resolver(builder)?;

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use core_domain::kernel::Secret;
-use core_domain::kernel::{Clock, Entropy};
+use core_domain::kernel::{Clock, Entropy, Secret};
 use core_domain::port::{
     Blobs, DnsResolver, Infrastructure, Mailer, Outlet, Passkeys, PasswordHasher, SiteArchives,
     Store, WebhookSender,
 };
+use core_domain::use_case::provisioning::{JobKind, KindError, Kinds};
 
 use crate::open::StoreChoice;
 use crate::relay::LogOutlet;
@@ -43,6 +43,10 @@ pub struct SuiteBuilder {
     pub(crate) site_port: u16,
     #[cfg(feature = "local")]
     pub(crate) local_latency: std::time::Duration,
+    /// The host's own kinds of jobs.
+    pub(crate) kinds: Result<Kinds, KindError>,
+    #[cfg(feature = "local")]
+    pub(crate) workerd: Option<core_local::Workerd>,
     pub(crate) settings: Settings,
 }
 
@@ -72,6 +76,9 @@ impl Default for SuiteBuilder {
             site_port: 8090,
             #[cfg(feature = "local")]
             local_latency: std::time::Duration::ZERO,
+            kinds: Ok(Kinds::new()),
+            #[cfg(feature = "local")]
+            workerd: None,
             settings: Settings::default(),
         }
     }
@@ -266,6 +273,15 @@ impl SuiteBuilder {
         self
     }
 
+    /// Runs the workers of the local provider with this program, see [`core_local::find_workerd`]. Without it they are stored
+    /// alone, and their addresses say so.
+    #[cfg(feature = "local")]
+    #[must_use]
+    pub fn workerd(mut self, workerd: core_local::Workerd) -> Self {
+        self.workerd = Some(workerd);
+        self
+    }
+
     /// API paths of the gateway that need no credential. None by default.
     #[must_use]
     pub fn public_routes(mut self, routes: Vec<String>) -> Self {
@@ -285,6 +301,22 @@ impl SuiteBuilder {
     #[must_use]
     pub fn trusted_proxies(mut self, proxies: Vec<String>) -> Self {
         self.settings.gateway.trusted_proxies = proxies;
+        self
+    }
+
+    /// Runs jobs of a kind of your own as well, see [`crate::jobs`]. Every process that shall run them needs the kind; one
+    /// that does not know it leaves them to others.
+    #[must_use]
+    pub fn job_kind<K: JobKind>(mut self, kind: K) -> Self {
+        self.kinds = self.kinds.and_then(|kinds| kinds.with(kind));
+        self
+    }
+
+    /// How many jobs the process runs at a time, on the runtime the suite is built in. With 0 it queues jobs and leaves them
+    /// to other processes on the same database. Also `settings.worker.slots`.
+    #[must_use]
+    pub fn worker_slots(mut self, slots: usize) -> Self {
+        self.settings.worker.slots = slots;
         self
     }
 

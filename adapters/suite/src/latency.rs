@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::port::{
-    CreateResource, Infrastructure, ProviderError, Provisioned, ResourceRef, SiteDeployment,
-    SiteUpload,
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
 };
+use core_domain::registry::ResourceType;
 
 /// Waits before and after every change the inner provider makes, so that both "not yet done" and "done but not yet
 /// recorded" last long enough to be seen.
@@ -56,5 +57,56 @@ impl Infrastructure for SlowInfrastructure {
         deployment_key: &str,
     ) -> Result<Option<SiteDeployment>, ProviderError> {
         self.inner.site_deployment(project, deployment_key).await
+    }
+    async fn owned(
+        &self,
+        owner: &str,
+        resource_type: ResourceType,
+        cursor: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        self.inner.owned(owner, resource_type, cursor).await
+    }
+
+    async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
+        self.slowly(self.inner.set_secrets(request)).await
+    }
+
+    async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
+        self.inner.secret_names(resource).await
+    }
+
+    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+        self.inner.route(hostname).await
+    }
+
+    async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
+        self.slowly(self.inner.route_hostname(request)).await
+    }
+
+    async fn remove_route(
+        &self,
+        hostname: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        self.slowly(self.inner.remove_route(hostname, target)).await
+    }
+
+    async fn served_hostname(
+        &self,
+        hostname: &str,
+        owner: &str,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        self.inner.served_hostname(hostname, owner).await
+    }
+
+    async fn serve_hostname(
+        &self,
+        request: &ServeHostname,
+    ) -> Result<ServedHostname, ProviderError> {
+        self.slowly(self.inner.serve_hostname(request)).await
+    }
+
+    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+        self.slowly(self.inner.stop_serving(hostname, owner)).await
     }
 }

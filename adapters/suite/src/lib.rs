@@ -59,6 +59,7 @@ mod dns_options;
 mod entropy;
 mod error;
 mod import;
+pub mod jobs;
 mod latency;
 mod mail_options;
 mod mail_relay;
@@ -102,7 +103,7 @@ pub use core_http::kernel::{
 };
 pub use core_http::{IncomingBody, ServeOptions, serve};
 #[cfg(feature = "local")]
-pub use core_local::Retention;
+pub use core_local::{Retention, Workerd, WorkerdOptions, find_workerd};
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "webhooks")]

@@ -40,6 +40,8 @@ impl Provider {
             builder.clock_or_system(),
         );
         config.retention = builder.settings.retention;
+        config.workerd.clone_from(&builder.workerd);
+        config.workers = builder.settings.workerd;
         let local = LocalInfrastructure::open(config).await?;
         let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
         if !builder.local_latency.is_zero() {

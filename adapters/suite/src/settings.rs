@@ -6,7 +6,7 @@ use core_http::gateway::{ConfigError, GatewayConfig};
 use core_http::iam::IamOptions;
 use core_http::kernel::ServiceOptions;
 #[cfg(feature = "local")]
-use core_local::Retention;
+use core_local::{Retention, WorkerdOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::dns_options::DnsOptions;
@@ -46,6 +46,9 @@ pub struct Settings {
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
+    /// How the local provider runs workers (feature `local`).
+    #[cfg(feature = "local")]
+    pub workerd: WorkerdOptions,
 }
 
 impl Settings {
@@ -101,12 +104,20 @@ impl Settings {
                 "cli.uploads.upload_timeout",
                 uploads.upload_timeout.is_zero(),
             ),
-            ("worker.slots", self.worker.slots == 0),
             (
                 "pool.postgres_connections",
                 self.pool.postgres_connections == 0,
             ),
             ("pool.sqlite_readers", self.pool.sqlite_readers == 0),
+            #[cfg(feature = "local")]
+            ("workerd.processes", self.workerd.processes == 0),
+            #[cfg(feature = "local")]
+            ("workerd.idle", self.workerd.idle.is_zero()),
+            #[cfg(feature = "local")]
+            (
+                "workerd.answer_timeout",
+                self.workerd.answer_timeout.is_zero(),
+            ),
             (
                 "pool.postgres_acquire_timeout",
                 self.pool.postgres_acquire_timeout.is_zero(),
@@ -157,7 +168,6 @@ mod tests {
             change(&mut settings);
             settings.check().unwrap_err().setting
         };
-        assert_eq!(refused(|s| s.worker.slots = 0), "worker.slots");
         assert_eq!(
             refused(|s| s.pool.sqlite_readers = 0),
             "pool.sqlite_readers"

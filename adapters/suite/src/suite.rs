@@ -6,6 +6,7 @@ use core_http::kernel::Service;
 use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::background_task::BackgroundTask;
+use crate::jobs::Jobs;
 use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
 
@@ -27,6 +28,7 @@ pub struct Suite {
     pub(crate) services: Services,
     #[cfg(feature = "local")]
     pub(crate) local: Option<LocalInfrastructure>,
+    pub(crate) jobs: Jobs,
     pub(crate) worker: WorkerHandle,
     pub(crate) relay: BackgroundTask,
     pub(crate) mail_relay: BackgroundTask,
@@ -74,11 +76,17 @@ impl Suite {
         self.services.stacks.clone()
     }
 
-    /// The host of the sites the local provider deployed; `None` when the infrastructure is elsewhere.
+    /// The host of the sites and workers of the local provider; `None` when the infrastructure is elsewhere.
     #[cfg(feature = "local")]
     #[must_use]
     pub fn sites(&self) -> Option<SiteHost> {
         self.local.as_ref().map(LocalInfrastructure::site_host)
+    }
+
+    /// What the host queues jobs of its own with.
+    #[must_use]
+    pub fn jobs(&self) -> Jobs {
+        self.jobs.clone()
     }
 
     /// The worker that runs jobs.
@@ -87,7 +95,7 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker, what sends, and the sealer: running steps, mails and webhooks are handed back, so that the next start
+    /// Ends the worker, what sends, the sealer, and the workers of platforms that run here: running steps, mails and webhooks are handed back, so that the next start
     /// goes on at once.
     pub async fn shutdown(self) {
         self.worker.stop().await;
@@ -98,6 +106,10 @@ impl Suite {
         );
         self.sealer.stop().await;
         self.sweeper.stop().await;
+        #[cfg(feature = "local")]
+        if let Some(local) = self.local {
+            local.stop_workers().await;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ApiKeyId, OrganizationId, PlatformId, SessionId, UserId};
+use super::{ApiKeyId, Caller, OrganizationId, PlatformId, SessionId, UserId};
 
 /// One thing that follows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,30 @@ pub enum Effect {
     OrganizationAccessChanged(OrganizationId),
     /// Who may call for a platform is no longer what it was: it was suspended, restored or removed.
     PlatformAccessChanged(PlatformId),
+}
+
+impl Effect {
+    /// Tells whether what this caller may do, on this platform if there is one, is perhaps no longer what it was.
+    #[must_use]
+    pub fn changes_access_of(&self, caller: &Caller, platform: Option<&PlatformId>) -> bool {
+        match self {
+            Self::SessionChanged(id) => caller.session_id() == Some(id),
+            Self::ApiKeyChanged(id) => caller.api_key_id() == Some(id),
+            Self::UserAccessChanged(id) => caller.user_id() == Some(id),
+            Self::OrganizationAccessChanged(id) => caller
+                .membership()
+                .is_some_and(|membership| membership.organization_id == *id),
+            Self::PlatformAccessChanged(id) => {
+                platform == Some(id) || caller.platform_id() == Some(id)
+            }
+            Self::JobReady
+            | Self::MessageQueued
+            | Self::MailQueued
+            | Self::AuditWritten
+            | Self::AuditSealed
+            | Self::WebhookQueued => false,
+        }
+    }
 }
 
 /// What follows from a unit of work, each thing once. Announced exactly when the unit was committed.

@@ -1,5 +1,7 @@
 //! The dead-letter queue: a view on jobs that stopped. Replaying one moves nothing and can lose nothing.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{FailureKind, Job, JobError, StepStatus};
@@ -30,7 +32,8 @@ impl DlqStatus {
 }
 
 /// An entry of the dead-letter queue (interface: "DLQ entry").
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct DlqEntry {
     /// The entry's id.
@@ -119,11 +122,30 @@ record! {
     DlqEntry as "DLQ entry" by id, asked DlqQuery;
 }
 
+impl DlqQuery {
+    /// With this status, or all; newest first.
+    #[must_use]
+    pub const fn with_status(status: Option<DlqStatus>) -> Self {
+        Self::Of {
+            status,
+            platform_id: None,
+            kind: None,
+        }
+    }
+}
+
 /// Questions about the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DlqQuery {
-    /// With this status, or all; newest first.
-    WithStatus(Option<DlqStatus>),
+    /// Newest first; every part that is given must match.
+    Of {
+        /// With this status.
+        status: Option<DlqStatus>,
+        /// Of jobs of this platform.
+        platform_id: Option<PlatformId>,
+        /// Of jobs of this kind.
+        kind: Option<String>,
+    },
     /// The open entry of a job.
     OpenOf(JobId),
 }

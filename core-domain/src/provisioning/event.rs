@@ -1,15 +1,20 @@
 //! The history of jobs: one entry a move, never changed, never removed.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{Actor, JobStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::count;
 use crate::kernel::{JobEventId, JobId, Timestamp, record};
 
 /// An entry of a job's history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct JobEvent {
     /// The entry's id.
+    #[serde(skip)]
     pub id: JobEventId,
     /// The job.
     pub job_id: JobId,
@@ -19,6 +24,7 @@ pub struct JobEvent {
     /// When.
     pub at: Timestamp,
     /// What happened: the name of the move.
+    #[serde(rename = "type")]
     pub event_type: String,
     /// The status before; `None` for the creation.
     pub from_status: Option<JobStatus>,
@@ -46,4 +52,6 @@ record! {
 pub enum JobEventQuery {
     /// The history of a job after the entry with this number (0 for all of it), oldest first.
     After(JobId, i64),
+    /// The history of a job, newest first.
+    Of(JobId),
 }

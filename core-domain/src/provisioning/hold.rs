@@ -69,11 +69,13 @@ record! {
     audited;
 }
 
-/// Questions about holds; oldest first.
+/// Questions about holds; oldest first unless they say otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobHoldQuery {
     /// Those on exactly one of these: a hold on everything is not one on a lane.
     On(Vec<HoldScope>),
     /// Those on everything or on a kind.
     Wide,
+    /// All of them, newest first.
+    All,
 }

@@ -2,7 +2,7 @@
 
 use crate::kernel::{OnboardingId, PlatformId, TextValue, arbitrary};
 
-/// Names a lane: `platform:{id}`, or `onboarding:{id}` before there is a platform.
+/// Names a lane: `platform:{id}`, `onboarding:{id}` before there is a platform, or `own:{name}` for the jobs of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(transparent)]
 pub struct LaneKey(String);
@@ -18,6 +18,18 @@ impl LaneKey {
     #[must_use]
     pub fn onboarding(id: &OnboardingId) -> Self {
         Self(format!("onboarding:{id}"))
+    }
+
+    /// A lane of a host's own jobs that are about no platform. Those of one lane run one after the other.
+    #[must_use]
+    pub fn own(name: &str) -> Self {
+        Self(format!("own:{name}"))
+    }
+
+    /// The platform whose lane it is; `None` for another lane.
+    #[must_use]
+    pub fn platform_id(&self) -> Option<PlatformId> {
+        self.0.strip_prefix("platform:").and_then(PlatformId::parse)
     }
 
     /// The text of the key.

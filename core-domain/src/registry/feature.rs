@@ -8,7 +8,7 @@ use super::{
 };
 use crate::kernel::{
     EntityId, Environment, FeatureActivationId, IllegalMove, JobId, Machine, PlatformId, Slug,
-    Timestamp, record,
+    StackId, Timestamp, record,
 };
 
 /// How many features an entity has at most in an environment, those that are inactive included: a manifest is whole.
@@ -50,6 +50,9 @@ pub struct FeatureActivation {
     /// The name of its package.
     #[serde(skip)]
     pub package: FeatureId,
+    /// The workspace stack it was last activated for, and with which it goes; none when it was asked for by itself.
+    #[serde(skip)]
+    pub stack_id: Option<StackId>,
 }
 
 record! {
@@ -143,6 +146,7 @@ impl FeatureActivation {
             updated_at: now,
             provision_job_id: None,
             service_url: None,
+            stack_id: None,
         }
     }
 

@@ -33,6 +33,7 @@ mod resource_name;
 mod resource_status;
 mod secret;
 mod workspace_stack;
+mod workspace_stack_status;
 
 pub use branch::{BRANCH_PATTERN, Branch, PRODUCTION};
 pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
@@ -80,13 +81,14 @@ pub use resource::{
 };
 pub use resource_name::{
     AUTH, DEFAULT_RESOURCES, auth_worker_name, bears_platform, feature_worker_name,
-    is_provider_name, purpose_of, resource_name,
+    is_provider_name, purpose_of, resource_name, stack_resource_name,
 };
 pub use resource_status::{ResourceEvent, ResourceStatus};
 pub use secret::{
     ResourceSecret, ResourceSecretQuery, SecretName, SecretStatus, SetResourceSecret,
 };
 pub use workspace_stack::{
-    CreateWorkspaceStack, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
-    WorkspaceStackStatus,
+    ActivatedVersion, CreateWorkspaceStack, WorkspaceStack, WorkspaceStackFilter,
+    WorkspaceStackQuery,
 };
+pub use workspace_stack_status::{WorkspaceStackEvent, WorkspaceStackStatus};

@@ -29,6 +29,14 @@ text_enum! {
     }
 }
 
+impl ResourceType {
+    /// Whether it holds data.
+    #[must_use]
+    pub const fn is_store(self) -> bool {
+        matches!(self, Self::D1 | Self::R2 | Self::Kv | Self::Queue)
+    }
+}
+
 /// A name or an id at the infrastructure provider, or of a service.
 pub type ProviderName = Line<1, 255>;
 
@@ -131,6 +139,8 @@ pub enum ResourceQuery {
         /// Deleted ones too.
         deleted: bool,
     },
+    /// Those that were created for a workspace stack and are not deleted.
+    OfStack(StackId),
     /// Those with this name at the provider that are not deleted.
     Named(String),
     /// Those with this name at the provider, deleted ones too.

@@ -30,4 +30,26 @@ impl Resource {
             }
         }
     }
+
+    /// The resource once work on it begins, or begins again.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for one that is there, and for a deleted one.
+    pub fn begun(self, now: Timestamp) -> Result<Self, IllegalMove> {
+        match self.status {
+            ResourceStatus::Provisioning => Ok(self),
+            _ => self.after(ResourceEvent::Provision, now),
+        }
+    }
+
+    /// The resource once it is known that it was not created.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for one that is there, and for a deleted one.
+    pub fn not_made(self, now: Timestamp) -> Result<Self, IllegalMove> {
+        match self.status {
+            ResourceStatus::Failed => Ok(self),
+            _ => self.begun(now)?.after(ResourceEvent::Fail, now),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{FeatureId, ResourceType};
-use crate::kernel::{EntityId, Environment, PlatformId, Slug, hex};
+use crate::kernel::{EntityId, Environment, PlatformId, Slug, StackId, hex};
 
 /// What a platform is given in an environment, in the order it is made: type and purpose.
 pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
@@ -17,6 +17,10 @@ pub const DEFAULT_RESOURCES: [(ResourceType, &str); 6] = [
 
 /// How much of the slug a name shows.
 const SLUG_PART: usize = 24;
+
+/// How much of the slug and of what it is called the name of a stack's object shows.
+const STACK_SLUG_PART: usize = 16;
+const STACK_NAME_PART: usize = 10;
 
 /// What a resource of this type is there for on a platform.
 #[must_use]
@@ -50,7 +54,8 @@ pub fn auth_worker_name(platform: &PlatformId, slug: &Slug, environment: Environ
 
 fn name_for(platform: &PlatformId, slug: &Slug, environment: Environment, purpose: &str) -> String {
     let digest = digest_of(platform);
-    format!("{}-{digest}-{environment}-{purpose}", spelled(slug))
+    let slug = spelled(slug.as_str(), SLUG_PART);
+    format!("{slug}-{digest}-{environment}-{purpose}")
 }
 
 /// What the names of a platform's objects have in common: 8 hex digits.
@@ -78,24 +83,42 @@ pub fn feature_worker_name(
 ) -> String {
     // None of the three has a line end.
     let digest = Sha256::digest(format!("{platform}\n{entity}\n{feature}"));
-    format!("{}-{}-{environment}", spelled(slug), hex(&digest[..12]))
+    let slug = spelled(slug.as_str(), SLUG_PART);
+    format!("{slug}-{}-{environment}", hex(&digest[..12]))
 }
 
-/// The slug with a letter in front, no two dashes in a row and none at the end.
-fn spelled(slug: &Slug) -> String {
-    let mut text = String::new();
-    if !slug.as_str().starts_with(|c: char| c.is_ascii_lowercase()) {
-        text.push('p');
+/// The name of an object of a workspace stack, which is called `name` in it and told from its others by `key`:
+/// `{slug}-{8 hex digits of the platform}-{environment}-{name}-{16 hex digits of stack and key}`, always one the provider
+/// takes. The objects of a stack have other names than those of any other one, of the same template too.
+#[must_use]
+pub fn stack_resource_name(
+    platform: &PlatformId,
+    slug: &Slug,
+    environment: Environment,
+    stack: &StackId,
+    (name, key): (&str, &str),
+) -> String {
+    let slug = spelled(slug.as_str(), STACK_SLUG_PART);
+    let (digest, name) = (digest_of(platform), spelled(name, STACK_NAME_PART));
+    let of_stack = hex(&Sha256::digest(format!("{stack}\n{key}"))[..8]);
+    format!("{slug}-{digest}-{environment}-{name}-{of_stack}")
+}
+
+/// The text with a letter in front, no two dashes in a row, none at the end, and at most `length` characters.
+fn spelled(text: &str, length: usize) -> String {
+    let mut spelled = String::new();
+    if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        spelled.push('p');
     }
-    for c in slug.as_str().chars() {
-        if text.len() == SLUG_PART {
+    for c in text.chars() {
+        if spelled.len() == length {
             break;
         }
-        if c != '-' || !text.ends_with('-') {
-            text.push(c);
+        if c != '-' || !spelled.ends_with('-') {
+            spelled.push(c);
         }
     }
-    text.trim_end_matches('-').to_owned()
+    spelled.trim_end_matches('-').to_owned()
 }
 
 /// Tells whether the provider takes a name: `^[a-z][a-z0-9-]{1,56}[a-z0-9]$`.
@@ -165,6 +188,17 @@ mod tests {
                     prop_assert!(!name.contains("--"));
                 }
             }
+        }
+
+        #[test]
+        fn the_objects_of_a_stack_have_names_the_provider_takes_and_that_bear_the_platform(
+            slug in "[a-z0-9-]{1,63}", name in "[a-z]([a-z0-9-]{0,42}[a-z0-9])?", environment in prop::sample::select(Environment::ALL),
+        ) {
+            let (platform, slug) = (PlatformId::parse("p1").unwrap(), Slug::parse(&slug).unwrap());
+            let of = |stack, key| stack_resource_name(&platform, &slug, environment, &StackId::parse(stack).unwrap(), (&name, key));
+            let names = [of("s1", "a"), of("s1", "b"), of("s2", "a")];
+            prop_assert!(names.iter().all(|name| is_provider_name(name) && bears_platform(name, &platform)), "{:?}", names);
+            prop_assert!(names[0] != names[1] && names[0] != names[2]);
         }
     }
 }

@@ -3,24 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{EntityId, Line, Name, PlatformId, StackId, Timestamp, record, text_enum};
-
-text_enum! {
-    /// Where a workspace stack stands. One that is entered by request is `active`, because nothing is provisioned for it;
-    /// the others are for stacks that come from an activation.
-    pub enum WorkspaceStackStatus {
-        /// Its activation waits for its turn.
-        Pending = "pending",
-        /// There.
-        Active = "active",
-        /// Being taken down.
-        Deactivating = "deactivating",
-        /// Taken down.
-        Inactive = "inactive",
-        /// Could not be activated.
-        Failed = "failed",
-    }
-}
+use super::{WorkspaceStackEvent, WorkspaceStackStatus};
+use crate::kernel::{
+    EntityId, Environment, IllegalMove, JobId, Line, Machine, Name, PlatformId, StackId,
+    TemplateId, Timestamp, VersionId, record,
+};
 
 /// A stack of a tenant: what its features and resources are grouped by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -47,6 +34,26 @@ pub struct WorkspaceStack {
     pub updated_at: Timestamp,
     /// Whether it is the one meant when none is named; an entity has one such stack at most.
     pub is_default: bool,
+    /// The version it was activated in last; none for one that was entered by request.
+    #[serde(skip)]
+    pub version_id: Option<VersionId>,
+    /// Where it runs; none for one that was entered by request.
+    #[serde(skip)]
+    pub environment: Option<Environment>,
+    /// The job that moves it; none once it has ended with its environment.
+    #[serde(skip)]
+    pub provision_job_id: Option<JobId>,
+}
+
+/// What a stack is activated as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivatedVersion {
+    /// The template.
+    pub template_id: TemplateId,
+    /// The version of it.
+    pub version_id: VersionId,
+    /// Where the stack runs.
+    pub environment: Environment,
 }
 
 record! {
@@ -75,7 +82,55 @@ impl WorkspaceStack {
             created_at: now,
             updated_at: now,
             is_default: command.is_default,
+            version_id: None,
+            environment: None,
+            provision_job_id: None,
         }
+    }
+
+    /// A new stack of the platform that a job activates.
+    #[must_use]
+    pub fn activated(
+        id: StackId,
+        platform_id: &PlatformId,
+        (tenant_id, name): (EntityId, Name),
+        activated: &ActivatedVersion,
+        now: Timestamp,
+    ) -> Self {
+        let command = CreateWorkspaceStack {
+            tenant_id,
+            name,
+            is_default: false,
+            template_id: Line::parse(activated.template_id.as_str()).ok(),
+            repo_name: None,
+        };
+        Self {
+            status: WorkspaceStackStatus::Pending,
+            version_id: Some(activated.version_id.clone()),
+            environment: Some(activated.environment),
+            ..Self::create(id, platform_id, command, now)
+        }
+    }
+
+    /// The stack after an event.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] when it cannot happen to it.
+    pub fn after(mut self, event: WorkspaceStackEvent) -> Result<Self, IllegalMove> {
+        self.status = event.next(self.status)?;
+        if event == WorkspaceStackEvent::End {
+            self.provision_job_id = None;
+        }
+        Ok(self)
+    }
+
+    /// Whether apps may be made for it.
+    #[must_use]
+    pub const fn takes_apps(&self) -> bool {
+        matches!(
+            self.status,
+            WorkspaceStackStatus::Pending | WorkspaceStackStatus::Active
+        )
     }
 }
 
@@ -86,6 +141,17 @@ pub enum WorkspaceStackQuery {
     Listed(WorkspaceStackFilter),
     /// The default one of an entity.
     DefaultOf(EntityId),
+    /// Those of an entity that were activated from a template in an environment.
+    OfTemplate {
+        /// The entity.
+        tenant_id: EntityId,
+        /// The template.
+        template_id: TemplateId,
+        /// The environment.
+        environment: Environment,
+        /// Where they stand.
+        status: [WorkspaceStackStatus; 2],
+    },
 }
 
 impl WorkspaceStackQuery {

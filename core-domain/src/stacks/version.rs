@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
 
-use super::SemVer;
+use super::{SemVer, StackDefinition};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
@@ -115,8 +114,8 @@ pub enum StackVersionQuery {
 pub struct PublishVersion {
     /// Its number.
     pub version: SemVer,
-    /// What it is made of: any object of at most 256 KiB.
-    #[schemars(with = "Map<String, Value>")]
+    /// What it is made of: any object of at most 256 KiB whose known keys follow their rules.
+    #[schemars(with = "StackDefinition")]
     pub stack_definition: JsonText,
     /// The SDK it is made for.
     pub core_sdk_version: SemVer,

@@ -17,6 +17,8 @@ pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 pub struct AnswerKind {
     /// The schema of its JSON, or of the JSON in each of its events; `None` when it is not JSON.
     pub(super) schema: Option<Describe>,
+    /// The schema of the JSON in each event, where it is JSON or server-sent events.
+    pub(super) events: Option<Describe>,
     /// Whether it has an entity tag.
     pub(super) etag: bool,
     /// Its content type, when that is always the same.
@@ -29,6 +31,7 @@ impl AnswerKind {
     pub fn json<T: JsonSchema>(etag: bool) -> Self {
         Self {
             schema: Some(SchemaGenerator::subschema_for::<T>),
+            events: None,
             etag,
             content_type: Some(super::reply::JSON),
         }
@@ -39,6 +42,7 @@ impl AnswerKind {
     pub const fn other(content_type: Option<&'static str>) -> Self {
         Self {
             schema: None,
+            events: None,
             etag: false,
             content_type,
         }

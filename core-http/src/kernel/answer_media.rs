@@ -19,7 +19,7 @@ use super::body_error::BoxError;
 use super::reply::{Content, Reply};
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
-const EVENT_STREAM: &str = "text/event-stream";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Bytes of a content type, whole.
 #[derive(Clone, Debug)]
@@ -197,6 +197,35 @@ impl<T: JsonSchema + 'static> Answer for EventStream<T> {
         let no_cache = HeaderValue::from_static("no-cache");
         reply.headers.insert(header::CACHE_CONTROL, no_cache);
         Ok(reply)
+    }
+}
+
+/// JSON; server-sent events for a client that asks for them ([`Cx::asks_for_events`](super::Cx::asks_for_events)).
+#[derive(Debug)]
+pub enum JsonOrEvents<J, E> {
+    /// JSON.
+    Json(Output<J>),
+    /// Events.
+    Events(EventStream<E>),
+}
+
+impl<J, E> Answer for JsonOrEvents<J, E>
+where
+    J: Serialize + JsonSchema + Send + 'static,
+    E: JsonSchema + 'static,
+{
+    fn kind() -> AnswerKind {
+        AnswerKind {
+            events: EventStream::<E>::kind().schema,
+            ..Output::<J>::kind()
+        }
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        match self {
+            Self::Json(output) => output.reply(default),
+            Self::Events(events) => events.reply(default),
+        }
     }
 }
 

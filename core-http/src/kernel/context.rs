@@ -8,6 +8,7 @@ use core_domain::kernel::{Code, Context, Error, IfMatch, Result};
 use http::header::AsHeaderName;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri, header};
 
+use super::answer_media::EVENT_STREAM;
 use super::app::App;
 use super::idempotency::{Claim, key_of};
 
@@ -57,6 +58,15 @@ impl Cx {
     /// `VALIDATION_ERROR` for a key that is none.
     pub fn idempotency_key(&self) -> Result<Option<&str>> {
         key_of(&self.headers)
+    }
+
+    /// Tells whether the client names server-sent events among what it takes.
+    #[must_use]
+    pub fn asks_for_events(&self) -> bool {
+        let accept = self.header(header::ACCEPT).unwrap_or_default();
+        let named = |range: &str| range.trim_start().starts_with(EVENT_STREAM);
+        let mut ranges = accept.split(',').filter(|range| named(range));
+        ranges.any(|range| accepts(range, EVENT_STREAM))
     }
 
     /// Tells whether the client already has what carries this tag (`If-None-Match` of a `GET`).

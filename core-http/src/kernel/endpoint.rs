@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::answer::Answer;
+use super::answer_media::EVENT_STREAM;
 use super::body::Body;
 use super::context::Cx;
 use super::handler::{PlainHandler, UnitHandler, UploadHandler};
@@ -315,7 +316,9 @@ impl Endpoint {
         B: Shape,
         A: Answer,
     {
-        let known = A::kind().content_type.into_iter();
+        let kind = A::kind();
+        let known = kind.content_type.into_iter();
+        let known = known.chain(kind.events.map(|_| EVENT_STREAM));
         Self {
             content_types: known.chain(row.produces.iter().copied()).collect(),
             row,

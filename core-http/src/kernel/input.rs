@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use core_domain::kernel::{Error, Result, TextValue};
+use core_domain::kernel::{Error, Reason, Result, TextValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
 
 use super::body::Body;
 
@@ -17,6 +18,13 @@ pub struct Input<P = (), Q = (), B = ()> {
     pub query: Q,
     /// The body: a struct with `Deserialize` and `JsonSchema`.
     pub body: B,
+}
+
+/// The body of requests that take nothing but a reason.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+pub struct ReasonBody {
+    /// Why, in the caller's words.
+    pub reason: Option<Reason>,
 }
 
 /// As [`Input`], with the body as it comes in, unread and of any size.

@@ -1,4 +1,4 @@
-//! The list shapes of the interface that have a route (P1, P2, P4, P5).
+//! The list shapes of the interface that have a route (P1 to P5).
 
 use core_domain::kernel::{Page, PageRequest, Stored};
 use schemars::JsonSchema;
@@ -114,6 +114,40 @@ impl<T> ListP2<T> {
                 cursor: asked.cursor.as_ref().map(|c| c.0.clone()),
                 next_cursor: page.next.map(|c| c.0),
                 count: page.items.len(),
+            },
+            data: page.items,
+        }
+    }
+}
+
+/// P3: the list of the dead-letter queue.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ListP3_{T}")]
+pub struct ListP3<T> {
+    /// The records.
+    pub data: Vec<T>,
+    /// Where they stand in the list.
+    pub pagination: PaginationP3,
+}
+
+/// The pagination of P3.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaginationP3 {
+    /// The page size.
+    pub limit: u32,
+    /// The cursor of the next page.
+    pub cursor: Option<String>,
+}
+
+impl<T> ListP3<T> {
+    /// The answer to this request.
+    #[must_use]
+    pub fn new(page: Page<T>, asked: &PageRequest) -> Self {
+        Self {
+            pagination: PaginationP3 {
+                limit: asked.limit,
+                cursor: page.next.map(|c| c.0),
             },
             data: page.items,
         }

@@ -22,6 +22,7 @@ mod endpoint;
 mod envelope;
 mod error_page;
 mod failed_authentications;
+mod follow;
 mod format;
 mod handler;
 pub(crate) mod header_names;
@@ -64,7 +65,7 @@ pub(crate) use admission::cross_origin_error;
 pub use answer::{Answer, AnswerKind, Output, Versioned};
 pub(crate) use answer_media::SCRIPT_POLICY;
 pub use answer_media::{
-    Event, EventStream, Html, Media, MediaStream, PageOr, Redirect, RedirectOr,
+    Event, EventStream, Html, JsonOrEvents, Media, MediaStream, PageOr, Redirect, RedirectOr,
 };
 pub use app::App;
 pub use body::{Body, bytes_body, empty_body, read_body};
@@ -76,15 +77,16 @@ pub use dry_run::{DryRunQuery, Planned};
 pub use endpoint::{Endpoint, Shape, tagged};
 pub use envelope::{ErrorStyle, error_response};
 pub use error_page::ErrorPages;
+pub use follow::{Feed, LAST_EVENT_ID, Listening, News, Then};
 pub use handler::{PlainHandler, UnitHandler, UploadHandler};
 pub use idempotency::InFlight;
 pub(crate) use idempotency::KEY_PATTERN;
 pub use identify::{Identify, ServiceKeyOnly, default_caller, known_caller};
 pub(crate) use identify::{UNAUTHENTICATED, is_unauthenticated, presented_api_key};
-pub use input::{Input, PathParams, RawInput, Unparsed};
+pub use input::{Input, PathParams, RawInput, ReasonBody, Unparsed};
 pub use json::parse_strict;
 pub use jwk::JsonWebKey;
-pub use lists::{Counted, Data, ListP1, ListP2, ListP4, ListP5, PaginationP1, Success};
+pub use lists::{Counted, Data, ListP1, ListP2, ListP3, ListP4, ListP5, PaginationP1, Success};
 pub use long_poll::{Wait, WaitQuery};
 pub use memory_limiter::MemoryRateLimiter;
 pub use options::{MAX_BODY_BYTES, ServiceOptions};

@@ -1,10 +1,17 @@
-//! Provisioning: queueing jobs, looking at them, and the suspension of a platform as other services set it.
+//! Provisioning: queueing jobs, looking at them, what operators do to them, and the suspension of a platform as other
+//! services set it.
 
 mod auth;
+mod dlq;
 mod domain;
+mod events;
+mod feature;
+mod hold;
 mod job;
+mod operate;
 mod provision;
 mod queued;
+mod stack;
 
 use std::sync::Arc;
 
@@ -29,7 +36,13 @@ pub fn endpoints() -> Vec<Endpoint> {
         tagged("Provisioning", provision::rows()),
         tagged("Provisioning", domain::rows()),
         tagged("Provisioning", auth::rows()),
+        tagged("Provisioning", feature::rows()),
+        tagged("Provisioning", stack::rows()),
         tagged("Jobs", job::rows()),
+        tagged("Jobs", events::rows()),
+        tagged("Jobs", operate::rows()),
+        tagged("Dead-letter queue", dlq::rows()),
+        tagged("Holds", hold::rows()),
         tagged("Suspension", vec![suspension]),
     ];
     parts.into_iter().flatten().collect()

@@ -1,19 +1,17 @@
 //! The life of platforms.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Reason, Result, Stored, grant};
+use core_domain::kernel::{Code, ListQuery, Page, PlatformId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{LifecycleRecord, Platform, PlatformEvent};
 use core_domain::use_case::registry::{platform, removal_plan};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::deletion::Deletion;
-use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, Versioned, get, post};
+use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, ReasonBody, Versioned, get, post};
 
 type One = (PlatformId,);
 type Manages = PlatformScope<grant::PlatformManage>;
-type Move = Input<One, (), Because>;
+type Move = Input<One, (), ReasonBody>;
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -41,13 +39,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .summary("Lists what happened to a platform's status, newest first.")
             .reads(lifecycle),
     ]
-}
-
-/// Body of the requests that move a platform.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-struct Because {
-    /// Why, in the caller's words.
-    reason: Option<Reason>,
 }
 
 async fn suspend(
@@ -81,7 +72,7 @@ async fn hard_delete(
     cx: &Cx,
     scope: Manages,
     uow: &mut dyn UnitOfWork,
-    input: Input<One, DryRunQuery, Because>,
+    input: Input<One, DryRunQuery, ReasonBody>,
 ) -> Result<Versioned<Deletion<Platform>>> {
     let reason = input.body.reason.as_ref();
     if input.query.dry_run {

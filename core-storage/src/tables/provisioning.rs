@@ -153,11 +153,10 @@ table! {
 }
 
 fn job_events(query: &JobEventQuery) -> Select {
+    let of = |job| Select::of(JobEvent::TABLE).filter(Filter::eq("job_id", job));
     match query {
-        JobEventQuery::After(job, seq) => Select::of(JobEvent::TABLE)
-            .filter(Filter::eq("job_id", job))
-            .filter(Filter::gt("seq", *seq))
-            .order_by("seq"),
+        JobEventQuery::After(job, seq) => of(job).filter(Filter::gt("seq", *seq)).order_by("seq"),
+        JobEventQuery::Of(job) => of(job).order_by_desc("seq"),
     }
 }
 
@@ -265,21 +264,24 @@ table! {
         created_at: Time,
     }
     unique { source: [scope, source] }
-    index { [scope, created_at] }
+    index { [scope, created_at], [created_at] }
     select job_holds
 }
 
 fn job_holds(query: &JobHoldQuery) -> Select {
-    let holds = Select::of(JobHold::TABLE).order_by("created_at");
+    let holds = Select::of(JobHold::TABLE);
     match query {
-        JobHoldQuery::On(scopes) => holds.filter(Filter::In(
-            "scope",
-            scopes.iter().map(Scope::encode).collect(),
-        )),
-        JobHoldQuery::Wide => holds.filter(Filter::Or(vec![
-            Filter::eq("scope", ALL),
-            Filter::Prefix("scope", KIND.to_owned()),
-        ])),
+        JobHoldQuery::On(scopes) => {
+            let scopes = scopes.iter().map(Scope::encode).collect();
+            let on = Filter::In("scope", scopes);
+            holds.filter(on).order_by("created_at")
+        }
+        JobHoldQuery::Wide => {
+            let kinds = Filter::Prefix("scope", KIND.to_owned());
+            let wide = Filter::Or(vec![Filter::eq("scope", ALL), kinds]);
+            holds.filter(wide).order_by("created_at")
+        }
+        JobHoldQuery::All => holds.order_by_desc("created_at"),
     }
 }
 
@@ -306,16 +308,27 @@ table! {
         updated_at: Time,
     }
     unique { open: [job_id] where [IndexPredicate::OneOf("status", &["PENDING", "REPLAYED"])] }
-    index { [created_at], [status, created_at], [job_id] }
+    index {
+        [created_at],
+        [status, created_at],
+        [platform_id, created_at],
+        [kind, created_at],
+        [job_id],
+    }
     select dlq_entries
 }
 
 fn dlq_entries(query: &DlqQuery) -> Select {
     let entries = Select::of(DlqEntry::TABLE).order_by_desc("created_at");
     match query {
-        DlqQuery::WithStatus(status) => {
-            entries.filter_if(status.as_ref().map(|status| Filter::eq("status", status)))
-        }
+        DlqQuery::Of {
+            status,
+            platform_id,
+            kind,
+        } => entries
+            .filter_if(status.as_ref().map(|status| Filter::eq("status", status)))
+            .filter_if(platform_id.as_ref().map(|id| Filter::eq("platform_id", id)))
+            .filter_if(kind.as_deref().map(|kind| Filter::eq("kind", kind))),
         DlqQuery::OpenOf(job) => {
             let open = DlqStatus::ALL.iter().filter(|status| status.is_open());
             entries

@@ -68,6 +68,7 @@ fn check(config: &Config) -> ExitCode {
         return ExitCode::from(2);
     }
     println!("{}", config.effective);
+    eprintln!("{}", welcome::workers(config));
     eprintln!("core-server: the configuration is good");
     ExitCode::SUCCESS
 }

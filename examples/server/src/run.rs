@@ -126,6 +126,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
         Database::Sqlite(path) => builder.sqlite(path),
         Database::Postgres(url) => builder.postgres(url),
     };
+    if let Some(workerd) = &config.workerd {
+        builder = builder.workerd(workerd.clone());
+    }
     if let Some(url) = &config.smtp_url {
         builder = builder.smtp(url);
     }

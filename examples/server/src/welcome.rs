@@ -17,7 +17,8 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         let outbox = config.data.join("outbox");
         text.push_str(&format!("Mails are written into {}.\n", outbox.display()));
     }
-    text.push('\n');
+    text.push_str(&workers(config));
+    text.push_str("\n\n");
     for (name, url) in addresses {
         text.push_str(&format!("  {name:13} {url}\n"));
     }
@@ -36,4 +37,13 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         text.push_str("\nAUTH_API_KEY is not set: every request passes unauthenticated. For this machine only.\n");
     }
     text
+}
+
+/// Whether workers run, and what is to do if they do not.
+pub(crate) fn workers(config: &Config) -> String {
+    match &config.workerd {
+        Some(workerd) => format!("Workers run with {}.", workerd.program().display()),
+        None => "Workers are stored and do not run: workerd was not found (npm install workerd, or WORKERD_BIN)."
+            .to_owned(),
+    }
 }

@@ -39,7 +39,7 @@ pub(super) async fn invariants_hold(world: &Engine) {
     let leases: Vec<JobLease> = list(uow.as_mut(), JobLeaseQuery::All).await;
     let leases: BTreeMap<_, _> = leases.into_iter().map(|l| (l.job_id, l.fence)).collect();
     assert!(leases.len() <= jobs.len(), "I6 a lease without a job");
-    let entries: Vec<DlqEntry> = list(uow.as_mut(), DlqQuery::WithStatus(None)).await;
+    let entries: Vec<DlqEntry> = list(uow.as_mut(), DlqQuery::with_status(None)).await;
     let trace: Vec<AuditEntry> = list(uow.as_mut(), AuditQuery::default()).await;
     let mut running_lanes = BTreeSet::new();
     for job in &jobs {

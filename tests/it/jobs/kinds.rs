@@ -51,7 +51,7 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     assert_eq!(world.worker().run_timers().await.unwrap().overdue, 1);
     let job = world.job(&id).await;
     assert_eq!(job.failure_kind, Some(FailureKind::DeadlineExceeded));
-    let pending = DlqQuery::WithStatus(Some(DlqStatus::Pending));
+    let pending = DlqQuery::with_status(Some(DlqStatus::Pending));
     assert_eq!(world.list::<DlqEntry>(pending).await.len(), 1);
     world.operate(Command::Retry, &id).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));

@@ -175,7 +175,7 @@ async fn operate(world: &Engine, command: Command, id: &JobId, knows: bool) {
 }
 
 async fn replay_one(world: &Engine, at: usize) {
-    let entries: Vec<DlqEntry> = world.list(DlqQuery::WithStatus(None)).await;
+    let entries: Vec<DlqEntry> = world.list(DlqQuery::with_status(None)).await;
     let Some(entry) = entries.get(at % entries.len().max(1)) else {
         return;
     };

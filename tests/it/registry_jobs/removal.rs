@@ -158,6 +158,6 @@ async fn jobs_that_a_removal_overtakes_are_cancelled_and_are_no_dead_letters() {
         assert_eq!(ended, (JobStatus::Failed, Some(FailureKind::Cancelled)));
         assert!(job.reason.unwrap().contains("removed for good"));
     }
-    let letters = DlqQuery::WithStatus(None);
+    let letters = DlqQuery::with_status(None);
     assert!(world.list::<DlqEntry>(letters).await.is_empty());
 }

@@ -56,7 +56,13 @@ pub(super) fn missing(page: Page, method: &Method) -> Response<SiteBody> {
 }
 
 /// A line of text.
-pub(super) fn plain(code: StatusCode, text: &'static str, method: &Method) -> Response<SiteBody> {
+pub(super) fn plain(
+    code: StatusCode,
+    text: impl Into<Bytes>,
+    method: &Method,
+) -> Response<SiteBody> {
+    let text = text.into();
+    let length = text.len();
     let body = if method == Method::HEAD {
         empty()
     } else {
@@ -68,7 +74,7 @@ pub(super) fn plain(code: StatusCode, text: &'static str, method: &Method) -> Re
         header::CONTENT_TYPE,
         "text/plain; charset=utf-8",
     );
-    set(&mut answer, header::CONTENT_LENGTH, &text.len().to_string());
+    set(&mut answer, header::CONTENT_LENGTH, &length.to_string());
     answer
 }
 
@@ -163,8 +169,6 @@ fn empty() -> SiteBody {
         .boxed()
 }
 
-fn full(text: &'static str) -> SiteBody {
-    Full::new(Bytes::from_static(text.as_bytes()))
-        .map_err(|never| match never {})
-        .boxed()
+fn full(text: Bytes) -> SiteBody {
+    Full::new(text).map_err(|never| match never {}).boxed()
 }

@@ -1,6 +1,7 @@
-//! The static-site host: serves the deployments of pages projects.
+//! The host of sites and workers: serves the deployments of pages projects, and hands requests to workers.
 //!
-//! A project is found by host, `http://{project}.localhost:PORT/`, or by path, `http://127.0.0.1:PORT/{project}/`.
+//! An object is found by host, `http://{name}.localhost:PORT/` or a hostname that leads to it, or by path,
+//! `http://127.0.0.1:PORT/{name}/`.
 
 mod answer;
 mod body;
@@ -9,61 +10,136 @@ mod range;
 mod target;
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use core_domain::port::Cause;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http_body::Body;
 
 pub use self::body::SiteBody;
 use self::lookup::{Found, IndexCache, Page};
-use self::target::Target;
-use crate::data_dir::DataDir;
-use crate::error::blocking;
+pub(crate) use self::range::Range;
+use self::target::{Destination, Target};
+use crate::error::LocalError;
+use crate::workerd::{Workers, forwarded};
 
-/// Serves the sites of one local provider. A `tower` service without a socket of its own; cheap to clone.
+/// Serves the sites and workers of one local provider. A `tower` service without a socket of its own; cheap to clone.
 ///
-/// Each request sees one deployment whole: a switch in its middle does not change what it gets.
+/// Each request sees one deployment whole: a switch in its middle does not change what it gets. Requests to workers and
+/// their answers are streamed.
 #[derive(Clone, Debug)]
 pub struct SiteHost {
-    data: Arc<DataDir>,
+    workers: Workers,
     cache: Arc<IndexCache>,
-    domain: Arc<str>,
 }
 
 impl SiteHost {
-    pub(crate) fn new(data: Arc<DataDir>, domain: String) -> Self {
+    pub(crate) fn new(workers: Workers) -> Self {
         Self {
-            data,
+            workers,
             cache: Arc::default(),
-            domain: domain.into(),
         }
     }
 
-    async fn answer(self, method: Method, uri: Uri, headers: HeaderMap) -> Response<SiteBody> {
+    async fn answer<B>(self, request: Request<B>) -> Response<SiteBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let host = host_of(request.uri(), request.headers());
+        let path = request.uri().path().to_owned();
+        let domain = self.workers.domain().to_owned();
+        let found = self
+            .workers
+            .stores()
+            .run(move |data| Destination::find(data, host.as_deref(), &path, &domain));
+        match found.await {
+            Ok(Some(Destination::Worker { name, path })) => self.work(&name, &path, request).await,
+            Ok(Some(Destination::Site(target))) => {
+                let (head, _) = request.into_parts();
+                self.page(target, &head.method, &head.uri, &head.headers)
+                    .await
+            }
+            Ok(None) => not_found(request.method()),
+            Err(error) => broken(error, request.uri(), request.method()),
+        }
+    }
+
+    /// What a site answers whose label is known already.
+    pub(crate) async fn site<B: Sync>(
+        &self,
+        label: &str,
+        request: &Request<B>,
+    ) -> Response<SiteBody> {
+        let (method, uri) = (request.method(), request.uri());
+        match Target::of_site(label.to_owned(), uri.path()) {
+            Some(target) => self.page(target, method, uri, request.headers()).await,
+            None => not_found(method),
+        }
+    }
+
+    async fn page(
+        &self,
+        target: Target,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Response<SiteBody> {
         if method != Method::GET && method != Method::HEAD {
             return answer::method_not_allowed();
         }
-        let host = host_of(&uri, &headers);
-        let Some(target) = Target::parse(host.as_deref(), uri.path(), &self.domain) else {
-            return answer::plain(StatusCode::NOT_FOUND, "Not found.\n", &method);
-        };
-        let Self { data, cache, .. } = self;
-        let found = blocking(move || lookup::find(&data, &cache, &target)).await;
-        match found {
-            Ok(Found::Page(page)) => respond(page, &method, &headers),
+        let cache = Arc::clone(&self.cache);
+        let stores = self.workers.stores();
+        let found = stores.run(move |data| lookup::find(data, &cache, &target));
+        match found.await {
+            Ok(Found::Page(page)) => respond(page, method, headers),
             Ok(Found::Elsewhere(path)) => answer::moved(&path, uri.query()),
-            Ok(Found::Nothing) => answer::plain(StatusCode::NOT_FOUND, "Not found.\n", &method),
-            Err(error) => {
-                let cause = Cause::new(error);
-                tracing::error!(%cause, path = uri.path(), "a site cannot be shown");
-                let text = "This site cannot be shown at the moment.\n";
-                answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, &method)
-            }
+            Ok(Found::Nothing) => not_found(method),
+            Err(error) => broken(error, uri, method),
         }
     }
+
+    async fn work<B>(&self, name: &str, path: &str, mut request: Request<B>) -> Response<SiteBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let method = request.method().clone();
+        *request.uri_mut() = with_path(request.uri(), path);
+        match self.workers.send(name, forwarded(request)).await {
+            Ok(answer) => answer,
+            Err(refusal) => answer::plain(refusal.status(), format!("{refusal}\n"), &method),
+        }
+    }
+}
+
+/// The same address with another path.
+fn with_path(uri: &Uri, path: &str) -> Uri {
+    let path = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let mut parts = uri.clone().into_parts();
+    // It is a part of a path that was parsed, so the fallback is never seen.
+    parts.path_and_query = path.parse::<PathAndQuery>().ok().or(parts.path_and_query);
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+}
+
+fn not_found(method: &Method) -> Response<SiteBody> {
+    answer::plain(StatusCode::NOT_FOUND, "Not found.\n", method)
+}
+
+fn broken(error: LocalError, uri: &Uri, method: &Method) -> Response<SiteBody> {
+    let cause = Cause::new(error);
+    tracing::error!(%cause, path = uri.path(), "a site cannot be shown");
+    let text = "This site cannot be shown at the moment.\n";
+    answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, method)
 }
 
 fn respond(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
@@ -79,7 +155,11 @@ fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     uri.host().or_else(header).map(str::to_owned)
 }
 
-impl<B> tower::Service<Request<B>> for SiteHost {
+impl<B> tower::Service<Request<B>> for SiteHost
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     type Response = Response<SiteBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<SiteBody>, Infallible>> + Send>>;
@@ -90,7 +170,6 @@ impl<B> tower::Service<Request<B>> for SiteHost {
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let host = self.clone();
-        let (head, _) = request.into_parts();
-        Box::pin(async move { Ok(host.answer(head.method, head.uri, head.headers).await) })
+        Box::pin(async move { Ok(host.answer(request).await) })
     }
 }

@@ -1,9 +1,58 @@
-//! What a request asks for: which site, and which path inside it.
+//! What a request asks for: a worker, or a site and a path inside it.
 
 use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization;
 
+use crate::data_dir::DataDir;
+use crate::error::Result;
+use crate::hostname::{Place, labelled, place_of};
 use crate::names::is_safe_part;
+
+/// What a request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// A worker.
+    Worker {
+        /// Its name.
+        name: String,
+        /// The path it is asked for, in its encoding.
+        path: String,
+    },
+    /// A file of a site, if there is one.
+    Site(Target),
+}
+
+impl Destination {
+    /// Finds it: by the host, when an object or a hostname has it, otherwise by the first part of the path. `None` when
+    /// nothing can have such a path.
+    pub(crate) fn find(
+        data: &DataDir,
+        host: Option<&str>,
+        path: &str,
+        domain: &str,
+    ) -> Result<Option<Self>> {
+        let place = match host.map(bare_host) {
+            Some(host) => place_of(data, &host, domain)?,
+            None => None,
+        };
+        match place {
+            Some(Place::Worker(name)) => {
+                let path = path.to_owned();
+                return Ok(Some(Self::Worker { name, path }));
+            }
+            Some(Place::Site(label)) => return Ok(Target::of_site(label, path).map(Self::Site)),
+            None => {}
+        }
+        let inside = path.strip_prefix('/').unwrap_or(path);
+        let (first, rest) = inside.split_once('/').unwrap_or((inside, ""));
+        let is_by_path = host.is_none_or(|host| label_of(&bare_host(host), domain).is_none());
+        if is_by_path && let Some(Place::Worker(name)) = labelled(data, first)? {
+            let path = format!("/{rest}");
+            return Ok(Some(Self::Worker { name, path }));
+        }
+        Ok(Target::parse(host, path, domain).map(Self::Site))
+    }
+}
 
 /// A request, taken apart. Every part of `path` is one plain name: no encoding, dots or separators are left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +90,11 @@ impl Target {
                 }
             }
         }
+    }
+
+    /// A path of a site whose address has no other parts.
+    pub(crate) fn of_site(label: String, path: &str) -> Option<Self> {
+        Self::inside(label, "/".to_owned(), path.strip_prefix('/')?)
     }
 
     fn inside(label: String, prefix: String, inside: &str) -> Option<Self> {

@@ -4,17 +4,21 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use core_domain::kernel::Timestamp;
-use core_domain::port::{Infrastructure, ProviderError};
+use core_domain::kernel::{Secret, Timestamp};
+use core_domain::port::{Infrastructure, ProviderError, SetSecrets};
 use core_domain::registry::ResourceType;
 use core_domain::testing::ManualClock;
 use core_local::{Faults, LocalConfig, LocalInfrastructure, Moment};
 
-use crate::support::{request, upload};
+use crate::hostnames::to;
+#[cfg(target_os = "linux")]
+use crate::running::processes;
+use crate::support::{OWNER, request, resource, upload, workerd};
 
 const ROOT: &str = "CORE_LOCAL_CRASH_ROOT";
 const CALL: &str = "CORE_LOCAL_CRASH_CALL";
 const MOMENT: &str = "CORE_LOCAL_CRASH_MOMENT";
+const REMOVE: &str = "remove-pages";
 
 async fn open(root: &Path, faults: Faults) -> LocalInfrastructure {
     let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
@@ -27,6 +31,15 @@ async fn make_everything(infra: &LocalInfrastructure) -> Result<(), ProviderErro
     for &kind in ResourceType::ALL {
         infra.create(&request(kind, "acme-thing")).await?;
     }
+    infra
+        .route_hostname(&to("shop.example.org", ResourceType::Pages, "acme-thing"))
+        .await?;
+    let secrets = SetSecrets {
+        resource: resource(ResourceType::Pages, "acme-thing"),
+        owner: OWNER.to_owned(),
+        secrets: vec![("TOKEN".to_owned(), Secret::new("open sesame"))],
+    };
+    infra.set_secrets(&secrets).await?;
     let files = [("index.html", "front"), ("a.txt", "text")];
     infra
         .deploy_site(upload("acme-thing", "production", "d-1", &files))
@@ -45,15 +58,20 @@ async fn child() {
     let [Some(root), Some(call), Some(moment)] = variables else {
         return;
     };
+    let stops_at = call.clone();
     let faults = Faults::new(move |point| {
         let here = format!("{}-{}", point.call, point.resource.resource_type);
-        if here == call && format!("{:?}", point.moment) == moment {
+        if here == stops_at && format!("{:?}", point.moment) == moment {
             std::process::abort();
         }
         None
     });
     let infra = open(Path::new(&root), faults).await;
     make_everything(&infra).await.unwrap();
+    if call == REMOVE {
+        let pages = resource(ResourceType::Pages, "acme-thing");
+        infra.remove(&pages, OWNER).await.unwrap();
+    }
 }
 
 fn run_child(root: &Path, call: &str, moment: Moment) {
@@ -76,6 +94,8 @@ async fn a_process_that_dies_at_any_moment_leaves_whole_objects_or_none() {
         "create-worker",
         "create-pages",
         "deploy-pages",
+        "route-pages",
+        "secrets-pages",
     ];
     for call in calls {
         for moment in [
@@ -84,8 +104,12 @@ async fn a_process_that_dies_at_any_moment_leaves_whole_objects_or_none() {
             Moment::Live,
             Moment::Done,
         ] {
-            let deploys_alone = matches!(moment, Moment::Published | Moment::Live);
-            if deploys_alone && call != "deploy-pages" {
+            let passes = match moment {
+                Moment::Published | Moment::Live => call == "deploy-pages",
+                Moment::Staged => call.starts_with("create") || call == "deploy-pages",
+                _ => true,
+            };
+            if !passes {
                 continue;
             }
             let folder = tempfile::tempdir().unwrap();
@@ -105,6 +129,10 @@ async fn a_process_that_dies_at_any_moment_leaves_whole_objects_or_none() {
                     .unwrap()
                     .is_some()
             );
+            let route = infra.route("shop.example.org").await.unwrap();
+            assert_eq!(route.unwrap().target, "acme-thing");
+            let pages = resource(ResourceType::Pages, "acme-thing");
+            assert_eq!(infra.secret_names(&pages).await.unwrap(), ["TOKEN"]);
             infra
                 .kv("acme-thing")
                 .await
@@ -113,5 +141,64 @@ async fn a_process_that_dies_at_any_moment_leaves_whole_objects_or_none() {
                 .await
                 .unwrap();
         }
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_was_interrupted_leaves_no_hostname_and_is_finished_by_the_next() {
+    for moment in [Moment::Unrouted, Moment::Done] {
+        let folder = tempfile::tempdir().unwrap();
+        run_child(folder.path(), REMOVE, moment);
+        let infra = open(folder.path(), Faults::default()).await;
+        assert_eq!(infra.route("shop.example.org").await.unwrap(), None);
+        let pages = resource(ResourceType::Pages, "acme-thing");
+        infra.remove(&pages, OWNER).await.unwrap();
+        assert_eq!(infra.observe(&pages).await.unwrap(), None);
+        make_everything(&infra).await.unwrap();
+    }
+}
+
+/// Not a test by itself: a child that runs a worker and dies.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn child_with_a_worker() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how the parent tells the child what to do"
+    )]
+    let Ok(root) = std::env::var(ROOT) else {
+        return;
+    };
+    let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+    let mut config = LocalConfig::new(root, 8090, clock);
+    config.workerd = workerd();
+    let infra = LocalInfrastructure::open(config).await.unwrap();
+    infra
+        .create(&request(ResourceType::Worker, "acme-api"))
+        .await
+        .unwrap();
+    let ask = http::Request::get("http://acme-api.localhost/")
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
+    let answer = tower::ServiceExt::oneshot(infra.site_host(), ask).await;
+    assert!(answer.is_ok());
+    std::process::abort();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_workers_of_a_process_that_dies_end_too() {
+    if workerd().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ended = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::child_with_a_worker", "--nocapture"])
+        .env(ROOT, folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), None);
+    while !processes(folder.path()).is_empty() {
+        std::thread::yield_now();
     }
 }

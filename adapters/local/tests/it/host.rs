@@ -21,7 +21,9 @@ pub(crate) async fn send(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(()).unwrap();
+    let request = request
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
     world.infra.site_host().oneshot(request).await.unwrap()
 }
 

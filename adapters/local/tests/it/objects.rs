@@ -288,7 +288,7 @@ async fn an_unknown_outcome_is_cleared_up_by_looking() {
 }
 
 #[tokio::test]
-async fn only_pages_have_an_address() {
+async fn only_sites_and_workers_have_an_address() {
     let world = world().await;
     for &kind in ResourceType::ALL {
         let made = world
@@ -296,8 +296,8 @@ async fn only_pages_have_an_address() {
             .create(&request(kind, "acme-thing"))
             .await
             .unwrap();
-        let expected =
-            (kind == ResourceType::Pages).then(|| "http://acme-thing.localhost:8090/".to_owned());
+        let is_served = matches!(kind, ResourceType::Pages | ResourceType::Worker);
+        let expected = is_served.then(|| "http://acme-thing.localhost:8090/".to_owned());
         assert_eq!(made.url, expected, "{kind}");
     }
 }

@@ -1,5 +1,6 @@
 //! A provider in a folder of its own.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use core_domain::kernel::Timestamp;
@@ -7,7 +8,7 @@ use core_domain::port::{CreateResource, Infrastructure, ResourceRef, SiteDeploym
 use core_domain::registry::ResourceType;
 use core_domain::testing::ManualClock;
 use core_domain::testing::MemorySite;
-use core_local::{Faults, LocalConfig, LocalInfrastructure};
+use core_local::{Faults, LocalConfig, LocalInfrastructure, Workerd, find_workerd};
 use serde_json::{Value, json};
 
 pub(crate) const OWNER: &str = "platform-1";
@@ -23,16 +24,44 @@ pub(crate) async fn world() -> World {
 }
 
 pub(crate) async fn world_with(faults: Faults) -> World {
+    world_of(|config| config.faults = faults).await
+}
+
+pub(crate) async fn world_of(change: impl FnOnce(&mut LocalConfig)) -> World {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_795_000_000)));
     let mut config = LocalConfig::new(folder.path().join("infra"), 8090, clock.clone());
-    config.faults = faults;
+    change(&mut config);
     let infra = LocalInfrastructure::open(config).await.unwrap();
     World {
         infra,
         clock,
         folder,
     }
+}
+
+/// What runs workers: where `tests/run` puts it, or where `CORE_TEST_WORKERD` says. Without it the tests that need it are
+/// skipped, which each of them says.
+pub(crate) fn workerd() -> Option<Workerd> {
+    #[expect(clippy::disallowed_methods, reason = "the tests are told where it is")]
+    let named = std::env::var("CORE_TEST_WORKERD").ok();
+    if let Some(path) = named {
+        let found = Workerd::at(Path::new(&path));
+        assert!(
+            found.is_some(),
+            "CORE_TEST_WORKERD names no program: {path}"
+        );
+        return found;
+    }
+    // .../target/debug/deps/it-hash -> .../target
+    let own = std::env::current_exe().unwrap();
+    let found = find_workerd(None, &own.ancestors().nth(3).unwrap().join("workerd/data"));
+    if found.is_none() {
+        eprintln!(
+            "SKIPPED: workerd is not installed, so no worker runs in this test; tests/run installs it"
+        );
+    }
+    found
 }
 
 impl World {

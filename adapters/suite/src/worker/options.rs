@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerOptions {
-    /// How many jobs at a time.
+    /// How many jobs at a time. With 0 the process leaves them to others on the same database.
     pub slots: usize,
     /// How long steps may go on after a stop was asked for, before they are cut off.
     #[serde(with = "duration_text")]

@@ -23,8 +23,10 @@ pub struct CreateResource {
     pub owner: String,
     /// The same for every attempt of the same step: a second request with it is the same request.
     pub effect_key: String,
-    /// Provider settings: for a worker `{mainModule, modules: {path: text}, bindings: [{name, type, resource}]}`, where
-    /// `type` is a [`ResourceType`] and `resource` the name of an object of the same owner that exists; `{}` otherwise.
+    /// Provider settings: for a worker `{mainModule, modules: {path: text}, bindings: [{name, type, resource}], vars}`, where
+    /// `type` is a [`ResourceType`] and `resource` the name of an object of the same owner that exists, and `vars` are texts
+    /// by name, left out when there are none; for a pages project `bindings` and `vars` of what is served with it, which a
+    /// provider of plain sites may leave aside; `{}` otherwise.
     pub config: Value,
 }
 

@@ -1,8 +1,15 @@
-//! Setting and lifting holds. A hold keeps jobs from being claimed; steps that run go on.
+//! Setting, showing and lifting holds. A hold keeps jobs from being claimed; steps that run go on.
 
+use serde_json::json;
+
+use super::hold_view::{CreateHold, HoldView};
+use super::kinds::Kinds;
 use super::lane::{MOST_HOLDS, holds_on, refresh_lane};
-use crate::access::{Covers, OperatorScope, PlatformWriter, audited, unowned};
-use crate::kernel::{Context, Effect, HoldId, Reason, Result, Stored, Unowned};
+use crate::access::{Covers, OperatorScope, PlatformWriter, audited, authorize, unowned};
+use crate::kernel::{
+    Code, Context, Effect, Error, HoldId, ListQuery, Page, Reason, Result, StoreError, Stored,
+    Unowned, grant,
+};
 use crate::port::UnitOfWork;
 use crate::provisioning::{HoldScope, HoldSource, JobHold, JobHoldQuery, LaneKey};
 
@@ -17,7 +24,85 @@ pub async fn hold(
     held: HoldScope,
     reason: Option<&Reason>,
 ) -> Result<()> {
+    let set = set(cx, scope, uow, held, HoldSource::Operator, reason);
+    set.await.map(drop)
+}
+
+/// A hold that was set.
+#[derive(Clone, Debug)]
+pub struct SetHold {
+    /// The hold.
+    pub hold: Stored<JobHold>,
+    /// Whether it was not there before.
+    pub is_new: bool,
+}
+
+/// As [`hold`], on what a command names.
+///
+/// # Errors
+/// `VALIDATION_ERROR` for a kind nobody knows, and fields that do not go with the scope; `NOT_FOUND` for an unknown platform.
+pub async fn create_hold(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    kinds: &Kinds,
+    command: &CreateHold,
+) -> Result<SetHold> {
+    let held = command.held(kinds)?;
+    if let Some(platform) = &command.platform_id {
+        authorize::<grant::JobRead>(cx, uow, platform).await?;
+    }
+    let reason = command.reason.as_ref();
     set(cx, scope, uow, held, HoldSource::Operator, reason).await
+}
+
+/// All holds, newest first.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub async fn holds(
+    _: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery,
+) -> Result<Page<HoldView>> {
+    let wanted = query.page();
+    let page = unowned::<JobHold>(uow)
+        .page(&JobHoldQuery::All, &wanted)
+        .await?;
+    Ok(page.map(|hold| HoldView::from(&*hold)))
+}
+
+/// A hold.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn get_hold(
+    _: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    hold: &HoldId,
+) -> Result<Stored<JobHold>> {
+    unowned::<JobHold>(uow).get(hold).await
+}
+
+/// Lifts an operator's hold.
+///
+/// # Errors
+/// `NOT_FOUND`; `INVALID_STATE` for the hold of a suspension, which ends with it; `VERSION_CONFLICT`.
+pub async fn remove_hold(
+    cx: &Context,
+    scope: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    hold: &HoldId,
+) -> Result<()> {
+    let hold = get_hold(scope, uow, hold).await?;
+    if hold.source != HoldSource::Operator {
+        return Err(Error::Refused {
+            code: Code::InvalidState,
+            message: "The hold of a suspension is lifted with the suspension.".to_owned(),
+            details: json!({ "source": hold.source }),
+        });
+    }
+    remove(cx, scope, uow, &hold).await
 }
 
 /// Lifts an operator's hold; fine when there is none.
@@ -43,7 +128,8 @@ pub(in crate::use_case) async fn follow_suspension(
 ) -> Result<()> {
     let lane = HoldScope::Lane(LaneKey::platform(scope.id()));
     if suspended {
-        set(cx, scope, uow, lane, HoldSource::Suspension, reason).await
+        let set = set(cx, scope, uow, lane, HoldSource::Suspension, reason);
+        set.await.map(drop)
     } else {
         lift(cx, scope, uow, lane, HoldSource::Suspension).await
     }
@@ -56,9 +142,10 @@ async fn set(
     held: HoldScope,
     source: HoldSource,
     reason: Option<&Reason>,
-) -> Result<()> {
-    if find(uow, &held, source).await?.is_some() {
-        return Ok(());
+) -> Result<SetHold> {
+    if let Some(hold) = find(uow, &held, source).await? {
+        let is_new = false;
+        return Ok(SetHold { hold, is_new });
     }
     let now = uow.now().await?;
     let hold = JobHold {
@@ -69,8 +156,16 @@ async fn set(
         actor: cx.caller.actor_id().to_owned(),
         created_at: now,
     };
-    audited::insert(cx, scope, uow, hold, "job_hold.set").await?;
-    refresh(uow, &held).await
+    let hold = match audited::insert(cx, scope, uow, hold, "job_hold.set").await {
+        // Somebody was faster: run again, theirs is the answer.
+        Err(Error::Store(StoreError::Conflict { .. })) => {
+            return Err(StoreError::retry("the hold was set elsewhere").into());
+        }
+        stored => stored?,
+    };
+    refresh(uow, &held).await?;
+    let is_new = true;
+    Ok(SetHold { hold, is_new })
 }
 
 async fn lift(
@@ -83,10 +178,18 @@ async fn lift(
     let Some(hold) = find(uow, &held, source).await? else {
         return Ok(());
     };
-    let cx = cx.consequence();
-    audited::remove(&cx, scope, uow, &hold, "job_hold.lifted").await?;
+    remove(&cx.consequence(), scope, uow, &hold).await
+}
+
+async fn remove(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    hold: &Stored<JobHold>,
+) -> Result<()> {
+    audited::remove(cx, scope, uow, hold, "job_hold.lifted").await?;
     uow.effects().add(Effect::JobReady);
-    refresh(uow, &held).await
+    refresh(uow, &hold.scope).await
 }
 
 async fn find(

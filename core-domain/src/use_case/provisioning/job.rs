@@ -16,8 +16,7 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus,
-    Progress,
+    HoldScope, Job, JobHold, JobLease, JobLeaseQuery, JobQuery, JobStatus, Progress,
 };
 
 /// How many of the newest jobs of a kind are looked at.
@@ -198,20 +197,6 @@ async fn leases_of(
     let leases = unowned::<JobLease>(uow).list(&of_jobs, limit).await?;
     let leases = leases.into_iter().map(Stored::into_inner);
     Ok(leases.map(|lease| (lease.job_id.clone(), lease)).collect())
-}
-
-/// The history of a job after the entry with the given number (0 for all of it), oldest first.
-///
-/// # Errors
-/// When the store failed.
-pub async fn events(
-    scope: &JobScope<grant::JobRead>,
-    uow: &mut dyn UnitOfWork,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<Stored<JobEvent>>> {
-    let query = JobEventQuery::After(scope.job().id.clone(), after);
-    unowned::<JobEvent>(uow).list(&query, limit).await
 }
 
 /// A job, for use cases that let the caller in by something else: an onboarding, a deployment.

@@ -69,8 +69,8 @@ pub async fn force_complete(
 /// Queues the job of a dead letter again; the same job, with one more replay on its record.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` as for [`retry`]; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has
-/// not stopped.
+/// `NOT_FOUND`; `VERSION_CONFLICT` for another version of the entry; `INVALID_STATE` as for [`retry`];
+/// `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped.
 pub async fn replay(
     cx: &Context,
     scope: &OperatorScope,
@@ -79,6 +79,7 @@ pub async fn replay(
     entry: &DlqEntryId,
 ) -> Result<Stored<Job>> {
     let entry = unowned::<DlqEntry>(uow).get(entry).await?;
+    cx.check_if_match(&entry)?;
     let job = unowned::<Job>(uow).get(&entry.job_id).await?;
     undo::ensure_may_go_on(uow, &job, &Trigger::Replay).await?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
@@ -88,7 +89,7 @@ pub async fn replay(
             details: serde_json::json!({ "status": entry.status, "allowedFrom": [DlqStatus::Pending] }),
         });
     }
-    let id = job.id.clone();
+    let (cx, id) = (&cx.consequence(), job.id.clone());
     operate(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
 }
 

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::jobs::{
-    AuthTarget, Deprovision, Onboard, ProvisionPlatform, Removal, Target, UpgradeAuth, auth_ref,
-    entry_of, is_current, resource_ref,
+    Activate, AppCreate, AuthTarget, Deactivate, Deprovision, Onboard, PlannedPart,
+    ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, auth_ref,
+    entry_of, is_current, resource_ref, stores_of,
 };
+use super::stack_instance::entries;
 use crate::access::{AuditEvent, PlatformAccess, SystemScope};
-use crate::kernel::{EntityId, Environment, Error, PlatformId, Result};
+use crate::kernel::{EntityId, Environment, Error, PlatformId, Result, Stored};
 use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{DEFAULT_RESOURCES, ProviderName, Resource, ResourceQuery, ResourceType};
@@ -144,7 +146,43 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         ProvisionPlatform::NAME => {
             let target: Target = input_of::<ProvisionPlatform>(job)?;
             let wanted = DEFAULT_RESOURCES.map(|(of, _)| resource_ref(&target, of));
-            created(&platform, uow, target.environment, &wanted).await
+            created(&platform, uow, job, target.environment, &wanted).await
+        }
+        Activate::NAME => {
+            let target = input_of::<Activate>(job)?.target;
+            created(&platform, uow, job, target.environment, &[target.worker()]).await
+        }
+        Deactivate::NAME => {
+            let input = input_of::<Deactivate>(job)?;
+            let worker = input.target.worker();
+            let mut removed = vec![PlannedResource {
+                resource_type: worker.resource_type,
+                cf_name: Some(worker.name),
+                action: PlannedAction::Remove,
+            }];
+            if input.delete_data {
+                let as_of = uow.now().await?;
+                let stores = stores_of(&platform, uow, &input.target, as_of).await?;
+                removed.extend(stores.iter().map(removed_entry));
+            }
+            Ok(removed.into())
+        }
+        StackActivate::NAME => {
+            let input = input_of::<StackActivate>(job)?;
+            let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
+            created(&platform, uow, job, input.target.environment, &wanted).await
+        }
+        AppCreate::NAME => {
+            let input = input_of::<AppCreate>(job)?;
+            let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
+            created(&platform, uow, job, input.target.environment, &wanted).await
+        }
+        StackDeactivate::NAME => {
+            let input = input_of::<StackDeactivate>(job)?;
+            let as_of = uow.now().await?;
+            let mut removed = entries::of_stack(&platform, uow, &input.target, as_of).await?;
+            removed.retain(|entry| input.work.delete_data || !entry.resource_type.is_store());
+            Ok(removed.iter().map(removed_entry).collect::<Vec<_>>().into())
         }
         Deprovision::NAME => {
             let removal: Removal = input_of::<Deprovision>(job)?;
@@ -174,10 +212,11 @@ fn of_new_platform() -> Vec<PlannedResource> {
     DEFAULT_RESOURCES.map(created).to_vec()
 }
 
-/// Objects that are made unless the platform has them.
+/// Objects that are made unless the platform has them. An entry that names the job says what it will make.
 async fn created(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
+    job: &Job,
     environment: Environment,
     wanted: &[ResourceRef],
 ) -> Result<Resources> {
@@ -193,7 +232,9 @@ async fn created(
         resources.push(PlannedResource {
             resource_type: wanted.resource_type,
             cf_name: Some(wanted.name.clone()),
-            action: known.map_or(PlannedAction::Create, |_| PlannedAction::Exists),
+            action: known
+                .filter(|entry| entry.provision_job_id.as_ref() != Some(&job.id))
+                .map_or(PlannedAction::Create, |_| PlannedAction::Exists),
         });
     }
     Ok(resources.into())
@@ -239,12 +280,16 @@ async fn removed(
         resources.total += platform.records::<Resource>(uow).count(&entries).await?;
         let records = platform.records::<Resource>(uow);
         let named = records.list(&entries, MOST_OF_A_TYPE).await?;
-        let removed = named.into_iter().map(|entry| PlannedResource {
-            resource_type,
-            cf_name: Some(entry.cf_name.to_string()),
-            action: PlannedAction::Remove,
-        });
-        resources.named.extend(removed);
+        resources.named.extend(named.iter().map(removed_entry));
     }
     Ok(resources)
+}
+
+/// What goes with its entry.
+fn removed_entry(entry: &Stored<Resource>) -> PlannedResource {
+    PlannedResource {
+        resource_type: entry.resource_type,
+        cf_name: Some(entry.cf_name.to_string()),
+        action: PlannedAction::Remove,
+    }
 }

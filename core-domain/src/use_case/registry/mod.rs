@@ -24,6 +24,7 @@ pub mod removal_plan;
 pub mod resource;
 pub mod secret;
 mod slug;
+pub mod stack_instance;
 mod tenant_setup;
 mod upserted;
 pub mod workspace_stack;

@@ -11,8 +11,8 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::stacks::{
-    PublishVersion, SemVer, StackTemplate, StackVersion, StackVersionQuery, TemplateName,
-    TemplateStatus, VersionEvent, VersionStatus,
+    PublishVersion, SemVer, StackDefinition, StackTemplate, StackVersion, StackVersionQuery,
+    TemplateName, TemplateStatus, VersionEvent, VersionStatus,
 };
 
 /// The largest definition, in bytes of JSON without spaces: 256 KiB.
@@ -22,7 +22,7 @@ const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 ///
 /// # Errors
 /// `CONFLICT` when the template has a version of this precedence, deprecated or not; `INVALID_STATE` when the template
-/// is deprecated; `VALIDATION_ERROR` for a definition that is too large; `NOT_FOUND`.
+/// is deprecated; `VALIDATION_ERROR` for a definition that is too large or breaks the rules of its known keys; `NOT_FOUND`.
 pub async fn publish(
     cx: &Context,
     scope: &OperatorScope,
@@ -35,6 +35,7 @@ pub async fn publish(
         let message = format!("must have at most {MAX_DEFINITION_BYTES} bytes");
         return Err(Error::invalid("stackDefinition", "too_long", message));
     }
+    StackDefinition::parse(&definition).map_err(Error::Invalid)?;
     let template = named(uow, name).await?;
     let same = StackVersionQuery::Exactly(template.id.clone(), command.version.clone());
     if unowned::<StackVersion>(uow).first(&same).await?.is_some() {
@@ -97,7 +98,11 @@ pub async fn get(
     of_precedence(uow, &template.id, version).await
 }
 
-async fn of_precedence(
+/// The version of a template of this precedence; deprecated ones too.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(in crate::use_case) async fn of_precedence(
     uow: &mut dyn UnitOfWork,
     template: &TemplateId,
     version: &SemVer,
@@ -105,6 +110,17 @@ async fn of_precedence(
     let exactly = StackVersionQuery::Exactly(template.clone(), version.clone());
     let found = unowned::<StackVersion>(uow).first(&exactly).await?;
     found.ok_or(Error::NotFound(StackVersion::KIND))
+}
+
+/// A version, by its id.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(in crate::use_case) async fn by_id(
+    uow: &mut dyn UnitOfWork,
+    version: &VersionId,
+) -> Result<Stored<StackVersion>> {
+    unowned::<StackVersion>(uow).get(version).await
 }
 
 /// The version a template names as its latest, if it has any: the highest active release, else the highest active, else

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::components::{
     Components, ERROR, ERROR_OF_OAUTH, ERROR_WITH_CODE, ERROR_WITHOUT_DETAILS,
 };
-use crate::kernel::answer_media::HTML;
+use crate::kernel::answer_media::{EVENT_STREAM, HTML};
 use crate::kernel::endpoint::Endpoint;
 use crate::kernel::envelope::ErrorStyle;
 use crate::kernel::reply::JSON;
@@ -42,12 +42,12 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
     if let Some(describe) = answer.schema {
         let schema = components.output(describe);
         response["content"] = match answer.content_type {
-            Some(stream) if stream != JSON => json!({ stream: { "schema": {
-                "type": "string", "contentMediaType": JSON, "contentSchema": schema,
-                "description": "Events, whose data is of this type.",
-            } } }),
+            Some(stream) if stream != JSON => json!({ stream: events_of(&schema) }),
             _ => json!({ JSON: { "schema": schema } }),
         };
+        if let Some(describe) = answer.events {
+            response["content"][EVENT_STREAM] = events_of(&components.output(describe));
+        }
     } else {
         let bytes = json!({ "schema": { "type": "string" } });
         let content = endpoint.content_types().iter();
@@ -70,6 +70,14 @@ fn success(endpoint: &Endpoint, components: &mut Components) -> Result<Value, Se
         response["headers"] = Value::Object(headers);
     }
     Ok(response)
+}
+
+/// Events whose data is of this schema.
+fn events_of(schema: &Value) -> Value {
+    json!({ "schema": {
+        "type": "string", "contentMediaType": JSON, "contentSchema": schema,
+        "description": "Events, whose data is of this type.",
+    } })
 }
 
 fn described_header(description: &str) -> Value {

@@ -344,7 +344,10 @@ impl Fixture {
         let unused = world.dns_record(platform, &stack, &served, "two.example.org");
         let unused = unused.await;
         let domain = world.domain(platform, &dns, "shop.example.org").await;
+        let (_, letter) = world.dead_letter(platform).await;
         let job = world.provision(platform).await;
+        let hold = world.hold_on(json!({ "scope": "kind", "kind": "onboard" }));
+        let hold = hold.await;
         world.template("web").await;
         world.begin_session_of(&owner(platform)).await;
         let deployment = world.deployment(platform, &operator()).await;
@@ -372,12 +375,15 @@ impl Fixture {
             ("leafId", leaf),
             ("defaultEntityId", entity),
             ("resourceId", resource),
+            ("stackInstanceId", stack.clone()),
             ("stackId", stack),
             ("dnsId", dns.clone()),
             ("dnsRecordId", dns),
             ("unusedDnsId", unused),
             ("domainId", domain),
             ("jobId", job.clone()),
+            ("entryId", letter),
+            ("holdId", hold),
             ("provisionJobId", job),
             ("deploymentId", deployment),
             ("configKey", "features".to_owned()),

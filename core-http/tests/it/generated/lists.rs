@@ -19,9 +19,11 @@ pub(super) fn takes(case: &Case, parameter: &str) -> bool {
 
 /// Where the next page begins, in whatever form the list has.
 pub(super) fn next(answer: &Value) -> Option<String> {
-    let cursor = answer["pagination"]["nextCursor"].as_str();
-    cursor
-        .or_else(|| answer["cursor"].as_str())
+    let pagination = &answer["pagination"];
+    // Where the page says itself where it began, or does not.
+    let next = pagination.get("nextCursor").or(pagination.get("cursor"));
+    next.unwrap_or(&answer["cursor"])
+        .as_str()
         .map(str::to_owned)
 }
 
@@ -37,6 +39,23 @@ pub(super) async fn filled(case: &Case) {
     }
     if case.fixture.ids.contains_key("orgId") {
         fill_organization(case, round).await;
+    }
+    let world = &case.fixture.world;
+    match case.name() {
+        "listDlqEntries" => {
+            world.dead_letter(&case.fixture.ids["platformId"]).await;
+        }
+        "listHolds" => {
+            world
+                .hold_on(json!({ "scope": "kind", "kind": "domain.verify" }))
+                .await;
+        }
+        "listJobEvents" => {
+            let path = case.ask().path.replace("/events", "/retry");
+            let retried = case.service.post(&operator(), &path, Value::Null).await;
+            let _ = retried.expect(200);
+        }
+        _ => {}
     }
     if case.name() == "listAuditCheckpoints" {
         assert!(case.fixture.world.sign_checkpoints().await > 1);

@@ -74,11 +74,15 @@ fn queries(case: &Case) -> Vec<String> {
 }
 
 /// Tables of which a list may leave out rows one by one, and why there are few to leave out.
-const FEW: [(&str, &str); 4] = [
+const FEW: [(&str, &str); 5] = [
     ("unsealed_audit_entries", "those of the last moment"),
     ("api_keys", "the keys of one owner"),
     ("members", "the members of one organization"),
     ("jobs", "those of one platform or in one status"),
+    (
+        "dlq_entries",
+        "those of one platform, of one kind or in one status",
+    ),
 ];
 
 /// What a list leaves out on its way: rows that are hidden, or of the other stream of the audit.

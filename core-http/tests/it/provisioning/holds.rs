@@ -8,7 +8,7 @@ use core_domain::use_case::provisioning;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::world::{Api, How, World, at, on_every_store, operator};
+use crate::world::{Api, How, World, at, at_once, on_every_store, operator};
 
 impl World {
     /// Sets or lifts an operator's hold.
@@ -124,8 +124,105 @@ async fn other_services_suspend_a_platform_and_its_jobs_once_however_often_they_
     assert_eq!(world.audit("job_hold.set").await.len(), 2);
 }
 
+const HOLDS: &str = "/api/v1/provision/holds";
+
+async fn operators_hold_jobs_and_let_them_go_over_http(world: World) {
+    let platform = world.platform("engines").await;
+    let job = world.provision(&platform).await;
+    let (kind, id) = (Value::Null, Value::Null);
+    for (scope, kind, id) in [
+        ("all", kind.clone(), id.clone()),
+        ("kind", json!("platform"), id),
+        ("platform", kind, json!(platform)),
+    ] {
+        let body = json!({ "scope": scope, "kind": kind, "platformId": id, "reason": "repairs" });
+        let sets = (0..4).map(|_| {
+            let (api, body) = (world.provisioning.clone(), body.clone());
+            async move { api.post(&operator(), HOLDS, body).await }
+        });
+        let mut set = at_once(sets).await;
+        set.sort_by_key(|answer| std::cmp::Reverse(answer.status));
+        let new = set.remove(0).expect(201);
+        let hold = new.id();
+        let wanted = json!({
+            "id": hold, "scope": scope, "kind": kind, "platformId": id, "source": "operator",
+            "reason": "repairs", "actor": "service-key", "createdAt": new.json["createdAt"],
+        });
+        assert_eq!(new.json, wanted);
+        for known in set {
+            assert_eq!(known.expect(200).json, wanted);
+        }
+        let path = format!("{HOLDS}/{hold}");
+        let shown = world.provisioning.get(&operator(), &path).await.expect(200);
+        assert_eq!(shown.json, wanted);
+        let listed = world.provisioning.get(&operator(), HOLDS).await.expect(200);
+        assert_eq!((listed.total(), listed.each("id")), (Some(1), vec![&*hold]));
+        assert_eq!(world.hold_reason(&job).await, "repairs");
+        assert_eq!(world.next_job().await, None, "{scope}");
+        let lifted = world.provisioning.delete(&operator(), &path).await;
+        assert_eq!(lifted.expect(204).json, Value::Null);
+        let again = world.provisioning.delete(&operator(), &path).await;
+        again.refused(404, "NOT_FOUND");
+        assert_eq!(world.hold_reason(&job).await, Value::Null);
+        assert_eq!(world.next_job().await.as_deref(), Some(&*job), "{scope}");
+    }
+    for action in ["job_hold.set", "job_hold.lifted"] {
+        assert_eq!(world.audit(action).await.len(), 3, "{action}");
+    }
+}
+
 on_every_store! {
     an_operators_hold_keeps_back_what_it_names_until_it_is_lifted,
     a_suspension_holds_all_but_the_removal_whoever_lifts_a_hold_of_their_own,
     other_services_suspend_a_platform_and_its_jobs_once_however_often_they_ask,
+    operators_hold_jobs_and_let_them_go_over_http,
+}
+
+#[tokio::test]
+async fn the_hold_of_a_suspension_is_listed_and_ends_with_it_alone() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    world.move_on(&platform, "suspend").await;
+    let listed = world.provisioning.get(&operator(), HOLDS).await.expect(200);
+    let hold = &listed.json["data"][0];
+    let told = [&hold["source"], &hold["scope"], &hold["platformId"]];
+    assert_eq!(told, ["suspension", "platform", &*platform]);
+    let path = format!("{HOLDS}/{}", hold["id"].as_str().unwrap());
+    let refused = world.provisioning.delete(&operator(), &path).await;
+    refused.refused(409, "INVALID_STATE");
+    world.move_on(&platform, "restore").await;
+    let gone = world.provisioning.get(&operator(), &path).await;
+    gone.refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_hold_names_what_there_is_and_nothing_besides() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    for (body, status, field) in [
+        (json!({ "scope": "kind" }), 400, "kind"),
+        (json!({ "scope": "kind", "kind": "weaving" }), 400, "kind"),
+        (json!({ "scope": "platform" }), 400, "platformId"),
+        (json!({ "scope": "all", "kind": "platform" }), 400, "kind"),
+        (
+            json!({ "scope": "all", "platformId": platform }),
+            400,
+            "platformId",
+        ),
+        (
+            json!({ "scope": "platform", "platformId": "nothing" }),
+            404,
+            "",
+        ),
+    ] {
+        let asked = world.provisioning.post(&operator(), HOLDS, body).await;
+        if status == 404 {
+            asked.refused(404, "NOT_FOUND");
+            continue;
+        }
+        let refused = asked.refused(400, "VALIDATION_ERROR");
+        let issue = &refused.json["error"]["details"]["issues"][0];
+        assert_eq!(issue["path"], json!([field]));
+    }
+    assert!(world.audit("job_hold.set").await.is_empty());
 }

@@ -215,11 +215,16 @@ async fn a_page_of_jobs_costs_as_many_calls_of_the_store_however_long_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_job_is_answered_when_it_ends() {
+async fn who_waits_for_a_job_is_answered_when_it_ends_or_the_time_is_up() {
     let world = World::new();
     let platform = world.platform("engines").await;
     let id = world.provision(&platform).await;
     let caller = plain_member(&platform);
+    let began = Instant::now();
+    let path = format!("{JOBS}/{id}?wait=3");
+    let waited = world.provisioning.get(&caller, &path).await;
+    assert_eq!(waited.expect(200).text("status"), "QUEUED");
+    assert_eq!(began.elapsed().as_secs(), 3);
     let path = format!("{JOBS}/{id}?wait=20");
     let began = Instant::now();
     let ends = async {

@@ -2,14 +2,17 @@
 
 mod auth;
 mod creating;
+mod dlq;
 mod domains;
 mod dry_run;
+mod events;
 mod holds;
 mod jobs;
 mod lanes;
 mod large_removal;
 mod onboarding;
 mod operating;
+mod operators;
 mod reconciling;
 mod removal;
 mod undoing;

@@ -6,22 +6,18 @@ use std::time::Duration;
 use core_domain::kernel::Caller;
 use core_domain::kernel::{Effect, Effects};
 use core_domain::port::{AnnouncingStore, CommitListener};
-use core_http::kernel::{AccessSignal, Body, Draining, SealSignal, ViaGateway, empty_body};
-use http::{Request, Response};
-use http_body_util::BodyExt;
+use core_http::kernel::{AccessSignal, Draining, SealSignal};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{
-    World, entry, on_every_store, operator, owner, plain_member, user_without_organization,
+    Follower, World, entry, on_every_store, operator, owner, plain_member,
+    user_without_organization, vouched_for,
 };
 
 on_every_store! { events_come_once_in_the_order_of_their_sealing_and_go_on_behind_any_of_them }
 
 const EVENTS: &str = "/api/v1/events";
-
-/// A client that follows the feed.
-pub(super) struct Follower(Body);
 
 impl Follower {
     pub(super) async fn of(
@@ -30,41 +26,9 @@ impl Follower {
         query: &str,
         draining: Option<Draining>,
     ) -> Self {
-        let mut request = Request::get(format!("{EVENTS}?{query}"))
-            .extension(ViaGateway)
-            .extension(Arc::new(caller.clone()));
-        if let Some(draining) = draining {
-            request = request.extension(draining);
-        }
-        let answer: Response<Body> = world
-            .registry
-            .0
-            .answer(request.body(empty_body()).unwrap())
-            .await;
-        assert_eq!(answer.status(), 200);
-        assert_eq!(answer.headers()["content-type"], "text/event-stream");
-        Self(answer.into_body())
+        let path = format!("{EVENTS}?{query}");
+        Self::open(&world.registry, caller, &path, draining, &[]).await
     }
-
-    /// The text of the next event or sign of life; `None` at the end.
-    pub(super) async fn next(&mut self) -> Option<String> {
-        let frame = self.0.frame().await?.unwrap();
-        Some(String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap())
-    }
-
-    pub(super) async fn next_type(&mut self) -> String {
-        let text = self.next().await.unwrap();
-        let name = text.lines().find_map(|line| line.strip_prefix("event: "));
-        name.unwrap_or_default().to_owned()
-    }
-}
-
-/// The same person, known by the word of a service and not by a session.
-pub(super) fn vouched_for(mut person: Caller) -> Caller {
-    if let Caller::User { service, .. } = &mut person {
-        *service = Some("gateway".to_owned());
-    }
-    person
 }
 
 /// What there is, as id, event and data.

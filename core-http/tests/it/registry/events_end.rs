@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::events::{Follower, announcing, vouched_for};
-use crate::world::{ORIGIN, Person, World, at, operator, owner};
+use super::events::announcing;
+use crate::world::{Follower, ORIGIN, Person, World, at, operator, owner, vouched_for};
 
 /// An owner and a member of the organization of a platform.
 struct Team {

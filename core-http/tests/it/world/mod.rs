@@ -6,6 +6,7 @@ mod archives;
 mod callers;
 mod devices;
 mod domains;
+mod follower;
 mod looks;
 mod mails;
 mod organizations;
@@ -44,9 +45,11 @@ pub(crate) use api_keys::VALIDATE;
 pub(crate) use archives::{SERVER_PATH, SITE, by_hand};
 pub(crate) use callers::{
     admin, api_key, api_key_named, operator, owner, plain_member, user_without_organization,
+    vouched_for,
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::TARGET;
+pub(crate) use follower::Follower;
 pub(crate) use provider::{Disturbed, silent};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use seals::{OTHER_VERSION, entry};

@@ -254,13 +254,30 @@ impl World {
         queued.expect(202).text("jobId").to_owned()
     }
 
+    /// A job whose provider refused it, and its dead letter. Everything else that is queued fails as well.
+    pub(crate) async fn dead_letter(&self, platform: &str) -> (String, String) {
+        let job = self.provision(platform).await;
+        self.provider.refuse(true);
+        self.run_jobs().await;
+        self.provider.refuse(false);
+        let entry = self.job(&job).await["dlqEntryId"].clone();
+        (job, entry.as_str().unwrap().to_owned())
+    }
+
+    /// Asks for a hold on jobs; answers its id.
+    pub(crate) async fn hold_on(&self, body: Value) -> String {
+        let path = "/api/v1/provision/holds";
+        let set = self.provisioning.post(&operator(), path, body).await;
+        set.expect(201).id()
+    }
+
     /// Creates a template with version 1.0.0.
     pub(crate) async fn template(&self, name: &str) {
         let body = json!({ "name": name, "displayName": "Web", "description": "A web shop" });
         let created = self.stacks.post(&operator(), "/api/v1/stacks", body).await;
         let _ = created.expect(201);
         let version = json!({
-            "version": "1.0.0", "stackDefinition": { "resources": {} }, "coreSdkVersion": "1.0.0",
+            "version": "1.0.0", "stackDefinition": { "resources": [] }, "coreSdkVersion": "1.0.0",
         });
         let path = format!("/api/v1/stacks/{name}/versions");
         let published = self.stacks.post(&operator(), &path, version).await;

@@ -23,6 +23,7 @@ table! {
         provision_job_id: Opt<Text>,
         service_url: Opt<Text>,
         package: Text,
+        stack_id: Opt<Text>,
     }
     unique { feature: [entity_id, environment, feature_id] }
     index { [platform_id, created_at], [platform_id, entity_id, created_at] }

@@ -36,6 +36,7 @@ table! {
     index {
         [platform_id, created_at] include [deleted_at],
         [platform_id, entity_id, created_at] include [deleted_at],
+        [platform_id, stack_id, created_at] include [deleted_at],
         [cf_name],
     }
     select resources
@@ -48,6 +49,9 @@ fn resources(query: &ResourceQuery) -> Select {
         ResourceQuery::OfEntity { entity_id, deleted } => resources
             .filter(Filter::eq("entity_id", entity_id))
             .filter_if(hide_deleted(*deleted)),
+        ResourceQuery::OfStack(stack_id) => resources
+            .filter(Filter::eq("stack_id", stack_id))
+            .filter(not_deleted()),
         ResourceQuery::Named(cf_name) => resources
             .filter(Filter::eq("cf_name", cf_name))
             .filter(not_deleted()),

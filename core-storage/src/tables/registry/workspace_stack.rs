@@ -19,6 +19,9 @@ table! {
         created_at: Time,
         updated_at: Time,
         is_default: Bool,
+        version_id: Opt<Text>,
+        environment: Opt<Text>,
+        provision_job_id: Opt<Text>,
     }
     computed {
         default_of: Opt<Text> = |stack| stack.is_default.then(|| stack.tenant_id.to_string()),
@@ -27,7 +30,11 @@ table! {
         name: [tenant_id, name],
         default: [default_of] where [IndexPredicate::NotNull("default_of")],
     }
-    index { [platform_id, created_at], [platform_id, tenant_id, created_at] }
+    index {
+        [platform_id, created_at],
+        [platform_id, tenant_id, created_at],
+        [platform_id, tenant_id, template_id, environment, created_at],
+    }
     select workspace_stacks
 }
 
@@ -39,5 +46,15 @@ fn workspace_stacks(query: &WorkspaceStackQuery) -> Select {
             stacks.filter_if(tenant.map(|tenant| Filter::eq("tenant_id", tenant)))
         }
         WorkspaceStackQuery::DefaultOf(tenant) => stacks.filter(Filter::eq("default_of", tenant)),
+        WorkspaceStackQuery::OfTemplate {
+            tenant_id,
+            template_id,
+            environment,
+            status,
+        } => stacks
+            .filter(Filter::eq("tenant_id", tenant_id))
+            .filter(Filter::eq("template_id", template_id))
+            .filter(Filter::eq("environment", environment))
+            .filter(Filter::one_of("status", status)),
     }
 }

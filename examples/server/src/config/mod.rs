@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use core_suite::{MailOptions, ServiceKey, Settings};
+use core_suite::{MailOptions, ServiceKey, Settings, Workerd};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
@@ -20,7 +20,7 @@ use self::error::wrong;
 pub(crate) use self::options::{Cli, Command, LogForm, Options};
 pub(crate) use self::values::Database;
 use self::values::{
-    database, mail_server, master_key, public_url, secret, sender, thirty_two_bytes,
+    database, mail_server, master_key, public_url, secret, sender, thirty_two_bytes, workerd,
 };
 use crate::service::ServiceName;
 
@@ -57,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) mail_from: Option<String>,
     /// How long the local provider waits around each change.
     pub(crate) local_latency: Duration,
+    /// What runs workers, if anything does.
+    pub(crate) workerd: Option<Workerd>,
     /// What is logged.
     pub(crate) log_level: String,
     /// How it is logged.
@@ -90,13 +92,21 @@ impl Config {
         cli: &Cli,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
+        let environment: Vec<_> = environment.into_iter().collect();
+        let path = environment.iter().find(|(name, _)| name == "PATH");
+        let search_path = path.map(|(_, folders)| folders.clone());
         let sources = sources::merged(cli, environment)?;
         let options: Options = sources.extract().map_err(Box::new)?;
-        Self::check(options, sources::shown(&sources)?)
+        Self::check(options, sources::shown(&sources)?, search_path.as_deref())
     }
 
-    fn check(options: Options, effective: String) -> Result<Self, ConfigError> {
+    fn check(
+        options: Options,
+        effective: String,
+        search_path: Option<&str>,
+    ) -> Result<Self, ConfigError> {
         let data = said("data", options.data)?;
+        let workerd = workerd(options.workerd.as_deref(), search_path, &data)?;
         let url = secret(
             "database_url",
             options.database_url,
@@ -168,6 +178,7 @@ impl Config {
             smtp_url,
             mail_from,
             local_latency: Duration::from_millis(options.local_latency_ms.unwrap_or_default()),
+            workerd,
             log_level,
             log_form: said("log_form", options.log_form)?,
             log_lossy: options.log_lossy.unwrap_or_default(),

@@ -147,6 +147,11 @@ pub(crate) struct Options {
     #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) local_latency_ms: Option<u64>,
+    /// The program that runs workers, `workerd` [default: the one of PATH, else of node_modules/.bin beside the data folder;
+    /// without one workers are stored and do not run].
+    #[arg(long, env = "WORKERD_BIN", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workerd: Option<PathBuf>,
     /// Listen beyond loopback although no service key is set.
     #[arg(long, env = "ALLOW_UNAUTHENTICATED", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]

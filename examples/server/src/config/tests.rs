@@ -198,7 +198,6 @@ fn a_limit_that_is_unknown_of_another_type_or_useless_is_refused_by_its_name() {
     for (set, named) in [
         ("settings.gateway.session_cach=1s", "session_cach"),
         ("settings.worker.slots=many", "slots"),
-        ("settings.worker.slots=0", "worker.slots"),
         (
             "settings.listener.header_timeout=0s",
             "listener.header_timeout",
@@ -284,4 +283,32 @@ fn the_url_of_a_mail_server_may_come_from_a_file() {
     let config = load(&["--smtp-url-file", path, "--mail-from", "a@example.org"]).unwrap();
     let expected = "smtps://a:b@mail.example.org";
     assert_eq!(config.smtp_url.as_deref(), Some(expected));
+}
+
+#[test]
+fn what_runs_workers_is_named_or_found_and_said() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("node_modules/.bin");
+    let data = folder.path().join("data");
+    let arguments = ["--data", data.to_str().unwrap()];
+    let none = load(&arguments).unwrap();
+    assert!(crate::welcome::workers(&none).contains("WORKERD_BIN"));
+
+    let program = bin.join("workerd");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(&program, "program").unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let said = format!("Workers run with {}.", program.display());
+    let found = load(&arguments).unwrap();
+    assert_eq!(crate::welcome::workers(&found), said);
+    let named = load(&["--workerd", program.to_str().unwrap()]).unwrap();
+    assert_eq!(crate::welcome::workers(&named), said);
+
+    let error = load(&["--workerd", "/nowhere/workerd"]).unwrap_err();
+    assert!(error.to_string().starts_with("workerd: "), "{error}");
 }

@@ -1,10 +1,11 @@
 //! What the text of an option means.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use core_suite::{Mailbox, SmtpUrl};
+use core_suite::{Mailbox, SmtpUrl, Workerd, find_workerd};
 
 use super::error::{ConfigError, wrong};
 
@@ -54,6 +55,24 @@ pub(super) fn master_key(text: &str) -> Result<[u8; 32], ConfigError> {
             "is not of 32 bytes, as 64 hexadecimal digits or base64 (openssl rand -base64 32)",
         )
     })
+}
+
+/// What runs workers: the program that is named, or the one that is found.
+pub(super) fn workerd(
+    named: Option<&Path>,
+    search_path: Option<&str>,
+    data: &Path,
+) -> Result<Option<Workerd>, ConfigError> {
+    let Some(path) = named else {
+        return Ok(find_workerd(search_path.map(OsStr::new), data));
+    };
+    match Workerd::at(path) {
+        Some(workerd) => Ok(Some(workerd)),
+        None => Err(wrong(
+            "workerd",
+            format!("there is no program {}", path.display()),
+        )),
+    }
 }
 
 /// An address such as `https://iam.example.org`, without a path.

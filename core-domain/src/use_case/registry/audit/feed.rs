@@ -163,23 +163,6 @@ impl ChangeFeed {
     /// Tells whether the caller may no longer be let in because of this.
     #[must_use]
     pub fn is_concerned_by(&self, effect: &Effect) -> bool {
-        let caller = &self.cx.caller;
-        match effect {
-            Effect::SessionChanged(id) => caller.session_id() == Some(id),
-            Effect::ApiKeyChanged(id) => caller.api_key_id() == Some(id),
-            Effect::UserAccessChanged(id) => caller.user_id() == Some(id),
-            Effect::OrganizationAccessChanged(id) => caller
-                .membership()
-                .is_some_and(|membership| membership.organization_id == *id),
-            Effect::PlatformAccessChanged(id) => {
-                self.platform.as_ref() == Some(id) || caller.platform_id() == Some(id)
-            }
-            Effect::JobReady
-            | Effect::MessageQueued
-            | Effect::MailQueued
-            | Effect::AuditWritten
-            | Effect::AuditSealed
-            | Effect::WebhookQueued => false,
-        }
+        effect.changes_access_of(&self.cx.caller, self.platform.as_ref())
     }
 }

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
+use super::read::find;
 use crate::access::{PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
-    Code, Context, EntityId, Error, FeatureActivationId, JobId, Machine, Result, StoreError,
-    Stored, grant,
+    Code, Context, EntityId, Error, FeatureActivationId, JobId, Machine, Result, StackId,
+    StoreError, Stored, grant,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::ACTIVATE_FEATURE;
@@ -13,7 +14,7 @@ use crate::registry::{
     ActivateFeature, BuildTrigger, Entity, FeatureActivation, FeatureActivationQuery, FeatureEvent,
     FeatureStatus, FeatureVersion, MAX_FEATURES,
 };
-use crate::use_case::provisioning::{enqueue, estimated_seconds};
+use crate::use_case::provisioning::{enqueue_child, estimated_seconds};
 use crate::use_case::registry::jobs::{Activate, ActivateInput, FeatureTarget};
 use crate::use_case::registry::{build, entity};
 
@@ -28,6 +29,15 @@ pub struct Activation {
     pub estimated_seconds: i64,
 }
 
+/// What a feature is asked for by, besides a caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::use_case::registry) struct AskedBy<'a> {
+    /// The workspace stack that shall have it.
+    pub(in crate::use_case::registry) stack_id: Option<&'a StackId>,
+    /// The job that waits for it.
+    pub(in crate::use_case::registry) job_id: Option<&'a JobId>,
+}
+
 /// Queues the job that makes a feature of an entity, unless it is active, or on its way, in this version.
 ///
 /// # Errors
@@ -40,21 +50,31 @@ pub async fn activate(
     entity: &EntityId,
     command: ActivateFeature,
 ) -> Result<Activation> {
-    let scope = scope.writer();
+    let by = AskedBy::default();
+    activate_for(cx, scope.writer(), uow, entity, command, by).await
+}
+
+/// As [`activate`]. A feature that is active or on its way keeps what it was asked for by.
+pub(in crate::use_case::registry) async fn activate_for(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    command: ActivateFeature,
+    by: AskedBy<'_>,
+) -> Result<Activation> {
     let entity = entity::not_deleted(scope, uow, entity).await?;
     entity::ensure_not_suspended(scope, uow, &entity).await?;
-    let exactly = FeatureActivationQuery::Exactly {
-        entity_id: entity.id.clone(),
-        environment: command.environment,
-        feature_id: command.feature_id.clone().into(),
-    };
-    let known = scope.records::<FeatureActivation>(uow);
-    let known = known.first(&exactly).await?;
+    let feature = command.feature_id.clone().into();
+    let known = find(scope, uow, &entity.id, &feature, command.environment).await?;
     let estimated_seconds = estimated_seconds(uow, ACTIVATE_FEATURE).await?;
     let (activation, queued) = match known {
         Some(seen) if is_there(&seen, &command.version)? => (seen, false),
-        Some(seen) => (again(cx, scope, uow, &seen, command.version).await?, true),
-        None => (first(cx, scope, uow, &entity, command).await?, true),
+        Some(seen) => {
+            let version = command.version;
+            (again(cx, scope, uow, &seen, version, by).await?, true)
+        }
+        None => (first(cx, scope, uow, &entity, command, by).await?, true),
     };
     Ok(Activation {
         activation,
@@ -64,7 +84,13 @@ pub async fn activate(
 }
 
 /// Whether the feature is active or on its way in this version.
-fn is_there(seen: &FeatureActivation, wanted: &FeatureVersion) -> Result<bool> {
+///
+/// # Errors
+/// `CONFLICT` when it is so in another one.
+pub(in crate::use_case::registry) fn is_there(
+    seen: &FeatureActivation,
+    wanted: &FeatureVersion,
+) -> Result<bool> {
     if !matches!(seen.status, FeatureStatus::Active | FeatureStatus::Pending) {
         return Ok(false);
     }
@@ -86,6 +112,7 @@ async fn first(
     uow: &mut dyn UnitOfWork,
     entity: &Entity,
     command: ActivateFeature,
+    by: AskedBy<'_>,
 ) -> Result<Stored<FeatureActivation>> {
     let in_environment = FeatureActivationQuery::ByFeature {
         entity_id: entity.id.clone(),
@@ -103,7 +130,8 @@ async fn first(
     let id = FeatureActivationId::generate(now, cx.entropy.as_ref());
     let (platform, entity) = (scope.id().clone(), entity.id.clone());
     let mut activation = FeatureActivation::create(id, platform, entity, command, now);
-    activation.provision_job_id = Some(queue(cx, scope, uow, &activation).await?);
+    activation.stack_id = by.stack_id.cloned();
+    activation.provision_job_id = Some(queue(cx, scope, uow, &activation, by).await?);
     let action = FeatureEvent::Activate.of_event().action;
     let stored = audited::insert(cx, scope, uow, activation, action).await;
     stored.map_err(|error| match error {
@@ -124,11 +152,13 @@ async fn again(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<FeatureActivation>,
     version: FeatureVersion,
+    by: AskedBy<'_>,
 ) -> Result<Stored<FeatureActivation>> {
     let event = FeatureEvent::Activate;
     let mut next = seen.edit().after(event, uow.now().await?)?;
     next.feature_version = version;
-    next.provision_job_id = Some(queue(cx, scope, uow, &next).await?);
+    next.stack_id = by.stack_id.cloned();
+    next.provision_job_id = Some(queue(cx, scope, uow, &next, by).await?);
     audited::replace(cx, scope, uow, seen, next, event.of_event().action).await
 }
 
@@ -138,12 +168,13 @@ async fn queue(
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
+    by: AskedBy<'_>,
 ) -> Result<JobId> {
     let input = ActivateInput {
         target: FeatureTarget::of(feature, &scope.platform().slug),
         version: feature.feature_version.clone(),
     };
-    let job = enqueue::<Activate>(cx, scope, uow, &input).await?;
+    let job = enqueue_child::<Activate>(cx, scope, uow, &input, by.job_id).await?;
     let trigger = BuildTrigger::FeatureActivation;
     build::begin(cx, scope, uow, &job.id, feature.environment, trigger).await?;
     Ok(job.id.clone())

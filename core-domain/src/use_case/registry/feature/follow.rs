@@ -1,9 +1,13 @@
 //! How features follow their jobs, and the places they run in.
 
 use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
-use crate::kernel::{Context, EntityId, Environment, FeatureActivationId, JobId, Machine, Result};
+use crate::kernel::{
+    Context, EntityId, Environment, FeatureActivationId, JobId, Machine, Result, StackId, Stored,
+};
 use crate::port::UnitOfWork;
-use crate::registry::{FeatureActivation, FeatureActivationQuery, FeatureEvent};
+use crate::registry::{
+    FeatureActivation, FeatureActivationQuery, FeatureEvent, FeatureStatus, MAX_FEATURES,
+};
 
 /// Moves a feature as its job moved, provided it is still this job's: one that was asked for, or ended, otherwise in the
 /// meantime stays as it is. `service_url` is where an active one is served.
@@ -24,6 +28,40 @@ pub(in crate::use_case::registry) async fn record_event(
     let mut next = seen.edit().after(event, uow.now().await?)?;
     next.service_url = service_url.or(next.service_url);
     audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    Ok(())
+}
+
+/// The features that a workspace stack of an entity brought, as far as they have not ended.
+pub(in crate::use_case::registry) async fn of_stack(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    (entity, stack): (&EntityId, &StackId),
+    environment: Environment,
+) -> Result<Vec<Stored<FeatureActivation>>> {
+    let in_environment = FeatureActivationQuery::ByFeature {
+        entity_id: entity.clone(),
+        environment,
+        active: false,
+    };
+    let features = scope.records::<FeatureActivation>(uow);
+    let mut features = features.list(&in_environment, MAX_FEATURES).await?;
+    features.retain(|feature| {
+        feature.stack_id.as_ref() == Some(stack) && feature.status != FeatureStatus::Inactive
+    });
+    Ok(features)
+}
+
+/// Lets a feature go with another workspace stack than the one that brought it.
+pub(in crate::use_case::registry) async fn hand_over(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<FeatureActivation>,
+    stack: &StackId,
+) -> Result<()> {
+    let mut next = seen.edit();
+    next.stack_id = Some(stack.clone());
+    audited::replace(cx, scope, uow, seen, next, "feature.handed_over").await?;
     Ok(())
 }
 

@@ -7,7 +7,10 @@ mod read;
 mod rules;
 
 pub use activate::{Activation, activate};
-pub use deactivate::{Deactivation, deactivate};
-pub(super) use follow::{Ending, end_all, record_event, worker_names};
-pub use read::{get, list, manifest};
+pub(super) use activate::{AskedBy, activate_for, is_there};
+pub(super) use deactivate::queue_removal;
+pub use deactivate::{Deactivation, deactivate, deactivate_with};
+pub(super) use follow::{Ending, end_all, hand_over, of_stack, record_event, worker_names};
+pub(super) use read::find;
+pub use read::{get, job_of, list, manifest};
 pub(super) use rules::ensure_none_runs_as;

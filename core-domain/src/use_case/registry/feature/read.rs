@@ -1,12 +1,14 @@
 //! Finding features.
 
-use crate::access::PlatformScope;
+use crate::access::{PlatformAccess, PlatformScope, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, ListQuery, Page, Record, Result, Stored, grant};
 use crate::port::UnitOfWork;
+use crate::provisioning::Job;
 use crate::registry::{
     FeatureActivation, FeatureActivationQuery, FeatureId, FeatureManifest, MAX_FEATURES,
     ManifestFeature,
 };
+use crate::use_case::provisioning;
 use crate::use_case::registry::entity;
 
 type Reads = PlatformScope<grant::FeatureRead>;
@@ -42,14 +44,25 @@ pub async fn get(
     environment: Environment,
 ) -> Result<Stored<FeatureActivation>> {
     entity::not_deleted(scope, uow, entity).await?;
+    let found = find(scope, uow, entity, feature, environment).await?;
+    found.ok_or(Error::NotFound(FeatureActivation::KIND))
+}
+
+/// A feature of an entity in an environment, if it ever had it there.
+pub(in crate::use_case::registry) async fn find(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+    feature: &FeatureId,
+    environment: Environment,
+) -> Result<Option<Stored<FeatureActivation>>> {
     let exactly = FeatureActivationQuery::Exactly {
         entity_id: entity.clone(),
         environment,
         feature_id: feature.clone(),
     };
-    let found = scope.records::<FeatureActivation>(uow);
-    let found = found.first(&exactly).await?;
-    found.ok_or(Error::NotFound(FeatureActivation::KIND))
+    let features = scope.records::<FeatureActivation>(uow);
+    features.first(&exactly).await
 }
 
 /// What an entity runs with in an environment.
@@ -80,4 +93,19 @@ pub async fn manifest(
             .map(|f| ManifestFeature::from(&**f))
             .collect(),
     })
+}
+
+/// The job that moves a feature, or moved it last.
+///
+/// # Errors
+/// `NOT_FOUND` when there is none, because the feature ended with its place.
+pub async fn job_of(
+    _: &PlatformScope<grant::FeatureWrite>,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<Stored<Job>> {
+    let job = feature.provision_job_id.as_ref();
+    let job = job.ok_or(Error::NotFound(Job::KIND))?;
+    let found = provisioning::find(SystemScope::new(), uow, job).await?;
+    found.ok_or(Error::NotFound(Job::KIND))
 }

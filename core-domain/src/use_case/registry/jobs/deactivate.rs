@@ -1,16 +1,22 @@
-//! `feature.deactivate`: removes the worker of an entity's feature.
+//! `feature.deactivate`: removes the worker of an entity's feature, and its data when that is wanted.
 
 use async_trait::async_trait;
 
-use super::feature_target::FeatureTarget;
+use super::feature_target::{DeactivateInput, FeatureTarget};
+use super::removal::{RemovedObjects, delete_entries, remove_if_owned, remove_objects};
 use super::resource::observe_owned;
-use crate::kernel::Result;
-use crate::port::{ProviderError, UnitOfWork};
+use crate::access::{Batches, PlatformAccess};
+use crate::kernel::{Result, Stored, Timestamp};
+use crate::port::{Mode, UnitOfWork};
 use crate::registry::{FeatureEvent, ProviderName, Resource, ResourceQuery, ResourceType};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
 use crate::use_case::registry::{feature, resource};
+
+/// The names of the steps.
+const WORKER: &str = "worker";
+const DATA: &str = "data";
 
 /// The kind.
 #[derive(Clone, Copy, Debug)]
@@ -19,10 +25,16 @@ pub(in crate::use_case::registry) struct Deactivate;
 #[async_trait]
 impl JobKind for Deactivate {
     const NAME: &'static str = "feature.deactivate";
-    type Input = FeatureTarget;
+    type Input = DeactivateInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(RemoveWorker)
+        Steps::new().then(RemoveWorker).then(RemoveData)
+    }
+
+    fn plan(input: &DeactivateInput) -> Vec<String> {
+        let steps = [WORKER, DATA].into_iter();
+        let wanted = steps.filter(|step| *step != DATA || input.delete_data);
+        wanted.map(str::to_owned).collect()
     }
 
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
@@ -47,7 +59,7 @@ async fn follow(
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    let own = (&cx.input.activation_id, &cx.job.id);
+    let own = (&cx.input.target.activation_id, &cx.job.id);
     feature::record_event(cx, &platform, uow, own, event, None).await
 }
 
@@ -60,7 +72,7 @@ impl JobStep<Deactivate> for RemoveWorker {
     type Output = ();
 
     fn name(&self) -> &'static str {
-        "worker"
+        WORKER
     }
 
     /// What is missing is removed, and so is what belongs to something else.
@@ -68,7 +80,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         &self,
         cx: &StepContext<'_, Deactivate>,
     ) -> Result<Observation<()>, StepError> {
-        let target = &cx.input;
+        let target = &cx.input.target;
         target.ensure_called_for(cx).await?;
         let worker = target.worker();
         let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
@@ -79,12 +91,9 @@ impl JobStep<Deactivate> for RemoveWorker {
     }
 
     async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<(), StepError> {
-        let target = &cx.input;
-        let owner = target.platform_id.as_str();
-        match cx.infrastructure.remove(&target.worker(), owner).await {
-            Err(ProviderError::NameTaken(_)) => Ok(()),
-            outcome => Ok(outcome?),
-        }
+        let target = &cx.input.target;
+        remove_if_owned(cx, &target.platform_id, &target.worker()).await?;
+        Ok(())
     }
 
     async fn record(
@@ -96,7 +105,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        let target = &cx.input;
+        let target = &cx.input.target;
         let Ok(cf_name) = ProviderName::parse(&target.cf_name) else {
             return Ok(());
         };
@@ -110,4 +119,75 @@ impl JobStep<Deactivate> for RemoveWorker {
             None => Ok(()),
         }
     }
+}
+
+/// Removes the feature's data: the stores of its entity in its environment that are there for it.
+#[derive(Clone, Copy, Debug)]
+struct RemoveData;
+
+#[async_trait]
+impl JobStep<Deactivate> for RemoveData {
+    type Output = RemovedObjects;
+
+    fn name(&self) -> &'static str {
+        DATA
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Deactivate>,
+    ) -> Result<Observation<RemovedObjects>, StepError> {
+        cx.input.target.ensure_called_for(cx).await?;
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<RemovedObjects, StepError> {
+        let target = &cx.input.target;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let as_of = uow.now().await?;
+        let stores = match cx.platform(uow.as_mut()).await? {
+            Some(platform) => stores_of(&platform, uow.as_mut(), target, as_of).await?,
+            None => Vec::new(),
+        };
+        drop(uow);
+        remove_objects(cx, &target.platform_id, &stores, as_of).await
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Deactivate>,
+        uow: &mut dyn UnitOfWork,
+        output: &RemovedObjects,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let stores = stores_of(&platform, uow, &cx.input.target, output.as_of).await?;
+        delete_entries(cx, &platform, uow, stores).await
+    }
+}
+
+/// The stores of a feature that were entered up to an instant.
+pub(in crate::use_case::registry) async fn stores_of(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &FeatureTarget,
+    as_of: Timestamp,
+) -> Result<Vec<Stored<Resource>>> {
+    let of_entity = ResourceQuery::OfEntity {
+        entity_id: target.entity_id.clone(),
+        deleted: false,
+    };
+    let mut stores = Vec::new();
+    let mut resources = Batches::<Resource>::of(of_entity);
+    while let Some(batch) = resources.next(platform.records(uow)).await? {
+        let own = batch.into_iter().filter(|entry| {
+            entry.resource_type.is_store()
+                && entry.environment == target.environment
+                && entry.service_name.as_str() == target.feature_id.as_str()
+                && entry.created_at <= as_of
+        });
+        stores.extend(own);
+    }
+    Ok(stores)
 }

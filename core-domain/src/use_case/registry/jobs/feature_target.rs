@@ -17,7 +17,7 @@ pub(in crate::use_case::registry) struct FeatureTarget {
     pub(super) platform_id: PlatformId,
     pub(super) entity_id: EntityId,
     pub(super) feature_id: FeatureId,
-    pub(super) environment: Environment,
+    pub(in crate::use_case::registry) environment: Environment,
     /// The name of the feature's worker at the provider.
     pub(super) cf_name: String,
 }
@@ -31,45 +31,41 @@ pub(in crate::use_case::registry) struct ActivateInput {
     pub(in crate::use_case::registry) version: FeatureVersion,
 }
 
-impl JobInput for FeatureTarget {
-    type Owner = PlatformOwned;
-
-    fn lane(&self) -> LaneKey {
-        LaneKey::platform(&self.platform_id)
-    }
-
-    fn platform_id(&self) -> Option<&PlatformId> {
-        Some(&self.platform_id)
-    }
-
-    fn entity_id(&self) -> Option<&EntityId> {
-        Some(&self.entity_id)
-    }
-
-    fn environment(&self) -> Option<Environment> {
-        Some(self.environment)
-    }
+/// What is to be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct DeactivateInput {
+    #[serde(flatten)]
+    pub(in crate::use_case::registry) target: FeatureTarget,
+    /// Its data too.
+    #[serde(default)]
+    pub(in crate::use_case::registry) delete_data: bool,
 }
 
-impl JobInput for ActivateInput {
-    type Owner = PlatformOwned;
+macro_rules! of_feature {
+    ($($input:ty),+) => {$(
+        impl JobInput for $input {
+            type Owner = PlatformOwned;
 
-    fn lane(&self) -> LaneKey {
-        self.target.lane()
-    }
+            fn lane(&self) -> LaneKey {
+                LaneKey::platform(&self.target.platform_id)
+            }
 
-    fn platform_id(&self) -> Option<&PlatformId> {
-        self.target.platform_id()
-    }
+            fn platform_id(&self) -> Option<&PlatformId> {
+                Some(&self.target.platform_id)
+            }
 
-    fn entity_id(&self) -> Option<&EntityId> {
-        self.target.entity_id()
-    }
+            fn entity_id(&self) -> Option<&EntityId> {
+                Some(&self.target.entity_id)
+            }
 
-    fn environment(&self) -> Option<Environment> {
-        self.target.environment()
-    }
+            fn environment(&self) -> Option<Environment> {
+                Some(self.target.environment)
+            }
+        }
+    )+};
 }
+of_feature!(ActivateInput, DeactivateInput);
 
 impl FeatureTarget {
     /// A feature on a platform with this slug.
@@ -85,7 +81,7 @@ impl FeatureTarget {
     }
 
     /// The feature's worker.
-    pub(super) fn worker(&self) -> ResourceRef {
+    pub(in crate::use_case::registry) fn worker(&self) -> ResourceRef {
         ResourceRef {
             resource_type: ResourceType::Worker,
             name: self.cf_name.clone(),

@@ -1,11 +1,13 @@
-//! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, reconciling, deprovisioning, activating and
-//! deactivating features, custom domains, auth workers.
+//! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, reconciling, deprovisioning,
+//! activating and deactivating features and stacks, creating apps, custom domains, auth workers.
 
 use std::sync::Arc;
 
 mod activate;
 mod add_domain;
+mod app_create;
 mod auth_worker;
+mod child_feature;
 mod deactivate;
 mod deprovision;
 mod domain_records;
@@ -17,28 +19,37 @@ mod reconcile;
 mod reconcile_domains;
 mod reconcile_report;
 mod reconcile_resources;
+mod removal;
 mod remove_domain;
 mod remove_hostnames;
 mod remove_resources;
 mod resource;
 mod serve_domain;
+mod stack_activate;
+mod stack_deactivate;
+mod stack_parts;
+mod stack_target;
 mod target;
 mod upgrade_auth;
 mod verify_domain;
 
 pub(super) use activate::Activate;
 pub(super) use add_domain::AddDomain;
+pub(super) use app_create::{AppCreate, NewApp};
 pub(super) use auth_worker::{auth_ref, is_current};
-pub(super) use deactivate::Deactivate;
+pub(super) use deactivate::{Deactivate, stores_of};
 pub(super) use deprovision::{Deprovision, Removal};
 pub(super) use domain_target::DomainTarget;
-pub(super) use feature_target::{ActivateInput, FeatureTarget};
+pub(super) use feature_target::{ActivateInput, DeactivateInput, FeatureTarget};
 pub(super) use onboard::{CREATE_PLATFORM, Onboard, OnboardInput};
 pub(super) use provision::ProvisionPlatform;
 pub(super) use reconcile::{Reconcile, Reconciliation};
 pub(super) use remove_domain::RemoveDomain;
 pub use resource::{MadeResource, MakeResource};
 pub(super) use resource::{entry_of, resource_ref};
+pub(super) use stack_activate::{Activation, StackActivate};
+pub(super) use stack_deactivate::{StackDeactivate, StackRemoval};
+pub(super) use stack_target::{PlannedPart, StackInput, StackTarget};
 pub use target::{HasTarget, Target};
 pub(super) use upgrade_auth::{AuthTarget, UpgradeAuth};
 pub(super) use verify_domain::VerifyDomain;
@@ -62,6 +73,9 @@ pub fn register_kinds(
         .with(Deprovision)?
         .with(Activate)?
         .with(Deactivate)?
+        .with(StackActivate)?
+        .with(StackDeactivate)?
+        .with(AppCreate)?
         .with(VerifyDomain {
             dns: Arc::clone(&dns),
         })?

@@ -1,4 +1,4 @@
-//! What ends a deprovisioning: deployments are called off, features end, and a platform that was deleted for good goes.
+//! What ends a deprovisioning: deployments are called off, features and stacks end, and a platform that was deleted for good goes.
 
 use super::suspension;
 use crate::access::{
@@ -8,8 +8,8 @@ use crate::kernel::{Context, Environment, Result};
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformQuery};
 use crate::use_case::iam::organization;
-use crate::use_case::registry::deployment;
 use crate::use_case::registry::feature::{self, Ending};
+use crate::use_case::registry::{deployment, stack_instance};
 use crate::use_case::shared::webhook;
 
 /// What a deprovisioning covered.
@@ -42,6 +42,7 @@ pub(in crate::use_case::registry) async fn finish_deprovision(
     } else {
         let ending = Ending::Environment(covered.environment);
         feature::end_all(cx, scope, uow, ending).await?;
+        stack_instance::end_all(cx, scope, uow, covered.environment).await?;
     }
     let event = AuditEvent {
         platform_id: Some(scope.id().clone()),

@@ -1,0 +1,283 @@
+//! Hostnames that lead to workers and sites: one file a hostname, replaced whole.
+//!
+//! ```text
+//! route/{hostname}      a hostname of ours, and the worker or the pages project it leads to
+//! hostname/{hostname}   a customer's hostname, and the hostname of ours it leads to
+//! ```
+//! The machine has no DNS and no certificates to offer: a hostname is served from the moment its file is there.
+
+use core_domain::port::{
+    HostnameState, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname,
+};
+use core_domain::registry::{ResourceType, SslStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::data_dir::{DataDir, Exclusive};
+use crate::error::{LocalError, Result};
+use crate::manifest::{Manifest, read_json, to_json};
+use crate::names::{digest, is_hostname, title};
+use crate::site;
+
+pub(crate) const ROUTES: &str = "route";
+pub(crate) const SERVED: &str = "hostname";
+
+/// What an address leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A worker, by its name.
+    Worker(String),
+    /// A site, by its label: `{project}` or `{branch}--{project}`.
+    Site(String),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Routed {
+    id: String,
+    target_type: ResourceType,
+    target: String,
+    owner: String,
+    effect_key: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Served {
+    id: String,
+    target_dns: String,
+    owner: String,
+    effect_key: String,
+}
+
+impl Routed {
+    fn leads_to(&self, target: &ResourceRef) -> bool {
+        self.target_type == target.resource_type && self.target == target.name
+    }
+
+    fn place(self) -> Place {
+        match self.target_type {
+            ResourceType::Worker => Place::Worker(self.target),
+            _ => Place::Site(self.target),
+        }
+    }
+}
+
+/// Where a hostname of ours leads.
+pub(crate) fn route(data: &DataDir, hostname: &str) -> Result<Option<Route>> {
+    let found = routed(data, hostname)?;
+    Ok(found.map(|routed| Route {
+        id: routed.id,
+        target: routed.target,
+    }))
+}
+
+/// Lets a hostname of ours lead to an object; `domain` is where objects have addresses of their own.
+pub(crate) fn add_route(data: &DataDir, request: &RouteHostname, domain: &str) -> Result<Route> {
+    let RouteHostname {
+        hostname, target, ..
+    } = request;
+    check_hostname(hostname)?;
+    let lock = data.exclusive()?;
+    check_target(data, request)?;
+    if let Some(known) = routed(data, hostname)? {
+        if known.leads_to(target) {
+            return Ok(Route {
+                id: known.id,
+                target: known.target,
+            });
+        }
+        return taken(hostname);
+    }
+    if served(data, hostname)?.is_some() || named(data, hostname, domain)?.is_some() {
+        return taken(hostname);
+    }
+    let routed = Routed {
+        id: id_of(hostname, &request.effect_key),
+        target_type: target.resource_type,
+        target: target.name.clone(),
+        owner: request.owner.clone(),
+        effect_key: request.effect_key.clone(),
+    };
+    write(data, [ROUTES, hostname], &routed, &lock)?;
+    Ok(Route {
+        id: routed.id,
+        target: routed.target,
+    })
+}
+
+fn check_target(data: &DataDir, request: &RouteHostname) -> Result<()> {
+    let target = &request.target;
+    if !is_served(target.resource_type) {
+        let what = format!("a hostname cannot lead to a {}", target.resource_type);
+        return Err(LocalError::Invalid(what));
+    }
+    // Another owner's object is not told from one that does not exist.
+    let found = match Manifest::read_owned(data, target, &request.owner) {
+        Err(LocalError::Taken(_)) => None,
+        found => found?,
+    };
+    match found {
+        Some(_) => Ok(()),
+        None => Err(LocalError::Missing(title(target))),
+    }
+}
+
+/// Takes a hostname of ours away from an object.
+pub(crate) fn remove_route(data: &DataDir, hostname: &str, target: &ResourceRef) -> Result<()> {
+    let _lock = data.exclusive()?;
+    match routed(data, hostname)? {
+        None => Ok(()),
+        Some(known) if !known.leads_to(target) => taken(hostname),
+        Some(_) => data.remove_file(&[ROUTES, hostname]).map(drop),
+    }
+}
+
+/// Takes every hostname away from an object that is about to be removed.
+pub(crate) fn remove_routes_to(data: &DataDir, target: &ResourceRef, _: &Exclusive) -> Result<()> {
+    if !is_served(target.resource_type) {
+        return Ok(());
+    }
+    for hostname in data.list(&[ROUTES])? {
+        if routed(data, &hostname)?.is_some_and(|known| known.leads_to(target)) {
+            data.remove_file(&[ROUTES, &hostname])?;
+        }
+    }
+    Ok(())
+}
+
+/// How far a customer's hostname is; `None` when it is not known, or another owner's.
+pub(crate) fn served_hostname(
+    data: &DataDir,
+    hostname: &str,
+    owner: &str,
+) -> Result<Option<ServedHostname>> {
+    let found = served(data, hostname)?;
+    Ok(found.filter(|known| known.owner == owner).map(active))
+}
+
+/// Serves a customer's hostname from now on.
+pub(crate) fn serve(
+    data: &DataDir,
+    request: &ServeHostname,
+    domain: &str,
+) -> Result<ServedHostname> {
+    let hostname = request.hostname.as_str();
+    check_hostname(hostname)?;
+    check_hostname(&request.target_dns)?;
+    let lock = data.exclusive()?;
+    let id = match served(data, hostname)? {
+        Some(known) if known.owner != request.owner => return taken(hostname),
+        Some(known) => known.id,
+        None if place_of_ours(data, hostname, domain)?.is_some() => return taken(hostname),
+        None => id_of(hostname, &request.effect_key),
+    };
+    let served = Served {
+        id,
+        target_dns: request.target_dns.clone(),
+        owner: request.owner.clone(),
+        effect_key: request.effect_key.clone(),
+    };
+    write(data, [SERVED, hostname], &served, &lock)?;
+    Ok(active(served))
+}
+
+/// Serves a customer's hostname no longer.
+pub(crate) fn stop_serving(data: &DataDir, hostname: &str, owner: &str) -> Result<()> {
+    let _lock = data.exclusive()?;
+    match served(data, hostname)? {
+        None => Ok(()),
+        Some(known) if known.owner != owner => taken(hostname),
+        Some(_) => data.remove_file(&[SERVED, hostname]).map(drop),
+    }
+}
+
+/// What a host leads to: an object's own address below `domain` first, then hostnames of ours, then customers'.
+pub(crate) fn place_of(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
+    if let Some(place) = place_of_ours(data, host, domain)? {
+        return Ok(Some(place));
+    }
+    match served(data, host)? {
+        Some(served) => place_of_ours(data, &served.target_dns, domain),
+        None => Ok(None),
+    }
+}
+
+fn place_of_ours(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
+    if let Some(place) = named(data, host, domain)? {
+        return Ok(Some(place));
+    }
+    Ok(routed(data, host)?.map(Routed::place))
+}
+
+/// The object whose own address a host is.
+fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
+    let label = host
+        .strip_suffix(domain)
+        .and_then(|host| host.strip_suffix('.'));
+    match label {
+        Some(label) => labelled(data, label),
+        None => Ok(None),
+    }
+}
+
+/// The object of an address label. A site wins over a worker of the same name.
+pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<Place>> {
+    if site::resolve(data, label)?.is_some() || Manifest::exists(data, ResourceType::Pages, label)?
+    {
+        return Ok(Some(Place::Site(label.to_owned())));
+    }
+    let is_worker = Manifest::exists(data, ResourceType::Worker, label)?;
+    Ok(is_worker.then(|| Place::Worker(label.to_owned())))
+}
+
+/// Tells whether objects of a type answer requests of browsers.
+pub(crate) const fn is_served(resource_type: ResourceType) -> bool {
+    matches!(resource_type, ResourceType::Worker | ResourceType::Pages)
+}
+
+fn routed(data: &DataDir, hostname: &str) -> Result<Option<Routed>> {
+    read(data, ROUTES, hostname)
+}
+
+fn served(data: &DataDir, hostname: &str) -> Result<Option<Served>> {
+    read(data, SERVED, hostname)
+}
+
+fn read<T: serde::de::DeserializeOwned>(
+    data: &DataDir,
+    folder: &str,
+    hostname: &str,
+) -> Result<Option<T>> {
+    // What is no hostname has no file.
+    if !is_hostname(hostname) {
+        return Ok(None);
+    }
+    read_json(data, &[folder, hostname])
+}
+
+fn write<T: Serialize>(data: &DataDir, parts: [&str; 2], value: &T, _: &Exclusive) -> Result<()> {
+    data.replace_file(&parts, &[&to_json(value)?])
+}
+
+fn active(served: Served) -> ServedHostname {
+    ServedHostname {
+        id: served.id,
+        state: HostnameState::Active,
+        certificate: SslStatus::Active,
+    }
+}
+
+fn id_of(hostname: &str, effect_key: &str) -> String {
+    digest(&[hostname.as_bytes(), effect_key.as_bytes()])[..32].to_owned()
+}
+
+fn check_hostname(hostname: &str) -> Result<()> {
+    if is_hostname(hostname) {
+        return Ok(());
+    }
+    Err(LocalError::Invalid(format!("{hostname:?} is no hostname")))
+}
+
+fn taken<T>(hostname: &str) -> Result<T> {
+    Err(LocalError::Taken(hostname.to_owned()))
+}

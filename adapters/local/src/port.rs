@@ -1,0 +1,178 @@
+//! The calls of the infrastructure port.
+
+use async_trait::async_trait;
+use core_domain::port::{
+    CreateResource, Infrastructure, OwnedObject, OwnedObjects, ProviderError, Provisioned,
+    ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
+    SiteUpload,
+};
+use core_domain::registry::ResourceType;
+
+use crate::config::Moment;
+use crate::data_dir::DataDir;
+use crate::error::Result;
+use crate::infrastructure::LocalInfrastructure;
+use crate::manifest::Manifest;
+use crate::names::check_name;
+use crate::{deploy, hostname, secrets};
+
+/// The most objects of one answer of a list.
+const PAGE: usize = 100;
+
+#[async_trait]
+impl Infrastructure for LocalInfrastructure {
+    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+        let target = resource.clone();
+        let found = self.run(move |data| Manifest::read(data, &target)).await?;
+        Ok(found.map(|manifest| self.provisioned(resource, manifest)))
+    }
+
+    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+        Ok(self.create_object(request).await?)
+    }
+
+    async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
+        Ok(self.remove_object(resource, owner).await?)
+    }
+
+    async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
+        let (now, config) = (self.config.clock.now(), self.config.clone());
+        let deployed = self
+            .run(move |data| deploy::deploy(data, &upload, now, &config))
+            .await?;
+        Ok(self.site_deployment_of(deployed))
+    }
+
+    async fn site_deployment(
+        &self,
+        project: &str,
+        deployment_key: &str,
+    ) -> Result<Option<SiteDeployment>, ProviderError> {
+        let (project, key) = (project.to_owned(), deployment_key.to_owned());
+        let found = self
+            .run(move |data| deploy::find(data, &project, &key))
+            .await?;
+        Ok(found.map(|deployed| self.site_deployment_of(deployed)))
+    }
+
+    async fn owned(
+        &self,
+        owner: &str,
+        resource_type: ResourceType,
+        cursor: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        let owner = owner.to_owned();
+        let mut found = self
+            .run(move |data| owned_after(data, &owner, resource_type, cursor))
+            .await?;
+        let has_more = found.len() > PAGE;
+        found.truncate(PAGE);
+        let last = found.last().map(|(resource, _)| resource.name.clone());
+        let objects = found.into_iter().map(|(resource, manifest)| OwnedObject {
+            provisioned: self.provisioned(&resource, manifest),
+            name: resource.name,
+        });
+        Ok(OwnedObjects {
+            objects: objects.collect(),
+            next: last.filter(|_| has_more),
+        })
+    }
+
+    async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
+        let faults = &self.config.faults;
+        faults.at("secrets", &request.resource, Moment::Before)?;
+        let change = request.clone();
+        self.run(move |data| secrets::set(data, &change)).await?;
+        Ok(faults.at("secrets", &request.resource, Moment::Done)?)
+    }
+
+    async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
+        let resource = resource.clone();
+        Ok(self
+            .run(move |data| secrets::names(data, &resource))
+            .await?)
+    }
+
+    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+        let hostname = hostname.to_owned();
+        Ok(self
+            .run(move |data| hostname::route(data, &hostname))
+            .await?)
+    }
+
+    async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
+        let faults = &self.config.faults;
+        faults.at("route", &request.target, Moment::Before)?;
+        let (change, domain) = (request.clone(), self.domain());
+        let route = self
+            .run(move |data| hostname::add_route(data, &change, &domain))
+            .await?;
+        faults.at("route", &request.target, Moment::Done)?;
+        Ok(route)
+    }
+
+    async fn remove_route(
+        &self,
+        hostname: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        let (hostname, target) = (hostname.to_owned(), target.clone());
+        Ok(self
+            .run(move |data| hostname::remove_route(data, &hostname, &target))
+            .await?)
+    }
+
+    async fn served_hostname(
+        &self,
+        hostname: &str,
+        owner: &str,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        let (hostname, owner) = (hostname.to_owned(), owner.to_owned());
+        Ok(self
+            .run(move |data| hostname::served_hostname(data, &hostname, &owner))
+            .await?)
+    }
+
+    async fn serve_hostname(
+        &self,
+        request: &ServeHostname,
+    ) -> Result<ServedHostname, ProviderError> {
+        let (request, domain) = (request.clone(), self.domain());
+        Ok(self
+            .run(move |data| hostname::serve(data, &request, &domain))
+            .await?)
+    }
+
+    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+        let (hostname, owner) = (hostname.to_owned(), owner.to_owned());
+        Ok(self
+            .run(move |data| hostname::stop_serving(data, &hostname, &owner))
+            .await?)
+    }
+}
+
+/// The next objects of an owner in the order of their names: a page, and one more when there is one.
+fn owned_after(
+    data: &DataDir,
+    owner: &str,
+    resource_type: ResourceType,
+    cursor: Option<String>,
+) -> Result<Vec<(ResourceRef, Manifest)>> {
+    let after = cursor.unwrap_or_default();
+    let mut names = data.list(&[resource_type.as_str()])?;
+    names.retain(|name| *name > after && check_name(name).is_ok());
+    names.sort_unstable();
+    let mut found = Vec::new();
+    for name in names {
+        let resource = ResourceRef {
+            resource_type,
+            name,
+        };
+        let manifest = Manifest::read(data, &resource)?.filter(|manifest| manifest.owner == owner);
+        found.extend(manifest.map(|manifest| (resource, manifest)));
+        if found.len() > PAGE {
+            break;
+        }
+    }
+    Ok(found)
+}

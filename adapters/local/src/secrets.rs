@@ -1,0 +1,77 @@
+//! Secrets of workers and sites: a file in the folder of the object, for this user alone, that goes with the object. Values
+//! are handed to the worker and to nobody else; in logs and answers there are names alone.
+
+use std::collections::BTreeMap;
+
+use core_domain::kernel::Secret;
+use core_domain::port::{ResourceRef, SetSecrets};
+
+use crate::data_dir::DataDir;
+use crate::error::{LocalError, Result};
+use crate::hostname::is_served;
+use crate::manifest::{Manifest, read_json, to_json};
+use crate::names::{content_digest, is_identifier, title};
+
+const FILE: &str = "secrets.json";
+
+/// The most secrets of one request.
+const MAX_AT_ONCE: usize = 100;
+
+/// Sets secrets: all or none.
+pub(crate) fn set(data: &DataDir, request: &SetSecrets) -> Result<()> {
+    let resource = &request.resource;
+    if !is_served(resource.resource_type) {
+        let what = format!("a {} has no secrets", resource.resource_type);
+        return Err(LocalError::Invalid(what));
+    }
+    if request.secrets.len() > MAX_AT_ONCE {
+        let what = format!("at most {MAX_AT_ONCE} secrets can be set at once");
+        return Err(LocalError::Invalid(what));
+    }
+    if let Some((name, _)) = request
+        .secrets
+        .iter()
+        .find(|(name, _)| !is_identifier(name))
+    {
+        let what = format!("{name:?} is not the name of a secret");
+        return Err(LocalError::Invalid(what));
+    }
+    let _lock = data.exclusive()?;
+    if Manifest::read_owned(data, resource, &request.owner)?.is_none() {
+        return Err(LocalError::Missing(title(resource)));
+    }
+    let mut texts = texts(data, resource)?;
+    let new = request.secrets.iter();
+    texts.extend(new.map(|(name, secret)| (name.clone(), secret.expose().to_owned())));
+    data.replace_file(&parts(resource), &[&to_json(&texts)?])
+}
+
+/// The names of the secrets of an object, in their order; none when it does not exist.
+pub(crate) fn names(data: &DataDir, resource: &ResourceRef) -> Result<Vec<String>> {
+    if !Manifest::exists(data, resource.resource_type, &resource.name)? {
+        return Ok(Vec::new());
+    }
+    Ok(texts(data, resource)?.into_keys().collect())
+}
+
+/// The secrets of an object.
+pub(crate) fn read(data: &DataDir, resource: &ResourceRef) -> Result<BTreeMap<String, Secret>> {
+    let texts = texts(data, resource)?.into_iter();
+    Ok(texts
+        .map(|(name, text)| (name, Secret::new(text)))
+        .collect())
+}
+
+/// Changes when a secret does.
+pub(crate) fn version(data: &DataDir, resource: &ResourceRef) -> Result<String> {
+    let content = data.read(&parts(resource))?;
+    Ok(content_digest(&content.unwrap_or_default()))
+}
+
+fn texts(data: &DataDir, resource: &ResourceRef) -> Result<BTreeMap<String, String>> {
+    Ok(read_json(data, &parts(resource))?.unwrap_or_default())
+}
+
+fn parts(resource: &ResourceRef) -> [&str; 3] {
+    [resource.resource_type.as_str(), &resource.name, FILE]
+}

@@ -1,0 +1,84 @@
+//! The typed stores in the folder, opened by name.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use core_domain::kernel::Clock;
+use core_domain::port::ResourceRef;
+use core_domain::registry::ResourceType;
+
+use crate::bucket::{self, Bucket};
+use crate::data_dir::DataDir;
+use crate::error::{LocalError, Result, blocking};
+use crate::kv::{self, KvNamespace};
+use crate::manifest::Manifest;
+use crate::names::title;
+use crate::queue::{self, Queue};
+
+/// The file of a database.
+pub(crate) const DATABASE: &str = "database.sqlite";
+
+/// The folder, and the clock its stores expire by. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Stores {
+    pub(crate) data: Arc<DataDir>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Stores {
+    pub(crate) fn new(data: DataDir, clock: Arc<dyn Clock>) -> Self {
+        let data = Arc::new(data);
+        Self { data, clock }
+    }
+
+    /// The file of a database.
+    pub(crate) async fn database(&self, name: &str) -> Result<PathBuf> {
+        self.file_of(ResourceType::D1, name, DATABASE).await
+    }
+
+    /// Opens a key-value namespace.
+    pub(crate) async fn kv(&self, name: &str) -> Result<KvNamespace> {
+        let path = self.file_of(ResourceType::Kv, name, kv::FILE).await?;
+        KvNamespace::open(&path, Arc::clone(&self.clock)).await
+    }
+
+    /// Opens a queue.
+    pub(crate) async fn queue(&self, name: &str) -> Result<Queue> {
+        let path = self.file_of(ResourceType::Queue, name, queue::FILE).await?;
+        Queue::open(&path, Arc::clone(&self.clock)).await
+    }
+
+    /// Opens a bucket.
+    pub(crate) async fn bucket(&self, name: &str) -> Result<Bucket> {
+        self.file_of(ResourceType::R2, name, bucket::FOLDER).await?;
+        let (data, clock) = (Arc::clone(&self.data), Arc::clone(&self.clock));
+        Ok(Bucket::new(data, clock, name.to_owned()))
+    }
+
+    /// Works in the folder away from the async threads.
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&DataDir) -> Result<T> + Send + 'static,
+    {
+        let data = Arc::clone(&self.data);
+        blocking(move || work(&data)).await
+    }
+
+    async fn file_of(
+        &self,
+        resource_type: ResourceType,
+        name: &str,
+        file: &'static str,
+    ) -> Result<PathBuf> {
+        let resource = ResourceRef {
+            resource_type,
+            name: name.to_owned(),
+        };
+        self.run(move |data| match Manifest::read(data, &resource)? {
+            Some(_) => data.path(&[resource_type.as_str(), &resource.name, file]),
+            None => Err(LocalError::Missing(title(&resource))),
+        })
+        .await
+    }
+}

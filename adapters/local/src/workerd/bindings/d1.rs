@@ -1,0 +1,75 @@
+//! Databases.
+
+use std::path::Path;
+
+use http::{Method, Request, Response};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::d1_query::{self, Form, Query};
+use super::{Answer, BindingError, collected};
+use crate::error::LocalError;
+use crate::host::SiteBody;
+
+/// The longest request, in bytes.
+const MAX_REQUEST: usize = 16 * 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Queries {
+    Many(Vec<Query>),
+    One(Query),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Options {
+    results_format: Option<String>,
+}
+
+/// Answers a request for a database: all queries of it in one transaction.
+pub(super) async fn answer(path: &Path, request: Request<Incoming>) -> Answer {
+    let is_query = matches!(request.uri().path(), "/query" | "/execute");
+    if request.method() != Method::POST || !is_query {
+        return Err(BindingError::unsupported("this call of a D1 database"));
+    }
+    let options = request.uri().query().unwrap_or_default();
+    let options: Options = serde_urlencoded::from_str(options).unwrap_or_default();
+    let form = match options.results_format.as_deref() {
+        Some("ROWS_AND_COLUMNS") => Form::Rows,
+        _ => Form::Objects,
+    };
+    let body = collected(request.into_body(), MAX_REQUEST).await?;
+    let queries: Queries =
+        serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
+    let queries = match queries {
+        Queries::Many(queries) => queries,
+        Queries::One(query) => vec![query],
+    };
+    if let Some(setting) = queries.iter().find_map(Query::setting_of_the_process) {
+        let what = format!("{setting} is not for scripts to set");
+        return Err(BindingError::bad(what));
+    }
+    match d1_query::run(path, queries, form).await {
+        Ok(results) => Ok(super::json(&Value::Array(results))),
+        // What SQLite says of a script's own statements is for the script.
+        Err(LocalError::Sqlite(error)) => Err(BindingError::bad(said(&error))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What D1 answers instead of results.
+pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
+    let mut answer = super::json(&json!({ "success": false, "error": error.message }));
+    *answer.status_mut() = error.status;
+    answer
+}
+
+fn said(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Queues: messages are pushed, and wait until somebody pulls them.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, Method, Request};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, BindingError, collected, header_text};
+use crate::error::Result;
+use crate::queue::Queue;
+
+/// The longest body of a batch, in bytes: 256 KiB of messages as base64, and what is around them.
+const MAX_BATCH: usize = 512 * 1024;
+/// The most messages of a batch.
+const MAX_MESSAGES: usize = 100;
+/// The longest delay, in seconds.
+const MAX_DELAY: u64 = 24 * 60 * 60;
+
+#[derive(Deserialize)]
+struct Batch {
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    /// In base64.
+    body: String,
+    delay_secs: Option<u64>,
+}
+
+/// Answers a request for a queue.
+pub(super) async fn answer(queue: &Queue, request: Request<Incoming>) -> Answer {
+    match (request.method(), request.uri().path()) {
+        (&Method::POST, "/message") => {
+            let delay = delay(common_delay(request.headers())?)?;
+            let body = collected(request.into_body(), MAX_BATCH).await?;
+            queue.push(&body, delay).await?;
+        }
+        (&Method::POST, "/batch") => push_all(queue, request).await?,
+        (&Method::GET, "/metrics") => return Ok(super::json(&metrics(queue).await?)),
+        _ => return Err(BindingError::unsupported("this call of a queue")),
+    }
+    let metrics = metrics(queue).await?;
+    Ok(super::json(&json!({ "metadata": { "metrics": metrics } })))
+}
+
+async fn push_all(queue: &Queue, request: Request<Incoming>) -> Result<(), BindingError> {
+    let common = common_delay(request.headers())?;
+    let body = collected(request.into_body(), MAX_BATCH).await?;
+    let batch: Batch =
+        serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
+    if batch.messages.len() > MAX_MESSAGES {
+        let what = format!("a batch has at most {MAX_MESSAGES} messages");
+        return Err(BindingError::bad(what));
+    }
+    let mut messages = Vec::new();
+    for message in &batch.messages {
+        let body = STANDARD.decode(&message.body);
+        let body = body.map_err(|_| BindingError::bad("a message is no base64"))?;
+        messages.push((body, delay(message.delay_secs.or(common))?));
+    }
+    queue.push_all(messages).await?;
+    Ok(())
+}
+
+fn common_delay(headers: &HeaderMap) -> Result<Option<u64>, BindingError> {
+    let text = header_text(headers, "x-msg-delay-secs");
+    let seconds = text.map(str::parse).transpose();
+    seconds.map_err(|_| BindingError::bad("the delay is no number of seconds"))
+}
+
+fn delay(seconds: Option<u64>) -> Result<Duration, BindingError> {
+    match seconds.unwrap_or(0) {
+        seconds @ 0..=MAX_DELAY => Ok(Duration::from_secs(seconds)),
+        _ => Err(BindingError::bad("a message waits a day at most")),
+    }
+}
+
+async fn metrics(queue: &Queue) -> Result<Value> {
+    let (count, bytes) = queue.backlog().await?;
+    Ok(json!({ "backlogCount": count, "backlogBytes": bytes, "oldestMessageTimestamp": 0 }))
+}

@@ -1,0 +1,412 @@
+//! The workers that run.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use core_domain::port::Cause;
+use futures_util::future::join_all;
+use http::{Request, Response, StatusCode};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::WorkerdOptions;
+use super::bindings::Bindings;
+use super::forward::WorkerBody;
+use super::launch::{self, Launch};
+use super::process::{Process, SendError};
+use super::program::Workerd;
+use crate::config::LocalConfig;
+use crate::error::{LocalError, Result};
+use crate::host::SiteBody;
+use crate::stores::Stores;
+
+/// The most requests one worker works on at a time; also what ends workers that call each other in a circle.
+const MOST_AT_ONCE: usize = 256;
+/// The longest pause before a worker that has ended is started again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A worker that ran this long is not one that keeps ending.
+const STEADY: Duration = Duration::from_secs(60);
+/// How long processes are waited for when all are stopped.
+const STOP_TIME: Duration = Duration::from_secs(2);
+
+/// The workers of one provider. Cheap to clone; they end with the last clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Workers(Arc<Inner>);
+
+/// Workers that are not kept from ending.
+#[derive(Clone, Debug)]
+pub(super) struct WeakWorkers(Weak<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    stores: Stores,
+    config: Arc<LocalConfig>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    by_name: HashMap<String, Slot>,
+    /// Somebody looks after those that nobody asks.
+    is_watched: bool,
+    is_closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    process: Option<Arc<Process>>,
+    failures: Option<Failures>,
+}
+
+/// That the process of a worker has ended by itself, the last time and those before it.
+#[derive(Debug)]
+struct Failures {
+    identity: String,
+    count: u32,
+    /// Until then it is not started again.
+    until: Instant,
+    refusal: Refusal,
+}
+
+/// Why a worker does not answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// There is no program that runs workers.
+    NotInstalled,
+    /// There is no such worker.
+    Missing,
+    /// The script cannot be started; says why.
+    Rejected(String),
+    /// The process ended before it answered; says why.
+    Ended(String),
+    /// No answer began in time.
+    Silent,
+    /// Too much is going on, or the provider is being stopped.
+    Busy,
+    /// Something else failed, which was logged.
+    Failed,
+}
+
+impl Refusal {
+    /// What a browser is answered.
+    pub(crate) const fn status(&self) -> StatusCode {
+        match self {
+            Self::Missing => StatusCode::NOT_FOUND,
+            Self::Rejected(_) | Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Ended(_) => StatusCode::BAD_GATEWAY,
+            Self::Silent => StatusCode::GATEWAY_TIMEOUT,
+            Self::NotInstalled | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled => f.write_str(
+                "This worker is stored and does not run: workerd was not found on this machine. \
+                 Install it (npm install workerd), or name it in WORKERD_BIN.",
+            ),
+            Self::Missing => f.write_str("There is no such worker."),
+            Self::Rejected(reason) => write!(f, "This worker cannot be started:\n{reason}"),
+            Self::Ended(reason) => {
+                write!(f, "This worker has ended before it answered:\n{reason}")
+            }
+            Self::Silent => f.write_str("This worker has not answered in time."),
+            Self::Busy => f.write_str("Too many workers are at work; try again."),
+            Self::Failed => f.write_str("This worker cannot be reached at the moment."),
+        }
+    }
+}
+
+impl Workers {
+    pub(crate) fn new(stores: Stores, config: Arc<LocalConfig>) -> Self {
+        Self(Arc::new(Inner {
+            stores,
+            config,
+            slots: Mutex::default(),
+        }))
+    }
+
+    /// Where workers and sites lie.
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.0.stores
+    }
+
+    /// The domain below which objects have addresses of their own.
+    pub(crate) fn domain(&self) -> &str {
+        self.0.config.sites.domain()
+    }
+
+    /// Sends a request to a worker, starting it when it does not run as it is stored now.
+    pub(crate) async fn send(
+        &self,
+        name: &str,
+        request: Request<WorkerBody>,
+    ) -> Result<Response<SiteBody>, Refusal> {
+        let process = self.process_of(name).await?;
+        let timeout = self.options().answer_timeout;
+        match process.send(request, timeout).await {
+            Ok(answer) => Ok(answer),
+            Err(SendError::Ended(reason)) => Err(self.slots().await.ended(name, &process, reason)),
+            Err(SendError::Silent) => {
+                // It may never answer again: the next request has another one.
+                self.slots().await.dismiss(name, &process);
+                Err(Refusal::Silent)
+            }
+            Err(SendError::Broken(cause)) => {
+                let cause = Cause::new(LocalError::Io(std::io::Error::other(cause)));
+                tracing::warn!(%cause, worker = name, "a worker's answer broke off");
+                Err(Refusal::Ended("the connection broke".to_owned()))
+            }
+        }
+    }
+
+    /// Ends a worker that was removed.
+    pub(crate) async fn forget(&self, name: &str) {
+        self.slots().await.by_name.remove(name);
+    }
+
+    /// Ends all that run, and starts none any more.
+    pub(crate) async fn stop(&self) {
+        let mut slots = self.slots().await;
+        slots.is_closed = true;
+        let stopped = std::mem::take(&mut slots.by_name).into_values();
+        drop(slots);
+        let stopped: Vec<_> = stopped.filter_map(|slot| slot.process).collect();
+        let ends: Vec<_> = stopped.iter().map(|process| process.watch_end()).collect();
+        drop(stopped);
+        let ended = ends.into_iter().map(|mut end| async move {
+            // The other end is gone only after the process.
+            let _ = end.wait_for(Option::is_some).await;
+        });
+        // One that is still answering ends with this process.
+        let _ = tokio::time::timeout(STOP_TIME, join_all(ended)).await;
+    }
+
+    pub(super) fn downgrade(&self) -> WeakWorkers {
+        WeakWorkers(Arc::downgrade(&self.0))
+    }
+
+    fn options(&self) -> WorkerdOptions {
+        self.0.config.workers
+    }
+
+    async fn slots(&self) -> tokio::sync::MutexGuard<'_, Slots> {
+        self.0.slots.lock().await
+    }
+
+    async fn process_of(&self, name: &str) -> Result<Arc<Process>, Refusal> {
+        let Some(workerd) = &self.0.config.workerd else {
+            return Err(Refusal::NotInstalled);
+        };
+        let owned = name.to_owned();
+        let identity = self
+            .0
+            .stores
+            .run(move |data| launch::identity(data, &owned));
+        let Some(identity) = identity.await.map_err(|error| failed(name, error))? else {
+            self.forget(name).await;
+            return Err(Refusal::Missing);
+        };
+        let mut slots = self.slots().await;
+        if let Some(process) = slots.running(name, &identity)? {
+            return Ok(process);
+        }
+        slots.make_room(self.options().processes)?;
+        let process = self.start(workerd, name).await?;
+        slots.put(name, &process);
+        if !slots.is_watched {
+            slots.is_watched = true;
+            tokio::spawn(stop_idle(self.downgrade(), self.options().idle));
+        }
+        Ok(process)
+    }
+
+    async fn start(&self, workerd: &Workerd, name: &str) -> Result<Arc<Process>, Refusal> {
+        let (workerd, options, owned) = (workerd.clone(), self.options(), name.to_owned());
+        let (workers, stores) = (self.downgrade(), self.0.stores.clone());
+        let started = self.0.stores.run(move |data| {
+            let Some(launch) = launch::read(data, &owned)? else {
+                return Ok(None);
+            };
+            let bindings = bindings_of(&launch, stores, workers);
+            Process::start(&workerd, &launch, bindings, data, options).map(Some)
+        });
+        match started.await {
+            Ok(Some(process)) => Ok(Arc::new(process)),
+            Ok(None) => Err(Refusal::Missing),
+            Err(error) => Err(failed(name, error)),
+        }
+    }
+}
+
+fn bindings_of(launch: &Launch, stores: Stores, workers: WeakWorkers) -> Bindings {
+    let table = launch.script.bindings.clone();
+    Bindings::new(launch.owner.clone(), table, stores, workers)
+}
+
+fn failed(worker: &str, error: LocalError) -> Refusal {
+    let cause = Cause::new(error);
+    tracing::error!(%cause, worker, "a worker cannot be started");
+    Refusal::Failed
+}
+
+impl WeakWorkers {
+    /// The workers, while they are there.
+    pub(super) fn upgrade(&self) -> Option<Workers> {
+        self.0.upgrade().map(Workers)
+    }
+}
+
+/// Ends those that nobody has asked for a while, as long as there are workers.
+async fn stop_idle(workers: WeakWorkers, idle: Duration) {
+    loop {
+        tokio::time::sleep((idle / 2).max(Duration::from_millis(10))).await;
+        let Some(workers) = workers.upgrade() else {
+            return;
+        };
+        let mut slots = workers.slots().await;
+        for slot in slots.by_name.values_mut() {
+            let is_idle = |process: &Arc<Process>| {
+                is_unused(process) && process.last_used().elapsed() >= idle
+            };
+            if slot.process.as_ref().is_some_and(is_idle) {
+                slot.process = None;
+            }
+        }
+    }
+}
+
+/// Nobody waits for an answer or reads one.
+fn is_unused(process: &Arc<Process>) -> bool {
+    Arc::strong_count(process) == 1
+}
+
+impl Slots {
+    /// The process of a worker if it runs as it is stored now.
+    fn running(&mut self, name: &str, identity: &str) -> Result<Option<Arc<Process>>, Refusal> {
+        if self.is_closed {
+            return Err(Refusal::Busy);
+        }
+        let slot = self.by_name.entry(name.to_owned()).or_default();
+        if let Some(process) = slot.process.take() {
+            if let Some(reason) = process.end() {
+                slot.fail(&process, reason);
+            } else if process.identity == identity {
+                slot.process = Some(Arc::clone(&process));
+                if Arc::strong_count(&process) > MOST_AT_ONCE {
+                    return Err(Refusal::Busy);
+                }
+                process.touch();
+                return Ok(Some(process));
+            }
+        }
+        match &slot.failures {
+            Some(known) if known.identity == identity && Instant::now() < known.until => {
+                Err(known.refusal.clone())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Ends the one that has waited longest for a request when as many run as may.
+    fn make_room(&mut self, most: usize) -> Result<(), Refusal> {
+        let running = |slot: &Slot| slot.process.is_some();
+        if self.by_name.values().filter(|slot| running(slot)).count() < most {
+            return Ok(());
+        }
+        let unused = self.by_name.values_mut().filter_map(|slot| {
+            let last_used = slot
+                .process
+                .as_ref()
+                .filter(|process| is_unused(process))?
+                .last_used();
+            Some((last_used, slot))
+        });
+        let (_, longest) = unused
+            .min_by_key(|(last_used, _)| *last_used)
+            .ok_or(Refusal::Busy)?;
+        longest.process = None;
+        Ok(())
+    }
+
+    fn put(&mut self, name: &str, process: &Arc<Process>) {
+        let slot = self.by_name.entry(name.to_owned()).or_default();
+        slot.process = Some(Arc::clone(process));
+    }
+
+    /// Notes that a process has ended.
+    fn ended(&mut self, name: &str, process: &Arc<Process>, reason: String) -> Refusal {
+        let refusal = refusal_of(process, reason.clone());
+        if let Some(slot) = self.slot_of(name, process) {
+            slot.process = None;
+            slot.fail(process, reason);
+        }
+        refusal
+    }
+
+    fn dismiss(&mut self, name: &str, process: &Arc<Process>) {
+        if let Some(slot) = self.slot_of(name, process) {
+            slot.process = None;
+        }
+    }
+
+    /// The slot of a worker while this is its process.
+    fn slot_of(&mut self, name: &str, process: &Arc<Process>) -> Option<&mut Slot> {
+        let slot = self.by_name.get_mut(name)?;
+        let is_current = slot
+            .process
+            .as_ref()
+            .is_some_and(|p| Arc::ptr_eq(p, process));
+        is_current.then_some(slot)
+    }
+}
+
+impl Slot {
+    fn fail(&mut self, process: &Process, reason: String) {
+        let before = self.failures.take();
+        let before = before.filter(|known| {
+            known.identity == process.identity && process.started_at.elapsed() < STEADY
+        });
+        let count = before.map_or(1, |known| known.count + 1);
+        self.failures = Some(Failures {
+            identity: process.identity.clone(),
+            count,
+            until: Instant::now() + pause(count, process.has_answered()),
+            refusal: refusal_of(process, reason),
+        });
+    }
+}
+
+/// How long a worker waits that has ended so often. One that had answered is started again at once the first time.
+fn pause(count: u32, has_answered: bool) -> Duration {
+    if has_answered && count == 1 {
+        return Duration::ZERO;
+    }
+    let doubled = Duration::from_millis(100).saturating_mul(1 << count.min(16));
+    doubled.min(LONGEST_PAUSE)
+}
+
+fn refusal_of(process: &Process, reason: String) -> Refusal {
+    if process.has_answered() {
+        Refusal::Ended(reason)
+    } else {
+        Refusal::Rejected(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let millis = |count, has_answered| pause(count, has_answered).as_millis();
+        assert_eq!((millis(1, true), millis(1, false)), (0, 200));
+        assert_eq!((millis(2, true), millis(3, true)), (400, 800));
+        assert_eq!(pause(40, true), LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,315 @@
+//! One running worker.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1 as client;
+use hyper::server::conn::http1 as server;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::WorkerdOptions;
+use super::bindings::Bindings;
+use super::capnp::{self, SOCKET};
+use super::forward::{self, WorkerBody};
+use super::launch::Launch;
+use super::log::Tail;
+use super::program::Workerd;
+use crate::data_dir::{DataDir, Staged};
+use crate::error::Result;
+use crate::host::SiteBody;
+
+const SETTINGS: &str = "worker.capnp";
+
+/// Starts the program with the socket it listens on, and ends it when standard input closes: that is the end of a pipe
+/// that the provider holds, so it closes when the provider ends in whatever way. Then, or when the program ends by itself,
+/// removes the folder of the sockets. Standard output is the socket, all that is written goes to standard error.
+const GUARD: &str = r#"
+folder=$1
+shift
+exec 3<&0 </dev/null 4<&1 1>&2
+"$@" 3<&- &
+child=$!
+{ read -r _ <&3; kill -TERM $child; sleep 1; kill -KILL $child; } >/dev/null 2>&1 4<&- &
+guard=$!
+exec 3<&- 4<&-
+wait $child
+status=$?
+kill $guard 2>/dev/null
+rm -rf "$folder"
+exit $status
+"#;
+
+/// How long is waited for the reason when a connection ends early.
+const REASON_TIME: Duration = Duration::from_secs(1);
+
+/// One running worker. Dropping it ends the process; whoever waits for an answer, or still reads one, holds it.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// What it runs, see [`Launch`].
+    pub(super) identity: String,
+    pub(super) started_at: Instant,
+    socket: PathBuf,
+    last_used: Mutex<Instant>,
+    has_answered: AtomicBool,
+    /// Why it has ended.
+    end: watch::Receiver<Option<String>>,
+    bindings: JoinHandle<()>,
+    _lifeline: ChildStdin,
+    _settings: Staged,
+    _sockets: tempfile::TempDir,
+}
+
+/// Why a request was not answered.
+#[derive(Debug)]
+pub(super) enum SendError {
+    /// The process has ended; says why.
+    Ended(String),
+    /// No answer began in time.
+    Silent,
+    /// The connection broke, and the process goes on.
+    Broken(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Process {
+    /// Starts a process. Requests can be sent at once: they wait until it listens, or has ended.
+    pub(super) fn start(
+        workerd: &Workerd,
+        launch: &Launch,
+        bindings: Bindings,
+        data: &DataDir,
+        options: WorkerdOptions,
+    ) -> Result<Self> {
+        let private = std::fs::Permissions::from_mode(0o700);
+        let mut sockets = tempfile::Builder::new();
+        let sockets = sockets
+            .prefix("core-worker-")
+            .permissions(private)
+            .tempdir()?;
+        let (socket, asked) = (sockets.path().join("http"), sockets.path().join("bindings"));
+        let listener = StdListener::bind(&socket)?;
+        let asked_listener = UnixListener::bind(&asked)?;
+
+        let settings = data.stage_dir()?;
+        let address = format!("unix:{}", asked.display());
+        let text = capnp::settings(launch, &address, options.private_network);
+        settings.write(SETTINGS, text.as_bytes())?;
+
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", GUARD, "sh"])
+            .arg(sockets.path())
+            .arg(workerd.program())
+            .args(["serve", SETTINGS, "--socket-fd", &format!("{SOCKET}=4")])
+            .current_dir(settings.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            // Ctrl-C is for the provider, which lets answers end first.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(OwnedFd::from(listener))
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (Some(lifeline), Some(output)) = (child.stdin.take(), child.stderr.take()) else {
+            return Err(io::Error::other("the process has no pipes").into());
+        };
+        let (ended, end) = watch::channel(None);
+        let tail = tail_of(launch, workerd, &[sockets.path(), settings.path()]);
+        tokio::spawn(follow(launch.name.clone(), child, output, tail, ended));
+        tracing::info!(worker = launch.name, "a worker was started");
+        Ok(Self {
+            identity: launch.identity.clone(),
+            started_at: Instant::now(),
+            socket,
+            last_used: Mutex::new(Instant::now()),
+            has_answered: AtomicBool::new(false),
+            end,
+            bindings: tokio::spawn(answer_bindings(asked_listener, Arc::new(bindings))),
+            _lifeline: lifeline,
+            _settings: settings,
+            _sockets: sockets,
+        })
+    }
+
+    /// Why it has ended; `None` while it runs.
+    pub(super) fn end(&self) -> Option<String> {
+        self.end.borrow().clone()
+    }
+
+    /// Tells when it has ended, also to those who do not keep it from ending.
+    pub(super) fn watch_end(&self) -> watch::Receiver<Option<String>> {
+        self.end.clone()
+    }
+
+    /// Whether it has ever answered; one that ends before was not able to start.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a request is for it.
+    pub(super) fn touch(&self) {
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// When the last request for it came in.
+    pub(super) fn last_used(&self) -> Instant {
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request. Both bodies are streamed; the answer holds the process until it is read.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        request: Request<WorkerBody>,
+        timeout: Duration,
+    ) -> Result<Response<SiteBody>, SendError> {
+        let sent = tokio::select! {
+            reason = self.ended() => return Err(SendError::Ended(reason)),
+            sent = tokio::time::timeout(timeout, self.exchange(request)) => sent,
+        };
+        match sent {
+            Err(_) => Err(SendError::Silent),
+            Ok(Ok(answer)) => {
+                self.has_answered.store(true, Ordering::Relaxed);
+                Ok(forward::answer(answer).map(|body| self.held(body)))
+            }
+            // Mostly because the process has just ended.
+            Ok(Err(error)) => match tokio::time::timeout(REASON_TIME, self.ended()).await {
+                Ok(reason) => Err(SendError::Ended(reason)),
+                Err(_) => Err(SendError::Broken(error)),
+            },
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<WorkerBody>,
+    ) -> Result<Response<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
+        let stream = UnixStream::connect(&self.socket).await?;
+        let (mut sender, connection) = client::handshake(TokioIo::new(stream)).await?;
+        // Ends with the answer, or when nobody reads it any more.
+        tokio::spawn(connection);
+        Ok(sender.send_request(request).await?)
+    }
+
+    async fn ended(&self) -> String {
+        let mut end = self.end.clone();
+        let reason = end.wait_for(Option::is_some).await;
+        reason.map_or_else(
+            |_| String::new(),
+            |reason| reason.clone().unwrap_or_default(),
+        )
+    }
+
+    fn held(self: &Arc<Self>, body: Incoming) -> SiteBody {
+        let process = Arc::clone(self);
+        Held { body, process }.boxed()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.bindings.abort();
+    }
+}
+
+/// What a process says, without secrets and paths.
+fn tail_of(launch: &Launch, workerd: &Workerd, folders: &[&Path]) -> Tail {
+    let secrets = launch
+        .secrets
+        .values()
+        .map(core_domain::kernel::Secret::expose);
+    let paths = folders.iter().copied().chain([workerd.program()]);
+    let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    Tail::hiding(secrets.chain(paths.iter().map(String::as_str)))
+}
+
+/// Follows a process to its end.
+async fn follow(
+    worker: String,
+    mut child: Child,
+    output: ChildStderr,
+    mut tail: Tail,
+    ended: watch::Sender<Option<String>>,
+) {
+    tail.follow(&worker, output).await;
+    let status = match child.wait().await {
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    tracing::info!(worker, status, "a worker has ended");
+    let text = tail.text();
+    ended.send_replace(Some(if text.is_empty() { status } else { text }));
+}
+
+async fn answer_bindings(listener: UnixListener, bindings: Arc<Bindings>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, mostly: others are closed meanwhile.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let bindings = Arc::clone(&bindings);
+        let answer = service_fn(move |request| {
+            let bindings = Arc::clone(&bindings);
+            async move { Ok::<_, std::convert::Infallible>(bindings.answer(request).await) }
+        });
+        let connection = server::Builder::new().serve_connection(TokioIo::new(stream), answer);
+        // One that breaks is the script's own failure, which it is told.
+        tokio::spawn(connection);
+    }
+}
+
+/// An answer whose process stays while it is read.
+#[derive(Debug)]
+struct Held {
+    body: Incoming,
+    process: Arc<Process>,
+}
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if polled.is_ready() {
+            self.process.touch();
+        }
+        polled.map(|frame| frame.map(|frame| frame.map_err(io::Error::other)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,112 @@
+//! Looking at the dead-letter queue.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::access::{OperatorScope, unowned};
+use crate::kernel::{DlqEntryId, Line, ListQuery, Page, PlatformId, Result, Stored, TextValue};
+use crate::port::UnitOfWork;
+use crate::provisioning::{DlqEntry, DlqQuery, DlqStatus};
+
+/// An entry of the dead-letter queue as the interface shows it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DlqEntryView {
+    /// The same as `id`.
+    pub entry_id: DlqEntryId,
+    /// The entry.
+    #[serde(flatten)]
+    pub entry: DlqEntry,
+}
+
+impl From<DlqEntry> for DlqEntryView {
+    fn from(entry: DlqEntry) -> Self {
+        Self {
+            entry_id: entry.id.clone(),
+            entry,
+        }
+    }
+}
+
+/// Which entries a list shows; every part that is given must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DlqFilter {
+    /// With this status; pending ones when it is not given.
+    #[serde(default)]
+    pub status: DlqStatuses,
+    /// Of jobs of this platform.
+    pub platform_id: Option<PlatformId>,
+    /// Of jobs of this kind.
+    pub kind: Option<Line<1, 100>>,
+}
+
+/// A status, or `all` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DlqStatuses(Option<DlqStatus>);
+
+const ALL: &str = "all";
+
+impl Default for DlqStatuses {
+    fn default() -> Self {
+        Self(Some(DlqStatus::Pending))
+    }
+}
+
+impl<'de> Deserialize<'de> for DlqStatuses {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        if text == ALL {
+            return Ok(Self(None));
+        }
+        let status = DlqStatus::from_text(&text);
+        let unknown = || serde::de::Error::custom("is no status of an entry");
+        status.map(|status| Self(Some(status))).ok_or_else(unknown)
+    }
+}
+
+impl JsonSchema for DlqStatuses {
+    fn schema_name() -> Cow<'static, str> {
+        "DlqStatuses".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words = DlqStatus::ALL.iter().map(|status| status.as_str());
+        let words: Vec<&str> = words.chain([ALL]).collect();
+        json_schema!({ "type": "string", "enum": words, "default": DlqStatus::Pending })
+    }
+}
+
+/// Entries of the dead-letter queue, newest first.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub async fn dlq_entries(
+    _: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    query: &ListQuery<DlqFilter>,
+) -> Result<Page<DlqEntryView>> {
+    let filter = &query.filter;
+    let entries = DlqQuery::Of {
+        status: filter.status.0,
+        platform_id: filter.platform_id.clone(),
+        kind: filter.kind.as_ref().map(ToString::to_string),
+    };
+    let wanted = query.page();
+    let page = unowned::<DlqEntry>(uow).page(&entries, &wanted).await?;
+    Ok(page.map(|entry| entry.into_inner().into()))
+}
+
+/// An entry of the dead-letter queue.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn dlq_entry(
+    _: &OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    entry: &DlqEntryId,
+) -> Result<Stored<DlqEntry>> {
+    unowned::<DlqEntry>(uow).get(entry).await
+}

@@ -1,0 +1,279 @@
+//! `stack.deactivate`: removes what a workspace stack has in its environment, in the opposite order of its activation; its
+//! data only when that is wanted.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for};
+use super::removal::{RemovedObjects, delete_entries, remove_objects};
+use super::stack_target::{StackInput, StackTarget, StackWork, ensure_called_for};
+use crate::access::PlatformAccess;
+use crate::kernel::{Error, Result, Stored, Timestamp};
+use crate::port::{Mode, UnitOfWork};
+use crate::provisioning::Job;
+use crate::registry::{
+    DEFAULT_RESOURCES, FeatureActivation, FeatureStatus, Resource, ResourceType, WorkspaceStack,
+    WorkspaceStackEvent, WorkspaceStackStatus,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+};
+use crate::use_case::registry::feature;
+use crate::use_case::registry::stack_instance::{entries, follow};
+
+/// The name of the step that deactivates the features.
+const FEATURES: &str = "features";
+
+/// The types of what a stack has, in the opposite order of its creation.
+fn newest_first() -> impl Iterator<Item = ResourceType> {
+    DEFAULT_RESOURCES.into_iter().rev().map(|(of, _)| of)
+}
+
+/// How it is removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::use_case::registry) struct StackRemoval {
+    /// Its data too.
+    pub(in crate::use_case::registry) delete_data: bool,
+}
+
+impl StackWork for StackRemoval {
+    fn is_called_for(stack: &WorkspaceStack, _job: &Job) -> bool {
+        stack.status == WorkspaceStackStatus::Deactivating
+    }
+}
+
+/// The kind.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) struct StackDeactivate;
+
+#[async_trait]
+impl JobKind for StackDeactivate {
+    const NAME: &'static str = "stack.deactivate";
+    type Input = StackInput<StackRemoval>;
+
+    fn steps() -> Steps<Self> {
+        let steps = Steps::new().then(RemoveFeatures);
+        steps.then_all(newest_first().map(RemoveParts))
+    }
+
+    fn plan(input: &Self::Input) -> Vec<String> {
+        let wanted = newest_first().filter(|t| input.work.delete_data || !t.is_store());
+        let mut steps: Vec<String> = wanted.map(|t| t.as_str().to_owned()).collect();
+        // After the sites, which may use them.
+        steps.insert(1, FEATURES.to_owned());
+        steps
+    }
+
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow_job(cx, uow, WorkspaceStackEvent::Deactivated).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow_job(cx, uow, WorkspaceStackEvent::Fail).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow_job(cx, uow, WorkspaceStackEvent::Deactivate).await?;
+        for feature in features(cx, uow).await? {
+            if feature.status == FeatureStatus::Failed {
+                remove(cx, uow, &feature).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Moves the stack as the job moved.
+async fn follow_job(
+    cx: &JobContext<'_, StackDeactivate>,
+    uow: &mut dyn UnitOfWork,
+    event: WorkspaceStackEvent,
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.target.stack_instance_id, &cx.job.id);
+    follow::record_event(cx, &platform, uow, own, event).await
+}
+
+/// Removes the stack's objects of one type.
+#[derive(Clone, Copy, Debug)]
+struct RemoveParts(ResourceType);
+
+impl RemoveParts {
+    /// The entries up to an instant, newest first.
+    async fn entries(
+        self,
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+        target: &StackTarget,
+        as_of: Timestamp,
+    ) -> Result<Vec<Stored<Resource>>> {
+        let mut entries = entries::of_stack(platform, uow, target, as_of).await?;
+        entries.retain(|entry| entry.resource_type == self.0);
+        Ok(entries)
+    }
+}
+
+#[async_trait]
+impl JobStep<StackDeactivate> for RemoveParts {
+    type Output = RemovedObjects;
+
+    fn name(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, StackDeactivate>,
+    ) -> Result<Observation<RemovedObjects>, StepError> {
+        ensure_called_for(cx).await?;
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, StackDeactivate>,
+    ) -> Result<RemovedObjects, StepError> {
+        let target = &cx.input.target;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let as_of = uow.now().await?;
+        let entries = match cx.platform(uow.as_mut()).await? {
+            Some(platform) => self.entries(&platform, uow.as_mut(), target, as_of).await?,
+            None => Vec::new(),
+        };
+        drop(uow);
+        remove_objects(cx, &target.platform_id, &entries, as_of).await
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, StackDeactivate>,
+        uow: &mut dyn UnitOfWork,
+        output: &RemovedObjects,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let entries = self.entries(&platform, uow, &cx.input.target, output.as_of);
+        let entries = entries.await?;
+        delete_entries(cx, &platform, uow, entries).await
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+/// Has the features that the stack brought deactivated by jobs of their own, and waits for them.
+#[derive(Clone, Copy, Debug)]
+struct RemoveFeatures;
+
+#[async_trait]
+impl JobStep<StackDeactivate> for RemoveFeatures {
+    const RECORDS: bool = false;
+    type Output = ();
+
+    fn name(&self) -> &'static str {
+        FEATURES
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, StackDeactivate>,
+    ) -> Result<Observation<()>, StepError> {
+        ensure_called_for(cx).await?;
+        let target = &cx.input.target;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let platform = cx.platform(uow.as_mut()).await?;
+        let platform = platform.ok_or(Error::NotFound("platform"))?;
+        let features = of_stack(&platform, uow.as_mut(), target).await?;
+        if features.is_empty() {
+            return Ok(Observation::Present(()));
+        }
+        for feature in &features {
+            if feature.status == FeatureStatus::Failed {
+                ensure_not_failed_for(cx.job, uow.as_mut(), feature).await?;
+            }
+        }
+        let on_their_way =
+            |feature: &Stored<FeatureActivation>| feature.status == FeatureStatus::Deactivating;
+        if !features.iter().all(on_their_way) {
+            return Ok(Observation::Absent);
+        }
+        Err(StepError::Wait {
+            until: uow.now().await?.plus(LOOK_AGAIN),
+            reason: "the features of the stack".to_owned(),
+            found: None,
+        })
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, StackDeactivate>) -> Result<(), StepError> {
+        let mut uow = cx.store.begin(Mode::Auto).await?;
+        let until = uow.now().await?.plus(LOOK_AGAIN);
+        Err(StepError::wait_with(
+            until,
+            "the features of the stack",
+            &(),
+        )?)
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, StackDeactivate>,
+        uow: &mut dyn UnitOfWork,
+        (): &(),
+    ) -> Result<()> {
+        for feature in features(cx, uow).await? {
+            if feature.status != FeatureStatus::Deactivating {
+                remove(cx, uow, &feature).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn of_stack(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &StackTarget,
+) -> Result<Vec<Stored<FeatureActivation>>> {
+    let own = (&target.entity_id, &target.stack_instance_id);
+    feature::of_stack(platform, uow, own, target.environment).await
+}
+
+/// The features that the stack brought, as far as they have not ended.
+async fn features(
+    cx: &JobContext<'_, StackDeactivate>,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<FeatureActivation>>> {
+    match cx.platform(uow).await? {
+        Some(platform) => of_stack(&platform, uow, &cx.input.target).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Lets a feature go, unless another stack asks for it as well.
+async fn remove(
+    cx: &JobContext<'_, StackDeactivate>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<FeatureActivation>,
+) -> Result<()> {
+    let platform = cx.platform(uow).await?;
+    let platform = platform.ok_or(Error::NotFound("platform"))?;
+    let target = &cx.input.target;
+    let own = (&target.entity_id, &target.stack_instance_id);
+    let (environment, id) = (target.environment, &seen.feature_id);
+    let other = follow::other_with_feature(&platform, uow, own, environment, id).await?;
+    match other {
+        Some(other) => feature::hand_over(cx, &platform, uow, seen, &other).await,
+        None => {
+            let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
+            feature::queue_removal(cx, &platform, uow, seen, delete_data, parent).await?;
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The entries of a workspace stack's parts in the catalogue: entered when a job for them is queued, so that whatever it
+//! leaves behind is known.
+
+use serde_json::json;
+
+use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
+use crate::kernel::{
+    Context, Error, JobId, JsonText, Line, Machine, ResourceId, Result, Stored, Timestamp,
+};
+use crate::port::UnitOfWork;
+use crate::provisioning::{FailureKind, Job, StepStatus};
+use crate::registry::{
+    CreateResource, ProviderName, Resource, ResourceEvent, ResourceQuery, ResourceStatus,
+};
+use crate::use_case::registry::jobs::{MadeResource, PlannedPart, StackTarget};
+use crate::use_case::registry::resource;
+
+/// The entry of a part, if there is one.
+pub(in crate::use_case::registry) async fn of_part(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &StackTarget,
+    part: &PlannedPart,
+) -> Result<Option<Stored<Resource>>> {
+    let exactly = ResourceQuery::Exactly {
+        resource_type: part.id.resource_type,
+        environment: target.environment,
+        cf_name: provider_name(&part.cf_name)?,
+    };
+    platform.records::<Resource>(uow).first(&exactly).await
+}
+
+/// The entries of a stack in its environment that are not deleted and were entered up to an instant, newest first.
+pub(in crate::use_case::registry) async fn of_stack(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    target: &StackTarget,
+    until: Timestamp,
+) -> Result<Vec<Stored<Resource>>> {
+    let of_stack = ResourceQuery::OfStack(target.stack_instance_id.clone());
+    let mut entries = Vec::new();
+    let mut resources = Batches::<Resource>::of(of_stack);
+    while let Some(batch) = resources.next(platform.records(uow)).await? {
+        entries.extend(
+            batch.into_iter().filter(|entry| {
+                entry.environment == target.environment && entry.created_at <= until
+            }),
+        );
+    }
+    Ok(entries)
+}
+
+/// Enters the parts a job shall make. What is there already stays as it is, and what another job is about to make stays
+/// that job's.
+///
+/// # Errors
+/// `CONFLICT` when a name is taken.
+pub(in crate::use_case::registry) async fn enter_planned(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, job): (&StackTarget, &JobId),
+    parts: &[PlannedPart],
+) -> Result<()> {
+    for part in parts {
+        let Some(seen) = of_part(platform, uow, target, part).await? else {
+            let entry = entry(cx, platform, uow, (target, job), part).await?;
+            let stored = audited::insert(cx, platform, uow, entry, "resource.created").await;
+            stored.map_err(resource::name_conflict)?;
+            continue;
+        };
+        if seen.status == ResourceStatus::Failed {
+            let event = ResourceEvent::Provision;
+            let mut next = seen.edit().after(event, uow.now().await?)?;
+            next.provision_job_id = Some(job.clone());
+            audited::replace(cx, platform, uow, &seen, next, event.of_event().action).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Enters what a job made or found. What was there before stays the job's that made it.
+pub(in crate::use_case::registry) async fn enter_made(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, job): (&StackTarget, &JobId),
+    part: &PlannedPart,
+    made: &MadeResource,
+) -> Result<()> {
+    let known = of_part(platform, uow, target, part).await?;
+    let known = known.filter(|entry| entry.status == ResourceStatus::Active);
+    let mut observed = entry(cx, platform, uow, (target, job), part).await?;
+    if let Some(known) = known {
+        observed
+            .provision_job_id
+            .clone_from(&known.provision_job_id);
+    }
+    observed.cf_id = Line::parse(&made.cf_id).ok();
+    observed.cf_url.clone_from(&made.cf_url);
+    resource::upsert_observed(cx, platform, uow, observed).await?;
+    Ok(())
+}
+
+/// Says of what a job that has ended did not make that it failed. What a cancelled job had not begun with was never wanted.
+pub(in crate::use_case::registry) async fn settle_unmade(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, job): (&StackTarget, &Job),
+    parts: &[PlannedPart],
+) -> Result<()> {
+    let cancelled = job.failure_kind == Some(FailureKind::Cancelled);
+    for part in parts {
+        let entry = of_part(platform, uow, target, part).await?;
+        let own = |entry: &Resource| {
+            entry.provision_job_id.as_ref() == Some(&job.id)
+                && entry.status != ResourceStatus::Active
+        };
+        let Some(entry) = entry.filter(|entry| own(entry)) else {
+            continue;
+        };
+        let mut steps = job.steps.iter();
+        let step = steps.find(|step| step.name == part.step());
+        if cancelled && step.is_some_and(|step| step.status == StepStatus::Pending) {
+            resource::soft_delete(cx, platform, uow, &entry).await?;
+            continue;
+        }
+        let next = entry.edit().not_made(uow.now().await?)?;
+        let action = ResourceEvent::Fail.of_event().action;
+        audited::replace(cx, platform, uow, &entry, next, action).await?;
+    }
+    Ok(())
+}
+
+/// The entry of a part that is not there yet.
+async fn entry(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, job): (&StackTarget, &JobId),
+    part: &PlannedPart,
+) -> Result<Resource> {
+    let command = CreateResource {
+        stack_id: Some(target.stack_instance_id.clone()),
+        resource_type: part.id.resource_type,
+        service_name: provider_name(part.id.name.as_str())?,
+        environment: target.environment,
+        cf_name: provider_name(&part.cf_name)?,
+        cf_id: None,
+        cf_url: None,
+        provision_job_id: Some(job.clone()),
+        config: JsonText::of(&json!({})),
+    };
+    let now = uow.now().await?;
+    let id = ResourceId::generate(now, cx.entropy.as_ref());
+    let entity = target.entity_id.clone();
+    Ok(Resource::create(
+        id,
+        platform.platform(),
+        entity,
+        command,
+        now,
+    ))
+}
+
+fn provider_name(text: &str) -> Result<ProviderName> {
+    ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()))
+}

@@ -1,0 +1,12 @@
+//! Instances of stack templates: workspace stacks that jobs activate and take down, and the apps that are made for them.
+
+mod activate;
+mod app;
+mod deactivate;
+pub(super) mod entries;
+pub(super) mod follow;
+
+pub use activate::{ActivateStack, activate};
+pub use app::{CreateApp, create_app};
+pub use deactivate::{DeactivateStack, deactivate};
+pub(super) use follow::end_all;

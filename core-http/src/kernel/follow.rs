@@ -1,0 +1,246 @@
+//! Feeds as server-sent events. Events are read when the ones before have been sent, so a slow reader costs no memory; and
+//! nobody is told of anything without having been let in again.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Effect, Error, Result};
+use core_domain::port::Store;
+use futures_util::stream;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::answer_media::{Event, EventStream};
+use super::app::App;
+use super::context::Cx;
+use super::draining::Draining;
+use super::status::status_of;
+
+/// How long a connection is silent at the most.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How often the caller is let in again while nothing is told, for what another process has changed. What this one changes
+/// counts at once.
+const AUTHORIZE: Duration = Duration::from_secs(5);
+
+/// How often is looked for what another process has written.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The header in which a client that lost the connection says where it was.
+pub const LAST_EVENT_ID: &str = "last-event-id";
+
+/// What is followed: a place in a list of events that grows.
+pub trait Feed: Send + Sync + 'static {
+    /// An event.
+    type Event: Send + 'static;
+
+    /// Reads what comes next, for a caller who is let in again in the state of the store it is read in.
+    ///
+    /// # Errors
+    /// When the caller may read no more, or the store failed.
+    fn next(&mut self, store: &dyn Store)
+    -> impl Future<Output = Result<News<Self::Event>>> + Send;
+
+    /// Lets the caller in once more.
+    ///
+    /// # Errors
+    /// When they may read no more, or the store failed.
+    fn authorize_again(&self, store: &dyn Store) -> impl Future<Output = Result<()>> + Send;
+
+    /// Tells whether the caller may no longer be let in because of this.
+    fn is_concerned_by(&self, effect: &Effect) -> bool;
+
+    /// The event as it is sent.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it cannot be written.
+    fn shown(event: &Self::Event) -> Result<Event>;
+}
+
+/// What a feed told.
+#[derive(Debug)]
+pub struct News<T> {
+    /// The events, in order.
+    pub events: Vec<T>,
+    /// What comes after them.
+    pub then: Then,
+}
+
+/// What comes after the events that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// There may be more at once.
+    More,
+    /// More may come later.
+    Later,
+    /// Nothing.
+    End,
+}
+
+/// What somebody who follows a feed listens to. Made before the feed is opened, so that nothing that happens in between is
+/// missed.
+#[derive(Debug)]
+pub struct Listening {
+    app: Arc<App>,
+    access: broadcast::Receiver<Effect>,
+    news: Option<watch::Receiver<()>>,
+    draining: Option<Draining>,
+}
+
+impl Listening {
+    /// To changes of access and the end of the server; and to `news`, a hint that the feed may have something to tell,
+    /// where this process gives one.
+    #[must_use]
+    pub fn of(cx: &Cx, news: Option<watch::Receiver<()>>) -> Self {
+        Self {
+            app: Arc::clone(&cx.app),
+            access: cx.app.access.subscribe(),
+            news,
+            draining: cx.extensions.get::<Draining>().cloned(),
+        }
+    }
+
+    /// The feed as an answer: until the caller's right or the feed ends, or the server.
+    #[must_use]
+    pub fn follow<F: Feed>(self, feed: F) -> EventStream<F::Event> {
+        let now = Instant::now();
+        let follower = Follower {
+            feed,
+            listening: self,
+            waiting: VecDeque::new(),
+            has_ended: false,
+            heartbeat_at: now + HEARTBEAT,
+            // At once: who called was found out before this listened for changes.
+            authorize_at: now,
+        };
+        let events = stream::unfold(Some(follower), |follower: Option<Follower<F>>| async move {
+            follower?.next().await
+        });
+        EventStream::new(events)
+    }
+}
+
+/// Somebody who follows a feed.
+struct Follower<F: Feed> {
+    feed: F,
+    listening: Listening,
+    /// Read and not sent yet.
+    waiting: VecDeque<F::Event>,
+    /// Whether nothing comes behind those.
+    has_ended: bool,
+    heartbeat_at: Instant,
+    authorize_at: Instant,
+}
+
+/// What ended a wait.
+enum Woken {
+    News,
+    AccessChanged,
+    Silent,
+    Draining,
+}
+
+impl<F: Feed> Follower<F> {
+    /// The next event or sign of life; none at the end.
+    async fn next(mut self) -> Option<(Result<Event, Error>, Option<Self>)> {
+        loop {
+            if self.access_changed() || Instant::now() >= self.authorize_at {
+                let store = self.listening.app.store.as_ref();
+                if let Err(error) = self.feed.authorize_again(store).await {
+                    return ended_by(error);
+                }
+                self.authorize_at = Instant::now() + AUTHORIZE;
+            }
+            if let Some(event) = self.waiting.pop_front() {
+                self.heartbeat_at = Instant::now() + HEARTBEAT;
+                return Some((F::shown(&event), Some(self)));
+            }
+            if self.has_ended {
+                return None;
+            }
+            if let Some(news) = &mut self.listening.news {
+                news.mark_unchanged();
+            }
+            let store = self.listening.app.store.as_ref();
+            let News { events, then } = match self.feed.next(store).await {
+                Ok(news) => news,
+                Err(error) => return ended_by(error),
+            };
+            self.waiting.extend(events);
+            self.has_ended = then == Then::End;
+            if then != Then::Later || !self.waiting.is_empty() {
+                continue;
+            }
+            match self.wait().await {
+                Woken::News => {}
+                Woken::AccessChanged => self.authorize_at = Instant::now(),
+                Woken::Draining => return None,
+                Woken::Silent => {
+                    self.heartbeat_at = Instant::now() + HEARTBEAT;
+                    return Some((Ok(Event::comment()), Some(self)));
+                }
+            }
+        }
+    }
+
+    /// Tells whether the caller's access may have changed since they were let in.
+    fn access_changed(&mut self) -> bool {
+        loop {
+            match self.listening.access.try_recv() {
+                Ok(effect) if !self.feed.is_concerned_by(&effect) => {}
+                Ok(_) | Err(TryRecvError::Lagged(_)) => return true,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return false,
+            }
+        }
+    }
+
+    /// Waits for something to look at, or for the time of a sign of life.
+    async fn wait(&mut self) -> Woken {
+        let Listening {
+            access,
+            news,
+            draining,
+            ..
+        } = &mut self.listening;
+        let draining = async {
+            match draining {
+                Some(draining) => draining.begun().await,
+                None => pending().await,
+            }
+        };
+        let news = async {
+            match news {
+                // Nobody announces any more only when the process ends.
+                Some(news) => news.changed().await.is_ok(),
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = draining => Woken::Draining,
+            () = sleep_until(self.heartbeat_at) => Woken::Silent,
+            true = news => Woken::News,
+            () = access_changes(access, &self.feed) => Woken::AccessChanged,
+            () = sleep(POLL) => Woken::News,
+        }
+    }
+}
+
+/// Waits until the access of the feed's caller may have changed.
+async fn access_changes(access: &mut broadcast::Receiver<Effect>, feed: &impl Feed) {
+    loop {
+        match access.recv().await {
+            Ok(effect) if !feed.is_concerned_by(&effect) => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => pending().await,
+        }
+    }
+}
+
+/// The end for a caller who is let in no more, and the error when it is ours.
+fn ended_by<F: Feed>(error: Error) -> Option<(Result<Event, Error>, Option<Follower<F>>)> {
+    let refused = status_of(error.code()).is_client_error();
+    (!refused).then(|| (Err(error), None))
+}

@@ -1,0 +1,74 @@
+//! The history of a job: a list, or server-sent events while it goes on.
+
+use core_domain::access::JobScope;
+use core_domain::kernel::{Effect, JobId, ListQuery, Result, Stored, grant};
+use core_domain::port::{Mode, Store};
+use core_domain::provisioning::JobEvent;
+use core_domain::use_case::provisioning::{self, JobFeed, JobProgressEvent};
+use serde_json::json;
+
+use crate::kernel::{
+    Cx, Endpoint, Event, Feed, Input, JsonOrEvents, LAST_EVENT_ID, ListP4, Listening, News, Output,
+    Then, get,
+};
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    let position = json!({
+        "type": "string",
+        "description": "The id of the last event that was seen; with text/event-stream alone.",
+    });
+    vec![
+        get("/api/v1/provision/jobs/{jobId}/events", "listJobEvents")
+            .summary("Lists what happened to a job, newest first. As text/event-stream follows it from its beginning until the job has ended, oldest first, each event with the progress of the moment.")
+            .header("Last-Event-ID", position)
+            .scoped(show),
+    ]
+}
+
+type Answered = JsonOrEvents<ListP4<JobEvent>, JobProgressEvent>;
+
+async fn show(
+    cx: &Cx,
+    scope: JobScope<grant::JobRead>,
+    input: Input<(JobId,), ListQuery>,
+) -> Result<Answered> {
+    if cx.asks_for_events() {
+        // The history is announced to nobody: it is looked at again and again.
+        let listening = Listening::of(cx, None);
+        let feed = provisioning::follow(cx, &scope, cx.header(LAST_EVENT_ID))?;
+        return Ok(JsonOrEvents::Events(listening.follow(feed)));
+    }
+    let mut uow = cx.app.store.begin(Mode::Auto).await?;
+    let page = provisioning::history(&scope, uow.as_mut(), &input.query).await?;
+    let page = page.map(Stored::into_inner);
+    Ok(JsonOrEvents::Json(Output::new(page.into())))
+}
+
+impl Feed for JobFeed {
+    type Event = JobProgressEvent;
+
+    async fn next(&mut self, store: &dyn Store) -> Result<News<JobProgressEvent>> {
+        let news = Self::next(self, store).await?;
+        let then = match (news.more, news.ended) {
+            (true, _) => Then::More,
+            (false, false) => Then::Later,
+            (false, true) => Then::End,
+        };
+        let events = news.events;
+        Ok(News { events, then })
+    }
+
+    async fn authorize_again(&self, store: &dyn Store) -> Result<()> {
+        Self::authorize_again(self, store).await
+    }
+
+    fn is_concerned_by(&self, effect: &Effect) -> bool {
+        Self::is_concerned_by(self, effect)
+    }
+
+    fn shown(told: &JobProgressEvent) -> Result<Event> {
+        let shown = Event::json(told)?;
+        let (seq, name) = (told.event.seq, told.event.event_type.clone());
+        Ok(shown.id(seq.to_string()).name(name))
+    }
+}

@@ -1,0 +1,77 @@
+//! Holds: what keeps jobs from being claimed.
+
+use core_domain::access::OperatorScope;
+use core_domain::kernel::{Code, HoldId, ListQuery, Result};
+use core_domain::port::UnitOfWork;
+use core_domain::use_case::provisioning::{self, CreateHold, HoldView};
+use http::StatusCode;
+
+use crate::kernel::{Cx, Endpoint, Input, ListP1, Output, Versioned, delete, get, post};
+
+pub(super) fn rows() -> Vec<Endpoint> {
+    vec![
+        get("/api/v1/provision/holds", "listHolds")
+            .summary("Lists holds, newest first: those of operators and those of suspensions.")
+            .reads(list),
+        post("/api/v1/provision/holds", "createHold")
+            .summary("Keeps jobs from being claimed: all, those of a kind, or those of a platform. Steps that run go on.")
+            .success(&[StatusCode::CREATED, StatusCode::OK])
+            .refuses(&[Code::NotFound])
+            .writes(create),
+        get("/api/v1/provision/holds/{holdId}", "getHold")
+            .summary("Shows a hold.")
+            .refuses(&[Code::NotFound])
+            .reads(show),
+        delete("/api/v1/provision/holds/{holdId}", "deleteHold")
+            .summary("Lifts an operator's hold. That of a suspension ends with the suspension.")
+            .success(&[StatusCode::NO_CONTENT])
+            .if_match()
+            .refuses(&[Code::NotFound, Code::InvalidState])
+            .writes(remove),
+    ]
+}
+
+async fn list(
+    _: &Cx,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), ListQuery>,
+) -> Result<Output<ListP1<HoldView>>> {
+    let page = provisioning::holds(&scope, uow, &input.query).await?;
+    Ok(Output::new(page.into()))
+}
+
+async fn create(
+    cx: &Cx,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(), (), CreateHold>,
+) -> Result<Versioned<HoldView>> {
+    let set = provisioning::create_hold(cx, &scope, uow, &cx.app.kinds, &input.body).await?;
+    let status = if set.is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let shown = Output::new(HoldView::from(&*set.hold)).status(status);
+    Ok(shown.etag(set.hold.etag()))
+}
+
+async fn show(
+    _: &Cx,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(HoldId,)>,
+) -> Result<Versioned<HoldView>> {
+    let hold = provisioning::get_hold(&scope, uow, &input.path.0).await?;
+    Ok(Versioned::of(&hold, HoldView::from(&*hold)))
+}
+
+async fn remove(
+    cx: &Cx,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(HoldId,)>,
+) -> Result<()> {
+    provisioning::remove_hold(cx, &scope, uow, &input.path.0).await
+}

@@ -1,0 +1,85 @@
+//! Workers over HTTP: what a server made for a platform answers, with its bindings.
+
+use std::path::{Path, PathBuf};
+
+use core_http::kernel::testing::Answer;
+
+use crate::world::{Call, Installation, Server, Signed, sign_up};
+
+/// Where `tests/run` puts the program that runs workers; without it the tests say that they are skipped.
+fn workerd() -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "the tests are told where it is")]
+    let named = std::env::var("CORE_TEST_WORKERD").ok().map(PathBuf::from);
+    // .../target/debug/deps/it-hash -> .../target
+    let own = std::env::current_exe().unwrap();
+    let installed = own
+        .ancestors()
+        .nth(3)
+        .unwrap()
+        .join("workerd/node_modules/.bin/workerd");
+    let found = named.or_else(|| installed.exists().then_some(installed));
+    if found.is_none() {
+        eprintln!(
+            "SKIPPED: workerd is not installed, so no worker runs in this test; tests/run installs it"
+        );
+    }
+    found
+}
+
+async fn start(data: &Path, workerd: &Path) -> Server {
+    Server::start(data, &["--workerd", workerd.to_str().unwrap()]).await
+}
+
+/// The address label of the platform's worker.
+async fn worker_of(server: &Server, person: &Signed) -> String {
+    let resources = server.get(&person.token, &person.at("/resources")).await;
+    let resources = resources.expect(200);
+    let worker = resources.json["data"].as_array().unwrap().iter();
+    let mut worker = worker.filter(|resource| resource["resourceType"] == "worker");
+    worker.next().unwrap()["cfName"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+async fn ask(server: &Server, call: Call, worker: &str) -> Answer {
+    let host = format!("{worker}.localhost");
+    server.send("sites", call.header("host", host)).await
+}
+
+#[tokio::test]
+async fn the_worker_of_a_platform_answers_with_its_bindings_before_and_after_kill_9() {
+    let Some(workerd) = workerd() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &workerd).await;
+    let person = sign_up(&server, "engines", "Engines").await;
+    let job = person.job(&server).await;
+    person.job_done(&server, &job).await;
+    let worker = worker_of(&server, &person).await;
+
+    let health = ask(&server, Call::get("/health"), &worker)
+        .await
+        .expect(200);
+    assert_eq!(health.json["status"], "healthy");
+    let time = ask(&server, Call::get("/time"), &worker).await.expect(200);
+    assert!(
+        time.json["now"].as_i64() > Some(1_700_000_000),
+        "{}",
+        time.json
+    );
+    let _ = ask(&server, Call::get("/assets/none"), &worker)
+        .await
+        .expect(404);
+    for visits in 1..=2 {
+        let visit = Call::upload("/visits", "text/plain", "");
+        let visit = ask(&server, visit, &worker).await.expect(200);
+        assert_eq!(visit.json["visits"], visits);
+    }
+    server.kill().await;
+
+    let server = start(data.path(), &workerd).await;
+    let visit = Call::upload("/visits", "text/plain", "");
+    let visit = ask(&server, visit, &worker).await.expect(200);
+    assert_eq!(visit.json["visits"], 3);
+    assert!(server.terminate().await.success());
+}
