@@ -166,6 +166,10 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ),
     ("registry/platform/purge.rs", "the last step of a job"),
     (
+        "registry/domain/delete.rs",
+        "the job of a domain that is the platform's",
+    ),
+    (
         "registry/tenant_setup.rs",
         "the platform that was made a moment ago",
     ),

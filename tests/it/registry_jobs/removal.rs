@@ -25,7 +25,10 @@ async fn deprovisioning_removes_an_environment_and_leaves_the_others(world: Plat
     let job = world.job(&job).await;
     assert_eq!(job.status, JobStatus::Completed);
     let steps: Vec<&str> = job.steps.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(steps, ["pages", "worker", "queue", "r2", "kv", "d1"]);
+    assert_eq!(
+        steps,
+        ["hostnames", "pages", "worker", "queue", "r2", "kv", "d1"]
+    );
     let objects = world.objects(platform).await;
     assert_eq!(objects.len(), 6);
     assert!(objects.iter().all(|name| name.contains("-dev-")));

@@ -3,7 +3,6 @@
 use core_domain::kernel::Secret;
 use core_domain::port::{Infrastructure, ResourceRef, SetSecrets};
 use core_domain::registry::ResourceType;
-use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
 use super::wanted;
@@ -135,10 +134,7 @@ async fn whichever_call_of_the_store_fails_an_auth_worker_is_made_once_and_remov
         world.provision(&platform).await;
         world.run_jobs().await;
         let job = world.upgrade_auth(&platform).await;
-        store.fail_call(call);
-        // The failure ends the work on the job; what it left is what is asked below.
-        let _ = world.worker().run_one(&Unsupervised).await;
-        let failed = store.has_failed();
+        let failed = world.run_one_failing(&store, call).await;
         // Even what no entry tells of goes.
         let also_unfinished = call % 2 == 0;
         if !also_unfinished {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use core_domain::port::{HostnameState, Infrastructure};
-use core_domain::use_case::provisioning::Unsupervised;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
@@ -337,10 +336,7 @@ async fn whichever_call_of_the_store_fails_a_domain_is_active_once_and_served_no
         let context = format!("call {call}");
         let mut failed = false;
         for expected in [true, false] {
-            store.fail_call(call);
-            // The failure ends the work on the job; what it left is what is asked below.
-            let _ = world.worker().run_one(&Unsupervised).await;
-            failed |= store.has_failed();
+            failed |= world.run_one_failing(&store, call).await;
             // Leases end.
             world.pass(600).await;
             world.pass(600).await;

@@ -247,6 +247,16 @@ impl World {
         self.run_jobs_on(Arc::new(self.provider.clone())).await;
     }
 
+    /// Works on one job while the store fails a call: what that leaves of the job is the test's. Tells whether the call was
+    /// reached; from then on the store does not fail.
+    pub(crate) async fn run_one_failing(&self, store: &FaultStore, call: u32) -> bool {
+        store.fail_call(call);
+        let _ = self.worker().run_one(&Unsupervised).await;
+        let failed = store.has_failed();
+        store.fail_call(u32::MAX);
+        failed
+    }
+
     /// As [`World::run_jobs`], with another provider.
     pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
         let worker = self.worker_on(provider);

@@ -1,0 +1,74 @@
+//! Auth workers: the script that is uploaded, and one worker wherever its job is interrupted.
+
+use core_domain::kernel::{Environment, PlatformId};
+use core_domain::provisioning::JobStatus;
+use core_domain::registry::Resource;
+use core_domain::use_case::registry::auth;
+use core_local::Moment;
+
+use crate::world::{Platforms, as_operator};
+
+async fn upgrade(world: &Platforms, platform: &PlatformId) {
+    as_operator!(world, platform, |cx, scope, uow| auth::upgrade(
+        cx, scope, uow
+    ));
+}
+
+/// The entry of the auth worker, which there is once, beside the platform's own six.
+async fn entry(world: &Platforms, platform: &PlatformId, context: &str) -> Resource {
+    let objects = world.objects(platform).await;
+    let mut entries = world.entries(platform, false).await;
+    assert_eq!((objects.len(), entries.len()), (7, 7), "{context}");
+    entries.retain(|entry| entry.service_name.as_str() == "auth");
+    assert_eq!(entries.len(), 1, "{context}");
+    entries.remove(0)
+}
+
+#[tokio::test]
+async fn an_auth_worker_knows_its_platform_and_where_iam_is() {
+    let world = Platforms::memory().await;
+    let platform = &world.complete().await;
+    upgrade(&world, platform).await;
+    world.until_idle().await;
+    let entry = entry(&world, platform, "upgraded").await;
+    assert_eq!(entry.environment, Environment::Prod);
+    let worker = world.provider.worker(&entry.cf_name).await.unwrap();
+    let script = worker.unwrap().script;
+    assert!(script.modules[&script.main_module].contains("from \"./config.js\""));
+    let settings = &script.modules["config.js"];
+    let wanted = [
+        format!("platformId = \"{platform}\";"),
+        "sessionUrl = \"http://iam.test/api/core/session\";".to_owned(),
+    ];
+    assert!(
+        wanted.iter().all(|line| settings.contains(line)),
+        "{settings}"
+    );
+}
+
+#[tokio::test]
+async fn wherever_the_worker_dies_or_the_provider_is_silent_there_is_one_auth_worker() {
+    for units in 1.. {
+        let world = Platforms::memory().await;
+        let platform = &world.complete().await;
+        upgrade(&world, platform).await;
+        let died = world.dies_after(units).await;
+        world.restart().await;
+        entry(&world, platform, &format!("{units} units")).await;
+        if !died {
+            assert!(units > 3, "a run has only {units} units");
+            break;
+        }
+    }
+    for moment in [Moment::Before, Moment::Staged, Moment::Done] {
+        let world = Platforms::memory().await;
+        let platform = &world.complete().await;
+        upgrade(&world, platform).await;
+        world.leave_unanswered("create", 0, moment);
+        world.until_idle().await;
+        assert!(world.has_left_unanswered(), "{moment:?} was not met");
+        let jobs = world.jobs().await;
+        assert!(jobs.iter().all(|job| job.status == JobStatus::Completed));
+        entry(&world, platform, &format!("{moment:?}")).await;
+    }
+}
