@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
 use crate::world::{How, World, at, on_every_store, operator, owner};
@@ -274,8 +275,7 @@ async fn a_feature_that_fails_fails_its_stack_and_is_asked_for_again_with_it() {
     let harness = Harness::over(World::new()).await;
     let world = &harness.world;
     let (job, stack) = harness.activate("1.0.0").await;
-    world.run_jobs().await;
-    world.run_timers().await;
+    let _ = world.worker().run_one(&Unsupervised).await.unwrap();
     let of_feature = |jobs: Vec<Value>| {
         let mut jobs = jobs.into_iter();
         text(&jobs.find(|job| job["kind"] == "feature.activate").unwrap()["jobId"])

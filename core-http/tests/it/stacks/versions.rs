@@ -136,7 +136,7 @@ async fn the_known_keys_of_a_definition_are_checked_and_every_issue_has_its_path
             json!({ "resources": [{ "name": "Db", "type": "disk" }, {}], "apps": {} }),
             vec![
                 "stackDefinition.apps: invalid_type",
-                "stackDefinition.resources.0.name: invalid_format",
+                "stackDefinition.resources.0.name: pattern",
                 "stackDefinition.resources.0.type: invalid_enum",
                 "stackDefinition.resources.1.name: required",
                 "stackDefinition.resources.1.type: required",
