@@ -64,8 +64,18 @@ pub(super) async fn delete_entries(
     entries: Vec<Stored<Resource>>,
 ) -> Result<()> {
     for entry in entries {
-        dns::delete_leading_to(cx, platform, uow, &entry.id).await?;
-        resource::soft_delete(cx, platform, uow, &entry).await?;
+        delete_entry(cx, platform, uow, &entry).await?;
     }
     Ok(())
+}
+
+/// Deletes the entry of what was removed, with the DNS records that lead to it.
+pub(super) async fn delete_entry(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    entry: &Stored<Resource>,
+) -> Result<()> {
+    dns::delete_leading_to(cx, platform, uow, &entry.id).await?;
+    resource::soft_delete(cx, platform, uow, entry).await
 }

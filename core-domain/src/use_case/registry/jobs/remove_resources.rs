@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::deprovision::Deprovision;
-use super::resource::remove_entry;
+use super::removal::{delete_entry, remove_if_owned};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{Result, Timestamp};
-use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
+use crate::port::{Mode, ResourceRef, UnitOfWork};
 use crate::registry::{Resource, ResourceQuery, ResourceType, is_provider_name};
 use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
 use crate::use_case::registry::feature;
@@ -143,7 +143,7 @@ async fn remove_entries(
     let mut entries = Batches::<Resource>::of(entries);
     while let Some(batch) = entries.next(platform.records(uow)).await? {
         for entry in batch.iter().filter(|entry| is_removed(entry)) {
-            remove_entry(cx, platform, uow, entry).await?;
+            delete_entry(cx, platform, uow, entry).await?;
         }
     }
     Ok(())
@@ -161,12 +161,9 @@ impl RemoveResources {
             resource_type: self.0,
             name: name.to_owned(),
         };
-        let owner = cx.input.platform_id.as_str();
-        match cx.infrastructure.remove(&resource, owner).await {
-            // An entry that somebody made for a thing that is not the platform's: the thing stays, the entry goes.
-            Err(ProviderError::NameTaken(_)) => removed.foreign += 1,
-            outcome => outcome?,
-        }
+        // An entry that somebody made for a thing that is not the platform's: the thing stays, the entry goes.
+        let owned = remove_if_owned(cx, &cx.input.platform_id, &resource).await?;
+        removed.foreign += usize::from(!owned);
         removed.names.push(name.to_owned());
         Ok(())
     }

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::removal::{delete_entry, remove_if_owned};
 use super::target::{HasTarget, Target};
 use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{
     Context, EntityId, Environment, Error, JsonText, Line, PlatformId, ResourceId, Result, Slug,
     Stored,
 };
-use crate::port::{self, Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
+use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
     ResourceType, purpose_of, resource_name,
@@ -18,7 +19,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
-use crate::use_case::registry::{dns, entity, resource};
+use crate::use_case::registry::{entity, resource};
 
 /// The file a platform's worker begins with.
 const WORKER: &str = include_str!("worker.js");
@@ -157,11 +158,8 @@ where
         if entry.is_some_and(|entry| entry.provision_job_id.as_ref() != Some(&cx.job.id)) {
             return Ok(());
         }
-        let owner = target.platform_id.as_str();
-        match cx.infrastructure.remove(&resource, owner).await {
-            Err(ProviderError::NameTaken(_)) => Ok(()),
-            outcome => Ok(outcome?),
-        }
+        remove_if_owned(cx, &target.platform_id, &resource).await?;
+        Ok(())
     }
 
     async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
@@ -172,7 +170,7 @@ where
         let resource = resource_ref(target, self.0);
         let entry = entry_of(&platform, uow, &resource, target.environment).await?;
         match entry.filter(|entry| entry.provision_job_id.as_ref() == Some(&cx.job.id)) {
-            Some(entry) => remove_entry(cx, &platform, uow, &entry).await,
+            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
         }
     }
@@ -194,17 +192,6 @@ pub(in crate::use_case::registry) async fn entry_of(
         cf_name,
     };
     platform.records::<Resource>(uow).first(&exactly).await
-}
-
-/// Deletes the entry of an object that is gone, with what leads to it.
-pub(super) async fn remove_entry(
-    cx: &Context,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    entry: &Stored<Resource>,
-) -> Result<()> {
-    dns::delete_leading_to(cx, platform, uow, &entry.id).await?;
-    resource::soft_delete(cx, platform, uow, entry).await
 }
 
 /// What the catalogue tells of an object besides what the provider does.

@@ -30,7 +30,7 @@ pub(in crate::use_case::registry) async fn upsert_observed(
     };
     let mut next = seen.edit().observed(now)?;
     if seen.status != ResourceStatus::Active || seen.cf_id != observed.cf_id {
-        next.provision_job_id = observed.provision_job_id;
+        next.provision_job_id = observed.provision_job_id.or(next.provision_job_id);
     }
     next.cf_id = observed.cf_id;
     next.cf_url = observed.cf_url;
