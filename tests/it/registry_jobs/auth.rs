@@ -32,7 +32,7 @@ async fn an_auth_worker_knows_its_platform_and_where_iam_is() {
     world.until_idle().await;
     let entry = entry(&world, platform, "upgraded").await;
     assert_eq!(entry.environment, Environment::Prod);
-    let worker = world.provider.worker(&entry.cf_name).await.unwrap();
+    let worker = world.provider.worker(entry.cf_name.as_str()).await.unwrap();
     let script = worker.unwrap().script;
     assert!(script.modules[&script.main_module].contains("from \"./config.js\""));
     let settings = &script.modules["config.js"];
