@@ -1,4 +1,27 @@
-//! The invariants, asked of the store: whatever happened before, they hold.
+//! The invariants, asked of the store: whatever happened before, they hold. Where each of them is tested, besides here:
+//!
+//! | invariant | tests in this folder |
+//! |---|---|
+//! | I1 moves of the table alone | `model`, `search`; `provisioning/moves.rs` |
+//! | I2 fences grow | `model`, `search`, `simulation` |
+//! | I3 one holder writes | `written_by_holders`, `model`, `search`, `simulation` |
+//! | I4 one running job a lane, in order | here, `search`, `batches`, `races` |
+//! | I5 no job disappears, all end | `simulation`, `crash`, `undo` |
+//! | I6 a lease exactly while it runs | here, after every command of `model` |
+//! | I7 what is done stays done, unless undone | here, `search`, `simulation`, `crash`, `undo` |
+//! | I8 one object a key | `search`, `simulation`, `engine`, `crash` |
+//! | I9 completed means made | here, `search`, `simulation` |
+//! | I10 one dead letter for what stopped | here, after every command of `model` |
+//! | I11 one of many replays counts | `promises::of_many_replays_of_an_entry_one_counts` |
+//! | I12 the history gives the status | here, after every command of `model` |
+//! | I13 attempts and pauses are bounded | here, `search`, `engine`; `provisioning/backoff.rs` |
+//! | I14 a release costs no attempt, a lost lease one | `model`, `engine`, `unfinished` |
+//! | I15 queueing is part of its unit | `promises::a_unit_that_is_rolled_back_leaves_no_job_and_its_lane_as_it_was` |
+//! | I16 one key is one job | `promises::one_key_is_one_job_however_many_ask_at_once`, `batches` |
+//! | I17 nothing held is claimed | `promises::no_claim_begins_after_a_hold_is_there`, `model`, `search`, `simulation` |
+//! | I18 lanes take turns | `promises::lanes_take_turns`, `batches`, `races`, `unfinished` |
+//! | I19 what ended says when, and is not claimed | here, `search`, `promises::what_has_ended_is_never_claimed` |
+//! | I20 pages under inserts | `promises::a_walk_over_the_jobs_meets_each_once_while_others_are_queued` |
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use core_domain::access::authorize_operator;
-use core_domain::kernel::Error;
-use core_domain::port::transact;
-use core_domain::provisioning::{HoldScope, JobEvent, JobEventQuery, JobLane, JobMove, JobStatus};
+use core_domain::access::{RecordKey, authorize_operator};
+use core_domain::kernel::{Error, PageRequest, Total};
+use core_domain::port::{Mode, Persisted, Within, transact};
+use core_domain::provisioning::{
+    HoldScope, Job, JobEvent, JobEventQuery, JobLane, JobMove, JobStatus,
+};
 use core_domain::use_case::provisioning::{Unsupervised, enqueue};
 use futures_util::future::join_all;
 
 use super::audit::invariants_hold;
-use crate::world::{Engine, Fault, Order, Removal, Work, lane, on_every_store, platform};
+use crate::world::{
+    ALL_JOBS, Command, Engine, Fault, Order, Removal, Work, lane, on_every_store, platform,
+};
 
 on_every_store! {
     Engine:
@@ -20,6 +24,8 @@ on_every_store! {
         one_key_is_one_job_however_many_ask_at_once,
         no_claim_begins_after_a_hold_is_there,
         lanes_take_turns,
+        what_has_ended_is_never_claimed,
+        a_walk_over_the_jobs_meets_each_once_while_others_are_queued,
 }
 
 async fn of_many_replays_of_an_entry_one_counts(world: Engine) {
@@ -133,4 +139,64 @@ async fn lanes_take_turns(world: Engine) {
         let lanes: BTreeSet<_> = round.iter().collect();
         assert_eq!(lanes.len(), 4, "I18 {served:?}");
     }
+}
+
+async fn what_has_ended_is_never_claimed(world: Engine) {
+    world.provider.script([Fault::Permanent]);
+    let mut ended = vec![world.create(0).await, world.create_plain(1).await];
+    world.until_idle().await;
+    for command in [Command::Cancel, Command::ForceComplete] {
+        let job = world.create(2).await;
+        world.operate(command, &job).await.unwrap();
+        ended.push(job);
+    }
+    let mut before = Vec::new();
+    for id in &ended {
+        before.push(world.job(id).await);
+    }
+    for seconds in [0, 60, 100_000] {
+        world.tick(seconds);
+        world.worker().run_timers().await.unwrap();
+        world.worker().recover().await.unwrap();
+        assert!(world.worker().claim(9).await.unwrap().is_empty(), "I19");
+    }
+    for job in before {
+        assert!(job.finished_at.is_some(), "I19 {job:?}");
+        assert_eq!(world.job(&job.id).await, job, "I19");
+    }
+    invariants_hold(&world).await;
+}
+
+async fn a_walk_over_the_jobs_meets_each_once_while_others_are_queued(world: Engine) {
+    let mut present = BTreeSet::new();
+    for job in 0..7 {
+        present.insert(world.create(job % 3).await);
+        world.tick(1);
+    }
+    let (mut walked, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = PageRequest {
+            limit: 2,
+            cursor,
+            total: Total::Unknown,
+        };
+        let mut uow = world.store.begin(Mode::Read).await.unwrap();
+        let jobs = Job::repository(uow.repositories(RecordKey::for_tests()));
+        let page = jobs
+            .page(Within::Installation, &ALL_JOBS, &page)
+            .await
+            .unwrap();
+        drop(uow);
+        walked.extend(page.items.iter().map(|job| job.id.clone()));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+        world.create(1).await;
+        world.run_one().await;
+        world.tick(1);
+    }
+    let distinct: BTreeSet<_> = walked.iter().cloned().collect();
+    assert_eq!(distinct.len(), walked.len(), "I20 twice: {walked:?}");
+    assert!(present.is_subset(&distinct), "I20 skipped: {walked:?}");
 }

@@ -1,9 +1,11 @@
 //! Kinds of jobs with the same three steps. Their hooks leave a trace in the unit that moves the job.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::{PlatformId, PlatformOwned, Result};
-use core_domain::port::{CreateResource, ResourceRef, UnitOfWork};
+use core_domain::port::{CreateResource, Mode, Provisioned, ResourceRef, UnitOfWork};
 use core_domain::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::{
@@ -97,8 +99,60 @@ impl JobKind for Undoable {
         let [first, second, third] = STEPS;
         Steps::new()
             .then(MakeUndoable(first))
-            .then(MakeObject(second))
+            .then(MakePatiently(second))
             .then(MakeUndoable(third))
+    }
+}
+
+/// As [`MakeObject`], and waits until it is known where the object can be found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MakePatiently(&'static str);
+
+impl MakePatiently {
+    async fn known(cx: &StepContext<'_, Undoable>, made: Provisioned) -> Result<Value, StepError> {
+        if made.url.is_some() {
+            return Ok(json!({ "id": made.id }));
+        }
+        let now = cx.store.begin(Mode::Auto).await?.now().await?;
+        Err(StepError::Wait {
+            until: now.plus(Duration::from_secs(45)),
+            reason: "its address".to_owned(),
+            found: None,
+        })
+    }
+}
+
+#[async_trait]
+impl JobStep<Undoable> for MakePatiently {
+    type Output = Value;
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Undoable>,
+    ) -> Result<Observation<Value>, StepError> {
+        let object = MakeObject(self.0).object(cx);
+        match cx.infrastructure.observe(&object).await? {
+            Some(made) => Ok(Observation::Present(Self::known(cx, made).await?)),
+            None => Ok(Observation::Absent),
+        }
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Undoable>) -> Result<Value, StepError> {
+        let made = MakeObject(self.0).make(cx).await?;
+        Self::known(cx, made).await
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Undoable>,
+        uow: &mut dyn UnitOfWork,
+        _: &Value,
+    ) -> Result<()> {
+        leave_trace(cx, uow, "hook.recorded").await
     }
 }
 
@@ -209,6 +263,16 @@ impl MakeObject {
             name: format!("{}-{}", cx.job.id, self.0),
         }
     }
+
+    async fn make<K: JobKind>(&self, cx: &StepContext<'_, K>) -> Result<Provisioned, StepError> {
+        let request = CreateResource {
+            resource: self.object(cx),
+            owner: "test".into(),
+            effect_key: cx.effect_key.to_owned(),
+            config: json!({}),
+        };
+        Ok(cx.infrastructure.create(&request).await?)
+    }
 }
 
 #[async_trait]
@@ -227,13 +291,7 @@ impl<K: JobKind> JobStep<K> for MakeObject {
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError> {
-        let request = CreateResource {
-            resource: self.object(cx),
-            owner: "test".into(),
-            effect_key: cx.effect_key.to_owned(),
-            config: json!({}),
-        };
-        let made = cx.infrastructure.create(&request).await?;
+        let made = self.make(cx).await?;
         Ok(json!({ "id": made.id }))
     }
 

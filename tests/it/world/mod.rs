@@ -237,8 +237,13 @@ impl<P: Infrastructure + 'static> World<P> {
 
     /// Sets a hold, or lifts it.
     pub(crate) async fn hold(&self, scope: &HoldScope, on: bool) {
+        self.try_hold(scope, on).await.unwrap();
+    }
+
+    /// As [`World::hold`], where the store may fail.
+    pub(crate) async fn try_hold(&self, scope: &HoldScope, on: bool) -> Result<()> {
         let cx = &self.operator();
-        let operator = &authorize_operator(cx).unwrap();
+        let operator = &authorize_operator(cx)?;
         let done = transact(self.store.as_ref(), |uow, _| {
             Box::pin(async move {
                 if on {
@@ -247,7 +252,7 @@ impl<P: Infrastructure + 'static> World<P> {
                 provisioning::release_hold(cx, operator, uow, scope.clone()).await
             })
         });
-        done.await.unwrap();
+        done.await
     }
 }
 

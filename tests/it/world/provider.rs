@@ -65,11 +65,23 @@ struct State {
     script: Vec<Fault>,
     /// Objects by name, with the keys of the requests that made them.
     objects: BTreeMap<String, Vec<String>>,
-    /// Requests that were sent and have not arrived: name and key.
-    under_way: Vec<(String, String)>,
+    /// Requests that were sent and have not arrived.
+    under_way: Vec<UnderWay>,
     mishaps: usize,
     calm: bool,
+    /// How many seconds have passed, whatever a clock says.
+    elapsed: u64,
 }
+
+#[derive(Debug)]
+struct UnderWay {
+    name: String,
+    key: String,
+    sent_at: u64,
+}
+
+/// What takes longer has been lost: no request is under way for longer than a step may take.
+const LONGEST_SECONDS: u64 = 60;
 
 impl FakeProvider {
     pub(crate) fn random(rng: Rng, knows_keys: bool) -> Self {
@@ -99,9 +111,38 @@ impl FakeProvider {
         let waiting = self.state().under_way.len();
         if let Some(rng) = self.rng.as_ref().filter(|_| waiting > 0) {
             let at = rng.below(waiting);
-            let (name, key) = self.state().under_way.swap_remove(at);
-            self.apply(&name, &key);
+            let arrived = self.state().under_way.swap_remove(at);
+            self.apply(&arrived.name, &arrived.key);
         }
+    }
+
+    /// Time passes: what has been under way for the longest time a request can be arrives.
+    pub(crate) fn pass(&self, seconds: u64) {
+        let arrived = {
+            let mut state = self.state();
+            state.elapsed += seconds;
+            let elapsed = state.elapsed;
+            let is_due = |sent: &mut UnderWay| sent.sent_at + LONGEST_SECONDS <= elapsed;
+            state.under_way.extract_if(.., is_due).collect::<Vec<_>>()
+        };
+        for sent in arrived {
+            self.apply(&sent.name, &sent.key);
+        }
+    }
+
+    /// How many seconds have passed.
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.state().elapsed
+    }
+
+    fn send(&self, name: &str, key: &str) {
+        let mut state = self.state();
+        let sent_at = state.elapsed;
+        state.under_way.push(UnderWay {
+            name: name.to_owned(),
+            key: key.to_owned(),
+            sent_at,
+        });
     }
 
     pub(crate) fn deliver_all(&self) {
@@ -151,6 +192,17 @@ impl FakeProvider {
         fault
     }
 
+    /// An object; where it can be found is known after a while.
+    fn provisioned(&self, name: &str) -> Provisioned {
+        let calm = self.state().calm;
+        let known = |rng: &Rng| calm || rng.below(3) > 0;
+        let url = self.rng.as_ref().is_none_or(known);
+        Provisioned {
+            url: url.then(|| format!("https://{name}.test")),
+            ..provisioned(name)
+        }
+    }
+
     async fn pause(&self, most: usize) {
         if let Some(rng) = &self.rng {
             rng.pause(most).await;
@@ -175,13 +227,12 @@ impl Infrastructure for FakeProvider {
     async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
         self.pause(2).await;
         let known = self.state().objects.contains_key(&resource.name);
-        Ok(known.then(|| provisioned(&resource.name)))
+        Ok(known.then(|| self.provisioned(&resource.name)))
     }
 
     async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
         let (name, key) = (&request.resource.name, &request.effect_key);
         self.pause(4).await;
-        let sent = (name.clone(), key.clone());
         match self.next_fault() {
             Fault::None => {}
             Fault::Down => return Err(ProviderError::Transient("down".into())),
@@ -189,14 +240,14 @@ impl Infrastructure for FakeProvider {
             Fault::Panic => panic!("a step breaks down"),
             Fault::Hang => return std::future::pending().await,
             Fault::Lost => return Err(no_answer()),
-            Fault::Twice => self.state().under_way.push(sent),
+            Fault::Twice => self.send(name, key),
             Fault::Throttled => {
                 return Err(ProviderError::Throttled {
                     retry_after_seconds: 7,
                 });
             }
             Fault::Late => {
-                self.state().under_way.push(sent);
+                self.send(name, key);
                 return Err(no_answer());
             }
             Fault::NoAnswer => {
@@ -206,7 +257,7 @@ impl Infrastructure for FakeProvider {
         }
         self.apply(name, key);
         self.pause(4).await;
-        Ok(provisioned(name))
+        Ok(self.provisioned(name))
     }
 
     async fn remove(&self, resource: &ResourceRef, _: &str) -> Result<(), ProviderError> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::any_kind::OpenJob;
 use super::claim::{Claimed, HeldJob, startable};
 use super::guard::Guard;
 use super::kind::StepPorts;
-use super::kinds::{Kinds, OpenJob};
+use super::kinds::Kinds;
 use super::report::report_of;
 use super::step_error::{Observation, StepError};
 use super::supervisor::{StepEnd, Supervisor};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::any_kind::AnyKind;
 use super::change::Change;
-use super::kinds::{AnyKind, Kinds};
+use super::kinds::Kinds;
 use super::lane::{Lanes, learn};
 use super::worker::Worker;
 use crate::access::unowned;

@@ -4,6 +4,7 @@
 //! through one function, which asks the state machine and writes the job, its lease, its lane, its history and its dead
 //! letter in the caller's unit of work.
 
+mod any_kind;
 mod attempt;
 mod batch;
 mod change;

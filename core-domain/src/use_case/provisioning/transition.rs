@@ -1,7 +1,8 @@
 //! One move of a job with everything that follows from it, in the caller's unit of work.
 
+use super::any_kind::AnyKind;
 use super::change::{Change, write_changes};
-use super::kinds::{AnyKind, Kinds};
+use super::kinds::Kinds;
 use super::lane::{Lanes, announce};
 use super::undo;
 use crate::access::{unaudited, unowned};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::any_kind::{AnyKind, OpenJob, Opened, Registered};
 use super::kind::{JobKind, StepPorts};
-use super::kinds::{AnyKind, OpenJob, Opened, Registered};
 use super::step_error::{Observation, StepError};
 use crate::kernel::{Context, Result};
 use crate::port::UnitOfWork;

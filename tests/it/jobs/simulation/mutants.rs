@@ -1,0 +1,158 @@
+//! What is broken on purpose, to see that it is found.
+
+use core_domain::access::RecordKey;
+use core_domain::kernel::{JobEventId, JobId, StoreError, Stored};
+use core_domain::port::{CreateResource, Infrastructure, Mode, Persisted, ResourceRef, Within};
+use core_domain::provisioning::{
+    Actor, HoldScope, Job, JobEvent, JobHold, JobHoldQuery, JobLane, JobLease, JobLeaseQuery,
+    JobMove, JobStatus, Report, Trigger, apply, effect_key,
+};
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::{Claimed, LeaseState, Worker};
+use serde_json::json;
+
+use crate::world::{Engine, Rng, STEPS};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mutant {
+    None,
+    /// Workers write without asking whether the job is still theirs.
+    NoFence,
+    /// The provider is sent a new key with every request.
+    NoKey,
+    /// A reaper reads which leases have ended, and later writes what it made of the jobs it read.
+    BlindReap,
+}
+
+/// A worker as it would be without fences: whatever fence the job has now is good enough.
+pub(super) async fn run_without_fence(world: &Engine, worker: &Worker, claimed: &Claimed) {
+    while let Some((step, name)) = open_step(world, &claimed.job_id).await {
+        if !write_without_fence(world, worker, claimed, Report::Start(step)).await {
+            return;
+        }
+        let resource = ResourceRef {
+            resource_type: ResourceType::D1,
+            name: format!("{}-{name}", claimed.job_id),
+        };
+        let there = world.provider.observe(&resource).await;
+        if matches!(there, Ok(None)) {
+            let request = CreateResource {
+                resource,
+                owner: "test".into(),
+                effect_key: effect_key(&claimed.job_id, name),
+                config: json!({}),
+            };
+            if world.provider.create(&request).await.is_err() {
+                return;
+            }
+        }
+        let output = json!({ "by": worker.owner() });
+        if !write_without_fence(world, worker, claimed, Report::Advance(step, output)).await {
+            return;
+        }
+    }
+}
+
+async fn read(world: &Engine, id: &JobId) -> Option<Job> {
+    let mut uow = world.store.begin(Mode::Read).await.ok()?;
+    let jobs = uow.repositories(RecordKey::for_tests()).jobs();
+    let found = jobs.get(Within::Installation, id.as_str()).await;
+    found.ok()?.map(Stored::into_inner)
+}
+
+async fn open_step(world: &Engine, id: &JobId) -> Option<(usize, &'static str)> {
+    let job = read(world, id).await?;
+    let step = job.current_step()?;
+    (job.status == JobStatus::Running).then(|| (step, STEPS[step]))
+}
+
+async fn write_without_fence(
+    world: &Engine,
+    worker: &Worker,
+    claimed: &Claimed,
+    what: Report,
+) -> bool {
+    let Some(job) = read(world, &claimed.job_id).await else {
+        return false;
+    };
+    let current = Claimed {
+        fence: job.fence,
+        ..claimed.clone()
+    };
+    let outcome = worker.report(&current, what).await;
+    matches!(outcome, Ok(LeaseState::Held(_)))
+}
+
+/// Takes back jobs as they were when their leases were found to have ended.
+pub(super) async fn reap_blindly(world: &Engine, rng: &Rng) {
+    let expired = expired(world).await.unwrap_or_default();
+    rng.pause(8).await;
+    for job in &expired {
+        // A store that fails leaves it to the next run.
+        let _ = write_reaped(world, job).await;
+    }
+}
+
+async fn expired(world: &Engine) -> Result<Vec<Job>, StoreError> {
+    let mut uow = world.store.begin(Mode::Read).await?;
+    let ended = JobLeaseQuery::ExpiredAt(uow.now().await?);
+    let leases = JobLease::repository(uow.repositories(RecordKey::for_tests()));
+    let leases = leases.list(Within::Installation, &ended, 10).await?;
+    let ids: Vec<&str> = leases.iter().map(|lease| lease.job_id.as_str()).collect();
+    let jobs = Job::repository(uow.repositories(RecordKey::for_tests()));
+    let jobs = jobs.get_many(Within::Installation, &ids).await?;
+    Ok(jobs.into_iter().map(Stored::into_inner).collect())
+}
+
+/// Everything a reaper writes, without looking at what the job has become.
+async fn write_reaped(world: &Engine, read: &Job) -> Result<(), StoreError> {
+    let mut uow = world.store.begin(Mode::Write).await?;
+    let now = uow.now().await?;
+    let Ok(moved) = apply(read, &Trigger::Reap, now, world.entropy.as_ref()) else {
+        return Ok(());
+    };
+    // The last one, with its dead letter, is left to the others.
+    if moved.job.status != JobStatus::Queued {
+        return Ok(());
+    }
+    let everywhere = Within::Installation;
+    let holds = JobHold::repository(uow.repositories(RecordKey::for_tests()));
+    let on_lane = JobHoldQuery::On(vec![HoldScope::Lane(read.lane.clone())]);
+    let held = holds.first(everywhere, &on_lane).await?.is_some();
+    let lanes = JobLane::repository(uow.repositories(RecordKey::for_tests()));
+    let Some(lane) = lanes.get(everywhere, read.lane.as_str()).await? else {
+        return Ok(());
+    };
+    let mut next = (*lane).clone();
+    next.follow(Some(read), &moved.job, now);
+    next.settle(held, now);
+    lanes.replace(&lane, next).await?;
+    let jobs = Job::repository(uow.repositories(RecordKey::for_tests()));
+    let Some(stored) = jobs.get(everywhere, read.id.as_str()).await? else {
+        return Ok(());
+    };
+    let mut job = moved.job;
+    job.event_count = stored.event_count + 1;
+    let event = JobEvent {
+        id: JobEventId::generate(now, world.entropy.as_ref()),
+        job_id: job.id.clone(),
+        seq: job.event_count,
+        at: now,
+        event_type: JobMove::Reap.as_str().to_owned(),
+        from_status: Some(JobStatus::Running),
+        to_status: job.status,
+        step: moved.step,
+        fence: job.fence,
+        actor: Actor::system(),
+        reason: None,
+        request_id: None,
+    };
+    jobs.replace(&stored, job).await?;
+    let leases = JobLease::repository(uow.repositories(RecordKey::for_tests()));
+    let of_job = JobLeaseQuery::OfJobs(vec![read.id.clone()]);
+    leases.remove_all(everywhere, &of_job).await?;
+    let events = JobEvent::repository(uow.repositories(RecordKey::for_tests()));
+    events.insert(event).await?;
+    uow.commit().await.map(drop)
+}
