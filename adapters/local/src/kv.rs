@@ -44,8 +44,8 @@ pub struct KvEntry {
 /// A key with what is known of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvKey {
-    /// The key.
-    pub key: String,
+    /// The key itself.
+    pub name: String,
     /// What its writer noted with it, as JSON.
     pub metadata: Option<String>,
     /// When it is gone.
@@ -144,7 +144,7 @@ impl KvNamespace {
     /// [`LocalError`] when the file cannot be read.
     pub async fn list(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<String>> {
         let keys = self.keys(prefix, after, limit).await?;
-        Ok(keys.into_iter().map(|key| key.key).collect())
+        Ok(keys.into_iter().map(|key| key.name).collect())
     }
 
     /// As [`KvNamespace::list`], with what is known of the values.
@@ -162,7 +162,7 @@ impl KvNamespace {
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map(params![after, prefix, now, limit], |row| {
                 Ok(KvKey {
-                    key: row.get(0)?,
+                    name: row.get(0)?,
                     metadata: row.get(1)?,
                     expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
                 })

@@ -7,26 +7,25 @@ mod answer;
 mod body;
 mod lookup;
 mod range;
+mod sites;
 mod target;
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use core_domain::port::Cause;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Request, Response, Uri, header};
 use http_body::Body;
 
 pub use self::body::SiteBody;
-use self::lookup::{Found, IndexCache, Page};
 pub(crate) use self::range::Range;
-use self::target::{Destination, Target};
-use crate::error::LocalError;
+pub(crate) use self::sites::Sites;
+use self::sites::{broken, not_found};
+use self::target::Destination;
 use crate::workerd::{Workers, forwarded};
 
 /// Serves the sites and workers of one local provider. A `tower` service without a socket of its own; cheap to clone.
@@ -36,15 +35,13 @@ use crate::workerd::{Workers, forwarded};
 #[derive(Clone, Debug)]
 pub struct SiteHost {
     workers: Workers,
-    cache: Arc<IndexCache>,
+    sites: Sites,
 }
 
 impl SiteHost {
     pub(crate) fn new(workers: Workers) -> Self {
-        Self {
-            workers,
-            cache: Arc::default(),
-        }
+        let sites = Sites::new(workers.stores().clone());
+        Self { workers, sites }
     }
 
     async fn answer<B>(self, request: Request<B>) -> Response<SiteBody>
@@ -63,45 +60,12 @@ impl SiteHost {
             Ok(Some(Destination::Worker { name, path })) => self.work(&name, &path, request).await,
             Ok(Some(Destination::Site(target))) => {
                 let (head, _) = request.into_parts();
-                self.page(target, &head.method, &head.uri, &head.headers)
+                self.sites
+                    .page(target, &head.method, &head.uri, &head.headers)
                     .await
             }
             Ok(None) => not_found(request.method()),
             Err(error) => broken(error, request.uri(), request.method()),
-        }
-    }
-
-    /// What a site answers whose label is known already.
-    pub(crate) async fn site<B: Sync>(
-        &self,
-        label: &str,
-        request: &Request<B>,
-    ) -> Response<SiteBody> {
-        let (method, uri) = (request.method(), request.uri());
-        match Target::of_site(label.to_owned(), uri.path()) {
-            Some(target) => self.page(target, method, uri, request.headers()).await,
-            None => not_found(method),
-        }
-    }
-
-    async fn page(
-        &self,
-        target: Target,
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Response<SiteBody> {
-        if method != Method::GET && method != Method::HEAD {
-            return answer::method_not_allowed();
-        }
-        let cache = Arc::clone(&self.cache);
-        let stores = self.workers.stores();
-        let found = stores.run(move |data| lookup::find(data, &cache, &target));
-        match found.await {
-            Ok(Found::Page(page)) => respond(page, method, headers),
-            Ok(Found::Elsewhere(path)) => answer::moved(&path, uri.query()),
-            Ok(Found::Nothing) => not_found(method),
-            Err(error) => broken(error, uri, method),
         }
     }
 
@@ -129,24 +93,6 @@ fn with_path(uri: &Uri, path: &str) -> Uri {
     // It is a part of a path that was parsed, so the fallback is never seen.
     parts.path_and_query = path.parse::<PathAndQuery>().ok().or(parts.path_and_query);
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
-}
-
-fn not_found(method: &Method) -> Response<SiteBody> {
-    answer::plain(StatusCode::NOT_FOUND, "Not found.\n", method)
-}
-
-fn broken(error: LocalError, uri: &Uri, method: &Method) -> Response<SiteBody> {
-    let cause = Cause::new(error);
-    tracing::error!(%cause, path = uri.path(), "a site cannot be shown");
-    let text = "This site cannot be shown at the moment.\n";
-    answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, method)
-}
-
-fn respond(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
-    if page.missing {
-        return answer::missing(page, method);
-    }
-    answer::page(page, method, headers)
 }
 
 /// The host a request is for: of the request line when it has one, otherwise of the header.

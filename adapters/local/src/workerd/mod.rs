@@ -15,6 +15,7 @@ mod capnp;
 mod forward;
 mod launch;
 mod log;
+mod peers;
 mod pool;
 #[cfg(unix)]
 mod process;
@@ -22,6 +23,7 @@ mod process;
 #[path = "process_elsewhere.rs"]
 mod process;
 mod program;
+mod refusal;
 
 use std::time::Duration;
 

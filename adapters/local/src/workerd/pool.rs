@@ -1,13 +1,13 @@
 //! The workers that run.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use core_domain::port::Cause;
 use futures_util::future::join_all;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -15,8 +15,10 @@ use super::WorkerdOptions;
 use super::bindings::Bindings;
 use super::forward::WorkerBody;
 use super::launch::{self, Launch};
+use super::peers::Peers;
 use super::process::{Process, SendError};
 use super::program::Workerd;
+use super::refusal::Refusal;
 use crate::config::LocalConfig;
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
@@ -37,7 +39,7 @@ pub(crate) struct Workers(Arc<Inner>);
 
 /// Workers that are not kept from ending.
 #[derive(Clone, Debug)]
-pub(super) struct WeakWorkers(Weak<Inner>);
+struct WeakWorkers(Weak<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -68,57 +70,6 @@ struct Failures {
     /// Until then it is not started again.
     until: Instant,
     refusal: Refusal,
-}
-
-/// Why a worker does not answer.
-#[derive(Clone, Debug)]
-pub(crate) enum Refusal {
-    /// There is no program that runs workers.
-    NotInstalled,
-    /// There is no such worker.
-    Missing,
-    /// The script cannot be started; says why.
-    Rejected(String),
-    /// The process ended before it answered; says why.
-    Ended(String),
-    /// No answer began in time.
-    Silent,
-    /// Too much is going on, or the provider is being stopped.
-    Busy,
-    /// Something else failed, which was logged.
-    Failed,
-}
-
-impl Refusal {
-    /// What a browser is answered.
-    pub(crate) const fn status(&self) -> StatusCode {
-        match self {
-            Self::Missing => StatusCode::NOT_FOUND,
-            Self::Rejected(_) | Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Ended(_) => StatusCode::BAD_GATEWAY,
-            Self::Silent => StatusCode::GATEWAY_TIMEOUT,
-            Self::NotInstalled | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotInstalled => f.write_str(
-                "This worker is stored and does not run: workerd was not found on this machine. \
-                 Install it (npm install workerd), or name it in WORKERD_BIN.",
-            ),
-            Self::Missing => f.write_str("There is no such worker."),
-            Self::Rejected(reason) => write!(f, "This worker cannot be started:\n{reason}"),
-            Self::Ended(reason) => {
-                write!(f, "This worker has ended before it answered:\n{reason}")
-            }
-            Self::Silent => f.write_str("This worker has not answered in time."),
-            Self::Busy => f.write_str("Too many workers are at work; try again."),
-            Self::Failed => f.write_str("This worker cannot be reached at the moment."),
-        }
-    }
 }
 
 impl Workers {
@@ -186,7 +137,7 @@ impl Workers {
         let _ = tokio::time::timeout(STOP_TIME, join_all(ended)).await;
     }
 
-    pub(super) fn downgrade(&self) -> WeakWorkers {
+    fn downgrade(&self) -> WeakWorkers {
         WeakWorkers(Arc::downgrade(&self.0))
     }
 
@@ -245,7 +196,7 @@ impl Workers {
 
 fn bindings_of(launch: &Launch, stores: Stores, workers: WeakWorkers) -> Bindings {
     let table = launch.script.bindings.clone();
-    Bindings::new(launch.owner.clone(), table, stores, workers)
+    Bindings::new(launch.owner.clone(), table, stores, Arc::new(workers))
 }
 
 fn failed(worker: &str, error: LocalError) -> Refusal {
@@ -254,9 +205,21 @@ fn failed(worker: &str, error: LocalError) -> Refusal {
     Refusal::Failed
 }
 
+#[async_trait]
+impl Peers for WeakWorkers {
+    async fn send(
+        &self,
+        name: &str,
+        request: Request<WorkerBody>,
+    ) -> Result<Response<SiteBody>, Refusal> {
+        let workers = self.upgrade().ok_or(Refusal::Busy)?;
+        workers.send(name, request).await
+    }
+}
+
 impl WeakWorkers {
     /// The workers, while they are there.
-    pub(super) fn upgrade(&self) -> Option<Workers> {
+    fn upgrade(&self) -> Option<Workers> {
         self.0.upgrade().map(Workers)
     }
 }

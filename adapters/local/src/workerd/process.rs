@@ -180,27 +180,37 @@ impl Process {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request. Both bodies are streamed; the answer holds the process until it is read.
+    /// Sends a request. Both bodies are streamed; the answer holds the process until it is read. The time-out begins anew
+    /// with every part of the request.
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<WorkerBody>,
         timeout: Duration,
     ) -> Result<Response<SiteBody>, SendError> {
+        let (moved, progress) = watch::channel(Instant::now());
+        let request = request.map(|body| {
+            let noted = body.map_frame(move |frame| {
+                moved.send_replace(Instant::now());
+                frame
+            });
+            noted.boxed_unsync()
+        });
         let sent = tokio::select! {
             reason = self.ended() => return Err(SendError::Ended(reason)),
-            sent = tokio::time::timeout(timeout, self.exchange(request)) => sent,
+            () = no_progress(progress, timeout) => return Err(SendError::Silent),
+            sent = self.exchange(request) => sent,
         };
-        match sent {
-            Err(_) => Err(SendError::Silent),
-            Ok(Ok(answer)) => {
+        let error = match sent {
+            Ok(answer) => {
                 self.has_answered.store(true, Ordering::Relaxed);
-                Ok(forward::answer(answer).map(|body| self.held(body)))
+                return Ok(forward::answer(answer).map(|body| self.held(body)));
             }
-            // Mostly because the process has just ended.
-            Ok(Err(error)) => match tokio::time::timeout(REASON_TIME, self.ended()).await {
-                Ok(reason) => Err(SendError::Ended(reason)),
-                Err(_) => Err(SendError::Broken(error)),
-            },
+            Err(error) => error,
+        };
+        // Mostly because the process has just ended.
+        match tokio::time::timeout(REASON_TIME, self.ended()).await {
+            Ok(reason) => Err(SendError::Ended(reason)),
+            Err(_) => Err(SendError::Broken(error)),
         }
     }
 
@@ -233,6 +243,17 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.bindings.abort();
+    }
+}
+
+/// Returns when this long nothing has moved.
+async fn no_progress(progress: watch::Receiver<Instant>, timeout: Duration) {
+    loop {
+        let until = *progress.borrow() + timeout;
+        if until <= Instant::now() {
+            return;
+        }
+        tokio::time::sleep_until(until).await;
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::d1_query::{self, Form, Query};
-use super::{Answer, BindingError, collected};
+use super::reply::{self, Answer, BindingError, collected};
 use crate::error::LocalError;
 use crate::host::SiteBody;
 
@@ -52,7 +52,7 @@ pub(super) async fn answer(path: &Path, request: Request<Incoming>) -> Answer {
         return Err(BindingError::bad(what));
     }
     match d1_query::run(path, queries, form).await {
-        Ok(results) => Ok(super::json(&Value::Array(results))),
+        Ok(results) => Ok(reply::json(&Value::Array(results))),
         // What SQLite says of a script's own statements is for the script.
         Err(LocalError::Sqlite(error)) => Err(BindingError::bad(said(&error))),
         Err(error) => Err(error.into()),
@@ -61,7 +61,7 @@ pub(super) async fn answer(path: &Path, request: Request<Incoming>) -> Answer {
 
 /// What D1 answers instead of results.
 pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
-    let mut answer = super::json(&json!({ "success": false, "error": error.message }));
+    let mut answer = reply::json(&json!({ "success": false, "error": error.message }));
     *answer.status_mut() = error.status;
     answer
 }

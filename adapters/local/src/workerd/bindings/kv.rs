@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, BindingError, collected, full, header_text};
+use super::reply::{self, Answer, BindingError, collected, full, header_text};
 use crate::host::SiteBody;
 use crate::kv::{KvEntry, KvNamespace};
 
@@ -98,7 +98,7 @@ async fn get_many(kv: &KvNamespace, request: Request<Incoming>) -> Answer {
         };
         values.insert(key.clone(), value);
     }
-    Ok(super::json(&Value::Object(values)))
+    Ok(reply::json(&Value::Object(values)))
 }
 
 fn shown(entry: KvEntry, bulk: &Bulk) -> Result<Value, BindingError> {
@@ -175,9 +175,9 @@ async fn list(kv: &KvNamespace, query: Query) -> Answer {
     let mut keys = kv.keys(&query.prefix, &after, limit + 1).await?;
     let is_complete = keys.len() <= limit as usize;
     keys.truncate(limit as usize);
-    let last = keys.last().map(|key| key.key.clone());
+    let last = keys.last().map(|key| key.name.clone());
     let keys = keys.into_iter().map(|key| {
-        let mut shown = json!({ "name": key.key });
+        let mut shown = json!({ "name": key.name });
         if let Some(at) = key.expires_at {
             shown["expiration"] = at.seconds().into();
         }
@@ -194,7 +194,7 @@ async fn list(kv: &KvNamespace, query: Query) -> Answer {
     if let Some(last) = last.filter(|_| !is_complete) {
         listed["cursor"] = last.into();
     }
-    Ok(super::json(&listed))
+    Ok(reply::json(&listed))
 }
 
 fn set(answer: &mut Response<SiteBody>, name: HeaderName, value: &str) {

@@ -7,21 +7,20 @@ mod kv;
 mod queue;
 mod r2;
 mod r2_object;
+mod reply;
 
-use bytes::Bytes;
-use core_domain::port::{Cause, ResourceRef};
+use std::sync::Arc;
+
+use core_domain::port::ResourceRef;
 use core_domain::registry::ResourceType;
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
+use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::ext::ReasonPhrase;
-use serde_json::Value;
 
+use self::reply::{Answer, BindingError};
 use super::capnp::BINDING_HEADER;
 use super::forward;
-use super::pool::{Refusal, WeakWorkers};
-use crate::error::LocalError;
-use crate::host::{SiteBody, SiteHost};
+use super::peers::Peers;
+use crate::host::{SiteBody, Sites};
 use crate::manifest::Manifest;
 use crate::names::title;
 use crate::stores::Stores;
@@ -33,30 +32,23 @@ pub(super) struct Bindings {
     owner: String,
     table: Vec<WorkerBinding>,
     stores: Stores,
-    workers: WeakWorkers,
+    sites: Sites,
+    peers: Arc<dyn Peers>,
 }
-
-/// What a script is told that asks for something impossible.
-#[derive(Debug)]
-struct BindingError {
-    status: StatusCode,
-    message: String,
-}
-
-type Answer = Result<Response<SiteBody>, BindingError>;
 
 impl Bindings {
-    pub(super) const fn new(
+    pub(super) fn new(
         owner: String,
         table: Vec<WorkerBinding>,
         stores: Stores,
-        workers: WeakWorkers,
+        peers: Arc<dyn Peers>,
     ) -> Self {
         Self {
             owner,
             table,
+            sites: Sites::new(stores.clone()),
             stores,
-            workers,
+            peers,
         }
     }
 
@@ -104,14 +96,8 @@ impl Bindings {
                 kv::answer(&self.stores.kv(name).await?, now, request).await
             }
             ResourceType::Queue => queue::answer(&self.stores.queue(name).await?, request).await,
-            ResourceType::Pages => {
-                let host = SiteHost::new(self.workers.upgrade().ok_or(Refusal::Busy)?);
-                Ok(host.site(name, &request).await)
-            }
-            _ => {
-                let workers = self.workers.upgrade().ok_or(Refusal::Busy)?;
-                Ok(workers.send(name, forward::request(request)).await?)
-            }
+            ResourceType::Pages => Ok(self.sites.site(name, &request).await),
+            _ => Ok(self.peers.send(name, forward::request(request)).await?),
         }
     }
 
@@ -132,89 +118,4 @@ impl Bindings {
         let message = format!("the binding leads to {what}, which does not exist any more");
         Err(BindingError::missing(message))
     }
-}
-
-impl BindingError {
-    fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { status, message }
-    }
-
-    fn missing(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, message)
-    }
-
-    fn bad(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, message)
-    }
-
-    fn too_large() -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "it is too large")
-    }
-
-    fn unsupported(what: &str) -> Self {
-        let message = format!("the local provider cannot do this: {what}");
-        Self::new(StatusCode::NOT_IMPLEMENTED, message)
-    }
-
-    /// As text, and as the reason beside the status, which is what `workerd` shows of it.
-    fn plain(self) -> Response<SiteBody> {
-        let mut answer = Response::new(full(self.message.clone()));
-        *answer.status_mut() = self.status;
-        let is_plain = |c: &char| c.is_ascii_graphic() || *c == ' ';
-        let reason: String = self.message.chars().filter(is_plain).collect();
-        if let Ok(reason) = ReasonPhrase::try_from(reason) {
-            answer.extensions_mut().insert(reason);
-        }
-        answer
-    }
-}
-
-impl From<LocalError> for BindingError {
-    fn from(error: LocalError) -> Self {
-        match error {
-            LocalError::Missing(_) => Self::missing(error.to_string()),
-            LocalError::Invalid(message) => Self::bad(message),
-            error => {
-                let message = error.to_string();
-                let cause = Cause::new(error);
-                tracing::error!(%cause, "a worker's binding failed");
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
-            }
-        }
-    }
-}
-
-impl From<Refusal> for BindingError {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.status(), refusal.to_string())
-    }
-}
-
-/// The whole body of a request.
-async fn collected(body: Incoming, most: usize) -> Result<Bytes, BindingError> {
-    match Limited::new(body, most).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(BindingError::too_large())
-        }
-        Err(_) => Err(BindingError::bad("the request broke off")),
-    }
-}
-
-/// A value of one of the headers, as text.
-fn header_text<'a>(headers: &'a http::HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
-fn full(content: impl Into<Bytes>) -> SiteBody {
-    let body = Full::new(content.into());
-    body.map_err(|never| match never {}).boxed()
-}
-
-fn json(value: &Value) -> Response<SiteBody> {
-    let mut answer = Response::new(full(value.to_string()));
-    let kind = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-    answer
 }

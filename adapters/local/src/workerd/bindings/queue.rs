@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, BindingError, collected, header_text};
+use super::reply::{self, Answer, BindingError, collected, header_text};
 use crate::error::Result;
 use crate::queue::Queue;
 
@@ -42,11 +42,11 @@ pub(super) async fn answer(queue: &Queue, request: Request<Incoming>) -> Answer 
             queue.push(&body, delay).await?;
         }
         (&Method::POST, "/batch") => push_all(queue, request).await?,
-        (&Method::GET, "/metrics") => return Ok(super::json(&metrics(queue).await?)),
+        (&Method::GET, "/metrics") => return Ok(reply::json(&metrics(queue).await?)),
         _ => return Err(BindingError::unsupported("this call of a queue")),
     }
     let metrics = metrics(queue).await?;
-    Ok(super::json(&json!({ "metadata": { "metrics": metrics } })))
+    Ok(reply::json(&json!({ "metadata": { "metrics": metrics } })))
 }
 
 async fn push_all(queue: &Queue, request: Request<Incoming>) -> Result<(), BindingError> {

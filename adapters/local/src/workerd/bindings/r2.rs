@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::condition::Condition;
 use super::r2_object::{Pair, metadata, shown};
-use super::{Answer, BindingError, collected, full, header_text};
+use super::reply::{Answer, BindingError, collected, full, header_text};
 use crate::bucket::{Bucket, ObjectInfo};
 use crate::host::{Range, SiteBody};
 

@@ -1,0 +1,85 @@
+//! What sites answer.
+
+use std::sync::Arc;
+
+use core_domain::port::Cause;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+
+use super::answer;
+use super::body::SiteBody;
+use super::lookup::{self, Found, IndexCache, Page};
+use super::target::Target;
+use crate::error::LocalError;
+use crate::stores::Stores;
+
+/// The sites of one local provider. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Sites {
+    stores: Stores,
+    cache: Arc<IndexCache>,
+}
+
+impl Sites {
+    pub(crate) fn new(stores: Stores) -> Self {
+        Self {
+            stores,
+            cache: Arc::default(),
+        }
+    }
+
+    /// What a site answers whose label is known already.
+    pub(crate) async fn site<B: Sync>(
+        &self,
+        label: &str,
+        request: &Request<B>,
+    ) -> Response<SiteBody> {
+        let (method, uri) = (request.method(), request.uri());
+        match Target::of_site(label.to_owned(), uri.path()) {
+            Some(target) => self.page(target, method, uri, request.headers()).await,
+            None => not_found(method),
+        }
+    }
+
+    /// What there is at a path of a site.
+    pub(super) async fn page(
+        &self,
+        target: Target,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Response<SiteBody> {
+        if method != Method::GET && method != Method::HEAD {
+            return answer::method_not_allowed();
+        }
+        let cache = Arc::clone(&self.cache);
+        let found = self
+            .stores
+            .run(move |data| lookup::find(data, &cache, &target));
+        match found.await {
+            Ok(Found::Page(page)) => respond(page, method, headers),
+            Ok(Found::Elsewhere(path)) => answer::moved(&path, uri.query()),
+            Ok(Found::Nothing) => not_found(method),
+            Err(error) => broken(error, uri, method),
+        }
+    }
+}
+
+/// That there is nothing.
+pub(super) fn not_found(method: &Method) -> Response<SiteBody> {
+    answer::plain(StatusCode::NOT_FOUND, "Not found.\n", method)
+}
+
+/// That something failed, which is logged.
+pub(super) fn broken(error: LocalError, uri: &Uri, method: &Method) -> Response<SiteBody> {
+    let cause = Cause::new(error);
+    tracing::error!(%cause, path = uri.path(), "a site cannot be shown");
+    let text = "This site cannot be shown at the moment.\n";
+    answer::plain(StatusCode::INTERNAL_SERVER_ERROR, text, method)
+}
+
+fn respond(page: Page, method: &Method, headers: &HeaderMap) -> Response<SiteBody> {
+    if page.missing {
+        return answer::missing(page, method);
+    }
+    answer::page(page, method, headers)
+}

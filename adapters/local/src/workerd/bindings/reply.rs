@@ -1,0 +1,110 @@
+//! Answers to scripts, and reading what they send.
+
+use bytes::Bytes;
+use core_domain::port::Cause;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use serde_json::Value;
+
+use crate::error::LocalError;
+use crate::host::SiteBody;
+use crate::workerd::refusal::Refusal;
+
+/// What a script is told that asks for something impossible.
+#[derive(Debug)]
+pub(super) struct BindingError {
+    pub(super) status: StatusCode,
+    pub(super) message: String,
+}
+
+/// What a script is answered.
+pub(super) type Answer = Result<Response<SiteBody>, BindingError>;
+
+impl BindingError {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { status, message }
+    }
+
+    pub(super) fn missing(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    pub(super) fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn too_large() -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "it is too large")
+    }
+
+    pub(super) fn unsupported(what: &str) -> Self {
+        let message = format!("the local provider cannot do this: {what}");
+        Self::new(StatusCode::NOT_IMPLEMENTED, message)
+    }
+
+    /// As text, and as the reason beside the status, which is what `workerd` shows of it.
+    pub(super) fn plain(self) -> Response<SiteBody> {
+        let mut answer = Response::new(full(self.message.clone()));
+        *answer.status_mut() = self.status;
+        let is_plain = |c: &char| c.is_ascii_graphic() || *c == ' ';
+        let reason: String = self.message.chars().filter(is_plain).collect();
+        if let Ok(reason) = ReasonPhrase::try_from(reason) {
+            answer.extensions_mut().insert(reason);
+        }
+        answer
+    }
+}
+
+impl From<LocalError> for BindingError {
+    fn from(error: LocalError) -> Self {
+        match error {
+            LocalError::Missing(_) => Self::missing(error.to_string()),
+            LocalError::Invalid(message) => Self::bad(message),
+            error => {
+                let message = error.to_string();
+                let cause = Cause::new(error);
+                tracing::error!(%cause, "a worker's binding failed");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+            }
+        }
+    }
+}
+
+impl From<Refusal> for BindingError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(refusal.status(), refusal.to_string())
+    }
+}
+
+/// The whole body of a request.
+pub(super) async fn collected(body: Incoming, most: usize) -> Result<Bytes, BindingError> {
+    match Limited::new(body, most).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(BindingError::too_large())
+        }
+        Err(_) => Err(BindingError::bad("the request broke off")),
+    }
+}
+
+/// A value of one of the headers, as text.
+pub(super) fn header_text<'a>(headers: &'a http::HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// A body that is there already.
+pub(super) fn full(content: impl Into<Bytes>) -> SiteBody {
+    let body = Full::new(content.into());
+    body.map_err(|never| match never {}).boxed()
+}
+
+/// A value as JSON.
+pub(super) fn json(value: &Value) -> Response<SiteBody> {
+    let mut answer = Response::new(full(value.to_string()));
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
