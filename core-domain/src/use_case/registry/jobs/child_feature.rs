@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use crate::access::SystemScope;
+use super::stack_target::StackTarget;
+use crate::access::{PlatformWriter, SystemScope};
+use crate::kernel::{Context, JobId, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::FeatureActivation;
 use crate::use_case::provisioning::{self, StepError};
+use crate::use_case::registry::feature;
+use crate::use_case::registry::stack_instance::follow;
 
 /// How often they are looked at when nobody calls.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -25,5 +29,24 @@ pub(super) async fn ensure_not_failed_for(
         let message = format!("the job of the feature {} has stopped", feature.feature_id);
         return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
     }
+    Ok(())
+}
+
+/// Queues the job that removes a feature of a stack, unless another stack asks for it as well: then it goes with that one.
+pub(super) async fn let_go(
+    cx: &Context,
+    platform: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    (target, seen): (&StackTarget, &Stored<FeatureActivation>),
+    delete_data: bool,
+    parent: Option<&JobId>,
+) -> Result<()> {
+    let own = (&target.entity_id, &target.stack_instance_id);
+    let (environment, id) = (target.environment, &seen.feature_id);
+    let other = follow::other_with_feature(platform, uow, own, environment, id).await?;
+    if let Some(other) = other {
+        return feature::hand_over(cx, platform, uow, seen, &other).await;
+    }
+    feature::queue_removal(cx, platform, uow, seen, delete_data, parent).await?;
     Ok(())
 }

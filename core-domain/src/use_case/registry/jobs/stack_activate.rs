@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for};
+use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
 use super::stack_parts::{MakesParts, with_parts};
 use super::stack_target::{PlannedPart, StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::access::PlatformAccess;
@@ -275,7 +275,7 @@ impl JobStep<StackActivate> for MakeFeature {
                 )
         });
         if let Some(feature) = brought {
-            feature::queue_removal(cx, &platform, uow, &feature, false, None).await?;
+            let_go(cx, &platform, uow, (target, &feature), false, None).await?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for};
+use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
 use super::removal::{RemovedObjects, delete_entries, remove_objects};
 use super::stack_target::{StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::access::PlatformAccess;
@@ -256,7 +256,7 @@ async fn features(
     }
 }
 
-/// Lets a feature go, unless another stack asks for it as well.
+/// Lets a feature of the stack go.
 async fn remove(
     cx: &JobContext<'_, StackDeactivate>,
     uow: &mut dyn UnitOfWork,
@@ -264,16 +264,7 @@ async fn remove(
 ) -> Result<()> {
     let platform = cx.platform(uow).await?;
     let platform = platform.ok_or(Error::NotFound("platform"))?;
+    let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
     let target = &cx.input.target;
-    let own = (&target.entity_id, &target.stack_instance_id);
-    let (environment, id) = (target.environment, &seen.feature_id);
-    let other = follow::other_with_feature(&platform, uow, own, environment, id).await?;
-    match other {
-        Some(other) => feature::hand_over(cx, &platform, uow, seen, &other).await,
-        None => {
-            let (delete_data, parent) = (cx.input.work.delete_data, Some(&cx.job.id));
-            feature::queue_removal(cx, &platform, uow, seen, delete_data, parent).await?;
-            Ok(())
-        }
-    }
+    let_go(cx, &platform, uow, (target, seen), delete_data, parent).await
 }
