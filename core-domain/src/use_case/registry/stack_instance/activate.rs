@@ -7,8 +7,8 @@ use serde_json::json;
 use super::entries;
 use crate::access::{PlatformScope, PlatformWriter, audited};
 use crate::kernel::{
-    Code, Context, EntityId, Environment, Error, Line, Machine, Name, PlatformId, Result, StackId,
-    StoreError, Stored, grant,
+    Code, Context, EntityId, Environment, Error, JobId, Line, Machine, Name, PlatformId, Result,
+    StackId, StoreError, Stored, grant,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
@@ -19,7 +19,7 @@ use crate::registry::{
 use crate::stacks::{
     SemVer, StackDefinition, StackTemplate, StackVersion, TemplateStatus, VersionStatus,
 };
-use crate::use_case::provisioning::enqueue;
+use crate::use_case::provisioning::enqueue_child;
 use crate::use_case::registry::jobs::{Activation, StackActivate, StackInput, StackTarget};
 use crate::use_case::registry::{entity, feature};
 use crate::use_case::stacks::{template, version};
@@ -56,7 +56,17 @@ pub async fn activate(
     uow: &mut dyn UnitOfWork,
     command: ActivateStack,
 ) -> Result<Stored<Job>> {
-    let scope = scope.writer();
+    activate_for(cx, scope.writer(), uow, command, None).await
+}
+
+/// As [`activate`], for a job that waits for that of the stack, if it is for one.
+pub(in crate::use_case::registry) async fn activate_for(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    command: ActivateStack,
+    parent: Option<&JobId>,
+) -> Result<Stored<Job>> {
     let template = template::resolve(uow, command.stack_id.as_str()).await?;
     let version = version::of_precedence(uow, &template.id, &command.stack_version).await?;
     let definition = StackDefinition::parse(&version.stack_definition);
@@ -96,7 +106,7 @@ pub async fn activate(
         stack_instance_id,
     };
     let input = input(target, (&template, &version), definition);
-    let job = enqueue::<StackActivate>(cx, scope, uow, &input).await?;
+    let job = enqueue_child::<StackActivate>(cx, scope, uow, &input, parent).await?;
     match previous {
         Some(seen) => bring_back(cx, scope, uow, &seen, &activated, &job).await?,
         None => insert(cx, scope, uow, (&input.target, &template), &activated, &job).await?,
