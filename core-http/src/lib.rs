@@ -69,8 +69,10 @@
 //!
 //! What a handler answers: `Stored<R>` is a record with its `ETag`, `Page<Stored<R>>` and `Vec<Stored<R>>` are lists;
 //! [`kernel::Output`] is any other JSON, [`kernel::Versioned`] one with an `ETag`, `()` is 204; [`kernel::Media`],
-//! [`kernel::MediaStream`], [`kernel::EventStream`], [`kernel::Redirect`] and [`kernel::Html`] are no JSON. Errors are the
-//! domain's; a new code gets its status in `kernel/status.rs`.
+//! [`kernel::MediaStream`], [`kernel::EventStream`], [`kernel::Redirect`] and [`kernel::Html`] are no JSON;
+//! [`kernel::JsonOrEvents`] is whatever the client asks for. Errors are the domain's; a new code gets its status in
+//! `kernel/status.rs`. An answer that only tells what would happen undoes the unit of its handler ([`kernel::Answer::dry_run`]).
+//! Who follows something that goes on is answered a [`kernel::Feed`].
 //!
 //! Slow work (hashing, calls outside) has no place in a unit: end the row with `.plain(handler)`, whose handler takes no unit
 //! and opens its own. A `GET` with `wait` ends with `.waits(handler, ended)`. Uploads end with `.uploads(handler)`. A handler

@@ -122,18 +122,6 @@ record! {
     DlqEntry as "DLQ entry" by id, asked DlqQuery;
 }
 
-impl DlqQuery {
-    /// With this status, or all; newest first.
-    #[must_use]
-    pub const fn with_status(status: Option<DlqStatus>) -> Self {
-        Self::Of {
-            status,
-            platform_id: None,
-            kind: None,
-        }
-    }
-}
-
 /// Questions about the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DlqQuery {
@@ -148,4 +136,16 @@ pub enum DlqQuery {
     },
     /// The open entry of a job.
     OpenOf(JobId),
+}
+
+impl DlqQuery {
+    /// With this status, or all; newest first.
+    #[must_use]
+    pub const fn with_status(status: Option<DlqStatus>) -> Self {
+        Self::Of {
+            status,
+            platform_id: None,
+            kind: None,
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod lease;
 mod moves;
 mod step;
 mod transition;
+mod undo;
 
 pub use actor::Actor;
 pub use backoff::retry_at;
@@ -33,3 +34,4 @@ pub use moves::JobMove;
 use step::MAX_OUTPUT_BYTES;
 pub use step::{JobError, Step, StepStatus, effect_key};
 pub use transition::{Failure, LanePlace, Moved, Refusal, Report, Trigger, apply};
+pub use undo::{effects_landed_at, undo_job, undone_steps};

@@ -150,7 +150,7 @@ impl<F: Feed> Follower<F> {
             if self.access_changed() || Instant::now() >= self.authorize_at {
                 let store = self.listening.app.store.as_ref();
                 if let Err(error) = self.feed.authorize_again(store).await {
-                    return ended_by(error);
+                    return ours(error).map(|error| (Err(error), None));
                 }
                 self.authorize_at = Instant::now() + AUTHORIZE;
             }
@@ -167,7 +167,7 @@ impl<F: Feed> Follower<F> {
             let store = self.listening.app.store.as_ref();
             let News { events, then } = match self.feed.next(store).await {
                 Ok(news) => news,
-                Err(error) => return ended_by(error),
+                Err(error) => return ours(error).map(|error| (Err(error), None)),
             };
             self.waiting.extend(events);
             self.has_ended = then == Then::End;
@@ -239,8 +239,8 @@ async fn access_changes(access: &mut broadcast::Receiver<Effect>, feed: &impl Fe
     }
 }
 
-/// The end for a caller who is let in no more, and the error when it is ours.
-fn ended_by<F: Feed>(error: Error) -> Option<(Result<Event, Error>, Option<Follower<F>>)> {
+/// The error that ended a feed, unless the caller is let in no more.
+fn ours(error: Error) -> Option<Error> {
     let refused = status_of(error.code()).is_client_error();
-    (!refused).then(|| (Err(error), None))
+    (!refused).then_some(error)
 }

@@ -153,6 +153,14 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ),
     ("registry/jobs/onboard.rs", "a job: nobody is there to ask"),
     (
+        "registry/jobs/child_feature.rs",
+        "a job: nobody is there to ask",
+    ),
+    (
+        "registry/feature/read.rs",
+        "the job of a feature that is the caller's",
+    ),
+    (
         "iam/service_token/keys.rs",
         "signing keys, which the suite makes for itself",
     ),

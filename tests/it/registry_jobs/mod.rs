@@ -2,8 +2,10 @@
 
 mod auth;
 mod crash;
+mod every_kind;
 mod features;
 mod holds;
 mod onboarding;
 mod removal;
+mod scenarios;
 mod setup;

@@ -168,6 +168,25 @@ impl<P: Infrastructure + 'static> World<P> {
         worker.run_one(&Unsupervised).await.is_err()
     }
 
+    /// Works on all jobs until the process dies after so many units in all. Tells whether it died.
+    pub(crate) async fn dies_within(&self, units: i64) -> bool {
+        let dying = DyingStore::after(units, Arc::clone(&self.store));
+        let worker = self.worker_over(dying, &self.kinds);
+        for _ in 0..400 {
+            match worker.run_one(&Unsupervised).await {
+                Err(_) => return true,
+                Ok(Outcome::Idle) => {}
+                Ok(_) => continue,
+            }
+            if self.jobs().await.iter().all(|job| job.status.is_terminal()) {
+                return false;
+            }
+            self.tick(6);
+            self.worker().run_timers().await.unwrap();
+        }
+        panic!("jobs do not end: {:?}", self.jobs().await);
+    }
+
     /// Another process takes back what a dead one held, and goes on.
     pub(crate) async fn restart(&self) {
         self.worker().recover().await.unwrap();

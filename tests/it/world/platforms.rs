@@ -26,8 +26,8 @@ use super::{Backend, World, clock};
 /// Where auth workers are told to reach IAM.
 const IAM: &str = "http://iam.test";
 
-/// The call of the provider that gets no answer: which call, how many of them go well before it, and when in it.
-type Trap = Arc<Mutex<Option<(&'static str, usize, Moment)>>>;
+/// The call of the provider that fails: which call, how many of them go well before it, when in it, and how.
+type Trap = Arc<Mutex<Option<(&'static str, usize, Moment, ProviderError)>>>;
 
 pub(crate) struct Platforms {
     world: World<LocalInfrastructure>,
@@ -89,7 +89,14 @@ impl Platforms {
 
     /// The call that fits gets no answer, once: who made it does not know what happened.
     pub(crate) fn leave_unanswered(&self, call: &'static str, after: usize, moment: Moment) {
-        *self.trap.lock().unwrap() = Some((call, after, moment));
+        let lost = ProviderError::OutcomeUnknown("no answer".into());
+        *self.trap.lock().unwrap() = Some((call, after, moment, lost));
+    }
+
+    /// The call that fits is refused for good, once.
+    pub(crate) fn refuse_once(&self, call: &'static str, after: usize) {
+        let refused = ProviderError::Permanent("not like this".to_owned());
+        *self.trap.lock().unwrap() = Some((call, after, Moment::Before, refused));
     }
 
     pub(crate) fn has_left_unanswered(&self) -> bool {
@@ -222,7 +229,7 @@ impl Platforms {
 fn faults(trap: Trap) -> Faults {
     Faults::new(move |point| {
         let mut set = trap.lock().unwrap();
-        let (call, left, moment) = set.as_mut()?;
+        let (call, left, moment, _) = set.as_mut()?;
         if *call != point.call || *moment != point.moment {
             return None;
         }
@@ -230,7 +237,6 @@ fn faults(trap: Trap) -> Faults {
             *left -= 1;
             return None;
         }
-        *set = None;
-        Some(ProviderError::OutcomeUnknown("no answer".into()))
+        set.take().map(|(_, _, _, error)| error)
     })
 }

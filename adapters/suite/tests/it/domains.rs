@@ -31,6 +31,9 @@ async fn stack(store: &dyn Store, platform: &str, entity: &str) -> String {
         created_at: now,
         updated_at: now,
         is_default: false,
+        version_id: None,
+        environment: None,
+        provision_job_id: None,
     };
     let repositories = uow.repositories(RecordKey::for_tests());
     let stacks = repositories.workspace_stacks();

@@ -40,7 +40,8 @@ pub struct SetHold {
 /// As [`hold`], on what a command names.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a kind nobody knows, and fields that do not go with the scope; `NOT_FOUND` for an unknown platform.
+/// `VALIDATION_ERROR` for a kind nobody knows, and fields that do not go with the scope; `NOT_FOUND` for an unknown
+/// platform.
 pub async fn create_hold(
     cx: &Context,
     scope: &OperatorScope,
@@ -144,8 +145,10 @@ async fn set(
     reason: Option<&Reason>,
 ) -> Result<SetHold> {
     if let Some(hold) = find(uow, &held, source).await? {
-        let is_new = false;
-        return Ok(SetHold { hold, is_new });
+        return Ok(SetHold {
+            hold,
+            is_new: false,
+        });
     }
     let now = uow.now().await?;
     let hold = JobHold {
@@ -164,8 +167,7 @@ async fn set(
         stored => stored?,
     };
     refresh(uow, &held).await?;
-    let is_new = true;
-    Ok(SetHold { hold, is_new })
+    Ok(SetHold { hold, is_new: true })
 }
 
 async fn lift(

@@ -9,9 +9,7 @@ use super::undo;
 use crate::access::{AuditEvent, Batches, Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::provisioning::{
-    Actor, DlqEntry, DlqStatus, Job, JobLease, JobQuery, JobStatus, Trigger,
-};
+use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
 
 /// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
 ///
@@ -44,10 +42,9 @@ pub async fn cancel(
         .map_or("cancelled by operator", Reason::as_str)
         .to_owned();
     let before = unowned::<Job>(uow).get(job).await?;
-    let lease = unowned::<JobLease>(uow).find(job).await?;
     let trigger = Trigger::Cancel { reason };
     let after = operate(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
-    undo::queue(cx, uow, kinds, &before, &after, lease.as_deref()).await?;
+    undo::queue(cx, uow, kinds, &before, &after).await?;
     Ok(after)
 }
 

@@ -3,44 +3,36 @@
 
 use super::change::Change;
 use super::enqueue::insert_jobs;
-use super::kinds::{AnyKind, Kinds};
+use super::kinds::Kinds;
 use super::step_error::StepError;
 use crate::access::unowned;
-use crate::kernel::{
-    Context, Error, IllegalMove, JobId, Machine, Record, Result, Stored, Timestamp,
-};
+use crate::kernel::{Context, Error, IllegalMove, JobId, Machine, Record, Result, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{
-    Actor, Job, JobLease, JobMove, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step, StepStatus,
-    Trigger, undo_of,
+    Actor, Job, JobLane, JobMove, JobQuery, JobStatus, LanePlace, Trigger, effects_landed_at,
+    undo_job, undo_of, undone_steps,
 };
 
 /// Queues the job that undoes a cancelled one, unless there is nothing to undo. It begins when whatever a former holder
-/// may have sent has arrived. `before` is the job before it was cancelled, `lease` what its holder had.
+/// may have sent has arrived. `before` is the job before it was cancelled.
 pub(super) async fn queue(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
     before: &Job,
     cancelled: &Job,
-    lease: Option<&JobLease>,
 ) -> Result<()> {
     let Some(kind) = kinds.get(&cancelled.kind) else {
         return Ok(());
     };
-    let newest_first = cancelled.steps.iter().rev();
-    let undone = newest_first.filter(|s| s.status.may_have_happened() && kind.undoes(&s.name));
-    let steps: Vec<Step> = undone.map(undo_of_step).collect();
-    if steps.is_empty() {
+    let Some(undo) = undo_job(cancelled, |step| kind.undoes(step)) else {
         return Ok(());
-    }
+    };
     let now = uow.now().await?;
-    let run_at = effects_landed_at(kind, before, lease, now);
-    let job = Job {
+    let lane = unowned::<JobLane>(uow).get(&cancelled.lane).await?;
+    let run_at = effects_landed_at(before, &lane, kind.longest_timeout()).max(now);
+    let undo = Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
-        kind: undo_of(&cancelled.kind),
-        parent_job_id: Some(cancelled.id.clone()),
-        steps,
         run_at,
         deadline_at: run_at.plus(kind.deadline()),
         request_id: cx.request.request_id.clone(),
@@ -48,60 +40,11 @@ pub(super) async fn queue(
         created_by: Actor::caller(cx),
         created_at: now,
         updated_at: now,
-        ..queued_like(cancelled)
+        ..undo
     };
-    insert_jobs(cx, uow, vec![job], LanePlace::Front, now).await?;
+    // What comes later may make the same objects again: an undoing behind it would take them.
+    insert_jobs(cx, uow, vec![undo], LanePlace::Front, now).await?;
     Ok(())
-}
-
-/// A step that sends the key of the one it undoes.
-fn undo_of_step(undone: &Step) -> Step {
-    Step {
-        effect_key: undone.effect_key.clone(),
-        ..Step::new(undone.name.clone())
-    }
-}
-
-/// From when on nothing can arrive any more that a former holder has sent: as long after the end of its lease as a step
-/// may take. Of a lease that has ended before, the last move of the job is the latest end.
-fn effects_landed_at(
-    kind: &dyn AnyKind,
-    before: &Job,
-    lease: Option<&JobLease>,
-    now: Timestamp,
-) -> Timestamp {
-    let unknown = |step: &Step| step.status == StepStatus::Abandoned;
-    let left = before
-        .steps
-        .iter()
-        .any(unknown)
-        .then_some(before.updated_at);
-    let held_until = lease.map(|lease| lease.lease_until).or(left);
-    held_until.map_or(now, |until| until.plus(kind.longest_timeout()).max(now))
-}
-
-/// A job that has not begun, for the same input and owner.
-fn queued_like(job: &Job) -> Job {
-    Job {
-        status: JobStatus::Queued,
-        reason: None,
-        failure_kind: None,
-        error: None,
-        output: None,
-        attempts: 0,
-        max_attempts: MAX_ATTEMPTS,
-        lost_leases: 0,
-        waiting_for: None,
-        forced: false,
-        replay_count: 0,
-        dlq_entry_id: None,
-        idempotency_key: None,
-        fence: 0,
-        event_count: 1,
-        started_at: None,
-        finished_at: None,
-        ..job.clone()
-    }
 }
 
 /// Refuses to let a stopped job go on while it is being undone, and undoing whose job has gone on since or is undone by a
@@ -211,27 +154,10 @@ pub(super) async fn change_of_undone(
     let Some(undone) = undone.filter(|job| job.status == JobStatus::Failed) else {
         return Ok(None);
     };
-    let triggers: Vec<Trigger> = undone
-        .steps
-        .iter()
-        .filter_map(|step| fate_of(step, undo))
-        .collect();
+    let triggers = undone_steps(&undone, &undo.after);
     if triggers.is_empty() {
         return Ok(None);
     }
     let now = uow.now().await?;
     Ok(Some(Change::plan(cx, actor, undone, &triggers, now)?))
-}
-
-/// What becomes of a step of a job that is undone.
-fn fate_of(step: &Step, undo: &Change) -> Option<Trigger> {
-    let mut undoing = undo.after.steps.iter();
-    let undoing = undoing.find(|undoing| undoing.name == step.name)?;
-    if undoing.status == StepStatus::Succeeded {
-        let is_there = step.status.may_have_happened();
-        return is_there.then(|| Trigger::Undone(step.name.clone()));
-    }
-    let stopped = undo.after.status.is_terminal() && undoing.started_at.is_some();
-    (stopped && step.status == StepStatus::Succeeded)
-        .then(|| Trigger::UndoStopped(step.name.clone()))
 }

@@ -6,6 +6,7 @@ mod dlq;
 mod domains;
 mod dry_run;
 mod events;
+mod features;
 mod holds;
 mod jobs;
 mod lanes;
@@ -15,6 +16,8 @@ mod operating;
 mod operators;
 mod reconciling;
 mod removal;
+mod stack_refusals;
+mod stacks;
 mod undoing;
 
 use core_domain::kernel::Caller;

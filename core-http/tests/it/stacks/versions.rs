@@ -128,6 +128,38 @@ async fn a_deprecated_template_takes_no_versions_until_it_is_offered_again() {
 }
 
 #[tokio::test]
+async fn the_known_keys_of_a_definition_are_checked_and_every_issue_has_its_path() {
+    let world = World::new();
+    world.create_stack("web").await;
+    for (definition, issues) in [
+        (
+            json!({ "resources": [{ "name": "Db", "type": "disk" }, {}], "apps": {} }),
+            vec![
+                "stackDefinition.apps: invalid_type",
+                "stackDefinition.resources.0.name: pattern",
+                "stackDefinition.resources.0.type: invalid_enum",
+                "stackDefinition.resources.1.name: required",
+                "stackDefinition.resources.1.type: required",
+            ],
+        ),
+        (
+            json!({ "resources": [
+                { "name": "api", "type": "worker", "bindings": [{ "name": "DB", "resource": "db" }] },
+                { "name": "api", "type": "kv" },
+            ] }),
+            vec![
+                "stackDefinition.resources.1.name: duplicate",
+                "stackDefinition.resources.0.bindings.0.resource: unknown_resource",
+            ],
+        ),
+    ] {
+        let refused = world.publish("web", "1.0.0", &definition).await;
+        let refused = refused.refused(400, "VALIDATION_ERROR");
+        assert_eq!(refused.issues(), issues);
+    }
+}
+
+#[tokio::test]
 async fn a_definition_has_at_most_256_kib() {
     let world = World::new();
     world.create_stack("web").await;

@@ -3,12 +3,14 @@
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::feature_target::ActivateInput;
+use super::feature_target::{ActivateInput, FeatureTarget};
+use super::removal::{delete_entries, remove_if_owned};
 use super::resource::{CatalogueEntry, MadeResource, enter_made, made, observe_owned};
-use crate::kernel::{Error, Result};
-use crate::port::{CreateResource, UnitOfWork};
-use crate::provisioning::ACTIVATE_FEATURE;
-use crate::registry::{BuildEnd, FeatureEvent};
+use crate::access::PlatformAccess;
+use crate::kernel::{Error, Result, Stored};
+use crate::port::{CreateResource, Mode, UnitOfWork};
+use crate::provisioning::{ACTIVATE_FEATURE, Job};
+use crate::registry::{BuildEnd, FeatureActivation, FeatureEvent};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
@@ -82,6 +84,7 @@ struct MakeWorker;
 
 #[async_trait]
 impl JobStep<Activate> for MakeWorker {
+    const UNDOES: bool = true;
     type Output = MadeResource;
 
     fn name(&self) -> &'static str {
@@ -130,4 +133,49 @@ impl JobStep<Activate> for MakeWorker {
         enter_made(cx, &platform, uow, entry, output).await?;
         Ok(())
     }
+
+    /// A feature that was asked for otherwise since has the same worker.
+    async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<(), StepError> {
+        let target = &cx.input.target;
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(());
+        };
+        let feature = feature_of_job(&platform, uow.as_mut(), cx.job, target);
+        let feature = feature.await?;
+        drop(uow);
+        if feature.is_some() {
+            remove_if_owned(cx, &target.platform_id, &target.worker()).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, Activate>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let target = &cx.input.target;
+        let feature = feature_of_job(&platform, uow, cx.job, target).await?;
+        if feature.is_none() {
+            return Ok(());
+        }
+        let entry = target.entry(&platform, uow).await?;
+        delete_entries(cx, &platform, uow, entry.into_iter().collect()).await
+    }
+}
+
+/// The job's feature, unless it was asked for or ended otherwise since.
+async fn feature_of_job(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    job: &Job,
+    target: &FeatureTarget,
+) -> Result<Option<Stored<FeatureActivation>>> {
+    let features = platform.records::<FeatureActivation>(uow);
+    let feature = features.find(&target.activation_id).await?;
+    Ok(feature.filter(|feature| feature.provision_job_id.as_ref() == Some(&job.id)))
 }

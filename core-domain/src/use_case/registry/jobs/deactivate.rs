@@ -8,7 +8,7 @@ use super::resource::observe_owned;
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{Result, Stored, Timestamp};
 use crate::port::{Mode, UnitOfWork};
-use crate::registry::{FeatureEvent, ProviderName, Resource, ResourceQuery, ResourceType};
+use crate::registry::{FeatureEvent, Resource, ResourceQuery};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
@@ -106,15 +106,7 @@ impl JobStep<Deactivate> for RemoveWorker {
             return Ok(());
         };
         let target = &cx.input.target;
-        let Ok(cf_name) = ProviderName::parse(&target.cf_name) else {
-            return Ok(());
-        };
-        let exactly = ResourceQuery::Exactly {
-            resource_type: ResourceType::Worker,
-            environment: target.environment,
-            cf_name,
-        };
-        match platform.records::<Resource>(uow).first(&exactly).await? {
+        match target.entry(&platform, uow).await? {
             Some(entry) => resource::soft_delete(cx, &platform, uow, &entry).await,
             None => Ok(()),
         }

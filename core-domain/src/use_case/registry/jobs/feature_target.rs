@@ -3,10 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::resource::ensure_wanted;
-use crate::kernel::{EntityId, Environment, FeatureActivationId, PlatformId, PlatformOwned, Slug};
-use crate::port::{Mode, ResourceRef};
+use crate::access::PlatformAccess;
+use crate::kernel::{
+    EntityId, Environment, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug, Stored,
+};
+use crate::port::{Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
-use crate::registry::{FeatureActivation, FeatureId, FeatureStatus, FeatureVersion, ResourceType};
+use crate::registry::{
+    FeatureActivation, FeatureId, FeatureStatus, FeatureVersion, ProviderName, Resource,
+    ResourceQuery, ResourceType,
+};
 use crate::use_case::provisioning::{JobInput, JobKind, StepContext, StepError};
 
 /// The feature a job works for.
@@ -86,6 +92,23 @@ impl FeatureTarget {
             resource_type: ResourceType::Worker,
             name: self.cf_name.clone(),
         }
+    }
+
+    /// The entry of the feature's worker, if there is one.
+    pub(super) async fn entry(
+        &self,
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<Option<Stored<Resource>>> {
+        let Ok(cf_name) = ProviderName::parse(&self.cf_name) else {
+            return Ok(None);
+        };
+        let exactly = ResourceQuery::Exactly {
+            resource_type: ResourceType::Worker,
+            environment: self.environment,
+            cf_name,
+        };
+        platform.records::<Resource>(uow).first(&exactly).await
     }
 
     /// Refuses a job whose platform or entity is gone, or whose feature was asked for or ended otherwise since. The one

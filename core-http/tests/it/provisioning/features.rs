@@ -1,0 +1,142 @@
+//! Queueing the jobs of features: the registry's features, asked for as provisioning asks.
+
+use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::Unsupervised;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, at, on_every_store, operator, owner};
+
+const ACTIVATE: &str = "/api/v1/provision/feature/activate";
+const DEACTIVATE: &str = "/api/v1/provision/feature/deactivate";
+
+on_every_store! { a_feature_is_made_and_removed_and_asking_again_answers_the_job_there_is }
+
+fn feature(platform: &str, entity: &str) -> Value {
+    json!({
+        "platformId": platform, "entityId": entity, "featureId": "search", "featureVersion": "1",
+        "environment": "prod",
+    })
+}
+
+async fn a_feature_is_made_and_removed_and_asking_again_answers_the_job_there_is(world: World) {
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let wanted = feature(&platform, &entity);
+    let path = at(&platform, &format!("/entities/{entity}/features/search"));
+    let caller = owner(&platform);
+    let status = async || world.shown(&path).await.text("status").to_owned();
+    let made = world.queued(&caller, ACTIVATE, wanted.clone()).await;
+    for ran in [false, true] {
+        if ran {
+            world.run_jobs().await;
+        }
+        let again = world.queued(&caller, ACTIVATE, wanted.clone()).await;
+        assert_eq!(again, made);
+        assert_eq!(status().await, if ran { "active" } else { "pending" });
+    }
+    let mut other = wanted.clone();
+    other["featureVersion"] = json!("2");
+    let refused = world.provisioning.post(&caller, ACTIVATE, other).await;
+    refused.refused(409, "CONFLICT");
+    let removed = world.queued(&caller, DEACTIVATE, wanted.clone()).await;
+    let again = world.queued(&caller, DEACTIVATE, wanted.clone()).await;
+    assert_eq!(again, removed);
+    world.run_jobs().await;
+    assert_eq!(status().await, "inactive");
+    assert!(world.provider.names().is_empty());
+    let refused = world.provisioning.post(&caller, DEACTIVATE, wanted).await;
+    refused.refused(409, "INVALID_STATE");
+    assert_eq!(world.jobs(&platform).await.len(), 2);
+}
+
+/// Something of the platform's at the provider, with its entry.
+async fn make(world: &World, path: &str, kind: ResourceType, service: &str, name: &str) {
+    let body = json!({
+        "stackId": "s1", "resourceType": kind, "serviceName": service, "environment": "prod",
+        "cfName": name,
+    });
+    let entered = world.registry.post(&operator(), path, body).await;
+    let entered = entered.expect(201);
+    let request = CreateResource {
+        resource: ResourceRef {
+            resource_type: kind,
+            name: name.to_owned(),
+        },
+        owner: entered.text("platformId").to_owned(),
+        effect_key: name.to_owned(),
+        config: json!({}),
+    };
+    world.provider.create(&request).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_data_of_a_feature_goes_only_when_that_is_wanted_also_after_a_request_that_did_not() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let wanted = feature(&platform, &entity);
+    let resources = at(&platform, &format!("/entities/{entity}/resources"));
+    make(&world, &resources, ResourceType::D1, "search", "own-db").await;
+    make(&world, &resources, ResourceType::D1, "other", "other-db").await;
+    make(
+        &world,
+        &resources,
+        ResourceType::Pages,
+        "search",
+        "own-site",
+    )
+    .await;
+    let steps = async |job: &str| -> Vec<String> {
+        let job = world.job(job).await;
+        let steps = job["steps"].as_array().unwrap().iter();
+        steps
+            .map(|s| s["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    world.queued(&operator(), ACTIVATE, wanted.clone()).await;
+    world.run_jobs().await;
+    let kept = world.queued(&operator(), DEACTIVATE, wanted.clone()).await;
+    let mut with_data = wanted;
+    with_data["deleteData"] = json!(true);
+    let deleted = world.queued(&operator(), DEACTIVATE, with_data).await;
+    assert_eq!(steps(&kept).await, ["worker"]);
+    assert_eq!(steps(&deleted).await, ["worker", "data"]);
+    let _ = world.worker().run_one(&Unsupervised).await.unwrap();
+    let left = ["other-db", "own-db", "own-site"];
+    assert_eq!(world.provider.names(), left);
+    world.run_jobs().await;
+    assert_eq!(world.provider.names(), ["other-db", "own-site"]);
+    let listed = world.shown(&resources).await;
+    assert_eq!(listed.each("cfName"), ["own-site", "other-db"]);
+    let path = at(&platform, &format!("/entities/{entity}/features/search"));
+    assert_eq!(world.shown(&path).await.text("status"), "inactive");
+}
+
+#[tokio::test]
+async fn features_of_entities_that_are_unknown_foreign_or_suspended_are_refused() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    let other = world.platform("looms").await;
+    let foreign = world.tenant(&other, "foreign").await;
+    for path in [ACTIVATE, DEACTIVATE] {
+        for entity in ["nobody", &foreign] {
+            let body = feature(&platform, entity);
+            let refused = world.provisioning.post(&operator(), path, body).await;
+            refused.refused(404, "NOT_FOUND");
+        }
+    }
+    // What it never had cannot be removed.
+    let never: Answer = world
+        .provisioning
+        .post(&operator(), DEACTIVATE, feature(&platform, &entity))
+        .await;
+    never.refused(404, "NOT_FOUND");
+    let path = at(&platform, &format!("/entities/{entity}"));
+    let _ = world.patched(&path, json!({ "status": "suspended" })).await;
+    let body = feature(&platform, &entity);
+    let refused = world.provisioning.post(&operator(), ACTIVATE, body).await;
+    refused.refused(409, "INVALID_STATE");
+    assert!(world.jobs(&platform).await.is_empty());
+}

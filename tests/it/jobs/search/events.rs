@@ -1,0 +1,381 @@
+//! Everything that can happen next.
+
+use std::time::Duration;
+
+use core_domain::provisioning::{
+    Failure, Job, JobError, JobStatus, Report, Trigger, apply, effects_landed_at, undo_job,
+};
+use core_domain::testing::SeededEntropy;
+use serde_json::json;
+
+use super::Mutant;
+use super::state::{BOTH, Hold, NOW, Phase, STEPS, State, WORKERS, Which};
+
+/// How long a step may take.
+const LONGEST_STEP: Duration = Duration::from_secs(60);
+
+type Nexts = Result<(), String>;
+
+pub(super) fn nexts(state: &State, mutant: Mutant) -> Result<Vec<State>, String> {
+    let mut all = Vec::new();
+    for worker in 0..WORKERS {
+        match state.workers[worker] {
+            None => claims(state, worker, &mut all)?,
+            Some(hold) => Work::of(state, worker, hold, mutant).nexts(&mut all)?,
+        }
+    }
+    reaps(state, mutant, &mut all)?;
+    holds(state, mutant, &mut all)?;
+    orders(state, mutant, &mut all)?;
+    Ok(all)
+}
+
+fn claims(state: &State, worker: usize, all: &mut Vec<State>) -> Nexts {
+    let Some(which) = state.claimable() else {
+        return Ok(());
+    };
+    if state.held {
+        return Err("I17 a lane that is held was claimed".to_owned());
+    }
+    let Some(mut next) = state.moved(which, &Trigger::Claim, Some(worker))? else {
+        return Ok(());
+    };
+    next.undo_waits &= which == Which::Work;
+    let Some(job) = next.job(which) else {
+        return Ok(());
+    };
+    let hold = Hold {
+        job: which,
+        generation: next.generation,
+        fence: job.fence,
+        step: job.current_step().unwrap_or(job.steps.len()),
+        phase: Phase::Claimed,
+    };
+    next.workers[worker] = Some(hold);
+    // The intent is stored by itself, or in the same unit.
+    let begin = Trigger::Work(hold.fence, Report::Start(hold.step));
+    if let Some(mut begun) = next.moved(which, &begin, Some(worker))? {
+        begun.workers[worker] = Some(Hold {
+            phase: Phase::Intended,
+            ..hold
+        });
+        all.push(begun);
+    }
+    all.push(next);
+    Ok(())
+}
+
+/// A worker that has claimed a job: it goes on, fails, waits, hands back; it may also die, which is to do nothing any more.
+struct Work<'a> {
+    state: &'a State,
+    worker: usize,
+    hold: Hold,
+    fence: i64,
+    /// Whether the job is still its own, as far as it can know.
+    owned: bool,
+    mutant: Mutant,
+}
+
+impl<'a> Work<'a> {
+    fn of(state: &'a State, worker: usize, hold: Hold, mutant: Mutant) -> Self {
+        let job = state.job(hold.job);
+        let same = hold.job == Which::Work || hold.generation == state.generation;
+        let job = job.filter(|job| same && job.status == JobStatus::Running);
+        let fence = match job {
+            Some(job) if mutant == Mutant::NoFence => job.fence,
+            _ => hold.fence,
+        };
+        Self {
+            state,
+            worker,
+            hold,
+            fence,
+            owned: job.is_some_and(|job| job.fence == fence),
+            mutant,
+        }
+    }
+
+    fn into(&self, phase: Phase) -> State {
+        let mut next = self.state.clone();
+        let hold = self.hold;
+        next.workers[self.worker] = Some(Hold { phase, ..hold });
+        next
+    }
+
+    fn gone(&self) -> State {
+        let mut next = self.state.clone();
+        next.workers[self.worker] = None;
+        next
+    }
+
+    /// Reports, and goes on with the step `after` and this phase, if it still holds the job then.
+    fn report(&self, what: Report, after: usize, phase: Phase, all: &mut Vec<State>) -> Nexts {
+        let trigger = Trigger::Work(self.fence, what);
+        let moved = if self.owned {
+            self.state
+                .moved(self.hold.job, &trigger, Some(self.worker))?
+        } else {
+            None
+        };
+        let mut next = moved.unwrap_or_else(|| self.gone());
+        let job = next.job(self.hold.job);
+        let holds = self.owned && job.is_some_and(|job| job.status == JobStatus::Running);
+        next.workers[self.worker] = holds.then_some(Hold {
+            step: after,
+            phase,
+            ..self.hold
+        });
+        all.push(next);
+        Ok(())
+    }
+
+    fn nexts(&self, all: &mut Vec<State>) -> Nexts {
+        let Hold { step, phase, .. } = self.hold;
+        let object = self.state.object(self.hold);
+        let ends = self
+            .state
+            .job(self.hold.job)
+            .is_none_or(|job| step >= job.steps.len());
+        match phase {
+            Phase::Claimed if ends => self.report(Report::Complete, step, Phase::Claimed, all),
+            Phase::Claimed => {
+                self.report(Report::Start(step), step, Phase::Intended, all)?;
+                self.release(all)
+            }
+            Phase::Intended => {
+                let there = self.state.made[object] > 0;
+                let done = there == (self.hold.job == Which::Work);
+                all.push(self.into(if done { Phase::Made } else { Phase::Due }));
+                Ok(())
+            }
+            Phase::Due if self.owned => {
+                all.push(self.into(Phase::LeaseHeld));
+                Ok(())
+            }
+            Phase::Due => {
+                all.push(self.gone());
+                Ok(())
+            }
+            // Of a removal that arrives late nothing is said: what it could take is made again only by a retry.
+            Phase::LeaseHeld if self.hold.job == Which::Undo && !self.owned => {
+                all.push(self.gone());
+                Ok(())
+            }
+            Phase::LeaseHeld => self.send(all),
+            Phase::Made => self.advance(all),
+            Phase::Unknown => self.fail(all),
+        }
+    }
+
+    /// The request is sent; it may be lost, or its answer may.
+    fn send(&self, all: &mut Vec<State>) -> Nexts {
+        let object = self.state.object(self.hold);
+        let mut made = self.into(Phase::Made);
+        if self.hold.job == Which::Undo {
+            made.made[object] = 0;
+        } else {
+            let repeated = made.made[object] > 0 && self.mutant != Mutant::NoKey;
+            made.made[object] += u8::from(!repeated);
+        }
+        if made.made[object] > 1 {
+            return Err(format!("I8 step {object} has two objects"));
+        }
+        made.check()?;
+        if self.state.left.faults > 0 {
+            let unknown = |mut next: State| {
+                next.left.faults -= 1;
+                next.workers[self.worker] = self.into(Phase::Unknown).workers[self.worker];
+                next
+            };
+            all.push(unknown(made.clone()));
+            all.push(unknown(self.state.clone()));
+        }
+        all.push(made);
+        Ok(())
+    }
+
+    /// The end of the step, alone or in one unit with the intent to begin the next one.
+    fn advance(&self, all: &mut Vec<State>) -> Nexts {
+        let Hold { job, step, .. } = self.hold;
+        let output = json!({ "id": step });
+        let current = self.state.job(job);
+        let next = current.and_then(|job| job.step_after(step));
+        let after = next.unwrap_or(STEPS);
+        self.report(
+            Report::Advance(step, output.clone()),
+            after,
+            Phase::Claimed,
+            all,
+        )?;
+        let advance = Trigger::Work(self.fence, Report::Advance(step, output));
+        if !self.owned {
+            return Ok(());
+        }
+        let Some(advanced) = self.state.moved(job, &advance, Some(self.worker))? else {
+            return Ok(());
+        };
+        let start = Trigger::Work(self.fence, Report::Start(after));
+        if let Some(mut begun) = advanced.moved(job, &start, Some(self.worker))? {
+            begun.workers[self.worker] = Some(Hold {
+                step: after,
+                phase: Phase::Intended,
+                ..self.hold
+            });
+            all.push(begun);
+        }
+        Ok(())
+    }
+
+    fn fail(&self, all: &mut Vec<State>) -> Nexts {
+        let error = || JobError::new("LOST", "no answer");
+        let for_now = Failure::Transient {
+            error: error(),
+            retry_after: Duration::ZERO,
+            unknown: true,
+        };
+        let wait = Report::Wait {
+            until: NOW,
+            reason: "a certificate".into(),
+        };
+        let failures = [
+            Report::Fail(for_now),
+            Report::Fail(Failure::Permanent(error())),
+            wait,
+            Report::Release { begun: true },
+        ];
+        for what in failures {
+            self.report(what, self.hold.step, Phase::Claimed, all)?;
+        }
+        Ok(())
+    }
+
+    /// The process stops and hands the job back.
+    fn release(&self, all: &mut Vec<State>) -> Nexts {
+        if self.state.left.faults == 0 {
+            return Ok(());
+        }
+        let from = all.len();
+        let released = Report::Release { begun: true };
+        self.report(released, self.hold.step, Phase::Claimed, all)?;
+        for next in &mut all[from..] {
+            next.left.faults -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// The lease ends, at any time: whoever holds the job does not know yet.
+fn reaps(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
+    if let Some((which, read)) = &state.read_by_reaper
+        && let Ok(moved) = apply(read, &Trigger::Reap, NOW, &SeededEntropy::new(1))
+    {
+        let mut next = state.with(*which, moved, None)?;
+        next.read_by_reaper = None;
+        all.push(next);
+    }
+    if state.left.expiries == 0 || state.read_by_reaper.is_some() {
+        return Ok(());
+    }
+    for which in BOTH {
+        let Some(job) = state.job(which) else {
+            continue;
+        };
+        let mut read: Job = job.clone();
+        let mut next = state.clone();
+        next.left.expiries -= 1;
+        if mutant == Mutant::BlindReap && read.status == JobStatus::Running {
+            next.read_by_reaper = Some((which, Box::new(read)));
+            all.push(next);
+            continue;
+        }
+        if mutant == Mutant::ReapIgnoresStatus {
+            read.status = JobStatus::Running;
+        }
+        if let Ok(moved) = apply(&read, &Trigger::Reap, NOW, &SeededEntropy::new(1)) {
+            all.push(next.with(which, moved, None)?);
+        }
+    }
+    Ok(())
+}
+
+/// An operator holds the lane, and lets it go.
+fn holds(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
+    let mut next = state.clone();
+    if state.held {
+        next.held = false;
+    } else if state.left.holds > 0 {
+        next.held = true;
+        next.left.holds -= 1;
+    } else {
+        return Ok(());
+    }
+    if mutant != Mutant::HoldAlone {
+        next.lane.settle(next.held, NOW);
+    }
+    all.push(next);
+    Ok(())
+}
+
+/// What operators and time do.
+fn orders(state: &State, mutant: Mutant, all: &mut Vec<State>) -> Nexts {
+    for which in BOTH {
+        let wake = Trigger::Wake { signalled: false };
+        all.extend(state.moved(which, &wake, None)?);
+    }
+    if state.left.orders == 0 {
+        return Ok(());
+    }
+    for which in BOTH {
+        let reason = "because".to_owned();
+        for trigger in [
+            Trigger::Retry,
+            Trigger::Replay,
+            Trigger::ForceComplete,
+            Trigger::Cancel { reason },
+            Trigger::Deadline,
+        ] {
+            if mutant != Mutant::RetryWhileUndone && stands_still(state, which, &trigger) {
+                continue;
+            }
+            if let Some(mut next) = state.moved(which, &trigger, None)? {
+                if which == Which::Work && matches!(trigger, Trigger::Cancel { .. }) {
+                    undo(state, &mut next, mutant)?;
+                }
+                next.left.orders -= 1;
+                all.push(next);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether it may not go on: a job that is being undone, and what undoes a job that has gone on.
+fn stands_still(state: &State, which: Which, trigger: &Trigger) -> bool {
+    let status = |which| state.job(which).map(|job| job.status);
+    let goes_on = matches!(
+        trigger,
+        Trigger::Retry | Trigger::Replay | Trigger::ForceComplete
+    );
+    if status(which) != Some(JobStatus::Failed) || !goes_on {
+        return false;
+    }
+    match which {
+        Which::Work => status(Which::Undo).is_some_and(|undo| !undo.is_terminal()),
+        Which::Undo => status(Which::Work) != Some(JobStatus::Failed),
+    }
+}
+
+fn undo(state: &State, next: &mut State, mutant: Mutant) -> Nexts {
+    let (Some(before), Some(cancelled)) = (state.job(Which::Work), next.job(Which::Work)) else {
+        return Ok(());
+    };
+    let longest_step = match mutant {
+        Mutant::HastyUndo => Duration::ZERO,
+        _ => LONGEST_STEP,
+    };
+    let run_at = effects_landed_at(before, &next.lane, longest_step);
+    match undo_job(cancelled, |_| true) {
+        Some(undo) => next.add_undo(undo, run_at),
+        None => Ok(()),
+    }
+}

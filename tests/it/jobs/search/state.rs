@@ -1,0 +1,362 @@
+//! What is searched: a job of two steps, the job that undoes it, their lane, two workers and the provider's objects.
+
+use core_domain::kernel::{JobId, Machine, PlatformId, Timestamp};
+use core_domain::provisioning::{
+    Actor, FailureKind, Job, JobLane, JobMove, JobStatus, LaneKey, LanePlace, LaneState,
+    MAX_ATTEMPTS, Moved, QueuedJob, Step, StepStatus, Trigger, apply, undone_steps,
+};
+use core_domain::testing::SeededEntropy;
+use serde_json::json;
+
+pub(super) const STEPS: usize = 2;
+pub(super) const WORKERS: usize = 2;
+pub(super) const NOW: Timestamp = Timestamp::from_seconds(1_000);
+
+/// Which job: the one that works, or the one that undoes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Which {
+    Work,
+    Undo,
+}
+
+pub(super) const BOTH: [Which; 2] = [Which::Work, Which::Undo];
+
+/// How far a worker is with the step it works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    Claimed,
+    Intended,
+    /// It has looked, and there is something to do.
+    Due,
+    /// It has asked whether the job is still its own.
+    LeaseHeld,
+    /// The effect has happened, and it knows.
+    Made,
+    /// It does not know whether the effect has happened.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Hold {
+    pub(super) job: Which,
+    /// Which of several jobs that undo one after the other.
+    pub(super) generation: u8,
+    pub(super) fence: i64,
+    pub(super) step: usize,
+    pub(super) phase: Phase,
+}
+
+/// What may still go wrong or be ordered; what bounds the search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Budget {
+    pub(super) expiries: u8,
+    pub(super) faults: u8,
+    pub(super) orders: u8,
+    pub(super) holds: u8,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) jobs: [Option<Job>; 2],
+    pub(super) generation: u8,
+    pub(super) lane: JobLane,
+    /// Whether an operator holds the lane.
+    pub(super) held: bool,
+    /// Whether the undoing may not begin before what former holders have sent has arrived.
+    pub(super) undo_waits: bool,
+    pub(super) workers: [Option<Hold>; WORKERS],
+    /// Whose the running job is: known to the search alone, not to the machine.
+    pub(super) holder: Option<usize>,
+    /// Objects at the provider, by step.
+    pub(super) made: [u8; STEPS],
+    /// What a reaper has read and not written yet.
+    pub(super) read_by_reaper: Option<(Which, Box<Job>)>,
+    pub(super) left: Budget,
+}
+
+type JobKey = (
+    JobStatus,
+    i64,
+    Vec<(StepStatus, bool, bool)>,
+    (i64, i64, Option<FailureKind>, bool),
+);
+
+type LaneKeyParts = (LaneState, Option<Which>, Vec<Option<Which>>, bool, bool);
+
+pub(super) type Key = (
+    [Option<JobKey>; 2],
+    u8,
+    LaneKeyParts,
+    [Option<Hold>; WORKERS],
+    Option<usize>,
+    [u8; STEPS],
+    Option<(Which, i64, usize)>,
+    Budget,
+);
+
+/// What tells two jobs apart; time is no part of it.
+fn job_key(job: &Job) -> JobKey {
+    let step = |s: &Step| (s.status, s.output.is_some(), s.started_at.is_some());
+    (
+        job.status,
+        job.fence,
+        job.steps.iter().map(step).collect(),
+        (job.attempts, job.lost_leases, job.failure_kind, job.forced),
+    )
+}
+
+impl State {
+    pub(super) fn start(left: Budget) -> Self {
+        let mut job = new_job();
+        let mut lane = JobLane::new(job.lane.clone());
+        job.lane_position = lane.tail_position();
+        lane.follow(None, &job, NOW);
+        lane.settle(false, NOW);
+        Self {
+            jobs: [Some(job), None],
+            generation: 0,
+            lane,
+            held: false,
+            undo_waits: false,
+            workers: [None; WORKERS],
+            holder: None,
+            made: [0; STEPS],
+            read_by_reaper: None,
+            left,
+        }
+    }
+
+    pub(super) fn job(&self, which: Which) -> Option<&Job> {
+        self.jobs[which as usize].as_ref()
+    }
+
+    fn which(&self, id: &JobId) -> Option<Which> {
+        let is = |which: &Which| self.job(*which).is_some_and(|job| job.id == *id);
+        BOTH.into_iter().find(is)
+    }
+
+    pub(super) fn key(&self) -> Key {
+        let which = |queued: &QueuedJob| self.which(&queued.job_id);
+        let runs = self.lane.running_job_id.as_ref();
+        let read = self.read_by_reaper.as_ref();
+        (
+            BOTH.map(|which| self.job(which).map(job_key)),
+            self.generation,
+            (
+                self.lane.state,
+                runs.and_then(|id| self.which(id)),
+                self.lane.next.iter().map(which).collect(),
+                self.held,
+                self.undo_waits,
+            ),
+            self.workers,
+            self.holder,
+            self.made,
+            read.map(|(which, job)| (*which, job.fence, job.current_step().unwrap_or(STEPS))),
+            self.left,
+        )
+    }
+
+    /// The job that can be claimed now.
+    pub(super) fn claimable(&self) -> Option<Which> {
+        let head = self.lane.head()?;
+        let which = self.which(&head.job_id)?;
+        let under_way = |hold: &Hold| hold.job == Which::Work && hold.phase == Phase::LeaseHeld;
+        let early =
+            which == Which::Undo && self.undo_waits && self.workers.iter().flatten().any(under_way);
+        (self.lane.state == LaneState::Ready && !early).then_some(which)
+    }
+
+    /// Which object a step of a job is about.
+    pub(super) fn object(&self, hold: Hold) -> usize {
+        let job = self.job(hold.job);
+        let name = job.and_then(|job| job.steps.get(hold.step));
+        usize::from(name.is_some_and(|step| step.name == "b"))
+    }
+
+    /// After a trigger, with what must hold of every move. `writer` is the worker who writes, if one does.
+    pub(super) fn moved(
+        &self,
+        which: Which,
+        trigger: &Trigger,
+        writer: Option<usize>,
+    ) -> Result<Option<Self>, String> {
+        let Some(job) = self.job(which) else {
+            return Ok(None);
+        };
+        let at = match trigger {
+            Trigger::Deadline => job.deadline_at.plus(std::time::Duration::from_secs(1)),
+            _ => NOW,
+        };
+        match apply(job, trigger, at, &SeededEntropy::new(1)) {
+            Ok(moved) => self.with(which, moved, writer).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    pub(super) fn with(
+        &self,
+        which: Which,
+        moved: Moved,
+        writer: Option<usize>,
+    ) -> Result<Self, String> {
+        let before = self.job(which).ok_or("no such job")?;
+        let mut job = moved.job;
+        is_in_order(before, &job)?;
+        if writer.is_some() && before.status == JobStatus::Running && writer != self.holder {
+            return Err(format!("I3 {writer:?} wrote, {:?} holds", self.holder));
+        }
+        // Whenever it may be claimed, it is time.
+        job.run_at = NOW;
+        let mut next = self.clone();
+        if let Some(place) = moved.lane_place {
+            job.lane_position = next.lane.position_at(place);
+        }
+        next.holder = match (before.status, job.status) {
+            (JobStatus::Queued, JobStatus::Running) => writer,
+            (_, JobStatus::Running) => self.holder,
+            (JobStatus::Running, _) => None,
+            _ => self.holder,
+        };
+        next.lane.follow(Some(before), &job, NOW);
+        next.lane.settle(next.held, NOW);
+        next.jobs[which as usize] = Some(job);
+        if which == Which::Undo {
+            next.follow_undo()?;
+        }
+        next.check()?;
+        Ok(next)
+    }
+
+    /// The job that is undone follows the one that undoes it.
+    fn follow_undo(&mut self) -> Result<(), String> {
+        let [Some(work), Some(undo)] = &mut self.jobs else {
+            return Ok(());
+        };
+        if work.status != JobStatus::Failed {
+            return Ok(());
+        }
+        for trigger in undone_steps(work, undo) {
+            let moved = apply(work, &trigger, NOW, &SeededEntropy::new(1));
+            let moved = moved.map_err(|refusal| format!("{trigger:?}: {refusal:?}"))?;
+            if moved.job.fence <= work.fence || moved.job.status != work.status {
+                return Err(format!("I2 {trigger:?}"));
+            }
+            *work = moved.job;
+        }
+        Ok(())
+    }
+
+    /// Queues the job that undoes the cancelled one, at the front of the lane.
+    pub(super) fn add_undo(&mut self, mut undo: Job, run_at: Timestamp) -> Result<(), String> {
+        self.undo_waits = run_at > NOW;
+        self.generation += 1;
+        undo.id = JobId::parse(&format!("u{}", self.generation)).unwrap();
+        undo.run_at = NOW;
+        undo.lane_position = self.lane.position_at(LanePlace::Front);
+        self.lane.follow(None, &undo, NOW);
+        self.lane.settle(self.held, NOW);
+        self.jobs[1] = Some(undo);
+        self.check()
+    }
+
+    /// What holds at any time.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let running = self.jobs.iter().flatten();
+        let running: Vec<_> = running
+            .filter(|job| job.status == JobStatus::Running)
+            .collect();
+        if running.len() > 1 {
+            return Err("I4 two jobs of a lane run".to_owned());
+        }
+        let Some(work) = self.job(Which::Work) else {
+            return Err("I5 the job has disappeared".to_owned());
+        };
+        let undone = |at: &usize| work.steps[*at].status == StepStatus::Undone;
+        if let Some(at) = (0..STEPS).filter(undone).find(|at| self.made[*at] > 0) {
+            return Err(format!("U1 step {at} is undone and its object is there"));
+        }
+        let undoing = self
+            .job(Which::Undo)
+            .is_some_and(|undo| !undo.status.is_terminal());
+        if undoing && work.status != JobStatus::Failed {
+            return Err(format!("U2 {:?} while it is being undone", work.status));
+        }
+        if work.status == JobStatus::Completed && !work.forced {
+            let all = work.steps.iter().all(|s| s.status == StepStatus::Succeeded);
+            if !all || self.made.contains(&0) {
+                return Err(format!("I9 {work:?} with {:?}", self.made));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What holds of every move of a job.
+fn is_in_order(before: &Job, job: &Job) -> Result<(), String> {
+    let known = JobMove::MOVES
+        .iter()
+        .any(|row| row.from.contains(&before.status) && row.to == job.status);
+    if !known || before.status == JobStatus::Completed {
+        return Err(format!("I1 {:?} to {:?}", before.status, job.status));
+    }
+    let stays = before.status == JobStatus::Running && job.status == JobStatus::Running;
+    if job.fence < before.fence || (!stays && job.fence == before.fence) {
+        return Err(format!("I2 {} to {}", before.fence, job.fence));
+    }
+    for (old, new) in before.steps.iter().zip(&job.steps) {
+        let done = old.status == StepStatus::Succeeded;
+        if done && (new.status != old.status || new.output != old.output) {
+            return Err(format!("I7 {old:?} became {new:?}"));
+        }
+    }
+    if job.status.is_terminal() != job.finished_at.is_some() {
+        return Err(format!("I19 {job:?}"));
+    }
+    if job.attempts > MAX_ATTEMPTS {
+        return Err(format!("I13 {job:?}"));
+    }
+    Ok(())
+}
+
+fn new_job() -> Job {
+    let platform = PlatformId::parse("p").unwrap();
+    Job {
+        id: JobId::parse("j").unwrap(),
+        kind: "work".into(),
+        definition_version: 1,
+        lane: LaneKey::platform(&platform),
+        platform_id: Some(platform),
+        entity_id: None,
+        environment: None,
+        lane_position: 1,
+        priority: 0,
+        status: JobStatus::Queued,
+        reason: None,
+        failure_kind: None,
+        error: None,
+        input: json!({}),
+        output: None,
+        steps: vec![Step::new("a"), Step::new("b")],
+        attempts: 0,
+        max_attempts: MAX_ATTEMPTS,
+        lost_leases: 0,
+        run_at: NOW,
+        deadline_at: NOW,
+        waiting_for: None,
+        forced: false,
+        replay_count: 0,
+        dlq_entry_id: None,
+        parent_job_id: None,
+        idempotency_key: None,
+        request_id: String::new(),
+        trace_id: None,
+        created_by: Actor::system(),
+        fence: 0,
+        event_count: 1,
+        created_at: NOW,
+        started_at: None,
+        finished_at: None,
+        updated_at: NOW,
+    }
+}

@@ -1,0 +1,202 @@
+//! Whatever fails while a job of any kind works, provider and registry tell the same in the end, and what was cancelled
+//! leaves nothing behind.
+
+use core_domain::port::Infrastructure;
+use core_domain::provisioning::JobStatus;
+use core_domain::registry::ResourceType;
+use core_local::Moment;
+
+use super::scenarios::{Request, SCENARIOS, Scenario, Snapshot};
+use crate::world::{Command, Platforms, on_every_store};
+
+on_every_store! { Platforms: every_kind_does_what_it_is_for_on_every_store }
+
+async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
+    let platform = &Scenario {
+        before: &[],
+        request: Request::Stack,
+        undoes: true,
+    }
+    .prepared(&world)
+    .await;
+    let before = Snapshot::of(&world, platform).await;
+    for (request, objects) in [
+        (Request::Stack, 4),
+        (Request::App, 7),
+        (Request::NoStack { delete_data: false }, 2),
+        (Request::Stack, 5),
+        (Request::NoStack { delete_data: true }, 0),
+        (Request::Feature, 1),
+        (Request::NoFeature { delete_data: true }, 0),
+    ] {
+        let scenario = Scenario {
+            before: &[],
+            request,
+            undoes: false,
+        };
+        let job = scenario.ask(&world, platform).await;
+        world.until_idle().await;
+        assert_eq!(
+            world.status(&job).await,
+            JobStatus::Completed,
+            "{request:?}"
+        );
+        let now = Snapshot::of(&world, platform).await;
+        assert!(now.agrees(), "{request:?}: {now:?}");
+        let made = now.objects.len() - before.objects.len();
+        assert_eq!(made, objects, "{request:?}: {now:?}");
+    }
+}
+
+#[tokio::test]
+async fn wherever_a_worker_dies_the_job_of_any_kind_ends_as_if_it_had_not() {
+    for scenario in SCENARIOS {
+        let undisturbed = scenario.undisturbed().await;
+        for units in 1.. {
+            let world = Platforms::memory().await;
+            let platform = scenario.prepared(&world).await;
+            let job = scenario.ask(&world, &platform).await;
+            let died = world.dies_within(units).await;
+            world.restart().await;
+            let context = format!("{scenario:?} after {units} units");
+            assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
+            let now = Snapshot::of(&world, &platform).await;
+            assert_eq!(now, undisturbed, "{context}");
+            if !died {
+                assert!(units > 3, "a run has only {context}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
+    for scenario in SCENARIOS {
+        let undisturbed = scenario.undisturbed().await;
+        let mut met = 0;
+        for (call, moment) in [
+            ("create", Moment::Before),
+            ("create", Moment::Done),
+            ("remove", Moment::Before),
+            ("remove", Moment::Done),
+        ] {
+            for number in 0.. {
+                let world = Platforms::memory().await;
+                let platform = scenario.prepared(&world).await;
+                world.leave_unanswered(call, number, moment);
+                scenario.ask(&world, &platform).await;
+                world.until_idle().await;
+                let now = Snapshot::of(&world, &platform).await;
+                assert_eq!(now, undisturbed, "{scenario:?}: {call} {number} {moment:?}");
+                if !world.has_left_unanswered() {
+                    break;
+                }
+                met += 1;
+            }
+        }
+        assert!(met > 1, "{scenario:?} calls the provider");
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_fails_for_good_stops_its_job_which_goes_on_when_it_is_retried() {
+    for scenario in SCENARIOS {
+        let undisturbed = scenario.undisturbed().await;
+        for call in ["create", "remove"] {
+            for number in 0.. {
+                let world = Platforms::memory().await;
+                let platform = scenario.prepared(&world).await;
+                let job = scenario.ask(&world, &platform).await;
+                world.refuse_once(call, number);
+                world.until_idle().await;
+                if !world.has_left_unanswered() {
+                    break;
+                }
+                let context = format!("{scenario:?}: {call} {number}");
+                assert_eq!(world.status(&job).await, JobStatus::Failed, "{context}");
+                world.operate(Command::Retry, &job).await.unwrap();
+                world.until_idle().await;
+                assert_eq!(world.status(&job).await, JobStatus::Completed, "{context}");
+                let now = Snapshot::of(&world, &platform).await;
+                assert_eq!(now, undisturbed, "{context}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
+    for scenario in SCENARIOS.into_iter().filter(|scenario| scenario.undoes) {
+        let undisturbed = scenario.undisturbed().await;
+        for units in 0.. {
+            let world = Platforms::memory().await;
+            let platform = scenario.prepared(&world).await;
+            let before = Snapshot::of(&world, &platform).await;
+            let job = scenario.ask(&world, &platform).await;
+            let died = world.dies_within(units).await;
+            if world.status(&job).await == JobStatus::Completed {
+                assert!(units > 3, "a run of {scenario:?} has only {units} units");
+                break;
+            }
+            world.operate(Command::Cancel, &job).await.unwrap();
+            if died {
+                world.worker().recover().await.unwrap();
+            }
+            world.until_idle().await;
+            let context = format!("{scenario:?} after {units} units");
+            let now = Snapshot::of(&world, &platform).await;
+            assert!(now.agrees(), "{context}: {now:?}");
+            assert_eq!(now.objects, before.objects, "{context}");
+            assert_eq!(now.entries, before.entries, "{context}");
+            // And it can be asked for again.
+            world.operate(Command::Retry, &job).await.unwrap();
+            world.until_idle().await;
+            let now = Snapshot::of(&world, &platform).await;
+            assert_eq!(now, undisturbed, "{context}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_workers_of_a_stack_are_bound_to_its_stores_and_run_what_it_brings() {
+    let world = Platforms::memory().await;
+    let scenario = Scenario {
+        before: &[Request::Stack, Request::App],
+        request: Request::App,
+        undoes: true,
+    };
+    let platform = scenario.prepared(&world).await;
+    let entries = world.entries(&platform, false).await;
+    let named = |service: &str, kind: ResourceType| {
+        let mut entries = entries.iter();
+        let of = entries.find(|e| e.service_name.as_str() == service && e.resource_type == kind);
+        of.unwrap().cf_name.to_string()
+    };
+    for (service, database, main_module) in [
+        ("api", "db", "api.js"),
+        ("admin-svc", "admin-db", "service.js"),
+    ] {
+        let worker = named(service, ResourceType::Worker);
+        let script = world
+            .provider
+            .worker(&worker)
+            .await
+            .unwrap()
+            .unwrap()
+            .script;
+        assert_eq!(script.main_module, main_module);
+        assert!(script.modules[main_module].contains("export default"));
+        let bindings = script.bindings.into_iter().map(|b| (b.name, b.resource));
+        let wanted = ("DB".to_owned(), named(database, ResourceType::D1));
+        assert_eq!(bindings.collect::<Vec<_>>(), [wanted]);
+    }
+    for entry in &entries {
+        let object = core_domain::port::ResourceRef {
+            resource_type: entry.resource_type,
+            name: entry.cf_name.to_string(),
+        };
+        let object = world.provider.observe(&object).await.unwrap().unwrap();
+        assert_eq!(entry.cf_id.as_ref().unwrap().as_str(), object.id);
+    }
+}
