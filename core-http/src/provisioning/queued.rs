@@ -22,6 +22,7 @@ pub(super) const SUCCESS: &[StatusCode] = &[StatusCode::ACCEPTED, StatusCode::OK
 /// A job was queued, or what it would do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "QueuedOf_{J}")]
 pub(super) enum Queued<J = QueuedJob> {
     /// It was queued.
     Job(J),

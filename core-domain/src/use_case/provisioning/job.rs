@@ -211,16 +211,17 @@ pub(in crate::use_case) async fn find(
 /// How many of the newest jobs that a job queued are looked at.
 const NEWEST_CHILDREN: u32 = 20;
 
-/// The newest job that a job queued, those aside that undo it.
+/// The newest job of a kind that a job queued.
 pub(in crate::use_case) async fn child_of(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     parent: &JobId,
+    kind: &str,
 ) -> Result<Option<Stored<Job>>> {
     let queued_by = JobQuery::QueuedBy(parent.clone());
     let children = unowned::<Job>(uow).list(&queued_by, NEWEST_CHILDREN);
     let mut children = children.await?.into_iter();
-    Ok(children.find(|job| !job.is_undo()))
+    Ok(children.find(|job| job.kind == kind))
 }
 
 /// The newest jobs of a kind for a platform.

@@ -14,12 +14,9 @@ const URL: &str = "http://engines-db.test";
 
 impl World {
     /// Compares a platform; answers what the job's steps found.
-    async fn reconcile(&self, platform: &str, wanted: Value) -> Value {
-        let mut body = json!({ "platformId": platform });
-        body.as_object_mut()
-            .unwrap()
-            .extend(wanted.as_object().unwrap().clone());
-        let job = self.queued(&operator(), RECONCILE, body).await;
+    async fn reconcile(&self, platform: &str, mut wanted: Value) -> Value {
+        wanted["platformId"] = json!(platform);
+        let job = self.queued(&operator(), RECONCILE, wanted).await;
         self.run_jobs().await;
         let done = self.job(&job).await;
         assert_eq!(done["status"], "COMPLETED", "{done}");

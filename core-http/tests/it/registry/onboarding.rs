@@ -49,7 +49,7 @@ async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who
     let wanted = json!({
         "onboardingId": id, "jobId": job, "status": "QUEUED", "platformName": "Engines", "slug": "engines",
         "tier": "scale", "stackTemplateId": template["template"]["id"], "billingEmail": "ada@example.org",
-        "platformId": null, "completedSteps": 0, "totalSteps": 2, "message": view["message"], "error": null,
+        "platformId": null, "completedSteps": 0, "totalSteps": 3, "message": view["message"], "error": null,
         "createdAt": now, "updatedAt": now, "completedAt": null,
     });
     assert_eq!(view, wanted);
@@ -57,7 +57,12 @@ async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who
     world.settle_jobs().await;
     let view = world.onboarding_status(&caller, id).await.expect(200).json;
     let ended = fields(&view, ["status", "completedSteps", "error"]);
-    assert_eq!(ended, [json!("COMPLETED"), json!(2), Value::Null]);
+    assert_eq!(ended, [json!("COMPLETED"), json!(3), Value::Null]);
+    let stacks = world
+        .shown(&at(view["platformId"].as_str().unwrap(), "/stacks"))
+        .await;
+    let stack = fields(&stacks.json["data"][0], ["templateId", "status"]);
+    assert_eq!(stack, [template["template"]["id"].clone(), json!("active")]);
     assert!(view["completedAt"].as_str() > Some(now) && view["updatedAt"].as_str() > Some(now));
     let platform = view["platformId"].as_str().unwrap();
     assert_eq!(world.acts_for(&person).await, view["platformId"]);

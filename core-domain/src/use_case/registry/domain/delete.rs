@@ -52,7 +52,7 @@ pub(in crate::use_case::registry) async fn may_be_served(
     Ok(job.is_some_and(|job| job.kind == ADD_DOMAIN))
 }
 
-/// Deletes the domains on a DNS record, for a job that has had them not served any more.
+/// Deletes the domains on a DNS record. What the provider serves of them, jobs end.
 pub(in crate::use_case::registry) async fn delete_on(
     cx: &Context,
     scope: &PlatformWriter,
@@ -64,6 +64,10 @@ pub(in crate::use_case::registry) async fn delete_on(
     while let Some(batch) = domains.next(scope.records(uow)).await? {
         for domain in batch {
             soft_delete(cx, scope, uow, &domain).await?;
+            // A deprovisioning has seen to all that may be served, and so it has no id any more.
+            if domain.cf_hostname_id.is_some() {
+                queue_removal(cx, scope, uow, &domain).await?;
+            }
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The auth worker of a platform: says who requests of the platform's users come from, by what IAM knows of their tokens.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::resource::Place;
 use crate::port::{CreateResource, ResourceRef};
@@ -53,6 +53,5 @@ fn settings(at: Place<'_>, iam_url: &str) -> String {
 
 /// Whether an entry says that the worker is of the current version.
 pub(in crate::use_case::registry) fn is_current(entry: &Resource) -> bool {
-    let version = entry.config.value()[VERSION_SETTING].clone();
-    version == Value::from(AUTH_VERSION)
+    entry.config.value()[VERSION_SETTING] == AUTH_VERSION
 }

@@ -1,4 +1,5 @@
-//! `onboard`: creates organization, platform and tenant, and hands over to a job in the platform's own lane.
+//! `onboard`: creates organization, platform and tenant, and hands over to jobs in the platform's own lane: one that makes its
+//! infrastructure and, when a stack template was named, one that activates the newest version of it.
 
 use std::time::Duration;
 
@@ -7,21 +8,31 @@ use serde::{Deserialize, Serialize};
 
 use super::deprovision::{Deprovision, Removal};
 use super::provision::ProvisionPlatform;
+use super::stack_activate::StackActivate;
 use super::target::Target;
 use crate::access::{PlatformWriter, SystemScope};
-use crate::kernel::{Environment, JobId, OnboardingId, PlatformId, Result, Unowned};
+use crate::kernel::{
+    Environment, Error, JobId, Line, OnboardingId, PlatformId, Result, TemplateId, TextError,
+    Unowned,
+};
 use crate::port::{Mode, UnitOfWork};
 use crate::provisioning::{JobStatus, LaneKey};
 use crate::registry::{OnboardingEvent, PlatformStatus};
+use crate::stacks::SemVer;
 use crate::use_case::provisioning::{
     self, JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
     enqueue, enqueue_child,
 };
 use crate::use_case::registry::onboarding::{create_onboarded, record_event};
-use crate::use_case::registry::{entity, platform};
+use crate::use_case::registry::{entity, platform, stack_instance};
+use crate::use_case::stacks::template;
 
 /// The name of the step that creates the platform.
 pub(in crate::use_case::registry) const CREATE_PLATFORM: &str = "platform";
+
+/// The names of the steps that wait for the platform's jobs.
+const INFRASTRUCTURE: &str = "infrastructure";
+const STACK: &str = "stack";
 
 /// How often the platform's job is looked at when nobody calls.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -31,6 +42,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 #[serde(rename_all = "camelCase")]
 pub(in crate::use_case::registry) struct OnboardInput {
     pub(in crate::use_case::registry) onboarding_id: OnboardingId,
+    /// The template of the stack that the platform begins with.
+    #[serde(default)]
+    pub(in crate::use_case::registry) stack_template_id: Option<TemplateId>,
     #[serde(flatten)]
     pub(in crate::use_case::registry) target: Target,
 }
@@ -65,7 +79,14 @@ impl JobKind for Onboard {
     type Input = OnboardInput;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(CreatePlatform).then(AwaitInfrastructure)
+        let platform = Steps::new().then(CreatePlatform);
+        platform.then(AwaitInfrastructure).then(ActivateStack)
+    }
+
+    fn plan(input: &OnboardInput) -> Vec<String> {
+        let mut names = vec![CREATE_PLATFORM, INFRASTRUCTURE];
+        names.extend(input.stack_template_id.as_ref().map(|_| STACK));
+        names.into_iter().map(str::to_owned).collect()
     }
 
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
@@ -193,11 +214,40 @@ async fn find_platform(
     system.platform(uow, &input.target.platform_id).await
 }
 
-/// What the second step leaves.
+/// What a step leaves that waits for another job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Infrastructure {
-    job_id: JobId,
+struct Awaited {
+    /// The job; unset when there was nothing to do.
+    job_id: Option<JobId>,
+}
+
+/// What became of the newest job of a kind that this one queued. Waits until it has ended.
+async fn await_child(
+    cx: &StepContext<'_, Onboard>,
+    kind: &str,
+    (what, code): (&str, &str),
+) -> Result<Observation<Awaited>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let system = SystemScope::new();
+    let child = provisioning::child_of(system, uow.as_mut(), &cx.job.id, kind).await?;
+    let Some(child) = child else {
+        return Ok(Observation::Absent);
+    };
+    match child.status {
+        JobStatus::Completed => Ok(Observation::Present(Awaited {
+            job_id: Some(child.id.clone()),
+        })),
+        JobStatus::Failed => {
+            let message = format!("the job {} of {what} has stopped", child.id);
+            Err(StepError::permanent(code, message))
+        }
+        _ => Err(StepError::Wait {
+            until: uow.now().await?.plus(LOOK_AGAIN),
+            reason: what.to_owned(),
+            found: None,
+        }),
+    }
 }
 
 /// Waits until the job in the platform's lane has created the platform's resources.
@@ -207,42 +257,94 @@ struct AwaitInfrastructure;
 #[async_trait]
 impl JobStep<Onboard> for AwaitInfrastructure {
     const RECORDS: bool = false;
-    type Output = Infrastructure;
+    type Output = Awaited;
 
     fn name(&self) -> &'static str {
-        "infrastructure"
+        INFRASTRUCTURE
     }
 
     async fn observe(
         &self,
         cx: &StepContext<'_, Onboard>,
-    ) -> Result<Observation<Infrastructure>, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let system = SystemScope::new();
-        let child = provisioning::child_of(system, uow.as_mut(), &cx.job.id).await?;
-        let Some(child) = child else {
-            return Ok(Observation::Absent);
-        };
-        match child.status {
-            JobStatus::Completed => Ok(Observation::Present(Infrastructure {
-                job_id: child.id.clone(),
-            })),
-            JobStatus::Failed => Err(StepError::permanent(
-                "PLATFORM_JOB_FAILED",
-                format!("the job {} of the platform has stopped", child.id),
-            )),
-            _ => Err(StepError::Wait {
-                until: uow.now().await?.plus(LOOK_AGAIN),
-                reason: "the platform's infrastructure".to_owned(),
-                found: None,
-            }),
-        }
+    ) -> Result<Observation<Awaited>, StepError> {
+        let awaited = ("the platform's infrastructure", "PLATFORM_JOB_FAILED");
+        await_child(cx, ProvisionPlatform::NAME, awaited).await
     }
 
-    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<Infrastructure, StepError> {
+    async fn apply(&self, _cx: &StepContext<'_, Onboard>) -> Result<Awaited, StepError> {
         Err(StepError::permanent(
             "PLATFORM_JOB_MISSING",
             "the job of the platform does not exist any more",
         ))
     }
+}
+
+/// Queues the job that activates the stack, and waits for it.
+#[derive(Clone, Copy, Debug)]
+struct ActivateStack;
+
+#[async_trait]
+impl JobStep<Onboard> for ActivateStack {
+    type Output = Awaited;
+
+    fn name(&self) -> &'static str {
+        STACK
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Onboard>,
+    ) -> Result<Observation<Awaited>, StepError> {
+        let awaited = ("the platform's stack", "STACK_JOB_FAILED");
+        await_child(cx, StackActivate::NAME, awaited).await
+    }
+
+    /// A template without a version asks for nothing.
+    async fn apply(&self, cx: &StepContext<'_, Onboard>) -> Result<Awaited, StepError> {
+        let none = Awaited { job_id: None };
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        if newest_version(uow.as_mut(), cx.input).await?.is_none() {
+            return Ok(none);
+        }
+        let until = uow.now().await?.plus(LOOK_AGAIN);
+        Err(StepError::wait_with(until, "the platform's stack", &none)?)
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, Onboard>,
+        uow: &mut dyn UnitOfWork,
+        _found: &Awaited,
+    ) -> Result<()> {
+        let wanted = newest_version(uow, cx.input).await?;
+        let platform = find_platform(uow, cx.input).await?;
+        let (Some(wanted), Some(platform)) = (wanted, platform) else {
+            return Ok(());
+        };
+        let parent = Some(&cx.job.id);
+        stack_instance::activate_for(cx, &platform, uow, wanted, parent).await?;
+        Ok(())
+    }
+}
+
+/// The newest version of the template, for the platform's own tenant.
+async fn newest_version(
+    uow: &mut dyn UnitOfWork,
+    input: &OnboardInput,
+) -> Result<Option<stack_instance::ActivateStack>> {
+    let Some(template) = &input.stack_template_id else {
+        return Ok(None);
+    };
+    let template = template::resolve(uow, template.as_str()).await?;
+    let unreadable = |error: TextError| Error::Internal(format!("a stack template: {error}"));
+    let Some(version) = &template.latest_version else {
+        return Ok(None);
+    };
+    Ok(Some(stack_instance::ActivateStack {
+        platform_id: input.target.platform_id.clone(),
+        stack_id: Line::parse(template.id.as_str()).map_err(unreadable)?,
+        stack_version: SemVer::parse(version).map_err(unreadable)?,
+        entity_id: None,
+        environment: input.target.environment,
+    }))
 }

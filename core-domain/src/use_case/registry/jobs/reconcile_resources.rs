@@ -197,7 +197,7 @@ impl CompareResources {
         Ok(object.filter(is_own))
     }
 
-    fn named(&self, name: &str) -> ResourceRef {
+    fn named(self, name: &str) -> ResourceRef {
         ResourceRef {
             resource_type: self.0,
             name: name.to_owned(),
@@ -304,7 +304,7 @@ impl CompareResources {
     }
 
     /// How provisioning makes the object of this name, if it does.
-    fn own(&self, cx: &StepContext<'_, Reconcile>, name: &str) -> Option<Own> {
+    fn own(self, cx: &StepContext<'_, Reconcile>, name: &str) -> Option<Own> {
         // Each object is a request of its own.
         let effect_key = || format!("{}-{name}", cx.effect_key);
         let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);

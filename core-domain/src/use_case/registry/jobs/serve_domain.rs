@@ -96,7 +96,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
         uow: &mut dyn UnitOfWork,
         output: &Self::Output,
     ) -> Result<()> {
-        record(cx, uow, output, false).await
+        record(cx, uow, output.as_ref(), false).await
     }
 
     /// A domain that is wanted again by now stays.
@@ -166,7 +166,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         uow: &mut dyn UnitOfWork,
         output: &Self::Output,
     ) -> Result<()> {
-        record(cx, uow, output, true).await
+        record(cx, uow, output.as_ref(), true).await
     }
 
     async fn record_wait(
@@ -175,7 +175,7 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AwaitCertificate {
         uow: &mut dyn UnitOfWork,
         found: &Self::Output,
     ) -> Result<()> {
-        record(cx, uow, found, false).await
+        record(cx, uow, found.as_ref(), false).await
     }
 }
 
@@ -287,7 +287,7 @@ pub(super) async fn stop_serving<K: JobKind>(
 async fn record<K: JobKind<Input = DomainTarget>>(
     cx: &JobContext<'_, K>,
     uow: &mut dyn UnitOfWork,
-    found: &Option<AtProvider>,
+    found: Option<&AtProvider>,
     activates: bool,
 ) -> Result<()> {
     let (Some(found), Some(platform)) = (found, cx.platform(uow).await?) else {

@@ -107,7 +107,8 @@ async fn run(
     let now = uow.now().await?;
     let id = OnboardingId::generate(now, cx.entropy.as_ref());
     let platform_id = PlatformId::generate(now, cx.entropy.as_ref());
-    let job = queue(cx, scope, uow, &id, &platform_id, &request).await?;
+    let template = stack_template_id.clone();
+    let job = queue(cx, scope, uow, (&id, &platform_id), template, &request).await?;
     let wanted = request.wanted;
     // What a person asks for is given once billing or an operator says so.
     let platform_tier = if cx.caller.is_operator() {
@@ -202,13 +203,14 @@ async fn queue(
     cx: &Context,
     scope: &SignedInScope,
     uow: &mut dyn UnitOfWork,
-    id: &OnboardingId,
-    platform: &PlatformId,
+    (id, platform): (&OnboardingId, &PlatformId),
+    stack_template_id: Option<TemplateId>,
     request: &Request,
 ) -> Result<Stored<Job>> {
     let wanted = &request.wanted;
     let input = OnboardInput {
         onboarding_id: id.clone(),
+        stack_template_id,
         target: Target {
             platform_id: platform.clone(),
             slug: wanted.slug.clone(),

@@ -59,7 +59,7 @@ pub async fn activate(
     activate_for(cx, scope.writer(), uow, command, None).await
 }
 
-/// As [`activate`], for a job that waits for it.
+/// As [`activate`], for a job that waits for that of the stack, if it is for one.
 pub(in crate::use_case::registry) async fn activate_for(
     cx: &Context,
     scope: &PlatformWriter,

@@ -6,6 +6,7 @@ mod deactivate;
 pub(super) mod entries;
 pub(super) mod follow;
 
+pub(super) use activate::activate_for;
 pub use activate::{ActivateStack, activate};
 pub use app::{CreateApp, create_app};
 pub use deactivate::{DeactivateStack, deactivate};
