@@ -25,6 +25,15 @@ pub const DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The kind of job that makes a feature of an entity.
 pub const ACTIVATE_FEATURE: &str = "feature.activate";
 
+/// What the name of a kind ends with whose jobs undo those of another kind.
+const UNDO: &str = ".undo";
+
+/// The name of the kind whose jobs undo those of this kind.
+#[must_use]
+pub fn undo_of(kind: &str) -> String {
+    format!("{kind}{UNDO}")
+}
+
 /// The kinds whose run times are asked for; the index of run times has the jobs of no other.
 pub const TIMED_KINDS: &[&str] = &[ACTIVATE_FEATURE];
 
@@ -193,6 +202,20 @@ impl Job {
         self.steps.iter().position(|step| !step.status.is_done())
     }
 
+    /// The step to be worked on when this one is done: the next that is neither done nor skipped.
+    #[must_use]
+    pub fn step_after(&self, step: usize) -> Option<usize> {
+        let mut later = self.steps.iter().enumerate().skip(step + 1);
+        let open = later.find(|(_, step)| !step.status.is_done());
+        open.map(|(at, _)| at)
+    }
+
+    /// Tells whether it takes back what its parent has done.
+    #[must_use]
+    pub fn is_undo(&self) -> bool {
+        self.kind.ends_with(UNDO)
+    }
+
     /// The output of a step that is done.
     #[must_use]
     pub fn output_of(&self, step: &str) -> Option<&Value> {
@@ -220,6 +243,11 @@ impl Job {
         }
     }
 
+    fn undone_steps(&self) -> usize {
+        let undone = |step: &&Step| step.status == StepStatus::Undone;
+        self.steps.iter().filter(undone).count()
+    }
+
     fn message(&self) -> String {
         let step = self
             .current_step()
@@ -242,7 +270,10 @@ impl Job {
             }
             JobStatus::Completed if self.forced => "declared done by an operator".to_owned(),
             JobStatus::Completed => "done".to_owned(),
-            JobStatus::Failed => format!("stopped at {step}"),
+            JobStatus::Failed => match self.undone_steps() {
+                0 => format!("stopped at {step}"),
+                undone => format!("stopped; {undone} of {} steps undone", self.steps.len()),
+            },
         }
     }
 }
@@ -273,6 +304,8 @@ pub enum JobQuery {
     Unfinished(PlatformId),
     /// Those of a platform that one job queued, newest first.
     QueuedBy(JobId),
+    /// Those that a job queued and that are of this kind, the one that undoes it: newest first.
+    Undoing(JobId, String),
     /// Those waiting that are to be woken at this instant, earliest first.
     WakeAt(Timestamp),
     /// Those that have not ended though their deadline lies before this instant, earliest first.

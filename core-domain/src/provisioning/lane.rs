@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Job, JobStatus, LaneKey};
+use super::{Job, JobStatus, LaneKey, LanePlace};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few};
 use crate::kernel::{JobId, Timestamp, record, text_enum};
@@ -129,6 +129,14 @@ impl JobLane {
     pub const fn front_position(&mut self) -> i64 {
         self.front -= 1;
         self.front
+    }
+
+    /// A position at this place.
+    pub const fn position_at(&mut self, place: LanePlace) -> i64 {
+        match place {
+            LanePlace::Front => self.front_position(),
+            LanePlace::Tail | LanePlace::AsNew => self.tail_position(),
+        }
     }
 
     /// Follows a move of one of its jobs, or its creation: what is queued and who runs. The state follows with

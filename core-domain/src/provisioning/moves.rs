@@ -43,6 +43,10 @@ state_machine! {
         ForceComplete = "job.force_completed": [Queued, Waiting, Running, Failed] => Completed;
         /// An operator replays the job from the dead-letter queue.
         Replay = "job.replayed": [Failed] => Queued;
+        /// What a step of a cancelled job had done was taken back.
+        Undo = "step.undone": [Failed] => Failed;
+        /// The undoing of a step stopped midway: how far it came is not known.
+        StopUndo = "step.undo_stopped": [Failed] => Failed;
     }
 }
 

@@ -25,6 +25,8 @@ text_enum! {
         Skipped = "SKIPPED",
         /// Its holder was lost, or the job was ended under it: it may or may not have happened.
         Abandoned = "ABANDONED",
+        /// Done once and taken back after a cancel: a retry does it again.
+        Undone = "UNDONE",
     }
 }
 
@@ -33,6 +35,12 @@ impl StepStatus {
     #[must_use]
     pub const fn is_done(self) -> bool {
         matches!(self, Self::Succeeded | Self::Skipped)
+    }
+
+    /// Tells whether there is something to take back, or may be: `SUCCEEDED` or `ABANDONED`.
+    #[must_use]
+    pub const fn may_have_happened(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Abandoned)
     }
 }
 

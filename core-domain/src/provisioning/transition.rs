@@ -37,6 +37,10 @@ pub enum Trigger {
     ForceComplete,
     /// An operator replays it from the dead-letter queue.
     Replay,
+    /// What its step of this name had done was taken back.
+    Undone(String),
+    /// The undoing of its step of this name has stopped midway.
+    UndoStopped(String),
 }
 
 /// What a worker reports of the job it holds.
@@ -156,6 +160,8 @@ pub fn apply(
         Trigger::Cancel { reason } => cancel(job, reason, now),
         Trigger::ForceComplete => force_complete(job, now),
         Trigger::Replay => resume(job, JobMove::Replay, now),
+        Trigger::Undone(step) => undo(job, step, JobMove::Undo, now),
+        Trigger::UndoStopped(step) => undo(job, step, JobMove::StopUndo, now),
     }
 }
 
@@ -239,7 +245,10 @@ fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
     let current = &mut moved.job.steps[step];
     current.status = StepStatus::Running;
     current.started_at = current.started_at.or(Some(now));
-    current.effect_key = Some(key);
+    current.finished_at = None;
+    current.output = None;
+    // A step that undoes was given the key of the one it undoes.
+    current.effect_key.get_or_insert(key);
     Ok(moved)
 }
 
@@ -254,7 +263,7 @@ fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Mov
         );
         return stop(job, JobMove::Fail, FailureKind::PermanentError, error, now);
     }
-    let last = step + 1 == job.steps.len();
+    let last = job.step_after(step).is_none();
     let name = if last {
         JobMove::Complete
     } else {
@@ -280,6 +289,7 @@ fn complete(job: &mut Job) {
     let outputs: Map<String, Value> = job
         .steps
         .iter()
+        .filter(|step| step.status == StepStatus::Succeeded)
         .filter_map(|step| Some((step.name.clone(), step.output.clone()?)))
         .collect();
     job.output = Some(Value::Object(outputs));
@@ -433,7 +443,7 @@ fn resume(job: &Job, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
     next.lost_leases = 0;
     next.failure_kind = None;
     next.reason = None;
-    next.run_at = now;
+    next.run_at = earliest(job, now);
     next.deadline_at = now.plus(DEADLINE);
     next.replay_count += i64::from(name == JobMove::Replay);
     if let Some(step) = next.current_step() {
@@ -459,11 +469,20 @@ fn reschedule(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
         }
         other => other,
     })?;
-    moved.job.run_at = now;
+    moved.job.run_at = earliest(job, now);
     if job.status == JobStatus::Waiting {
         moved.lane_place = Some(LanePlace::Tail);
     }
     Ok(moved)
+}
+
+/// Now; for undoing that has not begun not before what it is to find has landed.
+fn earliest(job: &Job, now: Timestamp) -> Timestamp {
+    if job.is_undo() && job.started_at.is_none() {
+        job.run_at.max(now)
+    } else {
+        now
+    }
 }
 
 fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
@@ -471,6 +490,32 @@ fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
     let mut moved = stop(job, JobMove::Cancel, FailureKind::Cancelled, error, now)?;
     moved.job.reason = Some(reason.to_owned());
     moved.reason = Some(reason.to_owned());
+    // A step that waits or was tried before may have done a part of its work.
+    for step in &mut moved.job.steps {
+        if step.status == StepStatus::Pending && step.started_at.is_some() {
+            step.status = StepStatus::Abandoned;
+            step.finished_at = Some(now);
+        }
+    }
+    Ok(moved)
+}
+
+/// What becomes of a step of a cancelled job that was being undone.
+fn undo(job: &Job, step: &str, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
+    let mut moved = moved(job, name, now)?;
+    // It ended when it was cancelled.
+    moved.job.finished_at = job.finished_at;
+    let mut steps = moved.job.steps.iter_mut();
+    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_happened());
+    let undone = undone.ok_or(Refusal::OutOfOrder)?;
+    if name == JobMove::Undo {
+        undone.status = StepStatus::Undone;
+        undone.attempts = 0;
+        undone.error = None;
+    } else {
+        undone.status = StepStatus::Abandoned;
+    }
+    moved.step = Some(step.to_owned());
     Ok(moved)
 }
 
@@ -479,9 +524,12 @@ fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     for step in &mut moved.job.steps {
         step.status = match step.status {
             StepStatus::Running | StepStatus::Abandoned => StepStatus::Abandoned,
-            StepStatus::Pending | StepStatus::Failed => StepStatus::Skipped,
+            StepStatus::Pending | StepStatus::Failed | StepStatus::Undone => StepStatus::Skipped,
             done => done,
         };
+        if step.status != StepStatus::Succeeded {
+            step.output = None;
+        }
     }
     moved.job.forced = true;
     complete(&mut moved.job);

@@ -112,7 +112,11 @@ fn jobs(query: &JobQuery) -> Select {
             .order_by("created_at"),
         JobQuery::QueuedBy(parent) => jobs
             .filter(Filter::eq("parent_job_id", parent))
-            .order_by("created_at"),
+            .order_by_desc("created_at"),
+        JobQuery::Undoing(parent, kind) => jobs
+            .filter(Filter::eq("parent_job_id", parent))
+            .filter(Filter::eq("kind", kind))
+            .order_by_desc("created_at"),
         JobQuery::WakeAt(now) => jobs
             .filter(with(&JobStatus::Waiting))
             .filter(Filter::le("run_at", *now))

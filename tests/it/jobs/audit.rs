@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_domain::port::Mode;
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery,
-    JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, LaneState, MAX_ATTEMPTS, QueuedJob, Step,
-    StepStatus,
+    DlqEntry, DlqQuery, DlqStatus, FailureKind, HoldScope, Job, JobEvent, JobEventQuery, JobHold,
+    JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, LaneState, MAX_ATTEMPTS,
+    QueuedJob, StepStatus,
 };
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::provisioning::JobKind;
 
-use crate::world::{ALL_JOBS, Engine, Plain, find, list};
+use crate::world::{ALL_JOBS, Engine, Plain, Undoable, find, list};
 
 /// I3: between a claim and the end of its hold no other worker writes. Asks the history, not the fences.
 pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
@@ -49,11 +49,12 @@ pub(super) async fn invariants_hold(world: &Engine) {
         let alone = !running || running_lanes.insert(&job.lane);
         assert!(alone, "I4 two running: {job:?}");
         is_consistent(job);
+        is_undone_alone(job, &jobs);
         has_its_dead_letter(job, &entries);
         let history = JobEventQuery::After(job.id.clone(), 0);
         let events: Vec<JobEvent> = list(uow.as_mut(), history).await;
         has_its_history(job, &events);
-        if job.kind != Plain::NAME {
+        if job.kind != Plain::NAME && !job.is_undo() {
             ran_its_hooks(job, &events, &trace);
         }
         let lane: JobLane = find(uow.as_mut(), job.lane.as_str()).await.unwrap();
@@ -74,7 +75,26 @@ fn is_consistent(job: &Job) {
         assert!((0..job.steps.len()).all(succeeded), "I9 {job:?}");
     }
     let first_open = job.current_step().unwrap_or(job.steps.len());
-    assert!(!(first_open..job.steps.len()).any(succeeded), "I7 {job:?}");
+    // What is undone leaves gaps where a step cannot be undone.
+    let gapless = job.kind == Undoable::NAME || !(first_open..job.steps.len()).any(succeeded);
+    assert!(gapless, "I7 {job:?}");
+}
+
+/// While a job is undone it stands still, and one job alone undoes it.
+fn is_undone_alone(job: &Job, jobs: &[Job]) {
+    let own = |other: &&Job| other.is_undo() && other.parent_job_id.as_ref() == Some(&job.id);
+    let mut undoing = jobs
+        .iter()
+        .filter(own)
+        .filter(|undo| !undo.status.is_terminal());
+    if undoing.next().is_some() {
+        assert_eq!(
+            job.failure_kind,
+            Some(FailureKind::Cancelled),
+            "undone {job:?}"
+        );
+        assert!(undoing.next().is_none(), "undone twice at once: {job:?}");
+    }
 }
 
 fn has_its_dead_letter(job: &Job, entries: &[DlqEntry]) {
@@ -115,15 +135,24 @@ fn ran_its_hooks(job: &Job, events: &[JobEvent], trace: &[AuditEntry]) {
     let completed = moved(|from| from != JobStatus::Completed, JobStatus::Completed);
     let failed = moved(|from| from != JobStatus::Failed, JobStatus::Failed);
     let resumed = moved(|from| from == JobStatus::Failed, JobStatus::Queued);
-    let done = |step: &&Step| step.status == StepStatus::Succeeded;
-    let recorded = job.steps.iter().filter(done).count();
-    let hooks = ["completed", "failed", "resumed", "recorded"];
-    let ran = hooks.map(|hook| ran(&format!("hook.{hook}")));
+    let count = |moves: &[JobMove]| {
+        let of_step = events.iter().filter(|event| event.step.is_some());
+        let names = of_step.map(|event| event.event_type.as_str());
+        names
+            .filter(|name| moves.iter().any(|by| by.as_str() == *name))
+            .count()
+    };
+    let recorded = count(&[JobMove::Advance, JobMove::Complete]);
+    let undone = count(&[JobMove::Undo]);
     assert_eq!(
-        ran,
-        [completed, failed, resumed, recorded],
-        "hooks of {job:?}"
+        [ran("hook.recorded"), ran("hook.undone")],
+        [recorded, undone],
+        "steps of {job:?}"
     );
+    if job.kind != Undoable::NAME {
+        let ran = ["completed", "failed", "resumed"].map(|hook| ran(&format!("hook.{hook}")));
+        assert_eq!(ran, [completed, failed, resumed], "hooks of {job:?}");
+    }
 }
 
 fn follows_its_jobs(lane: &JobLane, jobs: &[Job], holds: &[JobHold]) {

@@ -34,7 +34,7 @@ fn two_kinds_of_one_name_and_two_steps_of_one_name_are_errors_at_start() {
     let kinds = Kinds::new().with(Other::<1>).unwrap();
     assert!(kinds.knows("other") && !kinds.knows("another"));
     let twice = kinds.with(Other::<1>).unwrap_err();
-    assert_eq!(twice, KindError::DuplicateKind("other"));
+    assert_eq!(twice, KindError::DuplicateKind("other".into()));
     let (kind, step) = ("other", "db");
     let twice = Kinds::new().with(Other::<2>).unwrap_err();
     assert_eq!(twice, KindError::DuplicateStep { kind, step });

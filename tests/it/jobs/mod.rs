@@ -13,3 +13,5 @@ mod promises;
 mod races;
 mod search;
 mod simulation;
+mod undo;
+mod unfinished;

@@ -1,4 +1,4 @@
-//! Two kinds of jobs with the same three steps. Their hooks leave a trace in the unit that moves the job.
+//! Kinds of jobs with the same three steps. Their hooks leave a trace in the unit that moves the job.
 
 use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
@@ -85,9 +85,77 @@ impl JobStep<Plain> for MakePlainObject {
     }
 }
 
+/// Cancelled, it takes back what the first and the last of its steps have made.
+#[derive(Debug)]
+pub(crate) struct Undoable;
+
+impl JobKind for Undoable {
+    const NAME: &'static str = "undoable";
+    type Input = Order;
+
+    fn steps() -> Steps<Self> {
+        let [first, second, third] = STEPS;
+        Steps::new()
+            .then(MakeUndoable(first))
+            .then(MakeObject(second))
+            .then(MakeUndoable(third))
+    }
+}
+
+/// As [`MakeObject`], and it can be undone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MakeUndoable(&'static str);
+
+#[async_trait]
+impl JobStep<Undoable> for MakeUndoable {
+    const UNDOES: bool = true;
+    type Output = Value;
+
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, Undoable>,
+    ) -> Result<Observation<Value>, StepError> {
+        MakeObject(self.0).observe(cx).await
+    }
+
+    async fn apply(&self, cx: &StepContext<'_, Undoable>) -> Result<Value, StepError> {
+        MakeObject(self.0).apply(cx).await
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, Undoable>,
+        uow: &mut dyn UnitOfWork,
+        _: &Value,
+    ) -> Result<()> {
+        leave_trace(cx, uow, "hook.recorded").await
+    }
+
+    async fn undo(&self, cx: &StepContext<'_, Undoable>) -> Result<(), StepError> {
+        let object = MakeObject(self.0).object(cx);
+        if cx.infrastructure.observe(&object).await?.is_some() {
+            cx.guard().await?;
+            cx.infrastructure.remove(&object, cx.effect_key).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, Undoable>,
+        uow: &mut dyn UnitOfWork,
+    ) -> Result<()> {
+        leave_trace(cx, uow, "hook.undone").await
+    }
+}
+
 pub(crate) fn all() -> Kinds {
     let both = work_alone().with(TestKind::<true>).unwrap();
-    both.with(Plain).unwrap()
+    both.with(Plain).unwrap().with(Undoable).unwrap()
 }
 
 #[async_trait]

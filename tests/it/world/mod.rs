@@ -26,7 +26,7 @@ use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Wo
 
 pub(crate) use call::Call;
 pub(crate) use engine::{Engine, lane, platform};
-pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Work, work_alone};
+pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
 pub(crate) use platforms::{Platforms, as_operator};
 pub(crate) use process::{Server, checked_configuration, run};

@@ -118,6 +118,11 @@ impl FakeProvider {
         }
     }
 
+    /// An object that was made some other time.
+    pub(crate) fn put(&self, name: &str) {
+        self.apply(name, name);
+    }
+
     pub(crate) fn names(&self) -> Vec<String> {
         self.state().objects.keys().cloned().collect()
     }
@@ -205,8 +210,22 @@ impl Infrastructure for FakeProvider {
     }
 
     async fn remove(&self, resource: &ResourceRef, _: &str) -> Result<(), ProviderError> {
-        self.state().objects.remove(&resource.name);
-        Ok(())
+        let fault = self.next_fault();
+        match fault {
+            Fault::Down => return Err(ProviderError::Transient("down".into())),
+            Fault::Permanent => return Err(ProviderError::Permanent("no".into())),
+            Fault::Lost => return Err(no_answer()),
+            Fault::Throttled => {
+                return Err(ProviderError::Throttled {
+                    retry_after_seconds: 7,
+                });
+            }
+            _ => self.state().objects.remove(&resource.name),
+        };
+        match fault {
+            Fault::NoAnswer | Fault::Late => Err(no_answer()),
+            _ => Ok(()),
+        }
     }
 
     async fn deploy_site(&self, _: SiteUpload) -> Result<SiteDeployment, ProviderError> {

@@ -12,6 +12,7 @@ use super::kinds::{Kinds, OpenJob};
 use super::report::report_of;
 use super::step_error::{Observation, StepError};
 use super::supervisor::{StepEnd, Supervisor};
+use super::undo;
 use super::worker::Worker;
 use crate::kernel::Stored;
 use crate::provisioning::{Failure, Job, Report, StepStatus, Trigger, effect_key};
@@ -24,7 +25,7 @@ pub struct Finished {
     /// As its holder wrote it last.
     pub(super) job: Arc<Stored<Job>>,
     pub(super) reports: Vec<Trigger>,
-    /// What the step found while it waits, to be written with the wait.
+    /// What the step found while it waits, or has done so far, to be written with the move.
     pub(super) found: Option<Value>,
     /// Whether it can be written together with the reports of others: nothing of the domain is written with it.
     pub(super) in_batch: bool,
@@ -68,7 +69,7 @@ impl Finished {
 /// How an attempt ended.
 struct Ended {
     reports: Vec<Report>,
-    /// What was found by an attempt that waits.
+    /// What was found by an attempt that waits, or done by one that has not finished.
     found: Option<Value>,
 }
 
@@ -93,7 +94,7 @@ fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
         Report::Start(_) | Report::Wait { .. } | Report::Release { .. } => true,
         Report::Advance(step, _) => {
             let records = job.steps.get(*step).is_none_or(|s| kind.records(&s.name));
-            let last = step + 1 >= job.steps.len();
+            let last = job.step_after(*step).is_none();
             !records && (!last || ends_plainly())
         }
         Report::Complete => ends_plainly(),
@@ -153,11 +154,16 @@ impl Worker {
         if job.steps[step].status != StepStatus::Running {
             return Some(vec![Report::Start(step)].into());
         }
-        let opened = match kind.open(job) {
+        let undone = match undo::read_undone(self.store.as_ref(), job).await {
+            Ok(undone) => undone,
+            Err(error) => return Some(vec![report_of(error)?].into()),
+        };
+        let subject = undone.as_deref().unwrap_or(job);
+        let opened = match kind.open(subject) {
             Ok(opened) => opened,
             Err(error) => return Some(vec![report_of(error.into())?].into()),
         };
-        let effect_key = effect_key(&job.id, name);
+        let effect_key = effect_key(&subject.id, name);
         let guard = LeaseGuard {
             worker: self,
             supervisor,
@@ -176,7 +182,7 @@ impl Worker {
         let mut error = match end {
             StepEnd::Finished(Ok(output)) => {
                 let mut reports = vec![Report::Advance(step, output)];
-                reports.extend(self.after(job, step + 1, supervisor));
+                reports.extend(self.after(job, step, supervisor));
                 return Some(reports.into());
             }
             StepEnd::Finished(Err(error)) => error,
@@ -189,6 +195,7 @@ impl Worker {
         };
         let found = match &mut error {
             StepError::Wait { found, .. } => found.take(),
+            StepError::Unfinished { found } => Some(found.take()),
             _ => None,
         };
         let reports = vec![report_of(error)?];
@@ -197,13 +204,11 @@ impl Worker {
 
     /// What is reported with the end of the step before: the intent to go on, or that the process stops.
     fn after(&self, job: &Job, step: usize, supervisor: &dyn Supervisor) -> Option<Report> {
-        if step >= job.steps.len() {
-            return None;
-        }
+        let next = job.step_after(step)?;
         if supervisor.is_stopping() {
             return Some(Report::Release { begun: false });
         }
-        startable(&self.kinds, job, Some(step)).map(Report::Start)
+        startable(&self.kinds, job, Some(next)).map(Report::Start)
     }
 }
 

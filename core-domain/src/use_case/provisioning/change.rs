@@ -24,7 +24,8 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Makes the moves that the triggers ask for, one after the other, until the job no longer runs.
+    /// Makes the moves that the triggers ask for, one after the other, until the job leaves its status for another one than
+    /// `RUNNING`.
     ///
     /// # Errors
     /// [`Refusal`] of the first move that cannot be made; nothing is to be written then.
@@ -40,10 +41,10 @@ impl Change {
         let mut lane_place = None;
         for trigger in triggers {
             let job = after.as_ref().unwrap_or(&before);
-            if after.is_some() && job.status != JobStatus::Running {
+            let from = job.status;
+            if before.status != from && from != JobStatus::Running {
                 break;
             }
-            let from = job.status;
             let mut moved = apply(job, trigger, now, cx.entropy.as_ref())?;
             moved.job.event_count += 1;
             lane_place = lane_place.or(moved.lane_place);

@@ -123,22 +123,31 @@ async fn insert<K: JobKind>(
         return Ok(Vec::new());
     }
     let now = uow.now().await?;
-    let mut lanes = Lanes::load(uow, inputs.iter().map(|input| input.lane())).await?;
-    let (mut jobs, mut created) = (Vec::new(), Vec::new());
+    let mut jobs = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let Some(lane) = lanes.get_mut(&input.lane()) else {
-            continue;
-        };
-        let position = match K::PLACE {
-            LanePlace::Front => lane.front_position(),
-            LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
-        };
-        let mut job = queued::<K>(cx, input, position, now)?;
+        let mut job = queued::<K>(cx, input, now)?;
         job.parent_job_id = parent.cloned();
-        lane.follow(None, &job, now);
-        created.push(creation_of(cx, &job));
         jobs.push(job);
     }
+    insert_jobs(cx, uow, jobs, K::PLACE, now).await
+}
+
+/// Adds these new jobs, whose positions in their lanes are still to be given, at this place of their lanes.
+pub(super) async fn insert_jobs(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    mut jobs: Vec<Job>,
+    place: LanePlace,
+    now: Timestamp,
+) -> Result<Vec<Stored<Job>>> {
+    let mut lanes = Lanes::load(uow, jobs.iter().map(|job| job.lane.clone())).await?;
+    for job in &mut jobs {
+        if let Some(lane) = lanes.get_mut(&job.lane) {
+            job.lane_position = lane.position_at(place);
+            lane.follow(None, job, now);
+        }
+    }
+    let created = jobs.iter().map(|job| creation_of(cx, job)).collect();
     let ready = lanes.store(uow, now).await?;
     announce(uow, &ready);
     let stored = match unaudited::insert_many(uow, jobs).await {
@@ -153,13 +162,8 @@ async fn insert<K: JobKind>(
     Ok(stored)
 }
 
-/// The job as it stands right after its creation, at this position of its lane.
-fn queued<K: JobKind>(
-    cx: &Context,
-    input: &K::Input,
-    position: i64,
-    now: Timestamp,
-) -> Result<Job> {
+/// The job as it stands right after its creation, without a position in its lane.
+fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<Job> {
     Ok(Job {
         id: JobId::generate(now, cx.entropy.as_ref()),
         kind: K::NAME.to_owned(),
@@ -168,7 +172,7 @@ fn queued<K: JobKind>(
         entity_id: input.entity_id().cloned(),
         environment: input.environment(),
         lane: input.lane(),
-        lane_position: position,
+        lane_position: 0,
         priority: 0,
         status: JobStatus::Queued,
         reason: None,

@@ -223,14 +223,19 @@ pub(in crate::use_case) async fn find(
     unowned::<Job>(uow).find(job).await
 }
 
-/// The newest job that a job queued.
+/// How many of the newest jobs that a job queued are looked at.
+const NEWEST_CHILDREN: u32 = 20;
+
+/// The newest job that a job queued, those aside that undo it.
 pub(in crate::use_case) async fn child_of(
     _: SystemScope,
     uow: &mut dyn UnitOfWork,
     parent: &JobId,
 ) -> Result<Option<Stored<Job>>> {
     let queued_by = JobQuery::QueuedBy(parent.clone());
-    unowned::<Job>(uow).first(&queued_by).await
+    let children = unowned::<Job>(uow).list(&queued_by, NEWEST_CHILDREN);
+    let mut children = children.await?.into_iter();
+    Ok(children.find(|job| !job.is_undo()))
 }
 
 /// The newest jobs of a kind for a platform.

@@ -147,7 +147,8 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
-    /// Writes what was found by an attempt that waits ([`StepError::wait_with`]) into the unit of work that parks the job.
+    /// Writes what was found by an attempt that waits ([`StepError::wait_with`]), or done by one that goes on later
+    /// ([`StepError::unfinished`]), into the unit of work that parks or releases the job.
     ///
     /// # Errors
     /// When it cannot be written; the attempt then counts as failed.
@@ -161,6 +162,8 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     }
 
     /// Takes the effect back as far as it happened: looks first, and leaves what is not ours. Fine when there is nothing.
+    /// The context is that of the step itself: `cx.job` is the cancelled job, with what its steps have left, and the effect
+    /// key is the step's.
     ///
     /// # Errors
     /// [`StepError`] says whether it is worth another try.
@@ -168,7 +171,7 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
-    /// Writes what the undoing means into the unit of work that ends it.
+    /// Writes what the undoing means into the unit of work that ends it; `cx.job` is the cancelled job.
     ///
     /// # Errors
     /// When it cannot be written; the undoing then counts as failed.
@@ -374,6 +377,7 @@ pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
     fn name(&self) -> &'static str;
     fn timeout(&self) -> Duration;
     fn records(&self) -> bool;
+    fn undoes(&self) -> bool;
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError>;
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Value, StepError>;
     async fn record(
@@ -388,6 +392,8 @@ pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()>;
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError>;
+    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()>;
 }
 
 #[async_trait]
@@ -402,6 +408,10 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
 
     fn records(&self) -> bool {
         S::RECORDS
+    }
+
+    fn undoes(&self) -> bool {
+        S::UNDOES
     }
 
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {
@@ -435,6 +445,14 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
     ) -> Result<()> {
         let found = output_of::<K, S>(self, found)?;
         JobStep::record_wait(self, cx, uow, &found).await
+    }
+
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+        JobStep::undo(self, cx).await
+    }
+
+    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        JobStep::record_undo(self, cx, uow).await
     }
 }
 

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps};
 use super::step_error::{Observation, StepError};
+use super::undo_kind::UndoKind;
 use crate::kernel::{Context, Error, Result};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Job, LanePlace};
+use crate::provisioning::{Job, LanePlace, undo_of};
 
 /// A kind whose types are erased.
 pub(super) trait AnyKind: Debug + Send + Sync {
@@ -27,7 +28,13 @@ pub(super) trait AnyKind: Debug + Send + Sync {
     /// Whether the end of this step writes anything besides the job.
     fn records(&self, step: &str) -> bool;
 
-    /// Reads the input of a job, once for all that is done with it.
+    /// Whether a cancelled job takes the effect of this step back.
+    fn undoes(&self, step: &str) -> bool;
+
+    /// How long one attempt of any of its steps may take.
+    fn longest_timeout(&self) -> Duration;
+
+    /// Reads the input of a job, once for all that is done with it. For a kind that undoes it is the job that is undone.
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>>;
 }
 
@@ -62,9 +69,9 @@ pub(super) trait OpenJob: Send + Sync {
 }
 
 #[derive(Debug)]
-struct Registered<K> {
+pub(super) struct Registered<K> {
     kind: K,
-    steps: Steps<K>,
+    pub(super) steps: Steps<K>,
 }
 
 impl<K: JobKind> AnyKind for Registered<K> {
@@ -88,42 +95,63 @@ impl<K: JobKind> AnyKind for Registered<K> {
         self.steps.find(step).is_some_and(ErasedStep::records)
     }
 
+    fn undoes(&self, step: &str) -> bool {
+        self.steps.find(step).is_some_and(ErasedStep::undoes)
+    }
+
+    fn longest_timeout(&self) -> Duration {
+        let timeouts = self.steps.0.iter().map(|step| step.timeout());
+        timeouts.max().unwrap_or_default()
+    }
+
     fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
-        let input = K::Input::deserialize(&job.input).map_err(|error| {
-            let message = format!("is not that of {}: {error}", K::NAME);
-            Error::invalid("input", "invalid", message)
-        })?;
-        Ok(Box::new(Opened {
-            registered: self,
-            job,
-            input,
-        }))
+        Ok(Box::new(Opened::new(self, job)?))
     }
 }
 
-struct Opened<'a, K: JobKind> {
+pub(super) struct Opened<'a, K: JobKind> {
     registered: &'a Registered<K>,
     job: &'a Job,
     input: K::Input,
 }
 
-impl<K: JobKind> Opened<'_, K> {
-    fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
+impl<'a, K: JobKind> Opened<'a, K> {
+    pub(super) fn new(registered: &'a Registered<K>, job: &'a Job) -> Result<Self> {
+        let input = K::Input::deserialize(&job.input).map_err(|error| {
+            let message = format!("is not that of {}: {error}", K::NAME);
+            Error::invalid("input", "invalid", message)
+        })?;
+        Ok(Self {
+            registered,
+            job,
+            input,
+        })
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&dyn ErasedStep<K>> {
         self.registered.steps.find(name)
     }
 
-    fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
+    pub(super) fn step(&self, name: &str) -> Result<&dyn ErasedStep<K>, StepError> {
         self.find(name).ok_or_else(|| {
             StepError::permanent("UNKNOWN_STEP", format!("{}: no step {name}", K::NAME))
         })
     }
 
-    fn step_context<'c>(&'c self, step: &'c str, ports: StepPorts<'c>) -> StepContext<'c, K> {
+    pub(super) fn step_context<'c>(
+        &'c self,
+        step: &'c str,
+        ports: StepPorts<'c>,
+    ) -> StepContext<'c, K> {
         let (kind, item) = (&self.registered.kind, item_of(step));
         StepContext::new(kind, self.job, &self.input, item, ports)
     }
 
-    fn job_context<'c>(&'c self, step: Option<&'c str>, cx: &Context) -> JobContext<'c, K> {
+    pub(super) fn job_context<'c>(
+        &'c self,
+        step: Option<&'c str>,
+        cx: &Context,
+    ) -> JobContext<'c, K> {
         let (kind, item) = (&self.registered.kind, step.and_then(item_of));
         JobContext::new(kind, self.job, &self.input, item, cx)
     }
@@ -210,7 +238,7 @@ fn item_of(step: &str) -> Option<&str> {
 pub enum KindError {
     /// Two kinds have one name.
     #[error("two kinds of jobs are called {0}")]
-    DuplicateKind(&'static str),
+    DuplicateKind(String),
     /// Two steps of a kind have one name.
     #[error("the kind {kind} has two steps called {step}")]
     DuplicateStep {
@@ -221,9 +249,10 @@ pub enum KindError {
     },
 }
 
-/// The kinds a process knows, by name. Jobs of other kinds are left to processes that know them.
+/// The kinds a process knows, by name. Jobs of other kinds are left to processes that know them. Who knows a kind with
+/// steps that can be undone knows the kind that undoes them as well.
 #[derive(Clone, Debug, Default)]
-pub struct Kinds(BTreeMap<&'static str, Arc<dyn AnyKind>>);
+pub struct Kinds(BTreeMap<String, Arc<dyn AnyKind>>);
 
 impl Kinds {
     /// No kinds yet.
@@ -236,7 +265,7 @@ impl Kinds {
     ///
     /// # Errors
     /// [`KindError`] when its name is taken, or two of its steps have one name.
-    pub fn with<K: JobKind>(mut self, kind: K) -> Result<Self, KindError> {
+    pub fn with<K: JobKind>(self, kind: K) -> Result<Self, KindError> {
         let steps = K::steps();
         let names = steps.names();
         let duplicate = names
@@ -249,11 +278,21 @@ impl Kinds {
                 step,
             });
         }
+        let undoes = steps.0.iter().any(|step| step.undoes());
         let registered = Arc::new(Registered { kind, steps });
-        match self.0.insert(K::NAME, registered) {
-            None => Ok(self),
-            Some(_) => Err(KindError::DuplicateKind(K::NAME)),
+        let all = self.add(K::NAME.to_owned(), registered.clone())?;
+        if undoes {
+            return all.add(undo_of(K::NAME), Arc::new(UndoKind(registered)));
         }
+        Ok(all)
+    }
+
+    fn add(mut self, name: String, kind: Arc<dyn AnyKind>) -> Result<Self, KindError> {
+        if self.knows(&name) {
+            return Err(KindError::DuplicateKind(name));
+        }
+        self.0.insert(name, kind);
+        Ok(self)
     }
 
     /// Tells whether the kind of this name is known.
@@ -269,6 +308,6 @@ impl Kinds {
     /// All names.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        self.0.keys().map(|name| (*name).to_owned()).collect()
+        self.0.keys().cloned().collect()
     }
 }

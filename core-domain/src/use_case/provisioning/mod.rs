@@ -24,6 +24,8 @@ mod step_error;
 mod supervisor;
 mod timers;
 mod transition;
+mod undo;
+mod undo_kind;
 mod worker;
 
 pub use attempt::Finished;

@@ -5,15 +5,19 @@ use serde_json::json;
 
 use super::kinds::Kinds;
 use super::transition::{TransitionContext, transition};
+use super::undo;
 use crate::access::{AuditEvent, Batches, Covers, OperatorScope, PlatformWriter, audited, unowned};
 use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
+use crate::provisioning::{
+    Actor, DlqEntry, DlqStatus, Job, JobLease, JobQuery, JobStatus, Trigger,
+};
 
 /// Lets a failed job go on at its first unfinished step, or makes a queued or waiting one run now.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed.
+/// `NOT_FOUND`; `INVALID_STATE` when it runs or has completed, while it is being undone, or when it undoes a job that has
+/// gone on since.
 pub async fn retry(
     cx: &Context,
     scope: &OperatorScope,
@@ -24,7 +28,7 @@ pub async fn retry(
     operate(cx, scope, uow, kinds, job, Trigger::Retry, "job.retried").await
 }
 
-/// Stops a job.
+/// Stops a job. What it has done is undone by a job of its own, as far as its kind declares that.
 ///
 /// # Errors
 /// `NOT_FOUND`; `INVALID_STATE` when it has ended.
@@ -39,22 +43,18 @@ pub async fn cancel(
     let reason = reason
         .map_or("cancelled by operator", Reason::as_str)
         .to_owned();
-    operate(
-        cx,
-        scope,
-        uow,
-        kinds,
-        job,
-        Trigger::Cancel { reason },
-        "job.cancelled",
-    )
-    .await
+    let before = unowned::<Job>(uow).get(job).await?;
+    let lease = unowned::<JobLease>(uow).find(job).await?;
+    let trigger = Trigger::Cancel { reason };
+    let after = operate(cx, scope, uow, kinds, job, trigger, "job.cancelled").await?;
+    undo::queue(cx, uow, kinds, &before, &after, lease.as_deref()).await?;
+    Ok(after)
 }
 
 /// Declares a job done, with the outputs it has.
 ///
 /// # Errors
-/// `NOT_FOUND`; `INVALID_STATE` when it has completed.
+/// `NOT_FOUND`; `INVALID_STATE` when it has completed, or while it is being undone.
 pub async fn force_complete(
     cx: &Context,
     scope: &OperatorScope,
@@ -69,7 +69,8 @@ pub async fn force_complete(
 /// Queues the job of a dead letter again; the same job, with one more replay on its record.
 ///
 /// # Errors
-/// `NOT_FOUND`; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has not stopped.
+/// `NOT_FOUND`; `INVALID_STATE` as for [`retry`]; `DLQ_ENTRY_NOT_REPLAYABLE` when the entry does not wait or its job has
+/// not stopped.
 pub async fn replay(
     cx: &Context,
     scope: &OperatorScope,
@@ -79,6 +80,7 @@ pub async fn replay(
 ) -> Result<Stored<Job>> {
     let entry = unowned::<DlqEntry>(uow).get(entry).await?;
     let job = unowned::<Job>(uow).get(&entry.job_id).await?;
+    undo::ensure_may_go_on(uow, &job, &Trigger::Replay).await?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
         return Err(Error::Refused {
             code: Code::DlqEntryNotReplayable,
@@ -102,12 +104,14 @@ async fn operate(
     let _ = scope;
     let job = unowned::<Job>(uow).get(job).await?;
     cx.check_if_match(&job)?;
+    undo::ensure_may_go_on(uow, &job, &trigger).await?;
     let after = move_job(cx, uow, kinds, &job, &trigger).await?;
     record(cx, uow, &job, &after, action).await?;
     Ok(after)
 }
 
-/// Cancels every job of a platform that has not ended, in the name of the caller.
+/// Cancels every job of a platform that has not ended, in the name of the caller. Nothing is undone: it is for a platform
+/// whose removal takes down all there is.
 pub(in crate::use_case) async fn cancel_unfinished(
     cx: &Context,
     scope: &PlatformWriter,

@@ -9,6 +9,7 @@ use super::claim::{Claimed, HeldJob};
 use super::kinds::Kinds;
 use super::step_error::StepError;
 use super::transition::{TransitionContext, write_transition};
+use super::undo;
 use super::worker::Outcome;
 use crate::access::unowned;
 use crate::kernel::{Context, Result, Stored, Timestamp};
@@ -85,15 +86,17 @@ pub(super) async fn report(
         Planned::Known(state) => return Ok(state),
         Planned::Refused(refusal) => return Err(refusal.into()),
     };
+    let undone = undo::undone_by(uow, &change.before).await?;
+    let subject = undone.as_deref().unwrap_or(&change.before);
     for report in reports {
         if let Trigger::Work(_, Report::Advance(step, output)) = report
             && change.after.steps[*step].status == StepStatus::Succeeded
         {
-            record(cx, uow, holder.kinds, &change.before, *step, output).await?;
+            record(cx, uow, holder.kinds, (&change, subject), *step, output).await?;
         }
     }
     if let Some(found) = found {
-        record_wait(cx, uow, holder.kinds, &change.before, found).await?;
+        record_wait(cx, uow, holder.kinds, (&change, subject), found).await?;
     }
     let by = TransitionContext {
         actor: holder.actor,
@@ -135,33 +138,39 @@ pub(super) fn plan(
     }
 }
 
-/// Writes what the output of a step means in the domain.
+/// Writes what the output of a step means in the domain. The subject is the job whose step it is: the one that is undone,
+/// if the job undoes one.
 async fn record(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    job: &Job,
+    (change, subject): (&Change, &Job),
     step: usize,
     output: &Value,
 ) -> Result<()> {
+    let job = &change.before;
     let name = &job.steps[step].name;
     match kinds.get(&job.kind).filter(|kind| kind.records(name)) {
-        Some(kind) => kind.open(job)?.record(name, cx, uow, output).await,
+        Some(kind) => kind.open(subject)?.record(name, cx, uow, output).await,
         None => Ok(()),
     }
 }
 
-/// Writes what was found by the current step, which waits.
+/// Writes what was found by the current step, which waits or has done a part.
 async fn record_wait(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
-    job: &Job,
+    (change, subject): (&Change, &Job),
     found: &Value,
 ) -> Result<()> {
+    let job = &change.before;
     let step = job.current_step().map(|step| &job.steps[step].name);
     match kinds.get(&job.kind).zip(step) {
-        Some((kind, step)) => kind.open(job)?.record_wait(step, cx, uow, found).await,
+        Some((kind, step)) => {
+            let opened = kind.open(subject)?;
+            opened.record_wait(step, cx, uow, found).await
+        }
         None => Ok(()),
     }
 }
@@ -172,7 +181,9 @@ fn already_advanced(job: &Job, fence: i64, step: usize, output: &Value) -> bool 
         && job
             .steps
             .get(step)
-            .is_some_and(|s| s.status == StepStatus::Succeeded && s.output.as_ref() == Some(output))
+            .filter(|done| done.status == StepStatus::Succeeded)
+            // An output that is null is stored as none.
+            .is_some_and(|done| done.output.as_ref().unwrap_or(&Value::Null) == output)
 }
 
 /// What a step's error means for its job; `None` when the job is somebody else's and nothing is to be written.
@@ -202,6 +213,8 @@ pub(super) fn report_of(error: StepError) -> Option<Report> {
             missing,
         ))),
         StepError::Wait { until, reason, .. } => Report::Wait { until, reason },
+        // What is done of it is known, so it is not left as one whose outcome is not.
+        StepError::Unfinished { .. } => Report::Release { begun: false },
         StepError::LeaseLost => return None,
     })
 }

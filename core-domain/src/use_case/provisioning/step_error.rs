@@ -46,6 +46,11 @@ pub enum StepError {
         /// What was found meanwhile, see [`StepError::wait_with`].
         found: Option<Value>,
     },
+    /// A part is done, and it goes on at once, after the others whose turn it is: the attempt does not count.
+    Unfinished {
+        /// What is done so far, see [`StepError::unfinished`].
+        found: Value,
+    },
     /// The job belongs to somebody else by now: stop, and write nothing.
     LeaseLost,
 }
@@ -86,6 +91,17 @@ impl StepError {
         })
     }
 
+    /// The end of an attempt that has done a part of its work, for a step that is larger than its time limit. The job gives
+    /// up its slot and goes on at once at the head of its lane. What is done so far is written in the same unit by
+    /// [`JobStep::record_wait`](super::JobStep::record_wait); it is an output of the step.
+    ///
+    /// # Errors
+    /// When what is done is no JSON.
+    pub fn unfinished(found: &impl Serialize) -> Result<Self> {
+        let found = to_json(found)?;
+        Ok(Self::Unfinished { found })
+    }
+
     /// What the log is told besides.
     #[must_use]
     pub const fn cause(&self) -> Option<&Cause> {
@@ -96,6 +112,7 @@ impl StepError {
             Self::Throttled { .. }
             | Self::Precondition(_)
             | Self::Wait { .. }
+            | Self::Unfinished { .. }
             | Self::LeaseLost => None,
         }
     }

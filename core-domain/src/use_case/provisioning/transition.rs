@@ -3,6 +3,7 @@
 use super::change::{Change, write_changes};
 use super::kinds::{AnyKind, Kinds};
 use super::lane::{Lanes, announce};
+use super::undo;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, DlqEntryId, Error, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
@@ -37,8 +38,8 @@ pub(super) async fn transition(
     write_transition(cx, uow, change, by).await
 }
 
-/// Writes the moves of one job: job, lease, lane, history, dead letter, what the job's kind adds, and the wake-up of the
-/// job that queued it.
+/// Writes the moves of one job: job, lease, lane, history, dead letter, what the job's kind adds, what it means for the job
+/// it undoes, and the wake-up of the job that queued it.
 pub(super) async fn write_transition(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -47,6 +48,7 @@ pub(super) async fn write_transition(
 ) -> Result<Stored<Job>> {
     let now = uow.now().await?;
     let rest = rest_of_lane(uow, &change, by).await?;
+    let undone = undo::change_of_undone(cx, uow, &change, by.actor).await?;
     if let Some(place) = change.lane_place {
         take_place(uow, &mut change.after, place, by.kinds, now).await?;
     }
@@ -66,7 +68,9 @@ pub(super) async fn write_transition(
     if let Some((lane, until)) = lanes.get_mut(&lane).zip(rest) {
         lane.not_before = lane.not_before.max(until);
     }
-    let written = write_changes(uow, vec![change], lanes, by.actor, now).await?;
+    let mut changes = vec![change];
+    changes.extend(undone);
+    let written = write_changes(uow, changes, lanes, by.actor, now).await?;
     announce(uow, &written.ready);
     let stored = written.jobs.into_iter().next();
     let stored = stored.ok_or_else(|| Error::Internal("a job was not written".to_owned()))?;
@@ -102,10 +106,7 @@ async fn take_place(
 ) -> Result<()> {
     let mut lanes = Lanes::load(uow, [job.lane.clone()]).await?;
     if let Some(lane) = lanes.get_mut(&job.lane) {
-        job.lane_position = match place_of(place, job, kinds) {
-            LanePlace::Front => lane.front_position(),
-            LanePlace::Tail | LanePlace::AsNew => lane.tail_position(),
-        };
+        job.lane_position = lane.position_at(place_of(place, job, kinds));
     }
     // The move itself announces the lane.
     lanes.store(uow, now).await?;

@@ -1,0 +1,118 @@
+//! The kind of job that undoes those of another kind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::kind::{JobKind, StepPorts};
+use super::kinds::{AnyKind, OpenJob, Opened, Registered};
+use super::step_error::{Observation, StepError};
+use crate::kernel::{Context, Result};
+use crate::port::UnitOfWork;
+use crate::provisioning::{Job, LanePlace};
+
+/// Undoes the jobs of a kind: its steps are those that can be undone.
+#[derive(Debug)]
+pub(super) struct UndoKind<K>(pub(super) Arc<Registered<K>>);
+
+impl<K: JobKind> AnyKind for UndoKind<K> {
+    /// What comes later may make the same objects again: it would lose them to an undoing that comes after it.
+    fn place(&self) -> LanePlace {
+        LanePlace::Front
+    }
+
+    fn deadline(&self) -> Duration {
+        K::DEADLINE
+    }
+
+    fn has_step(&self, name: &str) -> bool {
+        self.0.undoes(name)
+    }
+
+    fn has_hooks(&self) -> bool {
+        false
+    }
+
+    fn records(&self, _step: &str) -> bool {
+        true
+    }
+
+    fn undoes(&self, _step: &str) -> bool {
+        false
+    }
+
+    fn longest_timeout(&self) -> Duration {
+        self.0.longest_timeout()
+    }
+
+    fn open<'a>(&'a self, job: &'a Job) -> Result<Box<dyn OpenJob + 'a>> {
+        Ok(Box::new(OpenUndo(Opened::new(&self.0, job)?)))
+    }
+}
+
+/// A job that is undone, with its input.
+struct OpenUndo<'a, K: JobKind>(Opened<'a, K>);
+
+#[async_trait]
+impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
+    fn timeout(&self, step: &str) -> Duration {
+        self.0.timeout(step)
+    }
+
+    /// The undoing looks for itself.
+    async fn observe(
+        &self,
+        _step: &str,
+        _ports: StepPorts<'_>,
+    ) -> Result<Observation<Value>, StepError> {
+        Ok(Observation::Absent)
+    }
+
+    async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
+        let cx = self.0.step_context(step, ports);
+        cx.guard().await?;
+        self.0.step(step)?.undo(&cx).await?;
+        Ok(Value::Null)
+    }
+
+    async fn record(
+        &self,
+        step: &str,
+        cx: &Context,
+        uow: &mut dyn UnitOfWork,
+        _output: &Value,
+    ) -> Result<()> {
+        match self.0.find(step) {
+            Some(undone) => {
+                let cx = self.0.job_context(Some(step), cx);
+                undone.record_undo(&cx, uow).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing: how far an undoing is, it finds out by looking.
+    async fn record_wait(
+        &self,
+        _step: &str,
+        _cx: &Context,
+        _uow: &mut dyn UnitOfWork,
+        _found: &Value,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    async fn completed(&self, _cx: &Context, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
+    async fn failed(&self, _cx: &Context, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+
+    async fn resumed(&self, _cx: &Context, _uow: &mut dyn UnitOfWork) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,349 @@
+//! Undoing what a cancelled job has done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Error, JobId};
+use core_domain::provisioning::{
+    FailureKind, Job, JobEvent, JobEventQuery, JobMove, JobStatus, LEASE, Report, StepStatus,
+};
+use core_domain::use_case::provisioning::{Claimed, JobKind, Outcome, Unsupervised, Worker};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::audit::invariants_hold;
+use crate::world::{Command, Engine, Fault, Undoable, on_every_store};
+
+on_every_store! {
+    Engine:
+        a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again,
+        while_a_job_is_undone_it_stands_still,
+        of_many_cancels_at_once_one_counts_and_one_job_undoes,
+        undoing_that_was_given_up_goes_on_unless_its_job_has,
+}
+
+/// How long after a lease has ended the request of its holder may still arrive.
+const LONGEST_STEP: Duration = Duration::from_secs(60);
+
+async fn create(world: &Engine) -> JobId {
+    world.enqueue::<Undoable>(0, None).await.unwrap()
+}
+
+/// A job of which so many steps are done and the next one is under way.
+async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claimed) {
+    let id = create(world).await;
+    let worker = world.worker();
+    let claimed = worker.claim(1).await.unwrap().remove(0);
+    for step in 0..done {
+        let name = world.job(&id).await.steps[step].name.clone();
+        world.provider.put(&format!("{id}-{name}"));
+        let output = json!({ "id": name });
+        worker
+            .report(&claimed, Report::Advance(step, output))
+            .await
+            .unwrap();
+        worker
+            .report(&claimed, Report::Start(step + 1))
+            .await
+            .unwrap();
+    }
+    (id, worker, claimed)
+}
+
+/// The jobs that undo this one, newest first.
+async fn undoing(world: &Engine, id: &JobId) -> Vec<Job> {
+    let mut jobs = world.jobs().await;
+    jobs.retain(|job| job.parent_job_id.as_ref() == Some(id));
+    jobs
+}
+
+async fn only_undoing(world: &Engine, id: &JobId) -> Job {
+    let [undo] = <[Job; 1]>::try_from(undoing(world, id).await).unwrap();
+    undo
+}
+
+async fn statuses(world: &Engine, id: &JobId) -> Vec<StepStatus> {
+    let job = world.job(id).await;
+    job.steps.iter().map(|step| step.status).collect()
+}
+
+/// So that what undoes a job which ran may begin.
+fn let_stale_effects_land(world: &Engine) {
+    world.tick((LEASE + LONGEST_STEP).as_secs());
+}
+
+async fn a_cancelled_job_is_undone_newest_step_first_and_a_retry_does_it_again(world: Engine) {
+    let (id, worker, claimed) = begun(&world, 2).await;
+    let later = world.create(0).await;
+    let running = world.job(&id).await;
+    world.operate(Command::Cancel, &id).await.unwrap();
+    let undo = only_undoing(&world, &id).await;
+    let kind = format!("{}.undo", Undoable::NAME);
+    assert_eq!((undo.kind, undo.status), (kind, JobStatus::Queued));
+    assert_eq!(undo.lane, running.lane);
+    assert_eq!(undo.run_at, running.updated_at.plus(LEASE + LONGEST_STEP));
+    let names: Vec<_> = undo.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["site", "db"]);
+    let keys = undo.steps.iter().map(|step| step.effect_key.clone());
+    let undone_keys = [2, 0].map(|at: usize| running.steps[at].effect_key.clone());
+    assert!(keys.eq(undone_keys));
+    invariants_hold(&world).await;
+    // What the former holder has sent arrives before it is looked for, and neither undoing nor what comes later is early.
+    world.provider.put(&format!("{id}-site"));
+    world.tick((LEASE + LONGEST_STEP).as_secs() - 1);
+    assert_eq!(world.run_one().await, Outcome::Idle);
+    let stale = worker.run(&claimed, &Unsupervised).await.unwrap();
+    assert_eq!(stale, Outcome::LeaseLost);
+    world.operate(Command::Retry, &undo.id).await.unwrap();
+    assert_eq!(
+        world.run_one().await,
+        Outcome::Idle,
+        "run now means not before it may"
+    );
+    world.tick(1);
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
+    assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
+    let undone = [
+        StepStatus::Undone,
+        StepStatus::Succeeded,
+        StepStatus::Undone,
+    ];
+    assert_eq!(statuses(&world, &id).await, undone);
+    assert_eq!(world.status(&later).await, JobStatus::Queued);
+    let history: Vec<JobEvent> = world.list(JobEventQuery::After(id.clone(), 0)).await;
+    let of_undo = history
+        .iter()
+        .filter(|e| e.event_type == JobMove::Undo.as_str());
+    let of_undo: Vec<_> = of_undo.map(|e| e.step.clone().unwrap()).collect();
+    assert_eq!(of_undo, ["site", "db"]);
+    invariants_hold(&world).await;
+    let stopped = world.job(&id).await;
+    world.operate(Command::Retry, &id).await.unwrap();
+    world.until_idle().await;
+    let done = world.job(&id).await;
+    assert_eq!(done.status, JobStatus::Completed);
+    assert_eq!(world.provider.names().len(), 6, "both jobs have made all");
+    let kept = stopped.steps[1].clone();
+    assert_eq!(
+        done.steps[1], kept,
+        "I7: what was not undone stays as it is"
+    );
+    invariants_hold(&world).await;
+}
+
+async fn is_refused(world: &Engine, command: Command, id: &JobId, allowed: &[&str]) {
+    let before = world.job(id).await;
+    match world.operate(command, id).await.unwrap_err() {
+        Error::InvalidState {
+            status,
+            allowed_from,
+        } => assert!(status == before.status.as_str() && allowed_from == allowed),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(world.job(id).await, before);
+}
+
+async fn while_a_job_is_undone_it_stands_still(world: Engine) {
+    // A dead letter first, so that there is an entry to replay.
+    world.provider.script([Fault::Permanent, Fault::None]);
+    let id = create(&world).await;
+    world.run_one().await;
+    let entry = world.job(&id).await.dlq_entry_id.unwrap();
+    world.replay(&world.kinds, &entry).await.unwrap();
+    world.operate(Command::Cancel, &id).await.unwrap();
+    let undo = only_undoing(&world, &id).await;
+    let still = async || {
+        is_refused(&world, Command::Retry, &id, &["QUEUED", "WAITING"]).await;
+        let forced = ["QUEUED", "WAITING", "RUNNING"];
+        is_refused(&world, Command::ForceComplete, &id, &forced).await;
+        let replayed = world.replay(&world.kinds, &entry).await.unwrap_err();
+        assert_eq!(replayed.code().as_str(), "INVALID_STATE");
+        is_refused(
+            &world,
+            Command::Cancel,
+            &id,
+            &["QUEUED", "WAITING", "RUNNING"],
+        )
+        .await;
+    };
+    still().await;
+    world.tick(60);
+    let claimed = world.worker().claim(1).await.unwrap().remove(0);
+    assert_eq!(claimed.job_id, undo.id);
+    still().await;
+    world.worker().run(&claimed, &Unsupervised).await.unwrap();
+    assert_eq!(world.status(&undo.id).await, JobStatus::Completed);
+    world.operate(Command::ForceComplete, &id).await.unwrap();
+    let forced = world.job(&id).await;
+    assert_eq!(forced.steps[0].status, StepStatus::Skipped);
+    assert_eq!(
+        forced.output,
+        Some(json!({})),
+        "what was undone is no output"
+    );
+    invariants_hold(&world).await;
+}
+
+async fn of_many_cancels_at_once_one_counts_and_one_job_undoes(world: Engine) {
+    let world = Arc::new(world);
+    let (id, ..) = begun(&world, 1).await;
+    let attempts = (0..12).map(|_| {
+        let (world, id) = (Arc::clone(&world), id.clone());
+        tokio::spawn(async move { world.operate(Command::Cancel, &id).await })
+    });
+    let attempts = join_all(attempts).await.into_iter();
+    let counted = attempts.filter(|attempt| attempt.as_ref().unwrap().is_ok());
+    assert_eq!(counted.count(), 1);
+    only_undoing(&world, &id).await;
+    invariants_hold(&world).await;
+}
+
+async fn undoing_that_was_given_up_goes_on_unless_its_job_has(world: Engine) {
+    let (id, ..) = begun(&world, 2).await;
+    world.operate(Command::Cancel, &id).await.unwrap();
+    let undo = only_undoing(&world, &id).await;
+    // The last step was never made, so its undoing sends nothing.
+    world.provider.script([Fault::Permanent]);
+    let_stale_effects_land(&world);
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
+    let failed = world.job(&undo.id).await;
+    assert_eq!(failed.failure_kind, Some(FailureKind::PermanentError));
+    let entry = failed.dlq_entry_id.unwrap();
+    // Whether the first step is still done is not known.
+    let left = [
+        StepStatus::Abandoned,
+        StepStatus::Succeeded,
+        StepStatus::Undone,
+    ];
+    assert_eq!(statuses(&world, &id).await, left);
+    invariants_hold(&world).await;
+    world.replay(&world.kinds, &entry).await.unwrap();
+    world.until_idle().await;
+    assert_eq!(world.status(&undo.id).await, JobStatus::Completed);
+    assert_eq!(statuses(&world, &id).await[0], StepStatus::Undone);
+    assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
+    // Once more; this time the job goes on before its undoing does.
+    world.operate(Command::Retry, &id).await.unwrap();
+    let again = world.worker().claim(1).await.unwrap();
+    assert_eq!(again[0].job_id, id);
+    world.provider.put(&format!("{id}-db"));
+    world.operate(Command::Cancel, &id).await.unwrap();
+    let second = undoing(&world, &id).await.remove(0);
+    assert_ne!(second.id, undo.id);
+    world.provider.script([Fault::Permanent]);
+    let_stale_effects_land(&world);
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
+    world.operate(Command::Retry, &id).await.unwrap();
+    is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
+    let entry = world.job(&second.id).await.dlq_entry_id.unwrap();
+    assert!(world.replay(&world.kinds, &entry).await.is_err());
+    world
+        .operate(Command::ForceComplete, &second.id)
+        .await
+        .unwrap();
+    world.until_idle().await;
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
+    assert_eq!(world.provider.names().len(), 3);
+    invariants_hold(&world).await;
+}
+
+#[tokio::test]
+async fn a_job_that_has_done_nothing_is_not_undone() {
+    let world = Engine::memory().await;
+    let id = create(&world).await;
+    world.operate(Command::Cancel, &id).await.unwrap();
+    assert!(undoing(&world, &id).await.is_empty());
+    let id = world.create(1).await;
+    world.worker().claim(1).await.unwrap();
+    world.operate(Command::Cancel, &id).await.unwrap();
+    assert!(
+        undoing(&world, &id).await.is_empty(),
+        "its kind undoes nothing"
+    );
+    invariants_hold(&world).await;
+}
+
+/// A step that waits may have done a part of its work.
+#[tokio::test]
+async fn a_step_that_waits_is_undone_at_once() {
+    let world = Engine::memory().await;
+    let (id, worker, claimed) = begun(&world, 0).await;
+    let wait = Report::Wait {
+        until: world.job(&id).await.updated_at.plus(LEASE),
+        reason: "a certificate".into(),
+    };
+    worker.report(&claimed, wait).await.unwrap();
+    world.provider.put(&format!("{id}-db"));
+    world.operate(Command::Cancel, &id).await.unwrap();
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
+    assert!(world.provider.names().is_empty());
+    assert_eq!(statuses(&world, &id).await[0], StepStatus::Undone);
+    invariants_hold(&world).await;
+}
+
+/// Its holder is lost, and so is when it last sent something.
+#[tokio::test]
+async fn a_step_whose_holder_was_lost_is_undone_when_its_request_has_arrived() {
+    let world = Engine::memory().await;
+    let (id, ..) = begun(&world, 0).await;
+    world.tick(31);
+    world.worker().run_timers().await.unwrap();
+    let reaped = world.job(&id).await;
+    assert_eq!(reaped.status, JobStatus::Queued);
+    world.operate(Command::Cancel, &id).await.unwrap();
+    let undo = only_undoing(&world, &id).await;
+    assert_eq!(undo.run_at, reaped.updated_at.plus(LONGEST_STEP));
+    invariants_hold(&world).await;
+}
+
+#[tokio::test]
+async fn undoing_that_is_cancelled_is_not_undone_and_its_job_can_go_on() {
+    let world = Engine::memory().await;
+    let (id, ..) = begun(&world, 1).await;
+    world.operate(Command::Cancel, &id).await.unwrap();
+    let undo = only_undoing(&world, &id).await;
+    let_stale_effects_land(&world);
+    assert_eq!(world.worker().claim(1).await.unwrap()[0].job_id, undo.id);
+    world.operate(Command::Cancel, &undo.id).await.unwrap();
+    assert!(undoing(&world, &undo.id).await.is_empty());
+    let left = [
+        StepStatus::Abandoned,
+        StepStatus::Abandoned,
+        StepStatus::Pending,
+    ];
+    assert_eq!(statuses(&world, &id).await, left);
+    world.operate(Command::Retry, &id).await.unwrap();
+    world.tick(31);
+    world.until_idle().await;
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
+    invariants_hold(&world).await;
+}
+
+/// Undoing that dies between any two units of work still undoes everything, and a retry makes it again.
+#[tokio::test]
+async fn a_worker_that_dies_anywhere_while_undoing_leaves_nothing_half_undone() {
+    for fault in [Fault::None, Fault::NoAnswer, Fault::Lost] {
+        for units in 1.. {
+            let world = Engine::memory().await;
+            let (id, ..) = begun(&world, 2).await;
+            world.provider.put(&format!("{id}-site"));
+            world.operate(Command::Cancel, &id).await.unwrap();
+            let_stale_effects_land(&world);
+            world.provider.script([fault]);
+            let died = world.dies_after(units).await;
+            world.restart().await;
+            let undo = only_undoing(&world, &id).await;
+            assert_eq!(undo.status, JobStatus::Completed, "{units} units: {undo:?}");
+            assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
+            invariants_hold(&world).await;
+            world.operate(Command::Retry, &id).await.unwrap();
+            world.until_idle().await;
+            assert_eq!(world.provider.names().len(), 3);
+            invariants_hold(&world).await;
+            if !died {
+                assert!(units > 4, "{fault:?} ended after {units} units");
+                break;
+            }
+        }
+    }
+}
