@@ -21,6 +21,7 @@ use crate::value::{Row, Value, Visit};
 pub struct FaultStore {
     inner: Arc<dyn RowStore>,
     calls_left: Arc<AtomicI64>,
+    commits_left: Arc<AtomicI64>,
     rng: Arc<Mutex<FaultRng>>,
     queries: Arc<Mutex<Vec<Select>>>,
 }
@@ -53,6 +54,7 @@ impl FaultStore {
         Self {
             inner,
             calls_left: Arc::new(AtomicI64::new(i64::MAX)),
+            commits_left: Arc::new(AtomicI64::new(i64::MAX)),
             rng: Arc::default(),
             queries: Arc::default(),
         }
@@ -79,6 +81,17 @@ impl FaultStore {
     /// Makes the `n`-th call from now fail, the next one being the first.
     pub fn fail_call(&self, n: u32) {
         self.calls_left.store(i64::from(n), Ordering::SeqCst);
+    }
+
+    /// Loses the answer to the `n`-th commit from now, the next one being the first: it happens, and does not say so.
+    pub fn lose_reply(&self, n: u32) {
+        self.commits_left.store(i64::from(n), Ordering::SeqCst);
+    }
+
+    /// Tells whether the answer chosen with [`FaultStore::lose_reply`] was lost.
+    #[must_use]
+    pub fn has_lost_reply(&self) -> bool {
+        self.commits_left.load(Ordering::SeqCst) <= 0
     }
 
     /// Tells whether the call chosen with [`FaultStore::fail_call`] has failed.
@@ -250,6 +263,10 @@ impl RowTx for FaultTx {
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        if self.store.commits_left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.inner.commit().await?;
+            return Err(StoreError::commit_unknown(INJECTED));
+        }
         if self.store.call().is_ok() {
             return self.inner.commit().await;
         }

@@ -38,15 +38,15 @@ async fn check_everything_is_there_once(server: &Server, person: &Signed, job: &
     assert_eq!(resources.each("status")[0], "active");
 }
 
-/// How many objects of the provider have one of these names, wherever they lie.
-fn provider_objects(folder: &Path) -> usize {
+/// How many objects of the provider have names that begin like this, wherever they lie.
+pub(crate) fn provider_objects(folder: &Path, prefix: &str) -> usize {
     let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let kinds = entries(folder).map(|kind| kind.path());
     let objects = kinds
         .filter(|kind| kind.is_dir())
         .flat_map(|kind| entries(&kind));
     let names = objects.map(|object| object.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("engines-")).count()
+    names.filter(|name| name.starts_with(prefix)).count()
 }
 
 async fn killed_during_step(step: u64) {
@@ -59,7 +59,7 @@ async fn killed_during_step(step: u64) {
 
     let server = Server::start(data.path(), &[]).await;
     check_everything_is_there_once(&server, &person, &job).await;
-    let objects = provider_objects(&data.path().join("infrastructure"));
+    let objects = provider_objects(&data.path().join("infrastructure"), "engines-");
     assert_eq!(objects, 6);
     assert!(server.terminate().await.success());
 }

@@ -8,6 +8,8 @@ mod crash;
 mod data_folder;
 mod deploys;
 mod device_login;
+#[cfg(target_os = "linux")]
+mod faults;
 mod imports;
 mod jobs;
 mod mails;

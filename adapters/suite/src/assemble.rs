@@ -93,7 +93,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         Arc::clone(&app.kinds),
         Arc::clone(&app.entropy),
     );
-    let worker = start_worker(worker(&app, &provider), &wake, worker_options);
+    let worker = start_worker(
+        worker(&app, &provider, &worker_options),
+        &wake,
+        worker_options,
+    );
     let sweeper = Sweeper::start(Arc::clone(&app));
     let mail_relay = MailRelay {
         store: Arc::clone(&store),
@@ -371,12 +375,13 @@ fn gateway(
     Ok(Gateway::new(config, ports)?)
 }
 
-fn worker(app: &App, provider: &Provider) -> Worker {
-    Worker::new(
+fn worker(app: &App, provider: &Provider, options: &WorkerOptions) -> Worker {
+    let worker = Worker::new(
         Arc::clone(&app.store),
         Arc::clone(&provider.infrastructure),
         Arc::clone(&app.blobs),
         Arc::clone(&app.kinds),
         Arc::clone(&app.entropy),
-    )
+    );
+    worker.with_lease(options.lease)
 }

@@ -61,6 +61,7 @@ impl Settings {
         self.mail.check()?;
         self.dns.check()?;
         self.webhooks.check()?;
+        self.worker.check()?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -195,6 +196,8 @@ mod tests {
         ] {
             assert_eq!(refused(none), name);
         }
+        let short = |s: &mut Settings| s.worker.lease = std::time::Duration::from_millis(999);
+        assert_eq!(refused(short), "worker.lease");
         let nobody = |s: &mut Settings| s.mail.sender = "Core".to_owned();
         assert_eq!(refused(nobody), "mail.sender");
         let cache = |s: &mut Settings| s.gateway.session_cache = std::time::Duration::from_secs(6);

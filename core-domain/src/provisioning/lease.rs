@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::kernel::strategy::count;
 use crate::kernel::{JobId, Timestamp, record};
 
-/// How long a lease lasts from a claim or a heartbeat.
+/// How long a lease lasts from a claim or a heartbeat, unless a worker is told otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// A worker's hold on a job.

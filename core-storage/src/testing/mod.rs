@@ -18,7 +18,7 @@ pub use plans::{Planners, Plans};
 pub use schema::{drop_postgres_guards, postgres_schema};
 #[cfg(feature = "sqlite")]
 pub use schema::{drop_sqlite_guards, sqlite_schema};
-use server::start;
+use server::{restart_immediately, start};
 
 /// An empty database; dropped with this value.
 #[derive(Debug)]
@@ -76,12 +76,50 @@ impl Drop for TestDatabase {
 pub async fn postgres_with_tls(certificate: String, key: String) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("tls-{}", COUNT.fetch_add(1, Ordering::SeqCst));
-    let started = tokio::task::spawn_blocking(move || {
+    started(move || {
         let files = [("server.crt", &*certificate), ("server.key", &*key)];
         start(&name, &["ssl=on"], &files)
-    });
-    match started.await {
-        Ok(Ok(url)) => url,
+    })
+    .await
+}
+
+/// A server that a test has for itself, since it does to it what others must not meet. It ends with this process.
+#[derive(Debug)]
+pub struct OwnPostgres {
+    /// The address of its database.
+    pub url: String,
+    name: String,
+}
+
+impl OwnPostgres {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("own-{}", COUNT.fetch_add(1, Ordering::SeqCst));
+        let of_name = name.clone();
+        let url = started(move || start(&of_name, &[], &[])).await;
+        Self { url, name }
+    }
+
+    /// Ends it as a crash does (`pg_ctl -m immediate`), and returns when it takes connections again.
+    ///
+    /// # Panics
+    /// When it does not start again.
+    pub async fn restart_immediately(&self) {
+        let name = self.name.clone();
+        started(move || restart_immediately(&name)).await;
+    }
+}
+
+/// What starting a server gives.
+async fn started<T: Send + 'static>(
+    start: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> T {
+    match tokio::task::spawn_blocking(start).await {
+        Ok(Ok(started)) => started,
         Ok(Err(why)) => panic!("{why}"),
         Err(error) => panic!("starting Postgres panicked: {error}"),
     }

@@ -66,8 +66,7 @@ pub(super) fn start(
 ) -> Result<String, String> {
     let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
     let run_as = unprivileged()?;
-    let folder = format!("core-test-postgres-{name}-{}", std::process::id());
-    let folder = std::env::temp_dir().join(folder);
+    let folder = folder_of(name);
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     if let Some(user) = run_as.get(2) {
         output(Command::new("chown").arg(user).arg(&folder))?;
@@ -98,12 +97,28 @@ pub(super) fn start(
         options.push_str(" -c ");
         options.push_str(setting);
     }
-    let mut pg_ctl = command(&run_as, &binaries.join("pg_ctl"));
-    pg_ctl
-        .arg("-D")
-        .arg(&data)
-        .args(["-w", "-t", "60", "-o", &options]);
-    pg_ctl.arg("-l").arg(folder.join("log")).arg("start");
+    run_server(name, &["-o", &options, "start"])?;
+    Ok(format!("postgres://core@127.0.0.1:{port}/postgres"))
+}
+
+/// Ends the server of this name as a crash does, and starts it again with its settings.
+pub(super) fn restart_immediately(name: &str) -> Result<(), String> {
+    run_server(name, &["-m", "immediate", "restart"])
+}
+
+fn folder_of(name: &str) -> PathBuf {
+    let folder = format!("core-test-postgres-{name}-{}", std::process::id());
+    std::env::temp_dir().join(folder)
+}
+
+/// Runs `pg_ctl` for the server of this name; it runs when this returns.
+fn run_server(name: &str, arguments: &[&str]) -> Result<(), String> {
+    let binaries = find_binaries().ok_or("PostgreSQL was not found")?;
+    let folder = folder_of(name);
+    let mut pg_ctl = command(&unprivileged()?, &binaries.join("pg_ctl"));
+    pg_ctl.arg("-D").arg(folder.join("data"));
+    pg_ctl.arg("-l").arg(folder.join("log"));
+    pg_ctl.args(["-w", "-t", "60"]).args(arguments);
     // The server must not inherit our pipes.
     let status = pg_ctl
         .current_dir(&folder)
@@ -116,7 +131,7 @@ pub(super) fn start(
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
         return Err(format!("Postgres did not start: {log}"));
     }
-    Ok(format!("postgres://core@127.0.0.1:{port}/postgres"))
+    Ok(())
 }
 
 /// Writes a file that only the server may read.

@@ -25,11 +25,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use core_domain::port::Mode;
+use core_domain::port::{Mode, Store, UnitOfWork};
 use core_domain::provisioning::{
     DlqEntry, DlqQuery, DlqStatus, FailureKind, HoldScope, Job, JobEvent, JobEventQuery, JobHold,
-    JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, LaneState, MAX_ATTEMPTS,
-    QueuedJob, StepStatus,
+    JobHoldQuery, JobLane, JobLease, JobLeaseQuery, JobMove, JobStatus, LaneKey, LaneState,
+    MAX_ATTEMPTS, QueuedJob, StepStatus,
 };
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::provisioning::JobKind;
@@ -56,15 +56,37 @@ pub(super) fn written_by_holders(events: &[JobEvent]) -> Result<(), String> {
 }
 
 /// Checks I1, I4, I6 to I10, I12, I13, I19 and the lanes; panics with what is broken.
-pub(super) async fn invariants_hold(world: &Engine) {
+pub(crate) async fn invariants_hold(world: &Engine) {
     let mut uow = world.store.begin(Mode::Read).await.unwrap();
-    let jobs: Vec<Job> = list(uow.as_mut(), ALL_JOBS).await;
-    let leases: Vec<JobLease> = list(uow.as_mut(), JobLeaseQuery::All).await;
+    let trace: Vec<AuditEntry> = list(uow.as_mut(), AuditQuery::default()).await;
+    for (job, events) in consistent_jobs(uow.as_mut()).await {
+        if job.kind != Plain::NAME && !job.is_undo() {
+            ran_its_hooks(&job, &events, &trace);
+        }
+    }
+    uow.rollback().await;
+    assert_eq!(world.provider.made_once(), Ok(()));
+}
+
+/// As [`invariants_hold`] and I3, of what other processes have left in a store.
+pub(crate) async fn records_are_consistent(store: &dyn Store) {
+    let mut uow = store.begin(Mode::Read).await.unwrap();
+    for (_, events) in consistent_jobs(uow.as_mut()).await {
+        assert_eq!(written_by_holders(&events), Ok(()));
+    }
+    uow.rollback().await;
+}
+
+/// All jobs with their histories, which tell that the invariants hold.
+async fn consistent_jobs(uow: &mut dyn UnitOfWork) -> Vec<(Job, Vec<JobEvent>)> {
+    let jobs: Vec<Job> = list(uow, ALL_JOBS).await;
+    let leases: Vec<JobLease> = list(uow, JobLeaseQuery::All).await;
     let leases: BTreeMap<_, _> = leases.into_iter().map(|l| (l.job_id, l.fence)).collect();
     assert!(leases.len() <= jobs.len(), "I6 a lease without a job");
-    let entries: Vec<DlqEntry> = list(uow.as_mut(), DlqQuery::with_status(None)).await;
-    let trace: Vec<AuditEntry> = list(uow.as_mut(), AuditQuery::default()).await;
+    let entries: Vec<DlqEntry> = list(uow, DlqQuery::with_status(None)).await;
+    let undos: Vec<&Job> = jobs.iter().filter(|job| job.is_undo()).collect();
     let mut running_lanes = BTreeSet::new();
+    let mut histories = Vec::with_capacity(jobs.len());
     for job in &jobs {
         let running = job.status == JobStatus::Running;
         let lease = leases.get(&job.id).copied();
@@ -72,21 +94,21 @@ pub(super) async fn invariants_hold(world: &Engine) {
         let alone = !running || running_lanes.insert(&job.lane);
         assert!(alone, "I4 two running: {job:?}");
         is_consistent(job);
-        is_undone_alone(job, &jobs);
+        is_undone_alone(job, &undos);
         has_its_dead_letter(job, &entries);
         let history = JobEventQuery::After(job.id.clone(), 0);
-        let events: Vec<JobEvent> = list(uow.as_mut(), history).await;
+        let events: Vec<JobEvent> = list(uow, history).await;
         has_its_history(job, &events);
-        if job.kind != Plain::NAME && !job.is_undo() {
-            ran_its_hooks(job, &events, &trace);
-        }
-        let lane: JobLane = find(uow.as_mut(), job.lane.as_str()).await.unwrap();
-        let on_lane = JobHoldQuery::On(vec![HoldScope::Lane(job.lane.clone())]);
-        let holds: Vec<JobHold> = list(uow.as_mut(), on_lane).await;
+        histories.push(events);
+    }
+    let lanes: BTreeSet<&LaneKey> = jobs.iter().map(|job| &job.lane).collect();
+    for key in lanes {
+        let lane: JobLane = find(uow, key.as_str()).await.unwrap();
+        let on_lane = JobHoldQuery::On(vec![HoldScope::Lane(key.clone())]);
+        let holds: Vec<JobHold> = list(uow, on_lane).await;
         follows_its_jobs(&lane, &jobs, &holds);
     }
-    uow.rollback().await;
-    assert_eq!(world.provider.made_once(), Ok(()));
+    jobs.into_iter().zip(histories).collect()
 }
 
 fn is_consistent(job: &Job) {
@@ -104,9 +126,9 @@ fn is_consistent(job: &Job) {
 }
 
 /// While a job is undone it stands still, and one job alone undoes it.
-fn is_undone_alone(job: &Job, jobs: &[Job]) {
-    let own = |other: &&Job| other.is_undo() && other.parent_job_id.as_ref() == Some(&job.id);
-    let mut undoing = jobs
+fn is_undone_alone(job: &Job, undos: &[&Job]) {
+    let own = |undo: &&&Job| undo.parent_job_id.as_ref() == Some(&job.id);
+    let mut undoing = undos
         .iter()
         .filter(own)
         .filter(|undo| !undo.status.is_terminal());

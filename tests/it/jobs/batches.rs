@@ -37,7 +37,7 @@ fn order(lane: usize, key: Option<&str>) -> Order {
     }
 }
 
-async fn queue(world: &Engine, orders: &[Order]) -> Vec<JobId> {
+pub(crate) async fn queue_orders(world: &Engine, orders: &[Order]) -> Vec<JobId> {
     let cx = &world.operator();
     let operator = &authorize_operator(cx).unwrap();
     let queued = transact(world.store.as_ref(), |uow, _| {
@@ -58,7 +58,7 @@ pub(super) async fn attempt(worker: &Worker, held: &[HeldJob]) -> Vec<Finished> 
 
 async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: Engine) {
     let orders: Vec<Order> = (0..40).map(|at| order(at % 2, None)).collect();
-    let ids = queue(&world, &orders).await;
+    let ids = queue_orders(&world, &orders).await;
     invariants_hold(&world).await;
     for pair in ids.chunks(2) {
         let worker = world.worker();
@@ -77,7 +77,7 @@ async fn jobs_that_are_queued_together_run_in_the_order_of_their_inputs(world: E
 
 async fn a_long_lane_keeps_its_order_while_jobs_come_and_go(world: Engine) {
     let orders: Vec<Order> = (0..12).map(|_| order(0, None)).collect();
-    let mut expected = queue(&world, &orders).await;
+    let mut expected = queue_orders(&world, &orders).await;
     let mut ran = Vec::new();
     while ran.len() < expected.len() {
         let worker = world.worker();
@@ -100,7 +100,7 @@ async fn a_key_that_is_asked_for_twice_is_one_job_also_among_many(world: Engine)
         order(1, None),
         order(0, Some("b")),
     ];
-    let ids = queue(&world, &orders).await;
+    let ids = queue_orders(&world, &orders).await;
     assert_eq!((&ids[1], &ids[0]), (&known, &ids[3]), "I16");
     assert_eq!(world.jobs().await.len(), 3);
     invariants_hold(&world).await;
@@ -173,7 +173,7 @@ async fn a_lane_is_claimed_when_its_time_has_come_and_not_before(world: Engine) 
 async fn each_of_many_lanes_is_served_before_any_is_served_again(world: Engine) {
     const LANES: usize = 60;
     let orders: Vec<Order> = (0..LANES * 2).map(|at| order(at % LANES, None)).collect();
-    queue(&world, &orders).await;
+    queue_orders(&world, &orders).await;
     let worker = world.worker();
     let mut served = Vec::new();
     while served.len() < LANES * 2 {
@@ -215,7 +215,7 @@ fn ids(held: &[HeldJob]) -> Vec<&JobId> {
 async fn a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_that_waited(
     world: Engine,
 ) {
-    let served = queue(&world, &[order(0, None), order(0, None), order(0, None)]).await;
+    let served = queue_orders(&world, &[order(0, None), order(0, None), order(0, None)]).await;
     let waiting = world.create_plain(1).await;
     let worker = world.worker();
     let taken = worker.commit(&[], 1).await.taken.unwrap();
@@ -237,7 +237,7 @@ async fn a_lane_that_a_report_frees_is_claimed_in_the_same_unit_behind_those_tha
 async fn units_under_way_at_once_never_take_from_one_lane(world: Engine) {
     const LANES: usize = 12;
     let orders: Vec<Order> = (0..LANES * 4).map(|at| order(at % LANES, None)).collect();
-    let mut waiting = queue(&world, &orders).await.len();
+    let mut waiting = queue_orders(&world, &orders).await.len();
     let worker = world.worker();
     let (mut first, mut second) = (Vec::new(), Vec::new());
     while waiting > 0 {

@@ -19,7 +19,7 @@ on_every_store! {
 }
 
 /// Works on these jobs up to the reports that end them, which are not written yet.
-async fn up_to_last_reports(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
+pub(crate) async fn up_to_last_reports(worker: &Worker, mut held: Vec<HeldJob>) -> Vec<Finished> {
     loop {
         let finished = attempt(worker, &held).await;
         if finished.iter().all(Finished::leaves) {

@@ -94,13 +94,20 @@ pub(crate) async fn answer<B>(response: Response<B>) -> Answer
 where
     B: http_body::Body<Data = Bytes, Error: std::fmt::Debug>,
 {
+    whole_answer(response).await.unwrap()
+}
+
+/// Reads a response to its end, if it has one.
+pub(super) async fn whole_answer<B: http_body::Body<Data = Bytes>>(
+    response: Response<B>,
+) -> Result<Answer, B::Error> {
     let (parts, body) = response.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
+    let bytes = body.collect().await?.to_bytes();
     let (status, headers): (StatusCode, HeaderMap) = (parts.status, parts.headers);
-    Answer {
+    Ok(Answer {
         status,
         headers,
         json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
         bytes,
-    }
+    })
 }

@@ -1,5 +1,6 @@
 //! The job engine alone: three kinds of jobs, and a provider that misbehaves.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use core_domain::access::authorize_operator;
@@ -64,6 +65,32 @@ impl Engine {
             Box::pin(enqueue::<K>(cx, operator, uow, order))
         });
         Ok(queued.await?.id.clone())
+    }
+}
+
+/// The same over a store that fails when told to.
+pub(crate) struct FaultyEngine {
+    engine: Engine,
+    pub(crate) faults: FaultStore,
+}
+
+impl Deref for FaultyEngine {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl FaultyEngine {
+    pub(crate) async fn on(backend: Backend) -> Self {
+        let clock = clock();
+        let (opened, faults) = backend.open_faulty(clock.clone()).await;
+        let provider = FakeProvider::default();
+        Self {
+            engine: World::over(opened, clock, provider, kinds::all()),
+            faults,
+        }
     }
 }
 

@@ -25,11 +25,11 @@ use core_domain::testing::{ManualClock, MemoryBlobs, SeededEntropy};
 use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
 
 pub(crate) use call::Call;
-pub(crate) use engine::{Engine, lane, platform};
+pub(crate) use engine::{Engine, FaultyEngine, lane, platform};
 pub(crate) use kinds::{MakeObject, Order, Plain, Removal, STEPS, Undoable, Work, work_alone};
 pub(crate) use log::Log;
 pub(crate) use platforms::{Platforms, as_operator};
-pub(crate) use process::{Server, checked_configuration, run};
+pub(crate) use process::{Server, built, checked_configuration, run};
 pub(crate) use provider::{FakeProvider, Fault};
 pub(crate) use rng::{Rng, now};
 pub(crate) use stores::{Backend, DyingStore, PoliteStore, on_every_store};
@@ -273,7 +273,7 @@ pub(crate) async fn find<R: Persisted>(
 /// Every record that answers the query.
 pub(crate) async fn list<R: Persisted>(uow: &mut dyn UnitOfWork, query: R::Query) -> Vec<R> {
     let records = R::repository(uow.repositories(RecordKey::for_tests()));
-    let found = records.list(Within::Installation, &query, 10_000).await;
+    let found = records.list(Within::Installation, &query, 20_000).await;
     let found = found.unwrap().into_iter();
     found.map(Stored::into_inner).collect()
 }

@@ -14,16 +14,21 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use super::call::answer;
+use super::call::{answer, whole_answer};
 use super::log::Log;
 use super::suites::Installation;
 use super::{Call, SERVICE_KEY};
 
-/// The server's binary. Cargo builds binaries of other packages only when asked, so ask, once; for all targets, so that
-/// what `tests/run` has compiled is used again.
-fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
+/// The server's binary.
+fn binary() -> PathBuf {
+    built("core-server")
+}
+
+/// What was built under this name. Cargo builds binaries of other packages only when asked, so ask, once; for all targets, so
+/// that what `tests/run` has compiled is used again.
+pub(crate) fn built(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
         let status = std::process::Command::new(env!("CARGO"))
             .args([
                 "build",
@@ -36,15 +41,12 @@ fn binary() -> &'static Path {
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
             .status()
             .unwrap();
-        assert!(status.success(), "core-server does not build");
-        // .../target/debug/deps/it-hash -> .../target/debug/core-server
+        assert!(status.success(), "the workspace does not build");
+        // .../target/debug/deps/it-hash -> .../target/debug
         let own = std::env::current_exe().unwrap();
-        own.parent()
-            .unwrap()
-            .parent()
-            .unwrap()
-            .join(format!("core-server{}", std::env::consts::EXE_SUFFIX))
-    })
+        own.parent().unwrap().parent().unwrap().to_owned()
+    });
+    folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// Runs a command of the server's binary to its end, with this text on its standard input.
@@ -107,7 +109,28 @@ impl Server {
         arguments: &[&str],
         environment: &[(&str, String)],
     ) -> Self {
-        let mut child = Command::new(binary())
+        Self::start_by(Command::new(binary()), data, arguments, environment).await
+    }
+
+    /// As [`Server::start_with`], by a program (`env`, ..) that becomes the server it is told to start.
+    pub(crate) async fn start_under(
+        program: &[&str],
+        data: &Path,
+        arguments: &[&str],
+        environment: &[(&str, String)],
+    ) -> Self {
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(binary());
+        Self::start_by(command, data, arguments, environment).await
+    }
+
+    async fn start_by(
+        mut command: Command,
+        data: &Path,
+        arguments: &[&str],
+        environment: &[(&str, String)],
+    ) -> Self {
+        let mut child = command
             .args(["--base-port", "0", "--data"])
             .arg(data)
             .args(arguments)
@@ -158,6 +181,25 @@ impl Server {
         kib.unwrap().trim().parse::<u64>().unwrap() * 1024
     }
 
+    /// The id of the process.
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().unwrap().to_string()
+    }
+
+    /// Sends the process a signal by its name: `STOP`, `CONT`, ..
+    pub(crate) async fn signal(&self, name: &str) {
+        let mut kill = Command::new("kill");
+        let sent = kill.arg(format!("-{name}")).arg(self.pid()).status();
+        assert!(sent.await.unwrap().success());
+    }
+
+    /// Sends a call; there is no answer when the process ends before it has given one.
+    pub(crate) async fn try_send(&self, service: &str, call: Call) -> Option<Answer> {
+        let request = call.at(&self.url(service));
+        let response = self.client.request(request).await.ok()?;
+        whole_answer(response).await.ok()
+    }
+
     /// Ends the process without a word, as `kill -9` does.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
@@ -170,13 +212,7 @@ impl Server {
 
     /// As [`Server::terminate`], with all that was logged.
     pub(crate) async fn terminate_with_log(mut self) -> (std::process::ExitStatus, String) {
-        let pid = self.child.id().unwrap().to_string();
-        let status = Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .await
-            .unwrap();
-        assert!(status.success());
+        self.signal("TERM").await;
         let status = self.child.wait().await.unwrap();
         (status, self.log.whole().await)
     }

@@ -27,20 +27,38 @@ pub(crate) type Keeps = Box<dyn Any + Send + Sync>;
 
 impl Backend {
     pub(crate) async fn open(self, clock: Arc<ManualClock>) -> (Arc<dyn Store>, Keeps) {
+        let (rows, keeps) = self.rows(clock).await;
+        (over(rows), keeps)
+    }
+
+    /// A store that fails when told to.
+    pub(super) async fn open_faulty(
+        self,
+        clock: Arc<ManualClock>,
+    ) -> ((Arc<dyn Store>, Keeps), FaultStore) {
+        let (rows, keeps) = self.rows(clock).await;
+        let faults = FaultStore::new(rows);
+        ((over(Arc::new(faults.clone())), keeps), faults)
+    }
+
+    async fn rows(self, clock: Arc<ManualClock>) -> (Arc<dyn RowStore>, Keeps) {
         match self {
-            Self::Memory => (over(memory::rows(clock)), Box::new(())),
+            Self::Memory => (memory::rows(clock), Box::new(())),
             Self::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("core.db");
                 let mut config = sqlite::SqliteConfig::new(path, clock, KEY);
                 config.synchronous = sqlite::Synchronous::Normal;
-                (sqlite::open(config).await.unwrap(), Box::new(folder))
+                (sqlite::rows(config, &[]).await.unwrap(), Box::new(folder))
             }
             Self::Postgres => {
                 let database = testing::postgres().await;
                 let mut config = postgres::PostgresConfig::new(&database.url, KEY);
                 config.clock = Some(clock);
-                (postgres::open(config).await.unwrap(), Box::new(database))
+                (
+                    postgres::rows(config, &[]).await.unwrap(),
+                    Box::new(database),
+                )
             }
         }
     }

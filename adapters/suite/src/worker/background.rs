@@ -8,11 +8,8 @@ use core_domain::use_case::provisioning::{Claimed, TimerStats, Worker};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::supervisor::{Held, SELF_FENCE};
+use super::supervisor::{Held, self_fence};
 use super::wake::WorkerWake;
-
-/// How often leases are prolonged.
-const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// The least time between two hints to other processes.
 const BETWEEN_HINTS: Duration = Duration::from_millis(20);
@@ -35,7 +32,7 @@ pub(super) async fn receive_hints(wake: WorkerWake, hints: Arc<dyn JobHints>) {
 
 /// Prolongs the leases of all jobs that are held, with one write.
 pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
-    let mut ticks = interval(HEARTBEAT);
+    let mut ticks = interval(worker.lease() / 3);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -51,7 +48,7 @@ pub(super) async fn heartbeats(worker: Worker, held: Arc<Held>) {
                     let until = if lost.contains(job) {
                         sent_at
                     } else {
-                        sent_at + SELF_FENCE
+                        sent_at + self_fence(&worker)
                     };
                     if let Some(sender) = held.get(job) {
                         sender.send_replace(until);

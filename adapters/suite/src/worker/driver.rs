@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use super::background::{heartbeats, receive_hints, send_hints, timers};
 use super::guards::{Questions, guards};
 use super::options::WorkerOptions;
-use super::supervisor::{Held, Phase, SELF_FENCE, TokioSupervisor};
+use super::supervisor::{Held, Phase, TokioSupervisor, self_fence};
 use super::wake::WorkerWake;
 
 /// How long a report waits for those of attempts that were begun together with its own.
@@ -213,7 +213,7 @@ impl Driver {
                 // Where there were enough there may be more.
                 self.may_claim |= taken.len() == unit.limit;
                 for job in taken {
-                    let (until, _) = watch::channel(unit.began + SELF_FENCE);
+                    let (until, _) = watch::channel(unit.began + self_fence(&self.worker));
                     self.held.lock().insert(job.claimed.clone(), until);
                     self.begin(job);
                 }

@@ -18,7 +18,9 @@ use tokio::time::{Instant, sleep_until};
 use super::guards::Guards;
 
 /// Without a heartbeat for this long a step is cut off, well before its lease ends.
-pub(super) const SELF_FENCE: Duration = Duration::from_secs(20);
+pub(super) fn self_fence(worker: &Worker) -> Duration {
+    worker.lease() * 2 / 3
+}
 
 /// How far the stop of a worker has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -170,7 +170,7 @@ impl Worker {
         }
         lanes.settle(&on_lanes, now);
         changes.extend(found.changes);
-        let written = write_settled(uow, changes, lanes, &self.actor, now).await?;
+        let written = write_settled(uow, changes, lanes).await?;
         announce(uow, &written.ready);
         let mut jobs = written.jobs.into_iter();
         let mut reported = jobs.by_ref().take(reported);

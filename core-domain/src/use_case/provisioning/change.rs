@@ -6,8 +6,8 @@ use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, Job, JobEvent, JobLease, JobLeaseQuery, JobStatus, LEASE, LaneKey, LanePlace, Moved,
-    Refusal, Trigger, apply,
+    Actor, Job, JobEvent, JobLease, JobLeaseQuery, JobStatus, LaneKey, LanePlace, Moved, Refusal,
+    Trigger, apply,
 };
 
 /// A job before and after its moves.
@@ -21,6 +21,8 @@ pub(super) struct Change {
     pub events: Vec<JobEvent>,
     /// Where in its lane it goes, if it does not keep its position.
     pub lane_place: Option<LanePlace>,
+    /// The lease that begins with it: a claim has one.
+    pub lease: Option<JobLease>,
 }
 
 impl Change {
@@ -56,6 +58,7 @@ impl Change {
             before,
             events,
             lane_place,
+            lease: None,
         })
     }
 
@@ -76,10 +79,6 @@ impl Change {
 
     fn ends_lease(&self) -> bool {
         self.fences() && self.before.status == JobStatus::Running
-    }
-
-    fn begins_lease(&self) -> bool {
-        self.fences() && self.after.status == JobStatus::Running
     }
 }
 
@@ -124,7 +123,6 @@ pub(super) async fn write_changes(
     uow: &mut dyn UnitOfWork,
     changes: Vec<Change>,
     mut lanes: Lanes,
-    actor: &Actor,
     now: Timestamp,
 ) -> Result<Written> {
     for change in &changes {
@@ -132,7 +130,7 @@ pub(super) async fn write_changes(
     }
     let holds = holds_on(uow, lanes.scopes_to_read()).await?;
     lanes.settle(&holds, now);
-    write_settled(uow, changes, lanes, actor, now).await
+    write_settled(uow, changes, lanes).await
 }
 
 /// As [`write_changes`], with lanes that have followed their jobs and were settled.
@@ -143,8 +141,6 @@ pub(super) async fn write_settled(
     uow: &mut dyn UnitOfWork,
     changes: Vec<Change>,
     lanes: Lanes,
-    actor: &Actor,
-    now: Timestamp,
 ) -> Result<Written> {
     let ready = lanes.write(uow).await?;
     if changes.is_empty() {
@@ -159,9 +155,7 @@ pub(super) async fn write_settled(
         if change.ends_lease() {
             ended.push(change.before.id.clone());
         }
-        if change.begins_lease() {
-            begun.push(lease_of(&change.after, actor, now));
-        }
+        begun.extend(change.lease);
         events.extend(change.events);
         jobs.push((change.before, change.after));
     }
@@ -181,13 +175,4 @@ async fn end_leases(uow: &mut dyn UnitOfWork, jobs: Vec<JobId>) -> Result<()> {
         unowned::<JobLease>(uow).remove_all(&of_jobs).await?;
     }
     Ok(())
-}
-
-fn lease_of(job: &Job, actor: &Actor, now: Timestamp) -> JobLease {
-    JobLease {
-        job_id: job.id.clone(),
-        fence: job.fence,
-        owner: actor.id.clone(),
-        lease_until: now.plus(LEASE),
-    }
 }

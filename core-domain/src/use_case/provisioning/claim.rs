@@ -12,7 +12,8 @@ use crate::access::unowned;
 use crate::kernel::{JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    HoldScope, Job, JobHold, JobLane, JobLaneQuery, LaneKey, LaneState, QueuedJob, Report, Trigger,
+    HoldScope, Job, JobHold, JobLane, JobLaneQuery, JobLease, LaneKey, LaneState, QueuedJob,
+    Report, Trigger,
 };
 
 /// How many lanes whose time has come are moved into the order of a claim at once.
@@ -111,7 +112,9 @@ impl Worker {
             }
             let change = head.and_then(|job| {
                 let triggers = begin(&self.kinds, &job);
-                Change::plan(&self.cx, &self.actor, job, &triggers, now).ok()
+                let mut change = Change::plan(&self.cx, &self.actor, job, &triggers, now).ok()?;
+                change.lease = Some(self.lease_of(&change.after, now));
+                Some(change)
             });
             // Of a lane that is not written yet the next jobs cannot be looked up: the next claim meets it again.
             match change {
@@ -123,6 +126,15 @@ impl Worker {
         put_right(uow, astray, now).await?;
         lanes.extend(Lanes::of(uow, kept).await?);
         Ok(found)
+    }
+
+    fn lease_of(&self, job: &Job, now: Timestamp) -> JobLease {
+        JobLease {
+            job_id: job.id.clone(),
+            fence: job.fence,
+            owner: self.owner().to_owned(),
+            lease_until: now.plus(self.lease),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Worker {
     /// When the store failed.
     pub async fn heartbeat(&self, held: &[Claimed]) -> Result<Vec<Claimed>> {
         transact_in(Mode::ReadCommitted, self.store.as_ref(), |uow, _| {
-            Box::pin(lease::heartbeat(uow, self.owner(), held))
+            Box::pin(lease::heartbeat(uow, self.owner(), self.lease, held))
         })
         .await
     }

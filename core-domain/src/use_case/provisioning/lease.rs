@@ -1,12 +1,13 @@
 //! Reading and prolonging leases.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::claim::Claimed;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{JobId, Result};
 use crate::port::UnitOfWork;
-use crate::provisioning::{JobLease, LEASE};
+use crate::provisioning::JobLease;
 
 /// Tells whether the job still runs under the fence it was claimed with. A lease exists exactly while the job runs, with
 /// its fence; its row is the smaller one.
@@ -31,13 +32,14 @@ pub(super) async fn are_held(uow: &mut dyn UnitOfWork, jobs: &[Claimed]) -> Resu
     Ok(jobs.iter().map(is_held).collect())
 }
 
-/// Prolongs the leases of these jobs, all at once, and answers those that are no longer the owner's. Touches no job.
+/// Prolongs the leases of these jobs by so much from now, all at once, and answers those that are no longer the owner's. Touches no job.
 ///
 /// # Errors
 /// When the store failed; nothing was prolonged.
 pub(super) async fn heartbeat(
     uow: &mut dyn UnitOfWork,
     owner: &str,
+    lasts: Duration,
     held: &[Claimed],
 ) -> Result<Vec<Claimed>> {
     if held.is_empty() {
@@ -58,7 +60,7 @@ pub(super) async fn heartbeat(
             continue;
         };
         let mut next = (*lease).clone();
-        next.lease_until = now.plus(LEASE);
+        next.lease_until = now.plus(lasts);
         prolonged.push((lease, next));
     }
     if !prolonged.is_empty() {

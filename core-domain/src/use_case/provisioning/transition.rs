@@ -71,7 +71,7 @@ pub(super) async fn write_transition(
     }
     let mut changes = vec![change];
     changes.extend(undone);
-    let written = write_changes(uow, changes, lanes, by.actor, now).await?;
+    let written = write_changes(uow, changes, lanes, now).await?;
     announce(uow, &written.ready);
     let stored = written.jobs.into_iter().next();
     let stored = stored.ok_or_else(|| Error::Internal("a job was not written".to_owned()))?;

@@ -1,11 +1,12 @@
 //! A worker, and what it works with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::kinds::Kinds;
 use crate::kernel::{Context, Entropy, secret_token};
 use crate::port::{Blobs, Infrastructure, Store};
-use crate::provisioning::{Actor, JobStatus};
+use crate::provisioning::{Actor, JobStatus, LEASE};
 
 /// What became of a job that was worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,7 @@ pub struct Worker {
     pub(super) kinds: Arc<Kinds>,
     pub(super) cx: Context,
     pub(super) actor: Actor,
+    pub(super) lease: Duration,
 }
 
 impl Worker {
@@ -47,7 +49,21 @@ impl Worker {
             kinds,
             cx: Context::system(entropy),
             actor,
+            lease: LEASE,
         }
+    }
+
+    /// The same, with leases that last this long from a claim or a heartbeat instead of [`LEASE`].
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How long its leases last from a claim or a heartbeat.
+    #[must_use]
+    pub const fn lease(&self) -> Duration {
+        self.lease
     }
 
     /// The owner id in its leases.

@@ -1,0 +1,68 @@
+//! F7: Postgres restarts as after a crash; there are too few connections; nobody is told that there is work.
+
+use core_storage::testing::{OwnPostgres, connect};
+use futures_util::future::join_all;
+
+use super::site::{Queued, Site};
+use crate::world::{Backend, Rng};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_job_is_lost_or_done_twice_when_postgres_restarts_under_it() {
+    let postgres = OwnPostgres::start().await;
+    let site = Site::at(postgres.url.clone(), tempfile::tempdir().unwrap());
+    let rng = Rng::new(7);
+    let killed = site.start_slow(60).await;
+    let server = site.start_slow(60).await;
+    let queued = Queued::many(&server, "engines", 8).await;
+    queued[7].runs(&server).await;
+    // What it held is taken back by the other, when that can.
+    killed.kill().await;
+    for _ in 0..3 {
+        postgres.restart_immediately().await;
+        for _ in 0..rng.below(60) {
+            let _ = queued[0].shown(&server).await;
+        }
+    }
+    site.is_complete(&server, &queued).await;
+    assert!(server.terminate().await.success());
+    site.is_consistent().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_two_connections_for_all_every_accepted_job_completes() {
+    let site = Site::on(Backend::Postgres).await;
+    let two = ["--set", "settings.pool.postgres_connections=2"];
+    let server = site.start(&two).await;
+    let slugs: Vec<String> = (0..12).map(|number| format!("engines-{number}")).collect();
+    let queued = join_all(slugs.iter().map(|slug| Queued::on(&server, slug))).await;
+    site.is_complete(&server, &queued).await;
+    assert!(server.terminate().await.success());
+    site.is_consistent().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_are_found_by_a_node_that_nobody_can_wake() {
+    let site = Site::on(Backend::Postgres).await;
+    let worker = site.start(&[]).await;
+    let server = site.start(&["--set", "settings.worker.slots=0"]).await;
+    let database = connect(&site.database).await;
+    let listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+        WHERE datname = current_database() AND query LIKE 'LISTEN %'";
+    let mut cut = 0;
+    while cut < 2 {
+        cut += database.query(listening, &[]).await.unwrap().len();
+    }
+    // They connect again, and are cut off again.
+    let cutting = tokio::spawn(async move {
+        loop {
+            database.query(listening, &[]).await.unwrap();
+        }
+    });
+    let queued = [Queued::on(&server, "engines").await];
+    site.is_complete(&server, &queued).await;
+    assert!(!cutting.is_finished());
+    cutting.abort();
+    assert!(worker.terminate().await.success());
+    assert!(server.terminate().await.success());
+    site.is_consistent().await;
+}

@@ -1,0 +1,71 @@
+//! F5: one request arrives many times at once.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use http::StatusCode;
+
+use super::site::{Queued, Site, on_both_databases, provision};
+use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed};
+
+on_both_databases! {
+    of_many_deliveries_with_one_key_one_makes_a_job,
+    equal_requests_without_a_key_make_jobs_that_make_each_object_once,
+}
+
+/// Sends a request so many times at once; answers the jobs of the answers that name one.
+async fn deliver(server: &Server, call: &Call, times: usize) -> BTreeSet<String> {
+    let answers = (0..times).map(|_| server.send("provisioning", call.clone()));
+    let mut jobs = BTreeSet::new();
+    for answer in join_all(answers).await {
+        if answer.status == StatusCode::CONFLICT {
+            let _ = answer.refused(409, "IDEMPOTENCY_IN_PROGRESS");
+            continue;
+        }
+        jobs.insert(answer.expect(202).text("jobId").to_owned());
+    }
+    jobs
+}
+
+async fn completes(site: &Site, server: Server, jobs: &[Queued]) {
+    site.is_complete(&server, jobs).await;
+    assert!(server.terminate().await.success());
+    site.is_consistent().await;
+}
+
+async fn of_many_deliveries_with_one_key_one_makes_a_job(site: Site) {
+    let server = site.start(&[]).await;
+    let mut all = Vec::new();
+    for times in [2, 10, 50] {
+        let slug = format!("engines-{times}");
+        let platform = Signed::operating(&server, &slug).await;
+        let call = provision(&platform).header("idempotency-key", &slug);
+        let jobs = deliver(&server, &call, times).await;
+        let path = format!("/api/v1/provision/jobs?platformId={}", platform.platform);
+        let call = Call::get(path).bearer(SERVICE_KEY);
+        let listed = server.send("provisioning", call).await.expect(200);
+        let jobs: Vec<String> = jobs.into_iter().collect();
+        assert_eq!(listed.each("jobId"), jobs, "I16 of {times} deliveries");
+        let job = jobs[0].clone();
+        all.push(Queued {
+            slug,
+            platform,
+            job,
+        });
+    }
+    completes(&site, server, &all).await;
+}
+
+async fn equal_requests_without_a_key_make_jobs_that_make_each_object_once(site: Site) {
+    let server = site.start(&[]).await;
+    let platform = Signed::operating(&server, "engines").await;
+    let jobs = deliver(&server, &provision(&platform), 10).await;
+    assert_eq!(jobs.len(), 10);
+    let of = |job| Queued {
+        slug: "engines".to_owned(),
+        platform: platform.clone(),
+        job,
+    };
+    let all: Vec<Queued> = jobs.into_iter().map(of).collect();
+    completes(&site, server, &all).await;
+}

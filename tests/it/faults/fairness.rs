@@ -1,0 +1,25 @@
+//! F11: one platform queues ten thousand jobs, another one.
+
+use crate::jobs::{invariants_hold, queue_orders};
+use crate::world::{Engine, Order, on_every_store, platform};
+
+on_every_store! {
+    Engine: ten_thousand_jobs_of_a_platform_keep_another_waiting_for_one_turn,
+}
+
+async fn ten_thousand_jobs_of_a_platform_keep_another_waiting_for_one_turn(world: Engine) {
+    let of = |lane| Order {
+        platform_id: platform(lane),
+        key: None,
+    };
+    for _ in 0..10 {
+        queue_orders(&world, &vec![of(0); 1_000]).await;
+    }
+    let worker = world.worker();
+    let many = worker.claim(1).await.unwrap();
+    let one = world.create_plain(1).await;
+    let next = worker.claim(1).await.unwrap();
+    assert_eq!(next[0].job_id, one, "I18");
+    assert_ne!(many, next);
+    invariants_hold(&world).await;
+}

@@ -1,0 +1,43 @@
+//! F4: a unit of work is committed, and the answer is lost: of a claim, of an advance, of any other.
+
+use core_domain::provisioning::JobStatus;
+use core_domain::use_case::provisioning::Unsupervised;
+
+use crate::jobs::invariants_hold;
+use crate::world::{FaultyEngine, on_every_store};
+
+on_every_store! {
+    FaultyEngine: no_answer_that_is_lost_after_its_commit_repeats_an_effect,
+}
+
+/// Loses the answer to each commit of a run, to another one in each run; answers how many runs that took.
+async fn any_answer_may_be_lost(world: &FaultyEngine, plain: bool) -> u32 {
+    let mut commit = 0;
+    loop {
+        commit += 1;
+        let id = match plain {
+            true => world.create_plain(0).await,
+            false => world.create(0).await,
+        };
+        world.faults.lose_reply(commit);
+        // What the worker makes of it is what is asked below.
+        let _ = world.worker().run_one(&Unsupervised).await;
+        let lost = world.faults.has_lost_reply();
+        world.faults.lose_reply(0);
+        world.restart().await;
+        let job = world.job(&id).await;
+        assert_eq!(job.status, JobStatus::Completed, "commit {commit}");
+        assert!(job.lost_leases <= 1, "commit {commit}: {job:?}");
+        if !lost {
+            return commit;
+        }
+    }
+}
+
+async fn no_answer_that_is_lost_after_its_commit_repeats_an_effect(world: FaultyEngine) {
+    for plain in [false, true] {
+        let runs = any_answer_may_be_lost(&world, plain).await;
+        assert!(runs > 4, "claim, two advances and the last report: {runs}");
+    }
+    invariants_hold(&world).await;
+}

@@ -1,0 +1,40 @@
+//! What may happen to processes, networks and databases while jobs run: the fault tests of the job contract, and which test is
+//! which. After each the audit of the invariants is asked (`jobs::audit`).
+//!
+//! | | The fault | Without processes | With real processes, on SQLite and Postgres |
+//! |---|---|---|---|
+//! | F1 | `kill -9` at each commit point | `jobs::crash`, `registry_jobs::crash`: between any two units | `kills`, `crate::crash` |
+//! | F2 | a worker is frozen past its lease | `jobs::engine` | `frozen`, on Postgres |
+//! | F3 | the provider fails or answers twice | `provider` on every store, `registry_jobs::crash`, `jobs::{engine, simulation}` | - |
+//! | F4 | a reply is lost after its commit | `lost_replies` on every store, `jobs::batches` | `database` cuts connections |
+//! | F5 | one request arrives 2 to 50 times | `kernel::idempotency` of `core-http` | `duplicates` |
+//! | F6 | clocks of nodes are wrong and jump | - | `clocks`, on Postgres |
+//! | F7 | Postgres restarts; no connection; no hints | - | `database` |
+//! | F8 | SQLite is killed, full, opened twice | - | `files`, on SQLite |
+//! | F9 | operators race the last report | `races` on every store | - |
+//! | F10 | a job kills its process | `jobs::engine` | `poison` |
+//! | F11 | 10,000 jobs of one platform | `fairness` on every store, `jobs::batches` | - |
+//! | F12 | a transaction stays open | `long_transaction`, on Postgres | - |
+//! | F13 | a process does not know a kind | `jobs::batches` | `upgrade` |
+//! | F14 | a graceful stop under load | `core-suite`: `worker`, `jobs::driver` | `stops` |
+//!
+//! Scaled to what a test may take: F2 freezes for the time of a lease of 2 s instead of a minute; F9 runs 10,000 rounds in
+//! memory and 300 on SQL; F12 has 1,000 jobs pass instead of 100,000 and measures nothing. F8 fills the disk by a limit on the
+//! size of files (`RLIMIT_FSIZE`, so `EFBIG` where a full disk says `ENOSPC`): it needs no privilege, and can be lifted while
+//! the server runs.
+
+mod clocks;
+mod database;
+mod duplicates;
+mod fairness;
+mod files;
+mod frozen;
+mod kills;
+mod long_transaction;
+mod lost_replies;
+mod poison;
+mod provider;
+mod races;
+mod site;
+mod stops;
+mod upgrade;

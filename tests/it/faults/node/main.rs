@@ -1,0 +1,96 @@
+//! A process of a host with kinds of jobs of its own, for the fault tests to start and kill. One argument of JSON says what it
+//! does: it queues jobs, works until they have ended when it is to wait for them, and writes their statuses as a line of JSON.
+
+mod kinds;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::kernel::{Clock, Timestamp};
+use core_suite::jobs::{JobId, JobKind};
+use core_suite::{Suite, SuiteBuilder, SystemClock};
+use serde::Deserialize;
+
+use crate::kinds::{Name, Poison, Steady};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the process does.
+#[derive(Debug, Deserialize)]
+struct Orders {
+    /// An address of Postgres, or a file of SQLite.
+    database: String,
+    /// Where the suite keeps files; those of the jobs are in `objects`.
+    data: PathBuf,
+    /// By how many seconds the time of the store goes before that of the machine.
+    ahead: Option<u64>,
+    slots: usize,
+    /// Names of jobs to queue unless they are known.
+    steady: Vec<String>,
+    poison: Vec<String>,
+    /// Whether to work until these have ended.
+    wait: bool,
+}
+
+/// The clock of the machine, put forward.
+#[derive(Debug)]
+struct Ahead(Duration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus(self.0)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let orders = std::env::args().nth(1).ok_or("nothing was ordered")?;
+    let orders: Orders = serde_json::from_str(&orders)?;
+    let suite = builder(&orders).build().await?;
+    let mut jobs = BTreeMap::new();
+    queue::<Steady>(&suite, &orders.steady, &mut jobs).await?;
+    queue::<Poison>(&suite, &orders.poison, &mut jobs).await?;
+    let mut statuses = BTreeMap::new();
+    for (name, job) in jobs {
+        let view = match orders.wait {
+            true => suite.jobs().until_ended(&job).await?,
+            false => suite.jobs().get(&job).await?,
+        };
+        statuses.insert(name, (job, view.job.status, view.job.failure_kind));
+    }
+    suite.shutdown().await;
+    let line = serde_json::to_string(&statuses)?;
+    Ok(writeln!(std::io::stdout(), "{line}")?)
+}
+
+fn builder(orders: &Orders) -> SuiteBuilder {
+    let objects = orders.data.join("objects");
+    let mut builder = Suite::builder()
+        .data_folder(&orders.data)
+        .service_key("a-key-of-these-tests")
+        .job_kind(Steady { objects })
+        .job_kind(Poison)
+        .worker_slots(orders.slots);
+    if let Some(ahead) = orders.ahead {
+        builder = builder.clock(Arc::new(Ahead(Duration::from_secs(ahead))));
+    }
+    match orders.database.starts_with("postgres:") {
+        true => builder.postgres(&orders.database),
+        false => builder.sqlite(&orders.database),
+    }
+}
+
+async fn queue<K: JobKind<Input = Name>>(
+    suite: &Suite,
+    names: &[String],
+    jobs: &mut BTreeMap<String, JobId>,
+) -> Result<(), Failure> {
+    for name in names {
+        let id = suite.jobs().enqueue::<K>(&Name(name.clone())).await?;
+        jobs.insert(name.clone(), id);
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! F9: operators cancel, complete and retry jobs while their worker reports the ends of all.
+
+use std::sync::Arc;
+
+use core_domain::kernel::{Error, JobId, Result};
+use core_domain::provisioning::{Job, JobStatus};
+use core_domain::use_case::provisioning::LeaseState;
+
+use crate::jobs::{invariants_hold, queue_orders, up_to_last_reports};
+use crate::world::{Backend, Command, Engine, Order, platform};
+
+/// How many jobs end at once, each in a lane of its own.
+const LANES: usize = 12;
+
+/// How many rounds a store is used for: the audit reads all of it.
+const ROUNDS: usize = 50 * LANES;
+
+const COMMANDS: [Command; 3] = [Command::Cancel, Command::ForceComplete, Command::Retry];
+
+/// By command: how many operators were quicker, and how many workers.
+type Wins = [[usize; 2]; 3];
+
+/// A race for each of some jobs that are about to end.
+async fn race(world: &Arc<Engine>, operators_first: bool, wins: &mut Wins) {
+    let order = |lane| Order {
+        platform_id: platform(lane),
+        key: None,
+    };
+    queue_orders(world, &(0..LANES).map(order).collect::<Vec<_>>()).await;
+    let worker = world.worker();
+    let taken = worker.commit(&[], 99).await.taken.unwrap();
+    let last = up_to_last_reports(&worker, taken).await;
+    let jobs: Vec<JobId> = last.iter().map(|one| one.claimed.job_id.clone()).collect();
+    let operations = operate(Arc::clone(world), jobs.clone());
+    let report = async move { worker.commit(&last, 0).await.settled };
+    let (answers, reported) = if operators_first {
+        let report = tokio::spawn(report);
+        (operations.await, report.await.unwrap())
+    } else {
+        let operations = tokio::spawn(operations);
+        let reported = report.await;
+        (operations.await.unwrap(), reported)
+    };
+    assert_eq!((answers.len(), reported.len()), (LANES, LANES));
+    for (at, (answer, reported)) in answers.into_iter().zip(reported).enumerate() {
+        let won = operator_won(answer, reported, &world.job(&jobs[at]).await);
+        wins[at % 3][usize::from(!won)] += 1;
+    }
+    // The lanes of jobs that were taken away rest.
+    world.tick(31);
+}
+
+/// One command for each job.
+async fn operate(world: Arc<Engine>, jobs: Vec<JobId>) -> Vec<Result<Job>> {
+    let mut answers = Vec::with_capacity(jobs.len());
+    for (at, job) in jobs.iter().enumerate() {
+        answers.push(world.operate(COMMANDS[at % 3], job).await);
+    }
+    answers
+}
+
+/// Tells who won: one of them, and the answer is what is stored.
+fn operator_won(answer: Result<Job>, reported: Result<LeaseState>, job: &Job) -> bool {
+    match (answer, reported.unwrap()) {
+        (Ok(answered), LeaseState::Lost) => {
+            assert_eq!((answered.status, answered.fence), (job.status, job.fence));
+            assert!(job.forced || job.status == JobStatus::Failed, "{job:?}");
+            true
+        }
+        (Err(Error::InvalidState { .. }), LeaseState::Held(_)) => {
+            assert_eq!((job.status, job.forced), (JobStatus::Completed, false));
+            false
+        }
+        (answer, reported) => panic!("{answer:?} and {reported:?}: {job:?}"),
+    }
+}
+
+async fn races(world: Engine, rounds: usize, wins: &mut Wins) {
+    let world = Arc::new(world);
+    for batch in 0..rounds.div_ceil(LANES) {
+        race(&world, batch.is_multiple_of(2), wins).await;
+    }
+    invariants_hold(&world).await;
+}
+
+fn both_have_won(wins: Wins) {
+    let [cancelled, forced, retried] = wins;
+    for [operators, workers] in [cancelled, forced] {
+        assert!(operators > 0 && workers > 0, "{wins:?}");
+    }
+    assert_eq!(retried[0], 0, "nothing that runs is retried");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_an_operator_and_the_last_report_one_wins_ten_thousand_times_in_memory() {
+    let mut wins = Wins::default();
+    while wins.iter().flatten().sum::<usize>() < 10_000 {
+        races(Engine::memory().await, ROUNDS, &mut wins).await;
+    }
+    both_have_won(wins);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_an_operator_and_the_last_report_one_wins_on_sqlite() {
+    let mut wins = Wins::default();
+    races(Engine::on(Backend::Sqlite).await, 300, &mut wins).await;
+    both_have_won(wins);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_an_operator_and_the_last_report_one_wins_on_postgres() {
+    let mut wins = Wins::default();
+    races(Engine::on(Backend::Postgres).await, 300, &mut wins).await;
+    both_have_won(wins);
+}

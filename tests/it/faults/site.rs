@@ -1,0 +1,247 @@
+//! Where the servers of a test keep what they have. On Postgres they may run beside each other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Output;
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::port::Store;
+use core_http::kernel::testing::Answer;
+use core_storage::testing::TestDatabase;
+use core_storage::{postgres, sqlite};
+use core_suite::SystemClock;
+use http::StatusCode;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::crash::provider_objects;
+use crate::jobs::records_are_consistent;
+use crate::world::{Backend, Call, Installation, SERVICE_KEY, Server, Signed, built};
+
+const KEY: [u8; 32] = [7; 32];
+
+/// Far longer than anything here takes.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What is waited for; a test that waits in vain fails.
+pub(super) async fn in_time<T>(awaited: impl Future<Output = T>) -> T {
+    tokio::time::timeout(WAIT_TIMEOUT, awaited).await.unwrap()
+}
+
+/// Leases that end soon after their holder.
+pub(super) const SHORT_LEASES: [&str; 2] = ["--set", "settings.worker.lease=2s"];
+
+/// A data folder and a database.
+pub(super) struct Site {
+    pub(super) data: TempDir,
+    /// The address of a Postgres database, or a file of SQLite.
+    pub(super) database: String,
+    _keeps: Option<TestDatabase>,
+}
+
+/// The same test on SQLite and on Postgres.
+macro_rules! on_both_databases {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use crate::faults::site::Site;
+            use crate::world::Backend;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                super::$test(Site::on(Backend::Sqlite).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                super::$test(Site::on(Backend::Postgres).await).await;
+            }
+        }
+    )+};
+}
+pub(super) use on_both_databases;
+
+/// A platform, and the job that makes what it has.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) slug: String,
+    pub(super) platform: Signed,
+    pub(super) job: String,
+}
+
+impl Site {
+    pub(super) async fn on(backend: Backend) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        if backend == Backend::Postgres {
+            let database = core_storage::testing::postgres().await;
+            return Self {
+                database: database.url.clone(),
+                data,
+                _keeps: Some(database),
+            };
+        }
+        Self::at(data.path().join("core.db").display().to_string(), data)
+    }
+
+    /// Of a database that is there.
+    pub(super) fn at(database: String, data: TempDir) -> Self {
+        Self {
+            data,
+            database,
+            _keeps: None,
+        }
+    }
+
+    fn is_postgres(&self) -> bool {
+        self.database.starts_with("postgres:")
+    }
+
+    /// What a server is told of the site, beside the folder.
+    pub(super) fn environment(&self, log: &str) -> Vec<(&'static str, String)> {
+        let url = match self.is_postgres() {
+            true => self.database.clone(),
+            false => format!("sqlite:{}", self.database),
+        };
+        vec![
+            ("AUTH_API_KEY", SERVICE_KEY.to_owned()),
+            ("DATABASE_URL", url),
+            ("RUST_LOG", log.to_owned()),
+        ]
+    }
+
+    pub(super) async fn start(&self, arguments: &[&str]) -> Server {
+        let environment = self.environment("error");
+        Server::start_with(self.data.path(), arguments, &environment).await
+    }
+
+    /// As [`Site::start`], with [`SHORT_LEASES`] and a provider that takes this long before and after each effect.
+    pub(super) async fn start_slow(&self, millis: u64) -> Server {
+        let millis = millis.to_string();
+        let mut arguments = vec!["--local-latency-ms", &millis];
+        arguments.extend(SHORT_LEASES);
+        self.start(&arguments).await
+    }
+
+    /// Runs a process with kinds of its own to its end.
+    pub(super) async fn run_node(&self, mut orders: Value) -> Output {
+        orders["database"] = json!(self.database);
+        orders["data"] = json!(self.data.path());
+        let mut node = tokio::process::Command::new(built("examples/fault-node"));
+        let node = node.arg(orders.to_string()).kill_on_drop(true);
+        in_time(node.output()).await.unwrap()
+    }
+
+    /// The store of the site; no process may use it any more where that is SQLite.
+    pub(super) async fn store(&self) -> Arc<dyn Store> {
+        if self.is_postgres() {
+            let config = postgres::PostgresConfig::new(&self.database, KEY);
+            return postgres::open(config).await.unwrap();
+        }
+        let path = PathBuf::from(&self.database);
+        let config = sqlite::SqliteConfig::new(path, Arc::new(SystemClock), KEY);
+        sqlite::open(config).await.unwrap()
+    }
+
+    /// The audit, of a site whose servers have ended.
+    pub(super) async fn is_consistent(&self) {
+        records_are_consistent(self.store().await.as_ref()).await;
+    }
+
+    /// How many objects of the platform the provider has.
+    pub(super) fn objects(&self, queued: &Queued) -> usize {
+        let folder = self.data.path().join("infrastructure");
+        provider_objects(&folder, &format!("{}-", queued.slug))
+    }
+
+    /// Each platform has what it is given once, by a job that has completed.
+    pub(super) async fn is_complete(&self, server: &Server, all: &[Queued]) -> Vec<Value> {
+        let mut jobs = Vec::with_capacity(all.len());
+        for queued in all {
+            let job = queued.ended(server).await;
+            assert_eq!(job["status"], "COMPLETED", "{job}");
+            let resources = Call::get(queued.platform.at("/resources")).bearer(SERVICE_KEY);
+            let resources = server.send("registry", resources).await.expect(200);
+            assert_eq!(resources.each("status"), ["active"; 6]);
+            assert_eq!(self.objects(queued), 6, "{}", queued.slug);
+            jobs.push(job);
+        }
+        jobs
+    }
+}
+
+impl Queued {
+    /// Makes a platform and queues the job that provisions it.
+    pub(super) async fn on(server: &Server, slug: &str) -> Self {
+        let platform = Signed::operating(server, slug).await;
+        let answer = server.send("provisioning", provision(&platform)).await;
+        Self {
+            slug: slug.to_owned(),
+            job: answer.expect(202).text("jobId").to_owned(),
+            platform,
+        }
+    }
+
+    /// So many platforms whose slugs begin like this.
+    pub(super) async fn many(server: &Server, prefix: &str, count: usize) -> Vec<Self> {
+        let mut all = Vec::with_capacity(count);
+        for number in 0..count {
+            all.push(Self::on(server, &format!("{prefix}-{number}")).await);
+        }
+        all
+    }
+
+    /// The job as it stands.
+    pub(super) async fn shown(&self, server: &Server) -> Answer {
+        let path = format!("/api/v1/provision/jobs/{}", self.job);
+        let call = Call::get(path).bearer(SERVICE_KEY);
+        server.send("provisioning", call).await
+    }
+
+    /// Asks until the job runs; answers it.
+    pub(super) async fn runs(&self, server: &Server) -> Value {
+        let runs = async {
+            loop {
+                let shown = self.shown(server).await.expect(200).json;
+                if shown["status"] == "RUNNING" {
+                    return shown;
+                }
+            }
+        };
+        in_time(runs).await
+    }
+
+    /// The job once it has ended; a server that has no database for the moment is asked again.
+    pub(super) async fn ended(&self, server: &Server) -> Value {
+        let path = format!("/api/v1/provision/jobs/{}?wait=5", self.job);
+        let call = Call::get(path).bearer(SERVICE_KEY);
+        let ended = async {
+            loop {
+                let shown = server.send("provisioning", call.clone()).await;
+                if shown.status == StatusCode::SERVICE_UNAVAILABLE {
+                    continue;
+                }
+                let shown = shown.expect(200).json;
+                if shown["status"] == "COMPLETED" || shown["status"] == "FAILED" {
+                    return shown;
+                }
+            }
+        };
+        in_time(ended).await
+    }
+}
+
+/// The request for what a platform is given.
+pub(super) fn provision(platform: &Signed) -> Call {
+    let body = json!({
+        "platformId": platform.platform,
+        "planTier": "starter",
+        "billingEmail": "ada@example.org",
+    });
+    Call::post("/api/v1/provision/platform", &body).bearer(SERVICE_KEY)
+}
+
+/// What a process says of the jobs it queued: by name the id, the status, and why it failed.
+pub(super) fn statuses(output: &Output) -> BTreeMap<String, (String, String, Option<String>)> {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}

@@ -1,0 +1,48 @@
+//! F14: a server is asked to end while jobs run.
+
+use core_domain::port::Mode;
+use core_domain::provisioning::{Job, JobLease, JobLeaseQuery, JobStatus};
+
+use super::site::{Queued, Site, on_both_databases};
+use crate::world::{ALL_JOBS, list};
+
+on_both_databases! {
+    a_stop_under_load_hands_every_job_back_and_costs_none_an_attempt,
+}
+
+async fn a_stop_under_load_hands_every_job_back_and_costs_none_an_attempt(site: Site) {
+    let slow = ["--local-latency-ms", "150"];
+    let mut queued = Vec::new();
+    for round in 0..2 {
+        let server = site.start(&slow).await;
+        queued.extend(Queued::many(&server, &format!("engines-{round}"), 8).await);
+        queued[queued.len() - 1].runs(&server).await;
+        assert!(server.terminate().await.success());
+        has_handed_all_back(&site).await;
+    }
+    let server = site.start(&[]).await;
+    let jobs = site.is_complete(&server, &queued).await;
+    for job in jobs {
+        assert_eq!([&job["attempts"], &job["lostLeases"]], [0, 0], "I14 {job}");
+    }
+    assert!(server.terminate().await.success());
+    site.is_consistent().await;
+}
+
+/// There is no lease whose end anybody would wait for, and no pause before the next attempt.
+async fn has_handed_all_back(site: &Site) {
+    let store = site.store().await;
+    let mut uow = store.begin(Mode::Read).await.unwrap();
+    let now = uow.now().await.unwrap();
+    let leases: Vec<JobLease> = list(uow.as_mut(), JobLeaseQuery::All).await;
+    assert_eq!(leases, []);
+    let jobs: Vec<Job> = list(uow.as_mut(), ALL_JOBS).await;
+    let unfinished = jobs.iter().filter(|job| job.status != JobStatus::Completed);
+    let unfinished: Vec<&Job> = unfinished.collect();
+    assert!(!unfinished.is_empty(), "it was asked to end while jobs ran");
+    for job in unfinished {
+        assert_eq!(job.status, JobStatus::Queued);
+        assert!(job.run_at <= now, "{job:?}");
+    }
+    uow.rollback().await;
+}

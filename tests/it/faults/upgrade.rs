@@ -1,0 +1,39 @@
+//! F13: a process of the new version knows a kind of jobs that those of the old one do not.
+
+use serde_json::{Value, json};
+
+use super::site::{Queued, Site, statuses};
+use crate::world::{Backend, Call, Installation, SERVICE_KEY};
+
+/// As the process of the new version is told to queue a job, or to see to it.
+fn orders(name: &str, slots: usize, ahead: u64, wait: bool) -> Value {
+    json!({ "slots": slots, "ahead": ahead, "steady": [name], "poison": [], "wait": wait })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_left_to_the_processes_that_know_its_kind_and_ends_at_its_deadline_at_the_latest()
+{
+    let site = Site::on(Backend::Postgres).await;
+    let old = site.start(&[]).await;
+    let day = 24 * 3_600 + 60;
+    for (name, slots, ahead, ended) in [
+        ("kept", 4, 0, ("COMPLETED", None)),
+        ("late", 0, day, ("FAILED", Some("DEADLINE_EXCEEDED"))),
+    ] {
+        let queued = statuses(&site.run_node(orders(name, 0, 0, false)).await);
+        // The old process works beside the job, and not on it.
+        let platform = [Queued::on(&old, name).await];
+        site.is_complete(&old, &platform).await;
+        let path = format!("/api/v1/provision/jobs/{}", queued[name].0);
+        let shown = Call::get(path).bearer(SERVICE_KEY);
+        let shown = old.send("provisioning", shown).await.expect(200).json;
+        let untouched = [json!("QUEUED"), json!(0)];
+        assert_eq!([&shown["status"], &shown["fence"]], untouched.each_ref());
+
+        let new = statuses(&site.run_node(orders(name, slots, ahead, true)).await);
+        let (_, status, failure) = &new[name];
+        assert_eq!((status.as_str(), failure.as_deref()), ended);
+    }
+    assert!(old.terminate().await.success());
+    site.is_consistent().await;
+}
