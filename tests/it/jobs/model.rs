@@ -231,7 +231,8 @@ async fn stands_still(world: &Engine, job: &Job, forces: bool) -> bool {
     };
     let stopped = world.status(undone).await == JobStatus::Failed;
     let newest = undoing(undone).is_some_and(|newest| newest.id == job.id);
-    !forces && !(stopped && newest)
+    let may_undo = stopped && newest;
+    !forces && !may_undo
 }
 
 /// What an operator does works exactly from the statuses of the table, and never past a hook.

@@ -49,7 +49,7 @@ async fn a_job_is_followed_from_its_beginning_or_behind_an_event_to_its_end(worl
         json!({ "completedSteps": 6, "totalSteps": 6, "percent": 100, "message": "done" });
     let wanted = json!({
         "seq": last.parse::<u64>().unwrap(), "jobId": job, "at": data["at"], "type": "job.completed",
-        "fromStatus": "RUNNING", "toStatus": "COMPLETED", "step": null, "fence": 2, "reason": null,
+        "fromStatus": "RUNNING", "toStatus": "COMPLETED", "step": "pages", "fence": 2, "reason": null,
         "actor": data["actor"], "requestId": data["requestId"], "progress": progress,
     });
     assert_eq!((name.as_str(), data), ("job.completed", &wanted));
