@@ -35,8 +35,8 @@ impl LocalInfrastructure {
     /// Opens the folder, making it when needed, and clears what an interrupted process left half made.
     ///
     /// # Errors
-    /// [`LocalError::Io`] when the folder cannot be made or read; [`LocalError::Foreign`] when a part of it is not a
-    /// folder of ours.
+    /// [`LocalError::Io`](crate::LocalError::Io) when the folder cannot be made or read;
+    /// [`LocalError::Foreign`](crate::LocalError::Foreign) when a part of it is not a folder of ours.
     pub async fn open(config: LocalConfig) -> Result<Self> {
         let root = config.root.clone();
         let data = blocking(move || {
@@ -79,7 +79,7 @@ impl LocalInfrastructure {
     /// Everything that exists, with its owner, ordered by kind and name.
     ///
     /// # Errors
-    /// [`LocalError::Io`] when the folder cannot be read.
+    /// [`LocalError::Io`](crate::LocalError::Io) when the folder cannot be read.
     pub async fn inventory(&self) -> Result<Vec<(ResourceRef, String)>> {
         self.run(|data| {
             let mut found = Vec::new();
@@ -104,7 +104,7 @@ impl LocalInfrastructure {
     /// The file of a database, for any SQLite client.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when there is no such database.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such database.
     pub async fn database(&self, name: &str) -> Result<PathBuf> {
         self.stores.database(name).await
     }
@@ -112,7 +112,7 @@ impl LocalInfrastructure {
     /// Opens a key-value namespace.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when there is no such namespace.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such namespace.
     pub async fn kv(&self, name: &str) -> Result<KvNamespace> {
         self.stores.kv(name).await
     }
@@ -120,7 +120,7 @@ impl LocalInfrastructure {
     /// Opens a queue.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when there is no such queue.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such queue.
     pub async fn queue(&self, name: &str) -> Result<Queue> {
         self.stores.queue(name).await
     }
@@ -128,7 +128,7 @@ impl LocalInfrastructure {
     /// Opens a bucket.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when there is no such bucket.
+    /// [`LocalError::Missing`](crate::LocalError::Missing) when there is no such bucket.
     pub async fn bucket(&self, name: &str) -> Result<Bucket> {
         self.stores.bucket(name).await
     }
@@ -136,7 +136,7 @@ impl LocalInfrastructure {
     /// The current version of a worker; `None` when there is no such worker.
     ///
     /// # Errors
-    /// [`LocalError::Damaged`] when what is stored makes no sense.
+    /// [`LocalError::Damaged`](crate::LocalError::Damaged) when what is stored makes no sense.
     pub async fn worker(&self, name: &str) -> Result<Option<WorkerVersion>> {
         let name = name.to_owned();
         self.run(move |data| worker::current(data, &name)).await
