@@ -127,7 +127,8 @@ async fn the_list_shows_what_waits_unless_something_else_is_asked_for() {
         let refused = world.provisioning.get(&operator(), &path).await;
         refused.refused(400, code);
     }
-    // The job of a discarded entry was stopped for good, by somebody who meant it.
+    // The job of a discarded entry was stopped for good, by somebody who meant it, and is undone.
+    world.settle_jobs().await;
     let discarded = world.replayed(&letters[1].2).await;
     discarded.refused(409, "DLQ_ENTRY_NOT_REPLAYABLE");
     world.replayed("nothing").await.refused(404, "NOT_FOUND");

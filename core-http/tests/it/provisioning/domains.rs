@@ -365,7 +365,7 @@ async fn a_cancelled_job_has_the_hostname_served_no_more_and_can_be_let_go_on() 
     shop.prove(&world).await;
     world.run_jobs().await;
     world.operate(&job, How::Cancel).await;
-    world.run_jobs().await;
+    world.settle_jobs().await;
     assert!(!shop.is_served(&world).await);
     let stands = shop.stands(&world).await;
     assert_eq!((&stands[0], &stands[2]), (&json!("failed"), &Value::Null));

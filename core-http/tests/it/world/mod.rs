@@ -260,7 +260,7 @@ impl World {
     /// As [`World::run_jobs`], with another provider.
     pub(crate) async fn run_jobs_on(&self, provider: Arc<dyn Infrastructure>) {
         let worker = self.worker_on(provider);
-        for _ in 0..100 {
+        for _ in 0..1000 {
             if worker.run_one(&Unsupervised).await.unwrap() == Outcome::Idle {
                 return;
             }
