@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::deprovision::{Deprovision, Removal};
+use super::deprovision::Deprovision;
+use super::deprovision_input::Removal;
 use super::provision::ProvisionPlatform;
 use super::stack_activate::StackActivate;
 use super::target::Target;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::reconcile::Reconcile;
+use super::reconcile_input::Reconciliation;
 use super::reconcile_report::{Mended, Repair, Report};
 use super::reconcile_resources::record_report;
 use super::resource::ensure_wanted;
@@ -13,7 +13,9 @@ use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};
 use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord};
-use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+};
 use crate::use_case::registry::domain::{forget_hostname, record_hostname};
 
 /// Compares the domains that the provider serves, or should.
@@ -31,21 +33,18 @@ enum Difference {
 }
 
 #[async_trait]
-impl JobStep<Reconcile> for CompareDomains {
+impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
     type Output = Report;
 
     fn name(&self) -> &'static str {
         "hostnames"
     }
 
-    async fn observe(
-        &self,
-        _cx: &StepContext<'_, Reconcile>,
-    ) -> Result<Observation<Report>, StepError> {
+    async fn observe(&self, _cx: &StepContext<'_, K>) -> Result<Observation<Report>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, Reconcile>) -> Result<Report, StepError> {
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Report, StepError> {
         let mut report = Report::default();
         for domain in domains(cx).await? {
             report.checked += 1;
@@ -76,7 +75,7 @@ impl JobStep<Reconcile> for CompareDomains {
 
     async fn record(
         &self,
-        cx: &JobContext<'_, Reconcile>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         output: &Report,
     ) -> Result<()> {
@@ -103,7 +102,7 @@ impl JobStep<Reconcile> for CompareDomains {
 
     async fn record_wait(
         &self,
-        cx: &JobContext<'_, Reconcile>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         found: &Report,
     ) -> Result<()> {
@@ -116,7 +115,9 @@ impl JobStep<Reconcile> for CompareDomains {
 }
 
 /// The domains that the provider was asked to serve, deleted ones too.
-async fn domains(cx: &StepContext<'_, Reconcile>) -> Result<Vec<Stored<CustomDomain>>, StepError> {
+async fn domains<K: JobKind<Input = Reconciliation>>(
+    cx: &StepContext<'_, K>,
+) -> Result<Vec<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let platform = cx.platform(uow.as_mut()).await?;
     let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
@@ -134,8 +135,8 @@ async fn domains(cx: &StepContext<'_, Reconcile>) -> Result<Vec<Stored<CustomDom
 }
 
 /// Whether the domain leads to an environment that is compared.
-async fn is_covered(
-    cx: &StepContext<'_, Reconcile>,
+async fn is_covered<K: JobKind<Input = Reconciliation>>(
+    cx: &StepContext<'_, K>,
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomain,
@@ -148,8 +149,8 @@ async fn is_covered(
     Ok(record.is_some_and(|record| record.environment == environment))
 }
 
-async fn compare(
-    cx: &StepContext<'_, Reconcile>,
+async fn compare<K: JobKind<Input = Reconciliation>>(
+    cx: &StepContext<'_, K>,
     domain: &CustomDomain,
 ) -> Result<Option<Difference>, StepError> {
     let (owner, hostname) = (domain.platform_id.as_str(), domain.hostname.as_str());
@@ -168,8 +169,8 @@ async fn compare(
     })
 }
 
-async fn is_entered_again(
-    cx: &StepContext<'_, Reconcile>,
+async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
+    cx: &StepContext<'_, K>,
     domain: &CustomDomain,
 ) -> Result<bool, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
@@ -181,8 +182,8 @@ async fn is_entered_again(
     Ok(domains.first(&again).await?.is_some())
 }
 
-async fn repair(
-    cx: &StepContext<'_, Reconcile>,
+async fn repair<K: JobKind<Input = Reconciliation>>(
+    cx: &StepContext<'_, K>,
     domain: &CustomDomain,
     difference: Difference,
 ) -> Result<Repair, StepError> {

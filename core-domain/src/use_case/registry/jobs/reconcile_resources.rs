@@ -7,14 +7,16 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::auth_worker::{auth_ref, auth_request};
-use super::reconcile::{Reconcile, Reconciliation};
+use super::reconcile_input::{ComparesResources, Reconciliation};
 use super::reconcile_report::{Mended, Repair, Report};
 use super::resource::{CatalogueEntry, MadeResource, default_request, ensure_wanted, enter_made};
 use crate::access::{AuditEvent, Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{Environment, ResourceId, Result, Stored};
 use crate::port::{self, Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{AUTH, Resource, ResourceQuery, ResourceStatus, ResourceType, purpose_of};
-use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+};
 use crate::use_case::registry::{entity, resource};
 
 /// Compares the resources of one type.
@@ -31,24 +33,21 @@ struct Differences {
 }
 
 #[async_trait]
-impl JobStep<Reconcile> for CompareResources {
+impl<K: ComparesResources> JobStep<K> for CompareResources {
     type Output = Report;
 
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(
-        &self,
-        cx: &StepContext<'_, Reconcile>,
-    ) -> Result<Observation<Report>, StepError> {
+    async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Report>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, Reconcile>) -> Result<Report, StepError> {
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Report, StepError> {
         let mut found = self.compare(cx).await?;
         if !cx.input.repair {
             return Ok(found.report);
@@ -63,7 +62,7 @@ impl JobStep<Reconcile> for CompareResources {
 
     async fn record(
         &self,
-        cx: &JobContext<'_, Reconcile>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         output: &Report,
     ) -> Result<()> {
@@ -78,7 +77,7 @@ impl JobStep<Reconcile> for CompareResources {
 
     async fn record_wait(
         &self,
-        cx: &JobContext<'_, Reconcile>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         found: &Report,
     ) -> Result<()> {
@@ -91,8 +90,8 @@ impl JobStep<Reconcile> for CompareResources {
 }
 
 /// Keeps that something was mended.
-pub(super) async fn record_report(
-    cx: &JobContext<'_, Reconcile>,
+pub(super) async fn record_report<K: JobKind>(
+    cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     report: &Report,
@@ -110,7 +109,10 @@ pub(super) async fn record_report(
 }
 
 impl CompareResources {
-    async fn compare(&self, cx: &StepContext<'_, Reconcile>) -> Result<Differences, StepError> {
+    async fn compare<K: ComparesResources>(
+        &self,
+        cx: &StepContext<'_, K>,
+    ) -> Result<Differences, StepError> {
         let mut objects = self.objects(cx).await?;
         let mut found = Differences::default();
         for entry in self.entries(cx).await? {
@@ -141,9 +143,9 @@ impl CompareResources {
     }
 
     /// What of this type the provider has of the platform's, by name.
-    async fn objects(
+    async fn objects<K: ComparesResources>(
         &self,
-        cx: &StepContext<'_, Reconcile>,
+        cx: &StepContext<'_, K>,
     ) -> Result<BTreeMap<String, Provisioned>, StepError> {
         let owner = cx.input.platform_id.as_str();
         let (mut objects, mut cursor) = (BTreeMap::new(), None);
@@ -158,9 +160,9 @@ impl CompareResources {
         }
     }
 
-    async fn entries(
+    async fn entries<K: ComparesResources>(
         &self,
-        cx: &StepContext<'_, Reconcile>,
+        cx: &StepContext<'_, K>,
     ) -> Result<Vec<Stored<Resource>>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let of_type = ResourceQuery::OfTypeUntil {
@@ -180,9 +182,9 @@ impl CompareResources {
     }
 
     /// A list may be late: what it does not name is looked for by its name.
-    async fn observe_again(
+    async fn observe_again<K: ComparesResources>(
         &self,
-        cx: &StepContext<'_, Reconcile>,
+        cx: &StepContext<'_, K>,
         entry: &Resource,
     ) -> Result<Option<Provisioned>, StepError> {
         if entry.status != ResourceStatus::Active {
@@ -205,9 +207,9 @@ impl CompareResources {
     }
 
     /// Mends what differs, until the report is full. What could be done stands in the report also when something failed.
-    async fn repair(
+    async fn repair<K: ComparesResources>(
         &self,
-        cx: &StepContext<'_, Reconcile>,
+        cx: &StepContext<'_, K>,
         found: &mut Differences,
     ) -> Result<(), StepError> {
         let report = &mut found.report;
@@ -236,9 +238,9 @@ impl CompareResources {
     }
 
     /// Makes an object again that provisioning knows how to make; of others the entry says that they are lost.
-    async fn replace(
+    async fn replace<K: ComparesResources>(
         &self,
-        cx: &StepContext<'_, Reconcile>,
+        cx: &StepContext<'_, K>,
         entry: &Resource,
     ) -> Result<Repair, StepError> {
         let lost = as_entered(Repair::new(entry.cf_name.as_str(), Mended::Failed), entry);
@@ -257,9 +259,9 @@ impl CompareResources {
 
     /// Enters an object that provisioning makes, unless its entry was deleted: what that left behind is removed. What
     /// neither is true of stays as it is.
-    async fn place_orphan(
+    async fn place_orphan<K: ComparesResources>(
         &self,
-        cx: &StepContext<'_, Reconcile>,
+        cx: &StepContext<'_, K>,
         name: &str,
         object: &Provisioned,
     ) -> Result<Option<Repair>, StepError> {
@@ -304,7 +306,7 @@ impl CompareResources {
     }
 
     /// How provisioning makes the object of this name, if it does.
-    fn own(self, cx: &StepContext<'_, Reconcile>, name: &str) -> Option<Own> {
+    fn own<K: ComparesResources>(self, cx: &StepContext<'_, K>, name: &str) -> Option<Own> {
         // Each object is a request of its own.
         let effect_key = || format!("{}-{name}", cx.effect_key);
         let (platform, slug) = (&cx.input.platform_id, &cx.input.slug);
@@ -312,7 +314,7 @@ impl CompareResources {
             let at = (platform, slug, *environment);
             let is_auth = self.0 == ResourceType::Worker && auth_ref(at).name == name;
             let request = if is_auth {
-                auth_request(at, &cx.kind.iam_url, effect_key())
+                auth_request(at, cx.kind.iam_url(), effect_key())
             } else {
                 default_request(at, self.0, effect_key())
             };
@@ -324,9 +326,9 @@ impl CompareResources {
         })
     }
 
-    async fn record_repair(
+    async fn record_repair<K: ComparesResources>(
         &self,
-        cx: &JobContext<'_, Reconcile>,
+        cx: &JobContext<'_, K>,
         platform: &PlatformWriter,
         uow: &mut dyn UnitOfWork,
         repair: &Repair,

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::deprovision::Deprovision;
+use super::deprovision_input::Removal;
 use super::serve_domain::stop_serving;
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, UnitOfWork};
 use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, Resource};
-use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+};
 use crate::use_case::registry::domain::{forget_hostname, may_be_served};
 
 /// How many domains one attempt works on at the most.
@@ -22,7 +24,7 @@ const PORTION: usize = 100;
 pub(super) struct RemoveHostnames;
 
 #[async_trait]
-impl JobStep<Deprovision> for RemoveHostnames {
+impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveHostnames {
     /// The domains that are not served any more.
     type Output = Vec<CustomDomainId>;
 
@@ -32,12 +34,12 @@ impl JobStep<Deprovision> for RemoveHostnames {
 
     async fn observe(
         &self,
-        _cx: &StepContext<'_, Deprovision>,
+        _cx: &StepContext<'_, K>,
     ) -> Result<Observation<Self::Output>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, Deprovision>) -> Result<Self::Output, StepError> {
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Self::Output, StepError> {
         let served = served(cx).await?;
         let is_entered = |domain: &Stored<CustomDomain>| domain.cf_hostname_id.is_some();
         let (entered, asked_for): (Vec<_>, Vec<_>) = served.into_iter().partition(is_entered);
@@ -61,7 +63,7 @@ impl JobStep<Deprovision> for RemoveHostnames {
 
     async fn record(
         &self,
-        cx: &JobContext<'_, Deprovision>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         output: &Self::Output,
     ) -> Result<()> {
@@ -76,7 +78,7 @@ impl JobStep<Deprovision> for RemoveHostnames {
 
     async fn record_wait(
         &self,
-        cx: &JobContext<'_, Deprovision>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         found: &Self::Output,
     ) -> Result<()> {
@@ -88,13 +90,18 @@ impl JobStep<Deprovision> for RemoveHostnames {
     }
 }
 
-async fn remove(cx: &StepContext<'_, Deprovision>, domain: &CustomDomain) -> Result<(), StepError> {
+async fn remove<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
+    domain: &CustomDomain,
+) -> Result<(), StepError> {
     cx.guard().await?;
     stop_serving(cx, domain).await
 }
 
 /// The domains that may be served and lead to what is removed.
-async fn served(cx: &StepContext<'_, Deprovision>) -> Result<Vec<Stored<CustomDomain>>, StepError> {
+async fn served<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
+) -> Result<Vec<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let mut served = Vec::new();
     let Some(platform) = cx.platform(uow.as_mut()).await? else {
@@ -117,8 +124,8 @@ async fn served(cx: &StepContext<'_, Deprovision>) -> Result<Vec<Stored<CustomDo
 }
 
 /// Whether the domain leads to a resource that is removed, and so goes with it.
-async fn is_covered(
-    cx: &StepContext<'_, Deprovision>,
+async fn is_covered<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     domain: &CustomDomain,

@@ -7,13 +7,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::deprovision::Deprovision;
+use super::deprovision_input::Removal;
 use super::removal::{delete_entry, remove_if_owned};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{Result, Timestamp};
 use crate::port::{Mode, ResourceRef, UnitOfWork};
 use crate::registry::{Resource, ResourceQuery, ResourceType, is_provider_name};
-use crate::use_case::provisioning::{JobContext, JobStep, Observation, StepContext, StepError};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+};
 use crate::use_case::registry::feature;
 
 /// How many objects one attempt removes at the most.
@@ -40,21 +42,18 @@ pub(super) struct Removed {
 pub(super) struct RemoveResources(pub(super) ResourceType);
 
 #[async_trait]
-impl JobStep<Deprovision> for RemoveResources {
+impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
     type Output = Removed;
 
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(
-        &self,
-        _cx: &StepContext<'_, Deprovision>,
-    ) -> Result<Observation<Removed>, StepError> {
+    async fn observe(&self, _cx: &StepContext<'_, K>) -> Result<Observation<Removed>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, Deprovision>) -> Result<Removed, StepError> {
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Removed, StepError> {
         let mut removed = Removed {
             as_of: now(cx).await?,
             names: Vec::new(),
@@ -84,7 +83,7 @@ impl JobStep<Deprovision> for RemoveResources {
 
     async fn record(
         &self,
-        cx: &JobContext<'_, Deprovision>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         output: &Removed,
     ) -> Result<()> {
@@ -97,7 +96,7 @@ impl JobStep<Deprovision> for RemoveResources {
 
     async fn record_wait(
         &self,
-        cx: &JobContext<'_, Deprovision>,
+        cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
         found: &Removed,
     ) -> Result<()> {
@@ -121,20 +120,20 @@ impl JobStep<Deprovision> for RemoveResources {
     }
 }
 
-async fn now(cx: &StepContext<'_, Deprovision>) -> Result<Timestamp, StepError> {
+async fn now<K: JobKind<Input = Removal>>(cx: &StepContext<'_, K>) -> Result<Timestamp, StepError> {
     Ok(cx.store.begin(Mode::Auto).await?.now().await?)
 }
 
-async fn has_worked_enough(
-    cx: &StepContext<'_, Deprovision>,
+async fn has_worked_enough<K: JobKind<Input = Removal>>(
+    cx: &StepContext<'_, K>,
     removed: &Removed,
 ) -> Result<bool, StepError> {
     Ok(now(cx).await?.since(removed.as_of) >= WORKING_TIME)
 }
 
 /// Deletes those of these entries that `is_removed` names, with what leads to them.
-async fn remove_entries(
-    cx: &JobContext<'_, Deprovision>,
+async fn remove_entries<K: JobKind<Input = Removal>>(
+    cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     entries: ResourceQuery,
@@ -150,9 +149,9 @@ async fn remove_entries(
 }
 
 impl RemoveResources {
-    async fn remove(
+    async fn remove<K: JobKind<Input = Removal>>(
         &self,
-        cx: &StepContext<'_, Deprovision>,
+        cx: &StepContext<'_, K>,
         name: &str,
         removed: &mut Removed,
     ) -> Result<(), StepError> {
@@ -169,9 +168,9 @@ impl RemoveResources {
     }
 
     /// The names of entries that may mean something at the provider, newest first, each once.
-    async fn entered(
+    async fn entered<K: JobKind<Input = Removal>>(
         &self,
-        cx: &StepContext<'_, Deprovision>,
+        cx: &StepContext<'_, K>,
         as_of: Timestamp,
     ) -> Result<Vec<String>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
@@ -194,9 +193,9 @@ impl RemoveResources {
 
     /// The names of what a job may have created without being able to say so; neither those of this attempt nor those
     /// that an earlier one has removed.
-    async fn without_entry(
+    async fn without_entry<K: JobKind<Input = Removal>>(
         &self,
-        cx: &StepContext<'_, Deprovision>,
+        cx: &StepContext<'_, K>,
         removed: &[String],
     ) -> Result<Vec<String>, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
@@ -220,9 +219,9 @@ impl RemoveResources {
     }
 
     /// Whether this job has removed an object of this name already, with its entry.
-    async fn was_removed(
+    async fn was_removed<K: JobKind<Input = Removal>>(
         &self,
-        cx: &StepContext<'_, Deprovision>,
+        cx: &StepContext<'_, K>,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
         name: &str,
