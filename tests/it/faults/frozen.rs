@@ -5,9 +5,13 @@ use serde_json::Value;
 use super::site::{Queued, SHORT_LEASES, Site, in_time};
 use crate::world::{Backend, Server};
 
+/// A transaction that the freeze has caught keeps its locks until Postgres gives it up.
+const SHORT_TRANSACTIONS: [&str; 2] = ["--set", "settings.pool.postgres_idle_timeout=2s"];
+
 /// A server whose provider is slow enough for it to be caught before an effect and after it.
 async fn slow_server(site: &Site) -> Server {
     let mut arguments = vec!["--local-latency-ms", "900"];
+    arguments.extend(SHORT_TRANSACTIONS);
     arguments.extend(SHORT_LEASES);
     let environment = site.environment("error,core_suite=debug");
     Server::start_with(site.data.path(), &arguments, &environment).await
