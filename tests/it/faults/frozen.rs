@@ -13,8 +13,7 @@ async fn slow_server(site: &Site) -> Server {
     let mut arguments = vec!["--local-latency-ms", "900"];
     arguments.extend(SHORT_TRANSACTIONS);
     arguments.extend(SHORT_LEASES);
-    let environment = site.environment("error");
-    Server::start_with(site.data.path(), &arguments, &environment).await
+    site.start(&arguments).await
 }
 
 /// A server that was frozen after so many effects and goes on again, when another one has finished its job.
