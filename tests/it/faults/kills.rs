@@ -3,8 +3,8 @@
 use super::site::{Queued, Site, on_both_databases};
 use crate::world::Rng;
 
-/// One less than the lost leases after which a job is given up.
-const KILLS: usize = 4;
+/// Fewer than the lost leases after which a job is given up.
+const KILLS: usize = 3;
 
 on_both_databases! {
     wherever_a_server_is_killed_every_job_completes_with_each_object_once,
