@@ -60,6 +60,7 @@ fn crates_of_ours_are_imported_downwards_only() {
         ("core-domain", &[][..]),
         ("core-storage", &["core-domain"]),
         ("core-http", &["core-domain"]),
+        ("adapters/cloudflare-fake", &[]),
         ("adapters/dns", &["core-domain"]),
         ("adapters/local", &["core-domain"]),
         ("adapters/smtp", &["core-domain"]),

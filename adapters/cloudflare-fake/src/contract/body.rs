@@ -1,0 +1,50 @@
+//! Bodies: JSON, and forms some of whose parts are JSON.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::schema::Schemas;
+use crate::multipart;
+
+pub(super) fn check_json(
+    schemas: &Schemas,
+    schema: &Value,
+    body: &Bytes,
+    place: &str,
+) -> Vec<String> {
+    match serde_json::from_slice(body) {
+        Ok(body) => schemas.check(schema, &body, place),
+        Err(error) => vec![format!("{place}: it is no JSON: {error}")],
+    }
+}
+
+/// The document gives a part that is JSON an object for its schema, or the schema of its content beside it.
+pub(super) fn check_form(
+    schemas: &Schemas,
+    schema: &Value,
+    kind: &str,
+    body: &Bytes,
+) -> Vec<String> {
+    let parts = match multipart::parse(Some(kind), body) {
+        Ok(parts) => parts,
+        Err(why) => return vec![format!("request: {why}")],
+    };
+    let schema = schemas.resolve(schema);
+    let mut violations = Vec::new();
+    for required in schema["required"].as_array().into_iter().flatten() {
+        if !parts.iter().any(|part| *required == *part.name) {
+            violations.push(format!("request: the part {required} is missing"));
+        }
+    }
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let content = schema.get("x-content-schema").unwrap_or(schema);
+        let is_json = !matches!(
+            schemas.resolve(content)["type"].as_str(),
+            Some("string") | None
+        ) || schema.get("x-content-schema").is_some();
+        for part in parts.iter().filter(|part| part.name == *name && is_json) {
+            violations.extend(check_json(schemas, content, &part.body, name));
+        }
+    }
+    violations
+}

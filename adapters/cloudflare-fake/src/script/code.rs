@@ -1,0 +1,8 @@
+//! Codes and refusals of all of the scripts' endpoints.
+
+use crate::envelope::Refusal;
+
+pub(super) const NOT_FOUND: Refusal =
+    Refusal::new(404, 10007, "This Worker does not exist on your account.");
+/// Of a request that is rejected: its form, its script or its settings.
+pub(super) const INVALID: u32 = 10021;

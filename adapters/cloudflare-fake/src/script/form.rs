@@ -1,0 +1,182 @@
+//! The form of an upload: metadata and modules.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::code::INVALID;
+use super::{assets, binding};
+use crate::envelope::Refusal;
+use crate::multipart::Part;
+use crate::request::Request;
+use crate::state::State;
+use crate::state::script::{Content, Script};
+
+const NO_METADATA: Refusal = Refusal::new(400, INVALID, "The form has no part named metadata.");
+const NO_ENTRY: Refusal = Refusal::new(
+    400,
+    INVALID,
+    "The metadata names no part of the form as main_module or body_part.",
+);
+const BAD_MODULE: Refusal =
+    Refusal::new(400, INVALID, "A module's field name is not its file name.");
+const BAD_DATE: Refusal = Refusal::new(400, INVALID, "compatibility_date is no date.");
+const TOO_MANY_TAGS: Refusal = Refusal::new(400, INVALID, "A Worker has at most 8 tags.");
+const TOO_LARGE: Refusal = Refusal::new(413, 10027, "The Worker is larger than allowed.");
+const BAD_ASSETS: Refusal = Refusal::new(
+    400,
+    INVALID,
+    "The completion token of the assets is invalid.",
+);
+const MOST_TAGS: usize = 8;
+const LARGEST: usize = 64 * 1024 * 1024;
+/// Of the script, not of a version.
+const OF_SCRIPT: [&str; 4] = ["tags", "logpush", "observability", "tail_consumers"];
+const OF_VERSION: [&str; 7] = [
+    "compatibility_date",
+    "compatibility_flags",
+    "limits",
+    "placement",
+    "usage_model",
+    "annotations",
+    "migrations",
+];
+
+#[derive(Deserialize)]
+struct Metadata {
+    main_module: Option<String>,
+    body_part: Option<String>,
+    compatibility_date: Option<String>,
+    #[serde(default)]
+    bindings: Vec<Value>,
+    #[serde(default)]
+    keep_bindings: Vec<String>,
+    tags: Option<Vec<String>>,
+    assets: Option<AssetsField>,
+    #[serde(default)]
+    keep_assets: bool,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct AssetsField {
+    jwt: Option<String>,
+}
+
+/// A good upload.
+pub(super) struct Upload {
+    pub(super) content: Content,
+    /// What it sets of the script.
+    pub(super) settings: Map<String, Value>,
+}
+
+/// Reads an upload for a script, whether it exists or not.
+pub(super) fn parse(state: &State, request: &Request, script: &str) -> Result<Upload, Refusal> {
+    let mut modules = request.form(INVALID)?;
+    let at = modules
+        .iter()
+        .position(|part| part.name == "metadata")
+        .ok_or(NO_METADATA)?;
+    let metadata: Metadata = serde_json::from_slice(&modules.remove(at).body)
+        .map_err(|error| Refusal::with(400, INVALID, format!("invalid metadata: {error}")))?;
+    let previous = state
+        .script(script)
+        .and_then(Script::latest)
+        .map(|version| &version.content);
+    let has_assets = has_assets(state, script, &metadata, previous)?;
+    let entry = entry(&metadata, &modules, has_assets)?;
+    check(&metadata, &modules)?;
+    let strict = request.param("bindings_inherit") == Some("strict");
+    let bindings = binding::resolve(
+        state,
+        script,
+        previous,
+        metadata.bindings,
+        &metadata.keep_bindings,
+        strict,
+    )?;
+    let mut rest = metadata.rest;
+    if let Some(date) = metadata.compatibility_date {
+        rest.insert("compatibility_date".to_owned(), json!(date));
+    }
+    if let Some(tags) = metadata.tags {
+        rest.insert("tags".to_owned(), json!(tags));
+    }
+    let part = |names: &[&str]| {
+        let named = rest
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()));
+        named
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Map<_, _>>()
+    };
+    Ok(Upload {
+        content: Content {
+            modules,
+            entry,
+            is_module: metadata.body_part.is_none(),
+            bindings,
+            metadata: part(&OF_VERSION),
+            has_assets,
+        },
+        settings: part(&OF_SCRIPT),
+    })
+}
+
+fn has_assets(
+    state: &State,
+    script: &str,
+    metadata: &Metadata,
+    previous: Option<&Content>,
+) -> Result<bool, Refusal> {
+    let jwt = metadata
+        .assets
+        .as_ref()
+        .and_then(|assets| assets.jwt.as_ref());
+    match jwt {
+        Some(jwt) if assets::is_complete(state, script, jwt) => Ok(true),
+        Some(_) => Err(BAD_ASSETS),
+        None => Ok(metadata.keep_assets && previous.is_some_and(|previous| previous.has_assets)),
+    }
+}
+
+/// The part that is started. A worker of assets alone has none.
+fn entry(metadata: &Metadata, modules: &[Part], has_assets: bool) -> Result<String, Refusal> {
+    let named = match (&metadata.main_module, &metadata.body_part) {
+        (None, None) if has_assets && modules.is_empty() => return Ok(String::new()),
+        (Some(name), None) | (None, Some(name)) => name,
+        _ => return Err(NO_ENTRY),
+    };
+    let part = modules
+        .iter()
+        .find(|part| part.name == *named)
+        .ok_or(NO_ENTRY)?;
+    if part.body.is_empty() {
+        return Err(Refusal::new(400, INVALID, "The script has no content."));
+    }
+    Ok(named.clone())
+}
+
+fn check(metadata: &Metadata, modules: &[Part]) -> Result<(), Refusal> {
+    if modules
+        .iter()
+        .any(|part| part.file_name.as_deref() != Some(&part.name))
+    {
+        return Err(BAD_MODULE);
+    }
+    if modules.iter().map(|part| part.body.len()).sum::<usize>() > LARGEST {
+        return Err(TOO_LARGE);
+    }
+    let is_date = |date: &String| date.parse::<jiff::civil::Date>().is_ok() && date.len() == 10;
+    if !metadata.compatibility_date.as_ref().is_none_or(is_date) {
+        return Err(BAD_DATE);
+    }
+    if metadata
+        .tags
+        .as_ref()
+        .is_some_and(|tags| tags.len() > MOST_TAGS)
+    {
+        return Err(TOO_MANY_TAGS);
+    }
+    Ok(())
+}

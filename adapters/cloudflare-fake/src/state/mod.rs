@@ -1,0 +1,130 @@
+//! What the account has.
+
+pub(crate) mod assets;
+pub(crate) mod binding;
+pub(crate) mod d1;
+pub(crate) mod dns;
+pub(crate) mod hostname;
+pub(crate) mod kv;
+pub(crate) mod pages_assets;
+pub(crate) mod pages_domain;
+pub(crate) mod project;
+pub(crate) mod queue;
+pub(crate) mod r2;
+pub(crate) mod route;
+pub(crate) mod script;
+pub(crate) mod worker_domain;
+pub(crate) mod zone;
+
+use std::collections::VecDeque;
+
+use self::assets::Assets;
+use self::project::{DeploymentEnd, Project};
+use self::queue::Queue;
+use self::script::Script;
+use self::worker_domain::Domain;
+use self::zone::Zone;
+use crate::clock::{Clock, Ids};
+use crate::settings::Settings;
+
+/// Kinds of things that are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// D1 databases.
+    D1,
+    /// R2 buckets.
+    R2,
+    /// KV namespaces.
+    Kv,
+    /// Queues.
+    Queue,
+    /// Worker scripts.
+    Worker,
+    /// Custom domains of workers.
+    WorkerDomain,
+    /// Worker routes, of all zones.
+    Route,
+    /// DNS records, of all zones.
+    DnsRecord,
+    /// Custom hostnames, of all zones.
+    CustomHostname,
+    /// Pages projects.
+    PagesProject,
+    /// Deployments, of all Pages projects.
+    PagesDeployment,
+}
+
+/// The account.
+pub(crate) struct State {
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) d1: Vec<d1::Database>,
+    pub(crate) r2: Vec<r2::Bucket>,
+    pub(crate) kv: Vec<kv::Namespace>,
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) scripts: Vec<Script>,
+    pub(crate) assets: Assets,
+    pub(crate) worker_domains: Vec<Domain>,
+    pub(crate) zones: Vec<Zone>,
+    pub(crate) projects: Vec<Project>,
+    pub(crate) pages_assets: pages_assets::Assets,
+    /// How the next deployments end.
+    pub(crate) deployment_ends: VecDeque<DeploymentEnd>,
+}
+
+impl State {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let zone = settings.zone.clone();
+        let mut state = Self {
+            settings,
+            clock: Clock::new(),
+            ids: Ids::default(),
+            d1: Vec::new(),
+            r2: Vec::new(),
+            kv: Vec::new(),
+            queues: Vec::new(),
+            scripts: Vec::new(),
+            assets: Assets::default(),
+            worker_domains: Vec::new(),
+            zones: Vec::new(),
+            projects: Vec::new(),
+            pages_assets: pages_assets::Assets::default(),
+            deployment_ends: VecDeque::new(),
+        };
+        state.add_zone(&zone, "active");
+        state
+    }
+
+    /// Adds a zone, and tells its id.
+    pub(crate) fn add_zone(&mut self, name: &str, status: &str) -> String {
+        let zone = Zone::new(self.ids.hex(), self.clock.now(), name, status);
+        let id = zone.id.clone();
+        self.zones.push(zone);
+        id
+    }
+
+    pub(crate) fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::D1 => self.d1.len(),
+            Kind::R2 => self.r2.len(),
+            Kind::Kv => self.kv.len(),
+            Kind::Queue => self.queues.len(),
+            Kind::Worker => self.scripts.len(),
+            Kind::WorkerDomain => self.worker_domains.len(),
+            Kind::Route => self.zones.iter().map(|zone| zone.routes.len()).sum(),
+            Kind::DnsRecord => self.zones.iter().map(|zone| zone.records.len()).sum(),
+            Kind::CustomHostname => self.zones.iter().map(|zone| zone.hostnames.len()).sum(),
+            Kind::PagesProject => self.projects.len(),
+            Kind::PagesDeployment => self.projects.iter().map(Project::deployment_count).sum(),
+        }
+    }
+
+    pub(crate) fn project(&self, name: &str) -> Option<&Project> {
+        self.projects.iter().find(|project| project.name == name)
+    }
+
+    pub(crate) fn script(&self, name: &str) -> Option<&Script> {
+        self.scripts.iter().find(|script| script.name == name)
+    }
+}

@@ -1,0 +1,20 @@
+//! A worker route.
+
+use serde_json::{Value, json};
+
+/// A route.
+pub(crate) struct Route {
+    pub(crate) id: String,
+    pub(crate) pattern: String,
+    pub(crate) script: Option<String>,
+}
+
+impl Route {
+    pub(crate) fn view(&self) -> Value {
+        let mut view = json!({"id": self.id, "pattern": self.pattern});
+        if let Some(script) = &self.script {
+            view["script"] = json!(script);
+        }
+        view
+    }
+}

@@ -1,0 +1,235 @@
+//! A worker script with its versions.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::binding;
+use crate::multipart::Part;
+
+/// A script.
+pub(crate) struct Script {
+    pub(crate) name: String,
+    pub(crate) tag: String,
+    pub(crate) created: String,
+    pub(crate) modified: String,
+    /// Oldest first, never empty.
+    pub(crate) versions: Vec<Version>,
+    /// Oldest first.
+    pub(crate) deployments: Vec<Deployment>,
+    /// What is not of a version: `tags`, `logpush`, `observability`, `tail_consumers`.
+    pub(crate) settings: Map<String, Value>,
+    pub(crate) enabled: bool,
+    pub(crate) previews_enabled: bool,
+    pub(crate) schedules: Vec<Value>,
+}
+
+/// What an upload or another secret makes.
+pub(crate) struct Version {
+    pub(crate) id: String,
+    pub(crate) number: usize,
+    pub(crate) created: String,
+    pub(crate) content: Content,
+}
+
+/// What a version consists of.
+#[derive(Clone)]
+pub(crate) struct Content {
+    pub(crate) modules: Vec<Part>,
+    /// The module that is started; the body of a service worker else.
+    pub(crate) entry: String,
+    pub(crate) is_module: bool,
+    /// With the values of secrets.
+    pub(crate) bindings: Vec<Value>,
+    /// `compatibility_date` and what else of the metadata is of a version.
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) has_assets: bool,
+}
+
+/// Which versions serve.
+pub(crate) struct Deployment {
+    pub(crate) id: String,
+    pub(crate) created: String,
+    pub(crate) versions: Vec<Value>,
+    pub(crate) annotations: Map<String, Value>,
+}
+
+/// A worker's deployed version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptInfo {
+    /// The id of the version.
+    pub version_id: String,
+    /// The module that is started.
+    pub main_module: String,
+    /// The contents of its modules, by name.
+    pub modules: BTreeMap<String, Bytes>,
+    /// Its bindings as the API shows them, without the values of secrets.
+    pub bindings: Vec<Value>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// How many versions there are.
+    pub versions: usize,
+    /// Whether it answers on workers.dev.
+    pub workers_dev: bool,
+    /// The date it is compatible with.
+    pub compatibility_date: Option<String>,
+}
+
+impl Content {
+    pub(crate) fn etag(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for module in &self.modules {
+            hasher.update(module.name.as_bytes()).update(&module.body);
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+impl Script {
+    /// The version that serves; none before the first deployment.
+    pub(crate) fn deployed(&self) -> Option<&Version> {
+        let id = &self.deployments.last()?.versions.first()?["version_id"];
+        self.versions.iter().find(|version| *id == *version.id)
+    }
+
+    pub(crate) fn latest(&self) -> Option<&Version> {
+        self.versions.last()
+    }
+
+    pub(crate) fn info(&self) -> Option<ScriptInfo> {
+        let version = self.deployed()?;
+        let modules = version.content.modules.iter();
+        let tags = self.settings.get("tags").and_then(Value::as_array);
+        let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+        let date = version
+            .content
+            .metadata
+            .get("compatibility_date")
+            .and_then(Value::as_str);
+        Some(ScriptInfo {
+            version_id: version.id.clone(),
+            main_module: version.content.entry.clone(),
+            modules: modules
+                .map(|module| (module.name.clone(), module.body.clone()))
+                .collect(),
+            bindings: version.content.bindings.iter().map(binding::view).collect(),
+            tags: tags.map(str::to_owned).collect(),
+            versions: self.versions.len(),
+            workers_dev: self.enabled,
+            compatibility_date: date.map(str::to_owned),
+        })
+    }
+
+    pub(crate) fn secrets(&self) -> BTreeMap<String, String> {
+        let bindings = self.deployed().map(Version::bindings).unwrap_or_default();
+        let secrets = bindings
+            .iter()
+            .filter(|binding| binding::is_secret(binding));
+        let text = |binding, name| binding::text(binding, name).to_owned();
+        secrets
+            .map(|binding| (text(binding, "name"), text(binding, "text")))
+            .collect()
+    }
+
+    pub(crate) fn is_bound_to(&self, service: &str) -> bool {
+        let bindings = self.deployed().map(Version::bindings).unwrap_or_default();
+        bindings.iter().any(|binding| binding["service"] == service)
+    }
+
+    pub(crate) fn view(&self) -> Value {
+        let mut view = json!({
+            "id": self.name,
+            "tag": self.tag,
+            "tags": self.settings.get("tags"),
+            "created_on": self.created,
+            "modified_on": self.modified,
+            "handlers": ["fetch"],
+            "logpush": self.settings.get("logpush").cloned().unwrap_or(json!(false)),
+            "last_deployed_from": "api",
+        });
+        if let Some(version) = self.latest() {
+            view["etag"] = json!(version.content.etag());
+            view["has_assets"] = json!(version.content.has_assets);
+            view["has_modules"] = json!(version.content.is_module);
+            for name in ["compatibility_date", "compatibility_flags"] {
+                if let Some(value) = version.content.metadata.get(name) {
+                    view[name] = value.clone();
+                }
+            }
+        }
+        view
+    }
+
+    /// A script without a version; the caller adds the first.
+    pub(crate) fn new(name: &str, tag: String, now: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            tag,
+            created: now.clone(),
+            modified: now,
+            versions: Vec::new(),
+            deployments: Vec::new(),
+            settings: Map::new(),
+            enabled: false,
+            previews_enabled: false,
+            schedules: Vec::new(),
+        }
+    }
+}
+
+impl Version {
+    pub(crate) fn bindings(&self) -> &[Value] {
+        &self.content.bindings
+    }
+
+    pub(crate) fn metadata(&self) -> Value {
+        json!({
+            "created_on": self.created,
+            "modified_on": self.created,
+            "source": "api",
+            "author_id": "",
+            "author_email": "",
+            "hasPreview": false,
+        })
+    }
+
+    pub(crate) fn view(&self) -> Value {
+        let content = &self.content;
+        let runtime = [
+            "compatibility_date",
+            "compatibility_flags",
+            "usage_model",
+            "limits",
+        ];
+        let runtime = runtime
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), content.metadata.get(*name)?.clone())));
+        let bindings: Vec<_> = content.bindings.iter().map(binding::view).collect();
+        json!({
+            "id": self.id,
+            "number": self.number,
+            "metadata": self.metadata(),
+            "annotations": content.metadata.get("annotations").cloned().unwrap_or_else(|| json!({})),
+            "resources": {
+                "bindings": bindings,
+                "script": {"etag": content.etag(), "handlers": ["fetch"], "last_deployed_from": "api"},
+                "script_runtime": runtime.collect::<Map<_, _>>(),
+            },
+        })
+    }
+}
+
+impl Deployment {
+    pub(crate) fn view(&self) -> Value {
+        json!({
+            "id": self.id,
+            "created_on": self.created,
+            "source": "api",
+            "strategy": "percentage",
+            "versions": self.versions,
+            "annotations": self.annotations,
+            "author_email": "",
+        })
+    }
+}
