@@ -17,6 +17,12 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         let outbox = config.data.join("outbox");
         text.push_str(&format!("Mails are written into {}.\n", outbox.display()));
     }
+    if let Some(account) = &config.cloudflare {
+        let id = &account.account_id;
+        text.push_str(&format!(
+            "Infrastructure is made at Cloudflare, in the account {id}.\n"
+        ));
+    }
     text.push('\n');
     for (name, url) in addresses {
         text.push_str(&format!("  {name:13} {url}\n"));
