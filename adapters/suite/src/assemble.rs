@@ -20,6 +20,7 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
+use crate::infrastructure::check_account;
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
@@ -306,6 +307,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     check_worker(builder)?;
     service_key(builder)?;
     check_mailer(builder)?;
+    check_account(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)
 }

@@ -26,6 +26,8 @@ pub struct SuiteBuilder {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) hasher: Option<Arc<dyn PasswordHasher>>,
     pub(crate) infrastructure: Option<Arc<dyn Infrastructure>>,
+    #[cfg(feature = "cloudflare")]
+    pub(crate) cloudflare: Option<crate::CloudflareAccount>,
     pub(crate) blobs: Option<Arc<dyn Blobs>>,
     pub(crate) archives: Option<Arc<dyn SiteArchives>>,
     pub(crate) outlet: Arc<dyn Outlet>,
@@ -59,6 +61,8 @@ impl Default for SuiteBuilder {
             entropy: Arc::new(SystemEntropy),
             hasher: None,
             infrastructure: None,
+            #[cfg(feature = "cloudflare")]
+            cloudflare: None,
             blobs: None,
             archives: None,
             outlet: Arc::new(LogOutlet),
@@ -154,6 +158,15 @@ impl SuiteBuilder {
     #[must_use]
     pub fn infrastructure(mut self, infrastructure: Arc<dyn Infrastructure>) -> Self {
         self.infrastructure = Some(infrastructure);
+        self
+    }
+
+    /// Makes infrastructure in an account at Cloudflare (feature `cloudflare`), as `settings.cloudflare` says; `Suite::sites`
+    /// is empty then. A provider that is given goes before it.
+    #[cfg(feature = "cloudflare")]
+    #[must_use]
+    pub fn cloudflare(mut self, account: crate::CloudflareAccount) -> Self {
+        self.cloudflare = Some(account);
         self
     }
 

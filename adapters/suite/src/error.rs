@@ -21,6 +21,10 @@ pub enum SuiteError {
     #[cfg(feature = "local")]
     #[error("the local provider cannot be opened")]
     Local(#[from] core_local::LocalError),
+    /// Cloudflare cannot be worked with.
+    #[cfg(feature = "cloudflare")]
+    #[error("Cloudflare cannot be worked with")]
+    Cloudflare(#[from] core_cloudflare::CloudflareError),
     /// Webhooks cannot be sent.
     #[cfg(feature = "webhooks")]
     #[error("webhooks cannot be sent")]

@@ -27,13 +27,14 @@
 //! | `postgres` | the store in a Postgres database |
 //! | `local` | the provider that makes infrastructure on this machine, and the folder that uploads are kept in |
 //! | `archives` | reading uploaded sites: tar, tar.gz and zip |
+//! | `cloudflare` | the provider that makes infrastructure in an account at Cloudflare |
 //! | `dns` | looking up the DNS records of custom domains; without it they stay as they are |
 //! | `webhooks` | sending webhooks over HTTP; without it none arrives |
 //! | `smtp` | sending mail by a server, with TLS; without it mails are files |
 //! | `webauthn` | passkeys, where IAM's address has a domain name |
 //!
-//! Without `local` give the builder a provider ([`SuiteBuilder::infrastructure`]) and a place for uploads
-//! ([`SuiteBuilder::blobs`]), without `archives` a reader of archives ([`SuiteBuilder::archives`]); what is missing
+//! Without `local` give the builder a place for uploads ([`SuiteBuilder::blobs`]) and, without `cloudflare` too, a provider
+//! ([`SuiteBuilder::infrastructure`]); without `archives` a reader of archives ([`SuiteBuilder::archives`]). What is missing
 //! refuses what it is asked for, and says so.
 
 #[cfg(any(
@@ -59,6 +60,7 @@ mod dns_options;
 mod entropy;
 mod error;
 mod import;
+mod infrastructure;
 pub mod jobs;
 mod latency;
 mod mail_options;
@@ -87,6 +89,8 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
+#[cfg(feature = "cloudflare")]
+pub use core_cloudflare::{API as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
 #[cfg(feature = "dns")]
 pub use core_dns::HickoryDns;
 pub use core_domain::gateway::{

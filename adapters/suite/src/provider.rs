@@ -10,6 +10,7 @@ use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 
 #[cfg(not(all(feature = "local", feature = "archives")))]
 use crate::absent::Absent;
+use crate::infrastructure::infrastructure;
 use crate::{SuiteBuilder, SuiteError};
 
 /// What jobs work with.
@@ -27,13 +28,14 @@ impl Provider {
             Some(blobs) => Arc::clone(blobs),
             None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
         };
-        if let Some(infrastructure) = &builder.infrastructure {
+        if let Some(infrastructure) = infrastructure(builder)? {
             return Ok(Self {
-                infrastructure: Arc::clone(infrastructure),
+                infrastructure,
                 local: None,
                 blobs,
             });
         }
+        tracing::info!("infrastructure is made on this machine");
         let mut config = LocalConfig::new(
             folder.join("infrastructure"),
             builder.site_port,
@@ -60,7 +62,7 @@ impl Provider {
 impl Provider {
     #[expect(clippy::unused_async, reason = "the local provider is opened with it")]
     pub(crate) async fn of(builder: &SuiteBuilder, _: &Path) -> Result<Self, SuiteError> {
-        let infrastructure = builder.infrastructure.clone();
+        let infrastructure = infrastructure(builder)?;
         let blobs = builder.blobs.clone();
         Ok(Self {
             infrastructure: infrastructure.unwrap_or_else(|| Arc::new(Absent::INFRASTRUCTURE)),

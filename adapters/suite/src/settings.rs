@@ -43,6 +43,9 @@ pub struct Settings {
     pub dns: DnsOptions,
     /// How webhooks are sent, and to whom.
     pub webhooks: WebhookOptions,
+    /// How Cloudflare is worked with (feature `cloudflare`).
+    #[cfg(feature = "cloudflare")]
+    pub cloudflare: crate::CloudflareOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -62,6 +65,10 @@ impl Settings {
         self.dns.check()?;
         self.webhooks.check()?;
         self.worker.check()?;
+        #[cfg(feature = "cloudflare")]
+        self.cloudflare
+            .check()
+            .map_err(crate::infrastructure::refused)?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [

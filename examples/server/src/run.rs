@@ -135,6 +135,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     if let Some(sender) = &config.mail_from {
         builder = builder.mail_from(sender);
     }
+    if let Some(account) = &config.cloudflare {
+        builder = builder.cloudflare(account.clone());
+    }
     if let Some(secret) = config.secret {
         builder = builder.secret(secret);
     }

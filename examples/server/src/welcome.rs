@@ -17,7 +17,14 @@ pub(crate) fn text(config: &Config, addresses: &BTreeMap<&'static str, String>) 
         let outbox = config.data.join("outbox");
         text.push_str(&format!("Mails are written into {}.\n", outbox.display()));
     }
-    text.push_str(&workers(config));
+    let infrastructure = match &config.cloudflare {
+        Some(account) => {
+            let id = &account.account_id;
+            format!("Infrastructure is made at Cloudflare, in the account {id}.")
+        }
+        None => workers(config),
+    };
+    text.push_str(&infrastructure);
     text.push_str("\n\n");
     for (name, url) in addresses {
         text.push_str(&format!("  {name:13} {url}\n"));

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Webhook;
-use super::schedule::{next_attempt, retry_after};
+use super::schedule::next_attempt;
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few, json_text};
 use crate::kernel::{
     Entropy, IllegalMove, JsonText, Machine, PlatformId, Timestamp, WebhookDeliveryId, WebhookId,
-    record, state_machine, text_enum,
+    record, retry_after, state_machine, text_enum,
 };
 
 /// How many attempts of a message are remembered: the last.

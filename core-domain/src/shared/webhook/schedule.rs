@@ -37,23 +37,12 @@ pub(super) fn next_attempt(
     Some(ours.max(now.plus(retry_after.min(LONGEST_RETRY_AFTER))))
 }
 
-/// What the header `Retry-After` asks for: seconds, or an instant. Nothing when it is neither.
-pub(super) fn retry_after(header: &str, now: Timestamp) -> Duration {
-    if let Ok(seconds) = header.trim().parse() {
-        return Duration::from_secs(seconds);
-    }
-    let instant = jiff::fmt::rfc2822::parse(header.trim())
-        .map(|instant| instant.timestamp().as_millisecond());
-    instant.map_or(Duration::ZERO, |millis| {
-        Timestamp::from_millis(millis).since(now)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kernel::retry_after;
     use crate::testing::SeededEntropy;
 
     proptest! {

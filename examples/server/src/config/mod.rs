@@ -1,5 +1,6 @@
 //! What the server is told: flags over environment over TOML file over defaults. Unknown keys are refused.
 
+mod cloudflare;
 mod error;
 mod options;
 mod sources;
@@ -12,7 +13,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use core_suite::{MailOptions, ServiceKey, Settings, Workerd};
+use core_suite::{CloudflareAccount, MailOptions, ServiceKey, Settings, Workerd};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use self::error::ConfigError;
@@ -55,6 +56,8 @@ pub(crate) struct Config {
     pub(crate) smtp_url: Option<String>,
     /// Who mails come from, unless the settings say it.
     pub(crate) mail_from: Option<String>,
+    /// The account infrastructure is made in; `None` for this machine.
+    pub(crate) cloudflare: Option<CloudflareAccount>,
     /// How long the local provider waits around each change.
     pub(crate) local_latency: Duration,
     /// What runs workers, if anything does.
@@ -105,6 +108,7 @@ impl Config {
         effective: String,
         search_path: Option<&str>,
     ) -> Result<Self, ConfigError> {
+        let cloudflare = cloudflare::account(&options)?;
         let data = said("data", options.data)?;
         let workerd = workerd(options.workerd.as_deref(), search_path, &data)?;
         let url = secret(
@@ -177,6 +181,7 @@ impl Config {
             iam_public_url: options.iam_public_url.map(public_url).transpose()?,
             smtp_url,
             mail_from,
+            cloudflare,
             local_latency: Duration::from_millis(options.local_latency_ms.unwrap_or_default()),
             workerd,
             log_level,

@@ -143,6 +143,35 @@ pub(crate) struct Options {
     #[arg(long, env = "MAIL_FROM", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mail_from: Option<String>,
+    /// A token of Cloudflare's API: infrastructure is made at Cloudflare then, in place of on this machine.
+    #[arg(
+        long,
+        env = "CLOUDFLARE_API_TOKEN",
+        global = true,
+        hide_env_values = true
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cloudflare_api_token: Option<String>,
+    /// A file that holds that token.
+    #[arg(long, env = "CLOUDFLARE_API_TOKEN_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cloudflare_api_token_file: Option<PathBuf>,
+    /// The id of the account at Cloudflare; needed with the token.
+    #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cloudflare_account_id: Option<String>,
+    /// A file that holds that id.
+    #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cloudflare_account_id_file: Option<PathBuf>,
+    /// Where Cloudflare's API is [default: https://api.cloudflare.com/client/v4].
+    #[arg(long, env = "CLOUDFLARE_API_BASE_URL", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cloudflare_api_base_url: Option<String>,
+    /// A file that holds that address.
+    #[arg(long, env = "CLOUDFLARE_API_BASE_URL_FILE", global = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cloudflare_api_base_url_file: Option<PathBuf>,
     /// Milliseconds the local provider waits before and after each change, to watch jobs at work [default: 0].
     #[arg(long, env = "CORE_LOCAL_LATENCY_MS", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,12 +7,13 @@ use super::error::{ConfigError, wrong};
 use super::options::{Cli, Options};
 
 /// What may not be shown.
-const SECRETS: [&str; 5] = [
+const SECRETS: [&str; 6] = [
     "database_url",
     "auth_api_key",
     "secret",
     "master_key",
     "smtp_url",
+    "cloudflare_api_token",
 ];
 
 /// Flags over environment over file over defaults.

@@ -312,3 +312,60 @@ fn what_runs_workers_is_named_or_found_and_said() {
     let error = load(&["--workerd", "/nowhere/workerd"]).unwrap_err();
     assert!(error.to_string().starts_with("workerd: "), "{error}");
 }
+
+#[test]
+fn a_token_of_cloudflare_needs_an_account_and_is_shown_nowhere() {
+    const TOKEN: &str = "open-sesame-0123";
+    const ACCOUNT: &str = "023e105f4ecef8ad9ca31a8372d0c353";
+    let (token, account) = (
+        ["--cloudflare-api-token", TOKEN],
+        ["--cloudflare-account-id", ACCOUNT],
+    );
+    let config = load(&[token, account].concat()).unwrap();
+    assert!(!config.effective.contains("sesame"), "{}", config.effective);
+    assert!(!format!("{config:?}{:?}", config.cloudflare).contains("sesame"));
+    let chosen = config.cloudflare.unwrap();
+    assert_eq!(
+        (chosen.token.expose(), &*chosen.account_id),
+        (TOKEN, ACCOUNT)
+    );
+    assert_eq!(chosen.base_url, core_suite::CLOUDFLARE_API);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    let from_file = ["--cloudflare-api-token-file", file.to_str().unwrap()];
+    let base_url = ["--cloudflare-api-base-url", "http://127.0.0.1:14010"];
+    let config = load(&[from_file, account, base_url].concat()).unwrap();
+    let chosen = config.cloudflare.unwrap();
+    assert_eq!(
+        (chosen.token.expose(), &*chosen.base_url),
+        (TOKEN, base_url[1])
+    );
+    assert!(load(&[]).unwrap().cloudflare.is_none());
+    for (arguments, named) in [
+        (&token[..], "cloudflare_account_id: "),
+        (&account, "cloudflare_api_token: "),
+        (&base_url, "cloudflare_api_token: "),
+        (
+            &[token, ["--cloudflare-account-id", "me"]].concat(),
+            "cloudflare_account_id: ",
+        ),
+        (
+            &[
+                token,
+                account,
+                ["--cloudflare-api-base-url", "http://example.org"],
+            ]
+            .concat(),
+            "cloudflare_api_base_url: ",
+        ),
+        (
+            &[token, account, ["--set", "settings.cloudflare.requests=1"]].concat(),
+            "settings: ",
+        ),
+    ] {
+        let error = load(arguments).unwrap_err().to_string();
+        assert!(error.starts_with(named), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+    }
+}

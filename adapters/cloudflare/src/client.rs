@@ -1,0 +1,329 @@
+//! Sends calls to the API and reads its answers.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use core_domain::kernel::{Clock, Secret, retry_after};
+use core_domain::port::Cause;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as Connections;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, RootCertStore};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use crate::call::Call;
+use crate::envelope::{Content, EnvelopeError, ResultInfo, decode};
+use crate::error::{CallError, Refusal};
+use crate::options::{CloudflareAccount, CloudflareOptions};
+use crate::rate::RateLimiter;
+
+const AGENT: &str = concat!("core-cloudflare/", env!("CARGO_PKG_VERSION"));
+
+/// How often a call is sent at the most that may be repeated by itself.
+const ATTEMPTS: u32 = 5;
+
+/// How long a connection is kept that nobody uses.
+const POOL_IDLE: Duration = Duration::from_secs(30);
+
+/// TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS cannot be set up")]
+pub struct TlsError(#[from] rustls::Error);
+
+/// A successful answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer<T> {
+    pub(crate) result: T,
+    pub(crate) info: ResultInfo,
+}
+
+/// Sends calls. Cheap to clone; clones share connections and the limit of requests.
+#[derive(Clone)]
+pub(crate) struct Client(Arc<Shared>);
+
+struct Shared {
+    connections: Connections<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    base_url: String,
+    account_id: String,
+    token: Secret,
+    limiter: RateLimiter,
+    options: CloudflareOptions,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("base_url", &self.0.base_url)
+            .field("account_id", &self.0.account_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(
+        account: CloudflareAccount,
+        options: CloudflareOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, TlsError> {
+        let connector = connector(&account.base_url, options.connect_timeout)?;
+        let connections = Connections::builder(TokioExecutor::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Ok(Self(Arc::new(Shared {
+            connections,
+            base_url: account.base_url,
+            account_id: account.account_id,
+            token: account.token,
+            limiter: RateLimiter::new(&options),
+            options,
+            clock,
+        })))
+    }
+
+    pub(crate) fn options(&self) -> &CloudflareOptions {
+        &self.0.options
+    }
+
+    pub(crate) fn account_id(&self) -> &str {
+        &self.0.account_id
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.0.clock.as_ref()
+    }
+
+    /// A call below the account.
+    pub(crate) fn call(&self, method: Method, operation: &'static str, path: &[&str]) -> Call {
+        let segments = [&["accounts", self.account_id()], path].concat();
+        Call::new(method, operation, &segments)
+    }
+
+    /// Sends a call and reads what it answers.
+    pub(crate) async fn fetch<T: DeserializeOwned>(
+        &self,
+        call: Call,
+    ) -> Result<Answer<T>, CallError> {
+        let (operation, reads) = (call.operation, call.reads());
+        let content = self.send(call).await?;
+        let result = serde_json::from_value(content.result).map_err(|error| {
+            CallError::Unanswered {
+                reads,
+                // The text of the error may repeat values.
+                cause: Cause::new(format!(
+                    "{operation}: the result differs at {}",
+                    error.column()
+                )),
+            }
+        })?;
+        Ok(Answer {
+            result,
+            info: content.info,
+        })
+    }
+
+    /// As [`Client::fetch`]; an object that does not exist, which the API says by this code, is `None`.
+    pub(crate) async fn find<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        missing: u32,
+    ) -> Result<Option<T>, CallError> {
+        match self.fetch(call).await {
+            Ok(answer) => Ok(Some(answer.result)),
+            Err(error) if error.is_missing(missing) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a call whose result is of no interest.
+    pub(crate) async fn run(&self, call: Call) -> Result<(), CallError> {
+        self.send(call).await.map(drop)
+    }
+
+    /// Sends a call that removes an object; one that does not exist, which the API says by this code, is removed.
+    pub(crate) async fn remove(&self, call: Call, missing: u32) -> Result<(), CallError> {
+        match self.run(call).await {
+            Err(error) if error.is_missing(missing) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Sends a call that may be repeated, and repeats it after failures that `passes` says will pass.
+    pub(crate) async fn fetch_with_retries<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        passes: impl Fn(&CallError) -> bool,
+    ) -> Result<T, CallError> {
+        for attempt in 1..ATTEMPTS {
+            match self.fetch(call.clone()).await {
+                Ok(answer) => return Ok(answer.result),
+                Err(error) if !passes(&error) => return Err(error),
+                Err(error) => {
+                    tracing::debug!(operation = call.operation, attempt, %error, "repeated");
+                    self.back_off(attempt).await;
+                }
+            }
+        }
+        Ok(self.fetch(call.clone()).await?.result)
+    }
+
+    /// The pause after the first, the second, .. attempt.
+    pub(crate) async fn back_off(&self, attempt: u32) {
+        let delay = self.0.options.retry_delay;
+        tokio::time::sleep(delay * 2_u32.saturating_pow(attempt - 1)).await;
+    }
+
+    async fn send(&self, call: Call) -> Result<Content, CallError> {
+        let span = tracing::debug_span!(
+            "cloudflare",
+            operation = call.operation,
+            method = %call.method,
+            status = tracing::field::Empty,
+            cf_ray = tracing::field::Empty,
+        );
+        self.exchange(call).instrument(span).await
+    }
+
+    async fn exchange(&self, call: Call) -> Result<Content, CallError> {
+        self.0
+            .limiter
+            .acquire()
+            .await
+            .map_err(CallError::Throttled)?;
+        let request = self.request(&call)?;
+        let reads = call.reads();
+        let unanswered = |cause| CallError::Unanswered { reads, cause };
+        let limit = self.timeout_for(&call);
+        let answered = timeout(limit, self.0.connections.request(request)).await;
+        let answered = match answered {
+            Err(_) => return Err(unanswered(format!("no answer within {limit:?}").into())),
+            Ok(Err(error)) if error.is_connect() => {
+                return Err(CallError::Unsent(Cause::new(error)));
+            }
+            Ok(Err(error)) => return Err(unanswered(Cause::new(error))),
+            Ok(Ok(answered)) => answered,
+        };
+        let (status, ray) = (answered.status(), ray_of(answered.headers()));
+        let span = tracing::Span::current();
+        span.record("status", status.as_u16())
+            .record("cf_ray", &ray);
+        tracing::debug!("answered");
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let asked = self.retry_after_of(answered.headers());
+            return Err(CallError::Throttled(self.0.limiter.pause(asked)));
+        }
+        let body = self.read(answered).await;
+        let body = body.map_err(|error| {
+            unanswered(Cause::new(format!("{error}; status {status}, ray {ray}")))
+        })?;
+        decode(status, &body).map_err(|outcome| match outcome {
+            EnvelopeError::Unreadable(cause) => {
+                unanswered(Cause::new(format!("{cause}, ray {ray}")))
+            }
+            EnvelopeError::Refused(errors) => CallError::Refused(Box::new(Refusal {
+                operation: call.operation,
+                status,
+                errors,
+                ray,
+                reads,
+                is_confidential: call.is_confidential,
+            })),
+        })
+    }
+
+    fn timeout_for(&self, call: &Call) -> Duration {
+        if call.is_upload {
+            self.0.options.upload_timeout
+        } else {
+            self.0.options.request_timeout
+        }
+    }
+
+    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, CallError> {
+        let unsent = |error: http::Error| CallError::Unsent(Cause::new(error));
+        let token = call.upload_token.as_ref().unwrap_or(&self.0.token);
+        let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose()));
+        let mut bearer = bearer.map_err(|error| unsent(error.into()))?;
+        bearer.set_sensitive(true);
+        let mut request = Request::builder()
+            .method(&call.method)
+            .uri(format!("{}{}", self.0.base_url, call.path))
+            .header(AUTHORIZATION, bearer)
+            .header(USER_AGENT, AGENT);
+        let body = match &call.body {
+            Some((content_type, body)) => {
+                request = request.header(CONTENT_TYPE, content_type);
+                body.clone()
+            }
+            None => Bytes::new(),
+        };
+        request.body(Full::new(body)).map_err(unsent)
+    }
+
+    fn retry_after_of(&self, headers: &HeaderMap) -> Option<Duration> {
+        let header = headers.get(RETRY_AFTER)?.to_str().ok()?;
+        Some(retry_after(header, self.0.clock.now()))
+    }
+
+    /// The body, if it is not too long and never pauses for too long.
+    async fn read(
+        &self,
+        answered: Response<Incoming>,
+    ) -> Result<Vec<u8>, Box<dyn StdError + Send + Sync>> {
+        let options = &self.0.options;
+        let mut body = answered.into_body();
+        let mut bytes = Vec::new();
+        while let Some(frame) = timeout(options.idle_timeout, body.frame()).await? {
+            let frame = frame?;
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            if bytes.len() + data.len() > options.answer_bytes {
+                return Err(format!("more than {} bytes", options.answer_bytes).into());
+            }
+            bytes.extend_from_slice(data);
+        }
+        Ok(bytes)
+    }
+}
+
+fn ray_of(headers: &HeaderMap) -> String {
+    let ray = headers.get("cf-ray").and_then(|ray| ray.to_str().ok());
+    ray.unwrap_or("unknown").to_owned()
+}
+
+/// Connections with TLS that trust what the system trusts.
+fn connector(
+    base_url: &str,
+    connect_timeout: Duration,
+) -> Result<HttpsConnector<HttpConnector>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    if base_url.starts_with("https:") {
+        // Those that cannot be read are left out.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            tracing::warn!("there is no root certificate: Cloudflare will not be trusted");
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(connect_timeout));
+    Ok(HttpsConnectorBuilder::new()
+        .with_tls_config(tls.with_root_certificates(roots).with_no_client_auth())
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(tcp))
+}

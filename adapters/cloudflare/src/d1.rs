@@ -1,0 +1,71 @@
+//! D1 databases.
+
+use core_domain::port::{OwnedObject, Provisioned};
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::client::Client;
+use crate::error::CallError;
+use crate::paging::{first_match, numbered_page};
+
+/// A database of this name exists.
+pub(crate) const DUPLICATE: u32 = 7_502;
+
+/// There is no such database.
+const MISSING: u32 = 7_404;
+
+const PATH: [&str; 2] = ["d1", "database"];
+
+#[derive(Deserialize)]
+struct Database {
+    uuid: String,
+    name: String,
+}
+
+impl From<Database> for Provisioned {
+    fn from(database: Database) -> Self {
+        Self {
+            id: database.uuid,
+            url: None,
+            owner: None,
+        }
+    }
+}
+
+/// The API searches for names that hold the text; only the very name counts.
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+    let list = client.call(Method::GET, "d1.find", &PATH);
+    let list = list.query("name", name).query("per_page", 100);
+    let found = first_match::<Database>(client, &list, |database| database.name == name).await?;
+    Ok(found.map(Provisioned::from))
+}
+
+pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, CallError> {
+    let call = client.call(Method::POST, "d1.create", &PATH);
+    let made = client
+        .fetch::<Database>(call.json(&json!({ "name": name })))
+        .await?;
+    Ok(made.result.into())
+}
+
+pub(crate) async fn remove(client: &Client, id: &str) -> Result<(), CallError> {
+    let path = [&PATH[..], &[id]].concat();
+    let call = client.call(Method::DELETE, "d1.remove", &path);
+    client.remove(call, MISSING).await
+}
+
+pub(crate) async fn list(
+    client: &Client,
+    cursor: Option<&str>,
+) -> Result<(Vec<OwnedObject>, Option<String>), CallError> {
+    let list = client
+        .call(Method::GET, "d1.list", &PATH)
+        .query("per_page", 100);
+    let (page, next) = numbered_page::<Database>(client, list, cursor).await?;
+    let objects = page.into_iter().map(|database| OwnedObject {
+        name: database.name.clone(),
+        provisioned: database.into(),
+    });
+    Ok((objects.collect(), next))
+}

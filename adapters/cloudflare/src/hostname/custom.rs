@@ -1,0 +1,228 @@
+//! Customers' hostnames: custom hostnames of one zone ("Cloudflare for SaaS").
+//!
+//! Whose one is stands in its metadata. Smaller plans have none: there the hostname is taken as the owner's who asks for it,
+//! because the registry lets a platform have a hostname only after it proved that it is its own.
+
+use std::collections::BTreeMap;
+
+use core_domain::port::{HostnameState, ProviderError, ServeHostname, ServedHostname};
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::status::{certificate_of, state_of};
+use super::zone::Zones;
+use crate::call::Call;
+use crate::client::Client;
+use crate::error::{CallError, shortened};
+use crate::paging::first_match;
+
+/// There is no such hostname.
+const MISSING: u32 = 1_436;
+
+/// The hostname exists.
+const DUPLICATE: u32 = 1_406;
+
+/// The hostname is none that can be served.
+const REJECTED: u32 = 1_407;
+
+/// Whose a hostname is, in its metadata.
+const OWNER: &str = "core_owner";
+
+/// A custom hostname, as far as it matters.
+#[derive(Clone, Debug, Deserialize)]
+struct CustomHostname {
+    id: String,
+    hostname: String,
+    #[serde(default)]
+    status: String,
+    ssl: Option<Ssl>,
+    custom_metadata: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    verification_errors: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Ssl {
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    validation_errors: Vec<ValidationError>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct ValidationError {
+    message: Option<String>,
+}
+
+impl CustomHostname {
+    fn belongs_to(&self, owner: &str) -> bool {
+        let mark = self
+            .custom_metadata
+            .as_ref()
+            .and_then(|all| all.get(OWNER)?.as_str());
+        mark.is_none_or(|mark| mark == owner)
+    }
+
+    /// What the provider says of what it waits for.
+    fn detail(&self) -> Option<String> {
+        let validation = self.ssl.iter().flat_map(|ssl| &ssl.validation_errors);
+        let mut validation = validation.filter_map(|error| error.message.as_deref());
+        let verification = self.verification_errors.first().and_then(Value::as_str);
+        validation.next().or(verification).map(shortened)
+    }
+
+    fn into_served_hostname(self) -> ServedHostname {
+        let ssl = self.ssl.as_ref().map_or("initializing", |ssl| &ssl.status);
+        ServedHostname {
+            state: state_of(&self.status, ssl, self.detail().as_deref()),
+            certificate: certificate_of(ssl),
+            id: self.id,
+        }
+    }
+}
+
+fn path(zone: &str) -> [&str; 3] {
+    ["zones", zone, "custom_hostnames"]
+}
+
+/// The zone that has the customers' hostnames.
+async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, CallError> {
+    match &client.options().saas_zone {
+        Some(name) => zones.named(client, name).await,
+        None => Ok(None),
+    }
+}
+
+async fn read(
+    client: &Client,
+    zone: &str,
+    hostname: &str,
+) -> Result<Option<CustomHostname>, CallError> {
+    let list = Call::new(Method::GET, "hostname.find", &path(zone));
+    let list = list.query("hostname", hostname).query("per_page", 50);
+    first_match(client, &list, |found: &CustomHostname| {
+        found.hostname == hostname
+    })
+    .await
+}
+
+/// How far an owner's hostname is.
+pub(crate) async fn find(
+    client: &Client,
+    zones: &Zones,
+    hostname: &str,
+    owner: &str,
+) -> Result<Option<ServedHostname>, ProviderError> {
+    let Some(zone) = zone(client, zones).await? else {
+        return Ok(None);
+    };
+    let found = read(client, &zone, hostname).await?;
+    let Some(own) = found.filter(|found| found.belongs_to(owner)) else {
+        return Ok(None);
+    };
+    // The list may be behind.
+    let path = [&path(&zone)[..], &[&own.id]].concat();
+    let call = Call::new(Method::GET, "hostname.read", &path);
+    let latest = client.find::<CustomHostname>(call, MISSING).await?;
+    Ok(latest.map(CustomHostname::into_served_hostname))
+}
+
+/// Asks for a hostname, or once more for one that was given up.
+pub(crate) async fn serve(
+    client: &Client,
+    zones: &Zones,
+    request: &ServeHostname,
+) -> Result<ServedHostname, ProviderError> {
+    let (hostname, owner) = (request.hostname.as_str(), request.owner.as_str());
+    if hostname.starts_with("*.") {
+        let message = "it serves no wildcards of customers".to_owned();
+        return Err(ProviderError::Permanent(message));
+    }
+    let Some(zone) = zone(client, zones).await? else {
+        let message = "its operator has set no zone for customers' hostnames".to_owned();
+        return Err(ProviderError::Permanent(message));
+    };
+    let known = read(client, &zone, hostname).await?;
+    let found = match known {
+        Some(known) => known,
+        None => create(client, &zone, hostname, owner).await?,
+    };
+    if !found.belongs_to(owner) {
+        return Err(ProviderError::NameTaken(hostname.to_owned()));
+    }
+    let id = found.id.clone();
+    let ours = found.into_served_hostname();
+    if !matches!(ours.state, HostnameState::Failed(_)) {
+        return Ok(ours);
+    }
+    let call = Call::new(
+        Method::PATCH,
+        "hostname.restart",
+        &[&path(&zone)[..], &[&id]].concat(),
+    );
+    let call = call.json(&json!({ "ssl": certificate() }));
+    Ok(client
+        .fetch::<CustomHostname>(call)
+        .await?
+        .result
+        .into_served_hostname())
+}
+
+/// The certificate that is asked for: proved by an answer under the hostname itself, which leads to us.
+fn certificate() -> Value {
+    json!({ "method": "http", "type": "dv" })
+}
+
+async fn create(
+    client: &Client,
+    zone: &str,
+    hostname: &str,
+    owner: &str,
+) -> Result<CustomHostname, ProviderError> {
+    let plain = json!({ "hostname": hostname, "ssl": certificate() });
+    let mut marked = plain.clone();
+    marked["custom_metadata"] = json!({ OWNER: owner });
+    let mut outcome = post(client, zone, &marked).await;
+    // The plan may have no metadata, and no code says so.
+    let is_refused = |error: &CallError| {
+        let known = error.has(DUPLICATE) || error.has(REJECTED) || error.is_ambiguous();
+        matches!(error, CallError::Refused(_)) && !known
+    };
+    if outcome.as_ref().is_err_and(is_refused) {
+        outcome = post(client, zone, &plain).await;
+    }
+    match outcome {
+        Err(error) if error.has(DUPLICATE) || error.is_ambiguous() => {
+            let found = read(client, zone, hostname).await?;
+            found.ok_or_else(|| error.into())
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+async fn post(client: &Client, zone: &str, body: &Value) -> Result<CustomHostname, CallError> {
+    let call = Call::new(Method::POST, "hostname.create", &path(zone));
+    Ok(client.fetch(call.json(body)).await?.result)
+}
+
+/// Stops serving an owner's hostname, with its certificates.
+pub(crate) async fn stop(
+    client: &Client,
+    zones: &Zones,
+    hostname: &str,
+    owner: &str,
+) -> Result<(), ProviderError> {
+    let Some(zone) = zone(client, zones).await? else {
+        return Ok(());
+    };
+    let Some(found) = read(client, &zone, hostname).await? else {
+        return Ok(());
+    };
+    if !found.belongs_to(owner) {
+        return Err(ProviderError::NameTaken(hostname.to_owned()));
+    }
+    let path = [&path(&zone)[..], &[&found.id]].concat();
+    let call = Call::new(Method::DELETE, "hostname.remove", &path);
+    Ok(client.remove(call, MISSING).await?)
+}

@@ -1,0 +1,9 @@
+//! Hostnames: those of ours that lead to workers and projects, and those of customers.
+
+pub(crate) mod custom;
+mod dns;
+mod pages_route;
+pub(crate) mod route;
+mod status;
+mod worker_route;
+pub(crate) mod zone;

@@ -1,0 +1,256 @@
+//! The infrastructure port at Cloudflare.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::kernel::Clock;
+use core_domain::port::{
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
+};
+use core_domain::registry::ResourceType;
+use tokio::sync::Semaphore;
+
+use crate::client::{Client, TlsError};
+use crate::error::CallError;
+use crate::hostname::zone::Zones;
+use crate::hostname::{custom, route};
+use crate::options::{CloudflareAccount, CloudflareOptions, OptionError};
+use crate::ownership::{belongs_to, ensure_owned, ensure_recognisable};
+use crate::pages::{deployment, project, site};
+use crate::worker::script;
+use crate::worker::subdomain::Subdomain;
+use crate::worker::upload::upload;
+use crate::{d1, kv, queue, r2, secrets};
+
+/// Why Cloudflare cannot be worked with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloudflareError {
+    /// A value is wrong.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// Infrastructure in an account at Cloudflare. Cheap to clone; clones share connections, the limit of requests, and what is
+/// remembered of the account.
+#[derive(Clone, Debug)]
+pub struct CloudflareInfrastructure {
+    client: Client,
+    subdomain: Arc<Subdomain>,
+    zones: Arc<Zones>,
+    /// Each stands for a part of a site in memory.
+    uploads: Arc<Semaphore>,
+}
+
+impl CloudflareInfrastructure {
+    /// Works in this account. Sends nothing yet.
+    ///
+    /// # Errors
+    /// [`CloudflareError`] when a value is wrong, or TLS cannot be set up.
+    pub fn new(
+        account: CloudflareAccount,
+        options: CloudflareOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, CloudflareError> {
+        account.check()?;
+        options.check()?;
+        let uploads = options.uploads as usize;
+        Ok(Self {
+            client: Client::new(account, options, clock)?,
+            subdomain: Arc::default(),
+            zones: Arc::default(),
+            uploads: Arc::new(Semaphore::new(uploads)),
+        })
+    }
+
+    /// The object of this name, whosever it is, without its address.
+    async fn find(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, CallError> {
+        let (client, name) = (&self.client, resource.name.as_str());
+        match resource.resource_type {
+            ResourceType::D1 => d1::find(client, name).await,
+            ResourceType::Kv => kv::find(client, name).await,
+            ResourceType::R2 => r2::find(client, name).await,
+            ResourceType::Queue => queue::find(client, name).await,
+            ResourceType::Worker => script::find(client, name).await,
+            ResourceType::Pages => project::find(client, name).await,
+        }
+    }
+
+    /// Puts a script up, and lets it be served.
+    async fn put_worker(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+        let (client, resource) = (&self.client, &request.resource);
+        let made = upload(client, request).await?;
+        self.subdomain.enable(client, &resource.name).await?;
+        Ok(self.with_url(resource, made).await?)
+    }
+
+    /// Makes an object of a type whose names the API gives once.
+    async fn insert(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+        let (client, resource) = (&self.client, &request.resource);
+        let name = resource.name.as_str();
+        if let Some(found) = self.find(resource).await? {
+            return ensure_owned(found, name, &request.owner);
+        }
+        let (made, duplicate) = match resource.resource_type {
+            ResourceType::D1 => (d1::create(client, name).await, d1::DUPLICATE),
+            ResourceType::Kv => (kv::create(client, name).await, kv::DUPLICATE),
+            ResourceType::R2 => (r2::create(client, name).await, r2::DUPLICATE),
+            ResourceType::Queue => (queue::create(client, name).await, queue::DUPLICATE),
+            ResourceType::Pages => {
+                let made = project::create(client, name, &request.owner).await;
+                (made, project::DUPLICATE)
+            }
+            ResourceType::Worker => return self.put_worker(request).await,
+        };
+        match made {
+            // Nobody knows who made it, so it is looked for once more.
+            Err(error) if error.has(duplicate) || error.is_ambiguous() => {
+                let found = self.find(resource).await.ok().flatten();
+                match found {
+                    Some(found) => ensure_owned(found, name, &request.owner),
+                    None if error.has(duplicate) => {
+                        let cause = format!("{resource:?} exists, and is not found");
+                        Err(ProviderError::Transient(cause.into()))
+                    }
+                    None => Err(error.into()),
+                }
+            }
+            made => Ok(made?),
+        }
+    }
+
+    /// With the address of a worker, which other objects bring along.
+    async fn with_url(
+        &self,
+        resource: &ResourceRef,
+        found: Provisioned,
+    ) -> Result<Provisioned, CallError> {
+        if resource.resource_type != ResourceType::Worker {
+            return Ok(found);
+        }
+        let url = self.subdomain.url(&self.client, &resource.name).await?;
+        Ok(Provisioned { url, ..found })
+    }
+}
+
+#[async_trait]
+impl Infrastructure for CloudflareInfrastructure {
+    async fn observe(&self, resource: &ResourceRef) -> Result<Option<Provisioned>, ProviderError> {
+        match self.find(resource).await? {
+            Some(found) => Ok(Some(self.with_url(resource, found).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn create(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+        ensure_recognisable(&request.resource, &request.owner)?;
+        match request.resource.resource_type {
+            ResourceType::Worker => self.put_worker(request).await,
+            _ => self.insert(request).await,
+        }
+    }
+
+    async fn remove(&self, resource: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
+        let Some(found) = self.find(resource).await? else {
+            return Ok(());
+        };
+        let (client, name) = (&self.client, resource.name.as_str());
+        let found = ensure_owned(found, name, owner)?;
+        match resource.resource_type {
+            ResourceType::D1 => d1::remove(client, &found.id).await?,
+            ResourceType::Kv => kv::remove(client, &found.id).await?,
+            ResourceType::R2 => r2::remove(client, name).await?,
+            ResourceType::Queue => queue::remove(client, &found.id).await?,
+            ResourceType::Worker => script::remove(client, name).await?,
+            ResourceType::Pages => {
+                route::remove_all(client, &self.zones, name).await?;
+                project::remove(client, name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {
+        site::deploy(&self.client, &self.uploads, upload).await
+    }
+
+    async fn site_deployment(
+        &self,
+        project: &str,
+        deployment_key: &str,
+    ) -> Result<Option<SiteDeployment>, ProviderError> {
+        deployment::observe(&self.client, project, deployment_key).await
+    }
+
+    async fn owned(
+        &self,
+        owner: &str,
+        resource_type: ResourceType,
+        cursor: Option<String>,
+    ) -> Result<OwnedObjects, ProviderError> {
+        let (client, cursor) = (&self.client, cursor.as_deref());
+        let (mut objects, next) = match resource_type {
+            ResourceType::D1 => d1::list(client, cursor).await?,
+            ResourceType::Kv => kv::list(client, cursor).await?,
+            ResourceType::R2 => r2::list(client, cursor).await?,
+            ResourceType::Queue => queue::list(client, cursor).await?,
+            ResourceType::Worker => (script::list(client).await?, None),
+            ResourceType::Pages => project::list(client, cursor).await?,
+        };
+        objects.retain(|object| belongs_to(&object.provisioned, &object.name, owner));
+        Ok(OwnedObjects { objects, next })
+    }
+
+    async fn set_secrets(&self, request: &SetSecrets) -> Result<(), ProviderError> {
+        secrets::set(&self.client, request).await
+    }
+
+    async fn secret_names(&self, resource: &ResourceRef) -> Result<Vec<String>, ProviderError> {
+        secrets::names(&self.client, resource).await
+    }
+
+    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+        route::find(&self.client, &self.zones, hostname).await
+    }
+
+    async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
+        let (target, owner) = (&request.target, &request.owner);
+        let Some(found) = self.find(target).await? else {
+            let message = format!("there is no {} {}", target.resource_type, target.name);
+            return Err(ProviderError::Permanent(message));
+        };
+        ensure_owned(found, &target.name, owner)?;
+        route::make(&self.client, &self.zones, request).await
+    }
+
+    async fn remove_route(
+        &self,
+        hostname: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        route::remove(&self.client, &self.zones, hostname, target).await
+    }
+
+    async fn served_hostname(
+        &self,
+        hostname: &str,
+        owner: &str,
+    ) -> Result<Option<ServedHostname>, ProviderError> {
+        custom::find(&self.client, &self.zones, hostname, owner).await
+    }
+
+    async fn serve_hostname(
+        &self,
+        request: &ServeHostname,
+    ) -> Result<ServedHostname, ProviderError> {
+        custom::serve(&self.client, &self.zones, request).await
+    }
+
+    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+        custom::stop(&self.client, &self.zones, hostname, owner).await
+    }
+}

@@ -1,0 +1,256 @@
+//! What of a site is uploaded, and under which names.
+
+use std::io::{self, Read};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use core_domain::port::Site;
+
+/// Bytes that are encoded at a time: no remainder of three, so that padding stands at the end alone.
+const PIECE: u64 = 48 * 1024;
+
+/// The longest file, in bytes.
+const LARGEST_FILE: u64 = 25 * 1024 * 1024;
+
+/// Files at the root of a site that tell how it is served; they are no pages of it.
+const SETTINGS: [&str; 4] = ["_headers", "_redirects", "_routes.json", "_worker.js"];
+
+/// Folders at the root that are no pages.
+const SOURCES: [&str; 2] = ["functions", ".wrangler"];
+
+/// What is left out wherever it is.
+const IGNORED: [&str; 3] = [".DS_Store", "node_modules", ".git"];
+
+/// A file of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asset {
+    pub(super) path: String,
+    /// Its name at the provider: of its content and its extension.
+    pub(super) hash: String,
+    pub(super) size: u64,
+    pub(super) content_type: String,
+}
+
+/// What a site consists of.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// One for each of the site's files in their order; `None` for those that are not uploaded.
+    pub(super) assets: Vec<Option<Asset>>,
+    /// Names and contents of the files that tell how it is served.
+    pub(super) settings: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// What a path of a site is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Asset,
+    Settings(&'static str),
+    Ignored,
+    /// A worker of several files: it would have to be bundled first.
+    WorkerFolder,
+}
+
+impl Role {
+    fn of(path: &str) -> Self {
+        let mut segments = path.split('/');
+        let root = segments.next().unwrap_or_default();
+        let is_folder = segments.next().is_some();
+        if let Some(name) = SETTINGS.iter().find(|name| **name == root) {
+            return match (is_folder, root) {
+                (false, _) => Self::Settings(name),
+                (true, "_worker.js") => Self::WorkerFolder,
+                (true, _) => Self::Asset,
+            };
+        }
+        let is_ignored = is_folder && SOURCES.contains(&root)
+            || path.split('/').any(|segment| IGNORED.contains(&segment));
+        if is_ignored {
+            Self::Ignored
+        } else {
+            Self::Asset
+        }
+    }
+}
+
+/// Why a site cannot be uploaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlanError {
+    #[error("{0}")]
+    Unfit(String),
+    #[error("the site could not be read")]
+    Io(#[from] io::Error),
+}
+
+impl Plan {
+    /// Reads the whole site once, a piece of a file at a time. Waits for the disk.
+    pub(super) fn read(site: &dyn Site) -> Result<Self, PlanError> {
+        for file in site.files() {
+            if file.size > LARGEST_FILE {
+                let what = format!("{:?} has more than {LARGEST_FILE} bytes", file.path);
+                return Err(PlanError::Unfit(what));
+            }
+            if Role::of(&file.path) == Role::WorkerFolder {
+                let what = "_worker.js is a folder: bundle it into one file".to_owned();
+                return Err(PlanError::Unfit(what));
+            }
+        }
+        let mut plan = Self::default();
+        site.read(&mut |file, content| {
+            let asset = match Role::of(&file.path) {
+                Role::Asset => Some(Asset {
+                    path: file.path.clone(),
+                    hash: hash_of(&file.path, content)?,
+                    size: file.size,
+                    content_type: content_type(&file.path),
+                }),
+                Role::Settings(name) => {
+                    let mut bytes = Vec::new();
+                    content.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+                    plan.settings.push((name, bytes));
+                    None
+                }
+                Role::Ignored | Role::WorkerFolder => None,
+            };
+            plan.assets.push(asset);
+            Ok(())
+        })?;
+        Ok(plan)
+    }
+
+    /// The files that are uploaded.
+    pub(super) fn uploaded(&self) -> impl Iterator<Item = &Asset> {
+        self.assets.iter().flatten()
+    }
+}
+
+/// Gives the content in base64 to the sink, piece by piece.
+pub(super) fn encode(content: &mut dyn Read, mut sink: impl FnMut(&[u8])) -> io::Result<()> {
+    let (mut piece, mut text) = (Vec::new(), String::new());
+    loop {
+        piece.clear();
+        text.clear();
+        let read = Read::take(&mut *content, PIECE).read_to_end(&mut piece)?;
+        STANDARD.encode_string(&piece, &mut text);
+        sink(text.as_bytes());
+        if (read as u64) < PIECE {
+            return Ok(());
+        }
+    }
+}
+
+/// A hash in the making, as the API wants it: over the base64 of the content with the extension behind it.
+pub(super) struct AssetHash(blake3::Hasher);
+
+impl AssetHash {
+    pub(super) fn new() -> Self {
+        Self(blake3::Hasher::new())
+    }
+
+    pub(super) fn update(&mut self, base64: &[u8]) {
+        self.0.update(base64);
+    }
+
+    pub(super) fn finish(mut self, path: &str) -> String {
+        self.0.update(extension(path).as_bytes());
+        self.0.finalize().to_hex()[..32].to_owned()
+    }
+}
+
+fn hash_of(path: &str, content: &mut dyn Read) -> io::Result<String> {
+    let mut hash = AssetHash::new();
+    encode(content, |piece| hash.update(piece))?;
+    Ok(hash.finish(path))
+}
+
+/// What stands behind the last dot of the name; nothing when that is its first character.
+fn extension(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        None | Some(("", _)) => "",
+        Some((_, extension)) => extension,
+    }
+}
+
+fn content_type(path: &str) -> String {
+    let guess = mime_guess::from_path(path).first_or_octet_stream();
+    if guess.type_() == "text" {
+        format!("{guess}; charset=utf-8")
+    } else {
+        guess.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core_domain::testing::MemorySite;
+
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_the_reference_client() {
+        for (path, content, expected) in [
+            (
+                "index.html",
+                &b"<h1>hi</h1>\n"[..],
+                "17453d0cfb9bacc76d9f30d3cb9ca048",
+            ),
+            ("css/a.css", b"body{}\n", "aa42bba514e8ddfea838ec1a715ca332"),
+            ("empty", b"", "af1349b9f5f9a1a6a0404dea36dcc949"),
+        ] {
+            assert_eq!(
+                hash_of(path, &mut &content[..]).unwrap(),
+                expected,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn content_is_encoded_in_pieces_as_it_would_be_as_a_whole() {
+        for length in [0, 1, 3, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 2] {
+            let content = vec![7; usize::try_from(length).unwrap()];
+            let mut text = Vec::new();
+            encode(&mut &content[..], |piece| text.extend_from_slice(piece)).unwrap();
+            assert_eq!(text, STANDARD.encode(&content).into_bytes(), "{length}");
+        }
+    }
+
+    #[test]
+    fn an_extension_is_what_node_says_it_is() {
+        for (path, expected) in [
+            ("a.tar.gz", "gz"),
+            ("x/.env", ""),
+            ("x.y/plain", ""),
+            ("a.", ""),
+            ("A.HTML", "HTML"),
+        ] {
+            assert_eq!(extension(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn settings_of_the_site_and_sources_are_no_pages() {
+        let site: MemorySite = [
+            ("index.html", "a"),
+            ("_headers", "b"),
+            ("_routes.json", "c"),
+            ("sub/_headers", "d"),
+            ("functions/x.js", "e"),
+            ("functions", "f"),
+            ("a/node_modules/b.js", "g"),
+            (".DS_Store", "h"),
+        ]
+        .into_iter()
+        .collect();
+        let plan = Plan::read(&site).unwrap();
+        let paths: Vec<_> = plan.uploaded().map(|asset| asset.path.as_str()).collect();
+        assert_eq!(paths, ["index.html", "sub/_headers", "functions"]);
+        assert_eq!(plan.assets.len(), 8);
+        let settings: Vec<_> = plan.settings.iter().map(|(name, _)| *name).collect();
+        assert_eq!(settings, ["_headers", "_routes.json"]);
+        let bundle: MemorySite = [("index.html", "a"), ("_worker.js/index.js", "b")]
+            .into_iter()
+            .collect();
+        assert!(matches!(Plan::read(&bundle), Err(PlanError::Unfit(_))));
+    }
+}

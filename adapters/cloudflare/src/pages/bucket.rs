@@ -1,0 +1,109 @@
+//! Files that are uploaded with one call.
+
+use std::io::{self, Read};
+
+use super::asset::{Asset, AssetHash, encode};
+
+/// The most bytes of files, before they are encoded.
+const MOST_BYTES: u64 = 40 * 1024 * 1024;
+
+/// The most files.
+const MOST_FILES: usize = 2_000;
+
+/// The body of a call in the making: a JSON array, written as it grows so that no file is in memory twice.
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    body: Vec<u8>,
+    bytes: u64,
+    files: usize,
+}
+
+impl Bucket {
+    /// Whether one more file of so many bytes fits.
+    pub(super) const fn has_room(&self, size: u64) -> bool {
+        self.files < MOST_FILES && self.bytes + size <= MOST_BYTES
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.files == 0
+    }
+
+    /// Adds a file. Its content must be what it was when it was hashed.
+    pub(super) fn add(&mut self, asset: &Asset, content: &mut dyn Read) -> io::Result<()> {
+        let text = |text: &str| serde_json::to_string(text).map_err(io::Error::from);
+        let (hash, content_type) = (text(&asset.hash)?, text(&asset.content_type)?);
+        let before = if self.is_empty() { "[" } else { "," };
+        self.write(&format!("{before}{{\"key\":{hash},\"value\":\""));
+        let mut hashed = AssetHash::new();
+        encode(content, |piece| {
+            hashed.update(piece);
+            self.body.extend_from_slice(piece);
+        })?;
+        if hashed.finish(&asset.path) != asset.hash {
+            let what = "a file of the site is not what it was when it was read first";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        self.write(&format!(
+            "\",\"metadata\":{{\"contentType\":{content_type}}},\"base64\":true}}"
+        ));
+        self.bytes += asset.size;
+        self.files += 1;
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) {
+        self.body.extend_from_slice(text.as_bytes());
+    }
+
+    /// The body of the call.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.body.push(b']');
+        self.body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn asset() -> Asset {
+        Asset {
+            path: "index.html".to_owned(),
+            hash: "17453d0cfb9bacc76d9f30d3cb9ca048".to_owned(),
+            size: 12,
+            content_type: "text/html; charset=utf-8".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_an_array_of_encoded_files_of_the_content_they_were_hashed_from() {
+        let mut bucket = Bucket::default();
+        bucket.add(&asset(), &mut &b"<h1>hi</h1>\n"[..]).unwrap();
+        let changed = bucket.add(&asset(), &mut &b"<h1>ho</h1>\n"[..]);
+        assert_eq!(changed.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let mut bucket = Bucket::default();
+        bucket.add(&asset(), &mut &b"<h1>hi</h1>\n"[..]).unwrap();
+        let body: Value = serde_json::from_slice(&bucket.finish()).unwrap();
+        let expected = json!([{
+            "key": "17453d0cfb9bacc76d9f30d3cb9ca048",
+            "value": "PGgxPmhpPC9oMT4K",
+            "metadata": { "contentType": "text/html; charset=utf-8" },
+            "base64": true,
+        }]);
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_bucket_takes_40_mib_and_2000_files_and_no_more() {
+        let holding = |bytes, files| Bucket {
+            bytes,
+            files,
+            ..Bucket::default()
+        };
+        assert!(holding(MOST_BYTES - 1, 1_999).has_room(1));
+        assert!(!holding(MOST_BYTES - 1, 1_999).has_room(2));
+        assert!(!holding(0, 2_000).has_room(0));
+    }
+}

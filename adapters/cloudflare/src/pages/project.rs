@@ -1,0 +1,150 @@
+//! Projects.
+
+use std::collections::BTreeMap;
+
+use core_domain::port::{OwnedObject, Provisioned};
+use core_domain::registry::PRODUCTION;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::error::CallError;
+use crate::ownership::of_mark;
+use crate::paging::numbered_page;
+
+/// A project of this name exists.
+pub(crate) const DUPLICATE: u32 = 8_000_002;
+
+/// There is no such project.
+pub(crate) const MISSING: u32 = 8_000_007;
+
+/// The variable of a project that says whose it is.
+pub(crate) const OWNER: &str = "CORE_OWNER";
+
+pub(crate) const PATH: [&str; 2] = ["pages", "projects"];
+
+/// A project, as far as it matters.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Project {
+    id: String,
+    name: String,
+    subdomain: Option<String>,
+    #[serde(default)]
+    deployment_configs: Configs,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Configs {
+    #[serde(default)]
+    production: Config,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Config {
+    env_vars: Option<BTreeMap<String, Option<Variable>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Variable {
+    #[serde(rename = "type")]
+    kind: String,
+    value: Option<String>,
+}
+
+impl Project {
+    fn variables(&self) -> impl Iterator<Item = (&String, &Variable)> {
+        let variables = self.deployment_configs.production.env_vars.iter().flatten();
+        variables.filter_map(|(name, variable)| Some((name, variable.as_ref()?)))
+    }
+
+    fn owner(&self) -> Option<&str> {
+        let mark = self
+            .variables()
+            .find(|(name, variable)| *name == OWNER && variable.kind == "plain_text");
+        mark.and_then(|(_, variable)| variable.value.as_deref())
+    }
+
+    /// The names of its secrets, in their order.
+    pub(crate) fn secret_names(&self) -> Vec<String> {
+        let secrets = self
+            .variables()
+            .filter(|(_, variable)| variable.kind == "secret_text");
+        secrets.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The name of its own that it is served at.
+    pub(crate) fn subdomain(&self) -> Option<&str> {
+        self.subdomain.as_deref()
+    }
+}
+
+impl From<Project> for Provisioned {
+    /// The API may choose another subdomain than the name: only what it says is where the project is.
+    fn from(project: Project) -> Self {
+        Self {
+            owner: of_mark(project.owner()),
+            url: project
+                .subdomain
+                .map(|subdomain| format!("https://{subdomain}")),
+            id: project.id,
+        }
+    }
+}
+
+pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Project>, CallError> {
+    let call = client.call(Method::GET, "pages.find", &[&PATH[..], &[name]].concat());
+    client.find::<Project>(call, MISSING).await
+}
+
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+    Ok(read(client, name).await?.map(Provisioned::from))
+}
+
+/// Settings of both environments that have these variables.
+pub(crate) fn with_variables(variables: &Value) -> Value {
+    let config = json!({ "env_vars": variables });
+    json!({ "production": config, "preview": config })
+}
+
+pub(crate) async fn create(
+    client: &Client,
+    name: &str,
+    owner: &str,
+) -> Result<Provisioned, CallError> {
+    let mark = json!({ OWNER: { "type": "plain_text", "value": owner } });
+    let body = json!({
+        "name": name,
+        "production_branch": PRODUCTION,
+        "deployment_configs": with_variables(&mark),
+    });
+    let call = client.call(Method::POST, "pages.create", &PATH);
+    Ok(client
+        .fetch::<Project>(call.json(&body))
+        .await?
+        .result
+        .into())
+}
+
+/// Removes a project whose hostnames are gone, with its deployments.
+pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), CallError> {
+    let call = client.call(
+        Method::DELETE,
+        "pages.remove",
+        &[&PATH[..], &[name]].concat(),
+    );
+    client.remove(call, MISSING).await
+}
+
+pub(crate) async fn list(
+    client: &Client,
+    cursor: Option<&str>,
+) -> Result<(Vec<OwnedObject>, Option<String>), CallError> {
+    let list = client.call(Method::GET, "pages.list", &PATH);
+    let (page, next) = numbered_page::<Project>(client, list, cursor).await?;
+    let objects = page.into_iter().map(|project| OwnedObject {
+        name: project.name.clone(),
+        provisioned: project.into(),
+    });
+    Ok((objects.collect(), next))
+}

@@ -1,0 +1,95 @@
+//! Deploying a site.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use core_domain::port::{Cause, ProviderError, Site, SiteDeployment, SiteUpload};
+use tokio::sync::Semaphore;
+
+use super::asset::{Plan, PlanError};
+use super::deployment::{self, no_project};
+use super::project;
+use super::token::UploadTokens;
+use super::transfer::transfer;
+use crate::client::Client;
+use crate::multipart::{Form, boundary};
+
+/// Puts the site up, unless it is already. Nothing is served before all of it is there.
+pub(crate) async fn deploy(
+    client: &Client,
+    permits: &Arc<Semaphore>,
+    upload: SiteUpload,
+) -> Result<SiteDeployment, ProviderError> {
+    let (project, key) = (upload.project.as_str(), upload.deployment_key.as_str());
+    if upload.branch.is_empty() || key.is_empty() {
+        return refused("a deployment needs a branch and a key");
+    }
+    if project::read(client, project).await?.is_none() {
+        return Err(no_project(project));
+    }
+    if let Some(found) = deployment::observe(client, project, key).await? {
+        return Ok(found);
+    }
+    let tokens = UploadTokens::open(client, project).await?;
+    let most_files = tokens.most_files().await;
+    if upload.site.files().is_empty() || upload.site.files().len() > most_files {
+        return refused(&format!("a deployment has 1 to {most_files} files"));
+    }
+    let plan = Arc::new(read(Arc::clone(&upload.site)).await?);
+    let site = Arc::clone(&upload.site);
+    transfer(&tokens, site, Arc::clone(&plan), Arc::clone(permits)).await?;
+    let made = deployment::create(client, project, key, form(&upload, &plan)?).await?;
+    Ok(made.into_site_deployment(client, project).await?)
+}
+
+fn refused<T>(why: &str) -> Result<T, ProviderError> {
+    Err(ProviderError::Permanent(why.to_owned()))
+}
+
+async fn read(site: Arc<dyn Site>) -> Result<Plan, ProviderError> {
+    let read = tokio::task::spawn_blocking(move || Plan::read(site.as_ref())).await;
+    match read {
+        Ok(Ok(plan)) => Ok(plan),
+        Ok(Err(PlanError::Unfit(what))) => refused(&what),
+        Ok(Err(error @ PlanError::Io(_))) => Err(ProviderError::Transient(Cause::new(error))),
+        Err(error) => Err(ProviderError::Transient(Cause::new(error))),
+    }
+}
+
+/// The call that makes a deployment of files that are there: what is where, and whose deployment it is.
+fn form(upload: &SiteUpload, plan: &Plan) -> Result<(String, Bytes), ProviderError> {
+    let manifest: BTreeMap<_, _> = plan
+        .uploaded()
+        .map(|asset| (format!("/{}", asset.path), asset.hash.as_str()))
+        .collect();
+    let manifest = serde_json::to_string(&manifest)
+        .map_err(|error| ProviderError::Transient(Cause::new(error)))?;
+    let texts = [
+        ("manifest", manifest.as_str()),
+        ("branch", &upload.branch),
+        ("commit_hash", &upload.deployment_key),
+        ("commit_dirty", "false"),
+    ];
+    let contents = plan.settings.iter().map(|(_, content)| &content[..]);
+    let parts = texts
+        .iter()
+        .map(|(_, text)| text.as_bytes())
+        .chain(contents);
+    let mut form = Form::new(boundary(parts));
+    for (name, text) in texts {
+        form = form.text(name, text);
+    }
+    for (name, content) in &plan.settings {
+        form = form.file(name, settings_type(name), content);
+    }
+    Ok(form.finish())
+}
+
+fn settings_type(name: &str) -> &'static str {
+    match name {
+        "_routes.json" => "application/json",
+        "_worker.js" => "application/javascript",
+        _ => "text/plain",
+    }
+}

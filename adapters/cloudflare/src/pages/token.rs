@@ -1,0 +1,124 @@
+//! The tokens that files are uploaded with: good for a project, and for a short time.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use core_domain::kernel::Secret;
+use core_domain::port::ProviderError;
+use http::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+
+use super::project::PATH;
+use crate::call::Call;
+use crate::client::Client;
+use crate::error::CallError;
+
+/// The token is no longer good.
+const EXPIRED: u32 = 8_000_013;
+
+/// How often a call is sent at the most; one whose token had expired does not count.
+const ATTEMPTS: u32 = 5;
+
+/// How often a token is renewed for one call.
+const RENEWALS: u32 = 3;
+
+/// Tokens that end within so many seconds are renewed.
+const MARGIN: i64 = 30;
+
+/// The most files of a deployment, where the token does not say it.
+const DEFAULT_FILES: usize = 20_000;
+
+/// Sends calls that need an upload token, and renews it.
+#[derive(Debug)]
+pub(super) struct UploadTokens<'a> {
+    client: &'a Client,
+    project: &'a str,
+    current: Mutex<Token>,
+}
+
+#[derive(Clone, Debug)]
+struct Token {
+    jwt: Secret,
+    claims: Claims,
+}
+
+/// What a token says of itself. The API checks it, so nobody else has to.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+struct Claims {
+    exp: Option<i64>,
+    max_file_count_allowed: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Issued {
+    jwt: String,
+}
+
+impl<'a> UploadTokens<'a> {
+    pub(super) async fn open(client: &'a Client, project: &'a str) -> Result<Self, CallError> {
+        Ok(Self {
+            client,
+            project,
+            current: Mutex::new(issue(client, project).await?),
+        })
+    }
+
+    /// The most files of a deployment.
+    pub(super) async fn most_files(&self) -> usize {
+        let claims = self.current.lock().await.claims;
+        claims.max_file_count_allowed.unwrap_or(DEFAULT_FILES)
+    }
+
+    /// A token that is good, and not this one.
+    async fn other_than(&self, refused: Option<&Secret>) -> Result<Secret, CallError> {
+        let mut current = self.current.lock().await;
+        let now = self.client.clock().now().seconds();
+        let ends = current.claims.exp.is_some_and(|exp| exp <= now + MARGIN);
+        if ends || refused == Some(&current.jwt) {
+            *current = issue(self.client, self.project).await?;
+        }
+        Ok(current.jwt.clone())
+    }
+
+    /// Sends a call that may be repeated.
+    pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ProviderError> {
+        let (mut attempt, mut renewals) = (1, 0);
+        let mut refused = None;
+        loop {
+            let token = self.other_than(refused.take().as_ref()).await?;
+            let with_token = call.clone().with_upload_token(token.clone());
+            match self.client.fetch(with_token).await {
+                Ok(answer) => return Ok(answer.result),
+                Err(error) if error.has(EXPIRED) && renewals < RENEWALS => {
+                    renewals += 1;
+                    refused = Some(token);
+                }
+                Err(error) if error.may_work_soon() && attempt < ATTEMPTS => {
+                    tracing::debug!(operation = call.operation, attempt, %error, "repeated");
+                    self.client.back_off(attempt).await;
+                    attempt += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+async fn issue(client: &Client, project: &str) -> Result<Token, CallError> {
+    let path = [&PATH[..], &[project, "upload-token"]].concat();
+    let call = client
+        .call(Method::GET, "pages.upload_token", &path)
+        .confidential();
+    let Issued { jwt } = client.fetch(call).await?.result;
+    Ok(Token {
+        claims: claims_of(&jwt),
+        jwt: Secret::new(jwt),
+    })
+}
+
+fn claims_of(jwt: &str) -> Claims {
+    let payload = jwt.split('.').nth(1).unwrap_or_default();
+    let payload = URL_SAFE_NO_PAD.decode(payload.trim_end_matches('='));
+    serde_json::from_slice(&payload.unwrap_or_default()).unwrap_or_default()
+}

@@ -1,0 +1,142 @@
+//! Uploading the files of a site that the provider does not have: read in the order of their archive, a bucket at a time.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use core_domain::port::{Cause, ProviderError, Site};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::asset::{Asset, Plan};
+use super::bucket::Bucket;
+use super::token::UploadTokens;
+use crate::call::Call;
+
+/// Buckets of one site that are uploaded at a time.
+const AT_A_TIME: usize = 3;
+
+/// A bucket with its place in memory.
+struct Filled(Bucket, OwnedSemaphorePermit);
+
+fn call(operation: &'static str, path: &str) -> Call {
+    Call::new(Method::POST, operation, &["pages", "assets", path])
+}
+
+/// Uploads what is missing of these files. Every bucket in memory holds one of the permits.
+pub(super) async fn transfer(
+    tokens: &UploadTokens<'_>,
+    site: Arc<dyn Site>,
+    plan: Arc<Plan>,
+    permits: Arc<Semaphore>,
+) -> Result<(), ProviderError> {
+    let hashes: BTreeSet<&str> = plan.uploaded().map(|asset| asset.hash.as_str()).collect();
+    let body = json!({ "hashes": hashes });
+    let asked = call("pages.check_missing", "check-missing").json(&body);
+    let missing: BTreeSet<String> = tokens.send(&asked).await?;
+    if !missing.is_empty() {
+        upload(tokens, site, Arc::clone(&plan), missing, permits).await?;
+    }
+    // It lets the provider remember them; without it they are only uploaded once more another time.
+    let upsert = call("pages.upsert_hashes", "upsert-hashes").json(&body);
+    if let Err(error) = tokens.send::<Value>(&upsert).await {
+        tracing::warn!(%error, "Cloudflare does not remember the files of a site");
+    }
+    Ok(())
+}
+
+async fn upload(
+    tokens: &UploadTokens<'_>,
+    site: Arc<dyn Site>,
+    plan: Arc<Plan>,
+    missing: BTreeSet<String>,
+    permits: Arc<Semaphore>,
+) -> Result<(), ProviderError> {
+    let (full, filled) = mpsc::channel(1);
+    // Ends with the uploads: nobody takes its buckets any more then.
+    let reader = tokio::task::spawn_blocking(move || {
+        let mut reader = Reader {
+            missing,
+            permits,
+            full,
+            current: None,
+        };
+        let mut assets = plan.assets.iter();
+        site.read(&mut |_, content| match assets.next() {
+            Some(Some(asset)) => reader.add(asset, content),
+            _ => Ok(()),
+        })?;
+        reader.flush()
+    });
+    let filled = stream::unfold(filled, |mut filled| async {
+        filled.recv().await.map(|bucket| (bucket, filled))
+    });
+    let uploads = filled.map(|Filled(bucket, permit)| async move {
+        let body = bucket.finish();
+        let upload = call("pages.upload", "upload")
+            .body("application/json", body)
+            .upload();
+        let outcome = tokens.send::<Value>(&upload).await.map(drop);
+        drop(permit);
+        outcome
+    });
+    uploads
+        .buffer_unordered(AT_A_TIME)
+        .try_collect::<()>()
+        .await?;
+    let read = reader
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)));
+    read.map_err(|error| ProviderError::Transient(Cause::new(error)))
+}
+
+/// Fills buckets and hands them over.
+struct Reader {
+    /// What is to be uploaded still.
+    missing: BTreeSet<String>,
+    permits: Arc<Semaphore>,
+    full: mpsc::Sender<Filled>,
+    current: Option<Filled>,
+}
+
+impl Reader {
+    fn add(&mut self, asset: &Asset, content: &mut dyn io::Read) -> io::Result<()> {
+        // Files that are equal are uploaded once.
+        if !self.missing.remove(&asset.hash) {
+            return Ok(());
+        }
+        let has_room = |filled: &Filled| filled.0.has_room(asset.size);
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|filled| !has_room(filled))
+        {
+            self.flush()?;
+        }
+        let current = match &mut self.current {
+            Some(current) => current,
+            none => none.insert(Filled(Bucket::default(), permit(&self.permits)?)),
+        };
+        current.0.add(asset, content)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.current.take() {
+            Some(filled) => self.full.blocking_send(filled).map_err(|_| given_up()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Waits for a place in memory, on a thread of its own.
+fn permit(permits: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
+    let permit = Arc::clone(permits).acquire_owned();
+    Handle::current().block_on(permit).map_err(io::Error::other)
+}
+
+fn given_up() -> io::Error {
+    io::Error::other("the upload was given up")
+}

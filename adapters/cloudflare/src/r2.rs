@@ -1,0 +1,135 @@
+//! R2 buckets. A bucket's name is its id.
+
+use core_domain::port::{OwnedObject, ProviderError, Provisioned};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::client::{Answer, Client};
+use crate::error::CallError;
+
+/// A bucket of this name exists.
+pub(crate) const DUPLICATE: u32 = 10_004;
+
+/// There is no such bucket.
+const MISSING: u32 = 10_006;
+
+/// There is no such object.
+const OBJECT_MISSING: u32 = 10_007;
+
+/// There are objects in the bucket.
+const NOT_EMPTY: u32 = 10_008;
+
+/// Objects that are deleted at a time.
+const AT_A_TIME: usize = 8;
+
+const PATH: [&str; 2] = ["r2", "buckets"];
+
+#[derive(Deserialize)]
+struct Bucket {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Buckets {
+    buckets: Vec<Bucket>,
+}
+
+#[derive(Deserialize)]
+struct Object {
+    key: String,
+}
+
+impl From<Bucket> for Provisioned {
+    fn from(bucket: Bucket) -> Self {
+        Self {
+            id: bucket.name,
+            url: None,
+            owner: None,
+        }
+    }
+}
+
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+    let call = client.call(Method::GET, "r2.find", &[&PATH[..], &[name]].concat());
+    let found = client.find::<Bucket>(call, MISSING).await?;
+    Ok(found.map(Provisioned::from))
+}
+
+pub(crate) async fn create(client: &Client, name: &str) -> Result<Provisioned, CallError> {
+    let call = client.call(Method::POST, "r2.create", &PATH);
+    client.run(call.json(&json!({ "name": name }))).await?;
+    Ok(of_name(name))
+}
+
+fn of_name(name: &str) -> Provisioned {
+    Bucket {
+        name: name.to_owned(),
+    }
+    .into()
+}
+
+/// Removes the bucket with what is in it. Emptying a large one takes longer than a call may: then it is answered as
+/// throttled after a while, and the next call goes on.
+pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderError> {
+    let until = Instant::now() + client.options().emptying_time;
+    loop {
+        let call = client.call(Method::DELETE, "r2.remove", &[&PATH[..], &[name]].concat());
+        match client.remove(call, MISSING).await {
+            Err(error) if error.has(NOT_EMPTY) => {}
+            outcome => return Ok(outcome?),
+        }
+        if !empty(client, name, until).await? {
+            return Err(ProviderError::Throttled {
+                retry_after_seconds: 1,
+            });
+        }
+    }
+}
+
+/// Deletes the objects of the first page; tells whether there is time for more.
+async fn empty(client: &Client, name: &str, until: Instant) -> Result<bool, CallError> {
+    let path = [&PATH[..], &[name, "objects"]].concat();
+    let list = client
+        .call(Method::GET, "r2.objects", &path)
+        .query("per_page", 100);
+    let objects = client.fetch::<Vec<Object>>(list).await?.result;
+    let deletions =
+        stream::iter(objects).map(|object| async move { delete(client, name, &object.key).await });
+    let mut deletions = deletions.buffer_unordered(AT_A_TIME);
+    while deletions.try_next().await?.is_some() {
+        if Instant::now() >= until {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn delete(client: &Client, name: &str, key: &str) -> Result<(), CallError> {
+    let path = [&PATH[..], &[name, "objects", key]].concat();
+    let call = client.call(Method::DELETE, "r2.delete", &path);
+    client.remove(call, OBJECT_MISSING).await
+}
+
+pub(crate) async fn list(
+    client: &Client,
+    cursor: Option<&str>,
+) -> Result<(Vec<OwnedObject>, Option<String>), CallError> {
+    let mut list = client
+        .call(Method::GET, "r2.list", &PATH)
+        .query("per_page", 1_000);
+    if let Some(cursor) = cursor {
+        list = list.query("cursor", cursor);
+    }
+    let Answer { result, info } = client.fetch::<Buckets>(list).await?;
+    let objects = result.buckets.into_iter().map(|bucket| OwnedObject {
+        name: bucket.name.clone(),
+        provisioned: bucket.into(),
+    });
+    Ok((
+        objects.collect(),
+        info.cursor.filter(|cursor| !cursor.is_empty()),
+    ))
+}

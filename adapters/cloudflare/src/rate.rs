@@ -1,0 +1,168 @@
+//! How many requests are sent. One limiter is shared by everybody in the process who uses the token.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::options::CloudflareOptions;
+
+/// How long nobody sends after an answer that asks for it without a time.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
+
+/// The longest pause an answer can ask for.
+const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+
+/// Spreads requests: a quarter of what a window allows may go out at once, the rest evenly, so that no window ever has more
+/// than it allows.
+#[derive(Debug)]
+pub(crate) struct RateLimiter {
+    /// Between two requests when they are spread.
+    interval: Duration,
+    /// How far ahead of that the requests may be.
+    tolerance: Duration,
+    longest_wait: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When the next request would be due were all of them spread.
+    due: Instant,
+    /// Nobody sends before.
+    paused_until: Instant,
+}
+
+impl RateLimiter {
+    pub(crate) fn new(options: &CloudflareOptions) -> Self {
+        let burst = (options.requests / 4).max(1);
+        let interval = options.window / (options.requests - burst).max(1);
+        let now = Instant::now();
+        Self {
+            interval,
+            tolerance: interval * (burst - 1),
+            longest_wait: options.longest_wait,
+            state: Mutex::new(State {
+                due: now,
+                paused_until: now,
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the turn of a request.
+    ///
+    /// # Errors
+    /// How long it would have to wait, when that is too long.
+    pub(crate) async fn acquire(&self) -> Result<(), Duration> {
+        let wait = self.reserve(Instant::now())?;
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        // Somebody may have been told to wait meanwhile.
+        match self.pause_left(Instant::now()) {
+            Duration::ZERO => Ok(()),
+            left => Err(left),
+        }
+    }
+
+    fn reserve(&self, now: Instant) -> Result<Duration, Duration> {
+        let paused = self.pause_left(now);
+        if !paused.is_zero() {
+            return Err(paused);
+        }
+        let mut state = self.state();
+        let due = state.due.max(now);
+        let wait = (due - now).saturating_sub(self.tolerance);
+        if wait > self.longest_wait {
+            return Err(wait);
+        }
+        state.due = due + self.interval;
+        Ok(wait)
+    }
+
+    fn pause_left(&self, now: Instant) -> Duration {
+        self.state().paused_until.saturating_duration_since(now)
+    }
+
+    /// Nobody sends for as long as an answer asked for; answers how long that is.
+    pub(crate) fn pause(&self, asked: Option<Duration>) -> Duration {
+        let pause = asked.unwrap_or(DEFAULT_PAUSE);
+        let pause = pause.clamp(Duration::from_secs(1), LONGEST_PAUSE);
+        let until = Instant::now() + pause;
+        let mut state = self.state();
+        state.paused_until = state.paused_until.max(until);
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(requests: u32, window: u64, longest_wait: u64) -> RateLimiter {
+        RateLimiter::new(&CloudflareOptions {
+            requests,
+            window: Duration::from_secs(window),
+            longest_wait: Duration::from_secs(longest_wait),
+            ..CloudflareOptions::default()
+        })
+    }
+
+    #[test]
+    fn no_window_has_more_requests_than_it_allows_whenever_they_come() {
+        let limiter = limiter(16, 60, 0);
+        let start = Instant::now();
+        let mut sent: Vec<u64> = Vec::new();
+        for second in 0..600 {
+            // All that are allowed, except for a while of silence.
+            let quiet = (200..300).contains(&second);
+            while !quiet && limiter.reserve(start + Duration::from_secs(second)).is_ok() {
+                sent.push(second);
+            }
+        }
+        let most = sent
+            .iter()
+            .map(|from| {
+                sent.iter()
+                    .filter(|at| (*from..from + 60).contains(at))
+                    .count()
+            })
+            .max();
+        assert!(matches!(most, Some(15 | 16)), "{most:?}");
+        assert!(sent.len() >= 100, "{}", sent.len());
+    }
+
+    #[test]
+    fn a_request_waits_a_little_for_its_turn_and_is_told_how_long_it_would_take_otherwise() {
+        let limiter = limiter(8, 60, 15);
+        let now = Instant::now();
+        let waits: Vec<_> = (0..4).map(|_| limiter.reserve(now)).collect();
+        let seconds = |s| Duration::from_secs(s);
+        let expected = [
+            Ok(seconds(0)),
+            Ok(seconds(0)),
+            Ok(seconds(10)),
+            Err(seconds(20)),
+        ];
+        assert_eq!(waits[..], expected);
+        // The one that was refused has taken no turn.
+        assert_eq!(limiter.reserve(now + seconds(10)), Ok(seconds(10)));
+    }
+
+    #[tokio::test]
+    async fn nobody_sends_while_an_answer_retry_after_of() {
+        let limiter = limiter(100, 60, 15);
+        let asked = Duration::from_secs(7);
+        assert_eq!(limiter.pause(Some(asked)), asked);
+        // A shorter one does not end it.
+        limiter.pause(Some(Duration::ZERO));
+        let left = limiter.acquire().await.unwrap_err();
+        assert!(left > Duration::from_secs(5) && left <= asked, "{left:?}");
+        assert_eq!(limiter.pause(None), DEFAULT_PAUSE);
+        assert_eq!(limiter.pause(Some(Duration::MAX)), LONGEST_PAUSE);
+    }
+}

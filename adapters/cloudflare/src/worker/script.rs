@@ -1,0 +1,80 @@
+//! Scripts that are there. A script's name is its id.
+
+use core_domain::port::{OwnedObject, Provisioned};
+use http::Method;
+use serde::Deserialize;
+
+use super::metadata::owner_of;
+use crate::client::Client;
+use crate::error::CallError;
+use crate::ownership::of_mark;
+
+/// There is no such script.
+pub(crate) const MISSING: u32 = 10_007;
+
+/// There is no such custom domain of a worker.
+const DOMAIN_MISSING: u32 = 100_114;
+
+pub(super) const PATH: [&str; 2] = ["workers", "scripts"];
+
+#[derive(Deserialize)]
+struct Settings {
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Script {
+    id: String,
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Domain {
+    id: String,
+}
+
+fn of_tags(name: &str, tags: Option<Vec<String>>) -> Provisioned {
+    Provisioned {
+        id: name.to_owned(),
+        url: None,
+        owner: of_mark(owner_of(&tags.unwrap_or_default())),
+    }
+}
+
+/// The script, without its address.
+pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provisioned>, CallError> {
+    let path = [&PATH[..], &[name, "settings"]].concat();
+    let call = client.call(Method::GET, "worker.find", &path);
+    let found = client.find::<Settings>(call, MISSING).await?;
+    Ok(found.map(|settings| of_tags(name, settings.tags)))
+}
+
+/// Its custom domains go first, and what else refers to it does not keep it.
+pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), CallError> {
+    let domains = ["workers", "domains"];
+    let list = client
+        .call(Method::GET, "worker.domains", &domains)
+        .query("service", name);
+    for domain in client.fetch::<Vec<Domain>>(list).await?.result {
+        let path = [&domains[..], &[&domain.id]].concat();
+        let call = client.call(Method::DELETE, "worker.remove_domain", &path);
+        client.remove(call, DOMAIN_MISSING).await?;
+    }
+    let call = client.call(
+        Method::DELETE,
+        "worker.remove",
+        &[&PATH[..], &[name]].concat(),
+    );
+    client.remove(call.query("force", true), MISSING).await
+}
+
+/// All of them: the list has no pages.
+pub(crate) async fn list(client: &Client) -> Result<Vec<OwnedObject>, CallError> {
+    let list = client.call(Method::GET, "worker.list", &PATH);
+    let scripts = client.fetch::<Vec<Script>>(list).await?.result;
+    let objects = scripts.into_iter().map(|script| OwnedObject {
+        provisioned: of_tags(&script.id, script.tags),
+        name: script.id,
+    });
+    Ok(objects.collect())
+}

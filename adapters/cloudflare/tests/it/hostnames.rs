@@ -1,0 +1,422 @@
+//! Hostnames: ours lead to workers and sites, customers' are served with a certificate, and none is taken from others.
+
+use core_cloudflare_fake::{Fault, Kind};
+use core_domain::port::{
+    HostnameState, Infrastructure, ProviderError, ResourceRef, RouteHostname, ServeHostname,
+};
+use core_domain::registry::{ResourceType, SslStatus};
+use http::Method;
+use serde_json::json;
+
+use crate::operations::{CUSTOMERS, OURS, WILDCARD};
+use crate::world::{OWNER, STRANGER, World, adapter, resource};
+
+const SERVED: [ResourceType; 2] = [ResourceType::Worker, ResourceType::Pages];
+
+fn to(hostname: &str, target: ResourceRef) -> RouteHostname {
+    RouteHostname {
+        hostname: hostname.to_owned(),
+        target,
+        owner: OWNER.to_owned(),
+        effect_key: "effect".to_owned(),
+    }
+}
+
+fn serve(owner: &str) -> ServeHostname {
+    ServeHostname {
+        hostname: CUSTOMERS.to_owned(),
+        target_dns: OURS.to_owned(),
+        owner: owner.to_owned(),
+        effect_key: "effect".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_hostname_leads_to_its_object_until_it_is_taken_away() {
+    for of in SERVED {
+        for hostname in [OURS, "example.com", WILDCARD] {
+            if of == ResourceType::Pages && hostname.starts_with('*') {
+                continue;
+            }
+            let world = World::new().await;
+            world.make(of).await;
+            let request = to(hostname, resource(of));
+            assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+            let made = world.cloudflare.route_hostname(&request).await.unwrap();
+            assert_eq!(made.target, resource(of).name);
+            assert_eq!(
+                world.cloudflare.route_hostname(&request).await.unwrap(),
+                made
+            );
+            assert_eq!(world.cloudflare.route(hostname).await.unwrap(), Some(made));
+            world
+                .cloudflare
+                .remove_route(hostname, &resource(of))
+                .await
+                .unwrap();
+            world
+                .cloudflare
+                .remove_route(hostname, &resource(of))
+                .await
+                .unwrap();
+            assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+            for kind in [Kind::DnsRecord, Kind::Route, Kind::WorkerDomain] {
+                assert_eq!(world.fake.count(kind), 0, "{of} {hostname}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hostname_that_leads_somewhere_else_stays_there() {
+    for of in SERVED {
+        let world = World::new().await;
+        world.make(of).await;
+        let record =
+            json!({ "type": "CNAME", "name": OURS, "content": "old.example.net", "ttl": 1 });
+        world
+            .api(Method::POST, &world.zone("dns_records"), record.to_string())
+            .await;
+        let taken = ProviderError::NameTaken(OURS.to_owned());
+        let made = world
+            .cloudflare
+            .route_hostname(&to(OURS, resource(of)))
+            .await;
+        assert_eq!(made, Err(taken.clone()));
+        let removed = world.cloudflare.remove_route(OURS, &resource(of)).await;
+        assert_eq!(removed, Err(taken));
+        let found = world.cloudflare.route(OURS).await.unwrap().unwrap();
+        assert_eq!(found.target, "old.example.net");
+    }
+    let world = World::new().await;
+    for of in SERVED {
+        world.make(of).await;
+    }
+    let [worker, site] = SERVED.map(resource);
+    world
+        .cloudflare
+        .route_hostname(&to(OURS, worker.clone()))
+        .await
+        .unwrap();
+    let taken = Err(ProviderError::NameTaken(OURS.to_owned()));
+    assert_eq!(
+        world
+            .cloudflare
+            .route_hostname(&to(OURS, site.clone()))
+            .await,
+        taken
+    );
+    let taken = Err(ProviderError::NameTaken(OURS.to_owned()));
+    assert_eq!(world.cloudflare.remove_route(OURS, &site).await, taken);
+    assert_eq!(
+        world.cloudflare.route(OURS).await.unwrap().unwrap().target,
+        worker.name
+    );
+}
+
+#[tokio::test]
+async fn a_name_with_records_of_another_kind_can_lead_to_a_site() {
+    let world = World::new().await;
+    world.make(ResourceType::Pages).await;
+    let record =
+        json!({ "type": "TXT", "name": "example.com", "content": "\"v=spf1 -all\"", "ttl": 1 });
+    world
+        .api(Method::POST, &world.zone("dns_records"), record.to_string())
+        .await;
+    let site = resource(ResourceType::Pages);
+    let made = world
+        .cloudflare
+        .route_hostname(&to("example.com", site.clone()))
+        .await
+        .unwrap();
+    assert_eq!(made.target, site.name);
+    world
+        .cloudflare
+        .remove_route("example.com", &site)
+        .await
+        .unwrap();
+    assert_eq!(world.fake.count(Kind::DnsRecord), 1);
+}
+
+#[tokio::test]
+async fn a_hostname_needs_a_zone_that_serves_and_an_object_that_exists_and_is_the_owners() {
+    let world = World::new().await;
+    world.fake.add_zone("pending.org", "pending");
+    let worker = resource(ResourceType::Worker);
+    let missing = world
+        .cloudflare
+        .route_hostname(&to(OURS, worker.clone()))
+        .await;
+    assert!(
+        matches!(missing, Err(ProviderError::Permanent(_))),
+        "{missing:?}"
+    );
+    world.make(ResourceType::Worker).await;
+    for hostname in ["shop.customer.org", "shop.pending.org"] {
+        let refused = world
+            .cloudflare
+            .route_hostname(&to(hostname, worker.clone()))
+            .await;
+        assert!(
+            matches!(refused, Err(ProviderError::Permanent(_))),
+            "{refused:?}"
+        );
+        assert_eq!(world.cloudflare.route(hostname).await.unwrap(), None);
+        world
+            .cloudflare
+            .remove_route(hostname, &worker)
+            .await
+            .unwrap();
+    }
+    let theirs = RouteHostname {
+        owner: STRANGER.to_owned(),
+        ..to(OURS, worker.clone())
+    };
+    let foreign = world.cloudflare.route_hostname(&theirs).await;
+    assert_eq!(foreign, Err(ProviderError::NameTaken(worker.name)));
+    world.make(ResourceType::D1).await;
+    let useless = world
+        .cloudflare
+        .route_hostname(&to(OURS, resource(ResourceType::D1)))
+        .await;
+    assert!(
+        matches!(useless, Err(ProviderError::Permanent(_))),
+        "{useless:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_longest_zone_has_the_hostname() {
+    let world = World::new().await;
+    let inner = world.fake.add_zone("shops.example.com", "active");
+    world.make(ResourceType::Pages).await;
+    let request = to("a.shops.example.com", resource(ResourceType::Pages));
+    world.cloudflare.route_hostname(&request).await.unwrap();
+    let path = format!("/zones/{inner}/dns_records");
+    assert!(
+        world.paths("POST").contains(&path),
+        "{:?}",
+        world.paths("POST")
+    );
+}
+
+#[tokio::test]
+async fn a_route_waits_for_a_script_that_is_not_known_everywhere_yet() {
+    let world = World::new().await;
+    world.make(ResourceType::Worker).await;
+    let unknown = Fault::Refusal {
+        status: 400,
+        code: 10_019,
+    };
+    let hostname = WILDCARD;
+    let routes = core_cloudflare_fake::Matcher::new("POST", &world.zone("workers/routes"));
+    world.fake.inject_times(&routes, &unknown, 3);
+    let request = to(hostname, resource(ResourceType::Worker));
+    world.cloudflare.route_hostname(&request).await.unwrap();
+    assert_eq!(world.fake.waiting_faults(), 0);
+}
+
+#[tokio::test]
+async fn hostnames_of_an_object_go_with_it() {
+    for of in SERVED {
+        let world = World::new().await;
+        world.make(of).await;
+        world
+            .cloudflare
+            .route_hostname(&to(OURS, resource(of)))
+            .await
+            .unwrap();
+        world.cloudflare.remove(&resource(of), OWNER).await.unwrap();
+        assert_eq!(world.cloudflare.route(OURS).await.unwrap(), None);
+        assert_eq!(world.fake.count(Kind::DnsRecord), 0, "{of}");
+    }
+}
+
+#[tokio::test]
+async fn a_customers_hostname_is_active_when_it_and_its_certificate_are() {
+    let world = World::new().await;
+    let asked = world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    assert!(
+        matches!(asked.state, HostnameState::Pending(_)),
+        "{asked:?}"
+    );
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        let found = world
+            .cloudflare
+            .served_hostname(CUSTOMERS, OWNER)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(found.id, asked.id);
+        if found.state == HostnameState::Active {
+            assert_eq!(found.certificate, SslStatus::Active);
+            let again = world
+                .cloudflare
+                .serve_hostname(&serve(OWNER))
+                .await
+                .unwrap();
+            assert_eq!(again.state, HostnameState::Active);
+            assert!(!seen.is_empty());
+            return;
+        }
+        seen.push(found.certificate);
+    }
+    panic!("never active: {seen:?}");
+}
+
+#[tokio::test]
+async fn a_hostname_that_was_given_up_is_failed_until_it_is_asked_for_again() {
+    let world = World::new().await;
+    world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    for (status, ssl, is_failed) in [
+        ("pending", "validation_timed_out", true),
+        ("moved", "active", true),
+        ("active", "expired", true),
+        ("active", "dreaming", false),
+        ("dreaming", "active", false),
+    ] {
+        world.fake.pin_hostname(CUSTOMERS, status, ssl);
+        let found = world
+            .cloudflare
+            .served_hostname(CUSTOMERS, OWNER)
+            .await
+            .unwrap()
+            .unwrap();
+        let failed = matches!(found.state, HostnameState::Failed(_));
+        assert_eq!(failed, is_failed, "{status} {ssl}");
+    }
+    world
+        .fake
+        .pin_hostname(CUSTOMERS, "pending", "validation_timed_out");
+    let again = world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    assert!(
+        !matches!(again.state, HostnameState::Failed(_)),
+        "{again:?}"
+    );
+    assert_eq!(world.fake.count(Kind::CustomHostname), 1);
+}
+
+#[tokio::test]
+async fn an_outage_is_no_reason_to_call_a_hostname_failed() {
+    let world = World::new().await;
+    world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    let path = world.zone("custom_hostnames");
+    let matcher = core_cloudflare_fake::Matcher::new("GET", &path);
+    world.fake.inject(matcher, Fault::StatusAfterEffect(503));
+    let outcome = world.cloudflare.served_hostname(CUSTOMERS, OWNER).await;
+    assert!(
+        matches!(outcome, Err(ProviderError::Transient(_))),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_customers_hostname_belongs_to_the_platform_that_asked_first() {
+    let world = World::new().await;
+    world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    let taken = ProviderError::NameTaken(CUSTOMERS.to_owned());
+    assert_eq!(
+        world.cloudflare.serve_hostname(&serve(STRANGER)).await,
+        Err(taken.clone())
+    );
+    assert_eq!(
+        world
+            .cloudflare
+            .served_hostname(CUSTOMERS, STRANGER)
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        world.cloudflare.stop_serving(CUSTOMERS, STRANGER).await,
+        Err(taken)
+    );
+    world
+        .cloudflare
+        .stop_serving(CUSTOMERS, OWNER)
+        .await
+        .unwrap();
+    world
+        .cloudflare
+        .stop_serving(CUSTOMERS, OWNER)
+        .await
+        .unwrap();
+    assert_eq!(world.fake.count(Kind::CustomHostname), 0);
+}
+
+#[tokio::test]
+async fn on_a_plan_without_metadata_a_hostname_is_asked_for_without() {
+    let world = World::new().await;
+    let matcher = core_cloudflare_fake::Matcher::new("POST", &world.zone("custom_hostnames"));
+    let refused = Fault::Refusal {
+        status: 403,
+        code: 1_413,
+    };
+    world.fake.inject(matcher, refused);
+    world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    assert!(
+        world
+            .cloudflare
+            .served_hostname(CUSTOMERS, OWNER)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(world.fake.count(Kind::CustomHostname), 1);
+}
+
+#[tokio::test]
+async fn without_a_zone_for_them_no_customers_hostname_is_served() {
+    let world = World::new().await;
+    for zone in [None, Some("unknown.org".to_owned())] {
+        let cloudflare = adapter(&world.fake, |options| options.saas_zone = zone);
+        let refused = cloudflare.serve_hostname(&serve(OWNER)).await;
+        assert!(
+            matches!(refused, Err(ProviderError::Permanent(_))),
+            "{refused:?}"
+        );
+        assert_eq!(
+            cloudflare.served_hostname(CUSTOMERS, OWNER).await.unwrap(),
+            None
+        );
+        cloudflare.stop_serving(CUSTOMERS, OWNER).await.unwrap();
+    }
+    let by_id = adapter(&world.fake, |options| {
+        options.saas_zone = Some(world.fake.zone_id())
+    });
+    by_id.serve_hostname(&serve(OWNER)).await.unwrap();
+    let wildcard = ServeHostname {
+        hostname: "*.customer.org".to_owned(),
+        ..serve(OWNER)
+    };
+    let refused = by_id.serve_hostname(&wildcard).await;
+    assert!(
+        matches!(refused, Err(ProviderError::Permanent(_))),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,14 @@
+//! The adapter against an account on this machine.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+
+mod answers;
+mod contract;
+mod faults;
+mod hostnames;
+mod operations;
+mod resources;
+mod secrets;
+mod sites;
+mod workers;
+mod world;

@@ -1,0 +1,171 @@
+//! An account on this machine, and the adapter that works in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use core_cloudflare::{CloudflareAccount, CloudflareInfrastructure, CloudflareOptions};
+use core_cloudflare_fake::{FakeCloudflare, Matcher, Settings};
+use core_domain::kernel::{Environment, PlatformId, Secret, Slug, Timestamp};
+use core_domain::port::{CreateResource, Infrastructure, Provisioned, ResourceRef, SiteUpload};
+use core_domain::registry::{ResourceType, resource_name};
+use core_domain::testing::{ManualClock, MemorySite};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+
+/// The platform that most tests work for, and one that has nothing to do with it.
+pub(crate) const OWNER: &str = "p1";
+pub(crate) const STRANGER: &str = "p2";
+
+/// A moment in 2026.
+pub(crate) const NOW: i64 = 1_790_000_000;
+
+pub(crate) struct World {
+    pub(crate) fake: FakeCloudflare,
+    pub(crate) cloudflare: CloudflareInfrastructure,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Settings::default(), |_| ()).await
+    }
+
+    pub(crate) async fn with(
+        settings: Settings,
+        change: impl FnOnce(&mut CloudflareOptions),
+    ) -> Self {
+        let fake = FakeCloudflare::start_with(settings).await.unwrap();
+        let cloudflare = adapter(&fake, change);
+        Self { fake, cloudflare }
+    }
+
+    /// As by a process that has just begun.
+    pub(crate) fn restart(&mut self) {
+        self.cloudflare = adapter(&self.fake, |_| ());
+    }
+
+    /// Asks the account by itself.
+    pub(crate) async fn api(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Value {
+        self.ask(method, path, "application/json", body.into())
+            .await
+    }
+
+    /// Puts up a form with the boundary `b`.
+    pub(crate) async fn put_form(&self, path: &str, form: &'static str) {
+        let content_type = "multipart/form-data; boundary=b";
+        self.ask(Method::PUT, path, content_type, form.into()).await;
+    }
+
+    async fn ask(&self, method: Method, path: &str, content_type: &str, body: Bytes) -> Value {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.fake.base_url()))
+            .header("authorization", format!("Bearer {}", self.fake.token()))
+            .header("content-type", content_type)
+            .body(Full::new(body))
+            .unwrap();
+        let answered = client.request(request).await.unwrap();
+        assert!(
+            answered.status().is_success(),
+            "{path}: {}",
+            answered.status()
+        );
+        let body = answered.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&body).unwrap_or_default()
+    }
+
+    /// A path below the account.
+    pub(crate) fn account(&self, path: &str) -> String {
+        format!("/accounts/{}/{path}", self.fake.account_id())
+    }
+
+    /// A path below the zone.
+    pub(crate) fn zone(&self, path: &str) -> String {
+        format!("/zones/{}/{path}", self.fake.zone_id())
+    }
+
+    pub(crate) async fn make(&self, resource_type: ResourceType) -> Provisioned {
+        self.cloudflare
+            .create(&request(resource_type))
+            .await
+            .unwrap()
+    }
+
+    /// The paths of the requests of a method, in their order.
+    pub(crate) fn paths(&self, method: &str) -> Vec<String> {
+        let requests = self.fake.requests().into_iter();
+        let of_method = requests.filter(|request| request.method == method);
+        of_method.map(|request| request.path).collect()
+    }
+
+    pub(crate) fn matcher(&self, method: &str, path: &str) -> Matcher {
+        Matcher::new(method, &self.account(path))
+    }
+}
+
+/// Quick where a test would have to wait.
+pub(crate) fn adapter(
+    fake: &FakeCloudflare,
+    change: impl FnOnce(&mut CloudflareOptions),
+) -> CloudflareInfrastructure {
+    let mut options = CloudflareOptions {
+        saas_zone: Some("example.com".to_owned()),
+        retry_delay: Duration::from_millis(1),
+        ..CloudflareOptions::default()
+    };
+    change(&mut options);
+    let account = CloudflareAccount {
+        token: Secret::new(fake.token()),
+        account_id: fake.account_id(),
+        base_url: fake.base_url(),
+    };
+    let clock = ManualClock::at(Timestamp::from_seconds(NOW));
+    CloudflareInfrastructure::new(account, options, Arc::new(clock)).unwrap()
+}
+
+pub(crate) fn name_for(platform: &str, resource_type: ResourceType) -> String {
+    let platform = PlatformId::parse(platform).unwrap();
+    let slug = Slug::parse("engines").unwrap();
+    resource_name(&platform, &slug, Environment::Prod, resource_type)
+}
+
+pub(crate) fn resource(resource_type: ResourceType) -> ResourceRef {
+    ResourceRef {
+        resource_type,
+        name: name_for(OWNER, resource_type),
+    }
+}
+
+pub(crate) fn script(text: &str) -> Value {
+    json!({ "mainModule": "worker.js", "modules": { "worker.js": text }, "bindings": [] })
+}
+
+pub(crate) fn request(resource_type: ResourceType) -> CreateResource {
+    let config = match resource_type {
+        ResourceType::Worker => script("export default {}"),
+        _ => json!({}),
+    };
+    CreateResource {
+        resource: resource(resource_type),
+        owner: OWNER.to_owned(),
+        effect_key: "effect".to_owned(),
+        config,
+    }
+}
+
+pub(crate) fn site<const N: usize>(files: [(&str, &str); N]) -> MemorySite {
+    files.into_iter().collect()
+}
+
+pub(crate) fn upload(site: MemorySite, branch: &str, key: &str) -> SiteUpload {
+    SiteUpload {
+        project: name_for(OWNER, ResourceType::Pages),
+        branch: branch.to_owned(),
+        deployment_key: key.to_owned(),
+        site: Arc::new(site),
+    }
+}

@@ -1,0 +1,66 @@
+//! Who makes infrastructure: what the builder was given, Cloudflare, or else what is built in.
+
+use std::sync::Arc;
+
+use core_domain::port::Infrastructure;
+use core_http::gateway::ConfigError;
+
+use crate::{SuiteBuilder, SuiteError};
+
+/// The provider that was chosen; `None` for the one that is built in.
+pub(crate) fn infrastructure(
+    builder: &SuiteBuilder,
+) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
+    match &builder.infrastructure {
+        Some(given) => Ok(Some(Arc::clone(given))),
+        None => cloudflare(builder),
+    }
+}
+
+#[cfg(feature = "cloudflare")]
+fn cloudflare(builder: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
+    let Some(account) = builder.cloudflare.clone() else {
+        return Ok(None);
+    };
+    tracing::info!(
+        account_id = account.account_id,
+        base_url = account.base_url,
+        "infrastructure is made at Cloudflare"
+    );
+    let options = builder.settings.cloudflare.clone();
+    let clock = builder.clock_or_system();
+    let cloudflare = core_cloudflare::CloudflareInfrastructure::new(account, options, clock)?;
+    Ok(Some(Arc::new(cloudflare)))
+}
+
+#[cfg(not(feature = "cloudflare"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
+fn cloudflare(_: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>, SuiteError> {
+    Ok(None)
+}
+
+/// Tells whether the account is one, without asking for it.
+#[cfg(feature = "cloudflare")]
+pub(crate) fn check_account(builder: &SuiteBuilder) -> Result<(), ConfigError> {
+    let checked = builder
+        .cloudflare
+        .as_ref()
+        .map(core_cloudflare::CloudflareAccount::check);
+    checked.transpose().map(drop).map_err(refused)
+}
+
+/// There is none to check.
+#[cfg(not(feature = "cloudflare"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
+pub(crate) fn check_account(_: &SuiteBuilder) -> Result<(), ConfigError> {
+    Ok(())
+}
+
+/// What is wrong with an account or an option of Cloudflare.
+#[cfg(feature = "cloudflare")]
+pub(crate) fn refused(error: core_cloudflare::OptionError) -> ConfigError {
+    ConfigError {
+        setting: error.setting,
+        problem: error.problem.to_owned(),
+    }
+}

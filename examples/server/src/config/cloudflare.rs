@@ -1,0 +1,48 @@
+//! The account at Cloudflare.
+
+use core_suite::{CLOUDFLARE_API, CloudflareAccount, Secret};
+
+use super::error::{ConfigError, wrong};
+use super::options::Options;
+use super::values::secret;
+
+/// The account infrastructure is made in; `None` for this machine.
+///
+/// # Errors
+/// [`ConfigError`] names the option that is wrong, or is needed with another.
+pub(super) fn account(options: &Options) -> Result<Option<CloudflareAccount>, ConfigError> {
+    let token = secret(
+        "cloudflare_api_token",
+        options.cloudflare_api_token.clone(),
+        options.cloudflare_api_token_file.as_deref(),
+    )?;
+    let account_id = secret(
+        "cloudflare_account_id",
+        options.cloudflare_account_id.clone(),
+        options.cloudflare_account_id_file.as_deref(),
+    )?;
+    let base_url = secret(
+        "cloudflare_api_base_url",
+        options.cloudflare_api_base_url.clone(),
+        options.cloudflare_api_base_url_file.as_deref(),
+    )?;
+    let account = match (token, account_id) {
+        (Some(token), Some(account_id)) => CloudflareAccount {
+            token: Secret::new(token),
+            account_id,
+            base_url: base_url.unwrap_or_else(|| CLOUDFLARE_API.to_owned()),
+        },
+        (Some(_), None) => return Err(wrong("cloudflare_account_id", "is needed with a token")),
+        (None, None) if base_url.is_none() => return Ok(None),
+        (None, _) => return Err(wrong("cloudflare_api_token", "is needed with an account")),
+    };
+    let option = |setting| match setting {
+        "cloudflare.token" => "cloudflare_api_token",
+        "cloudflare.account_id" => "cloudflare_account_id",
+        _ => "cloudflare_api_base_url",
+    };
+    match account.check() {
+        Ok(()) => Ok(Some(account)),
+        Err(error) => Err(wrong(option(error.setting), error.problem)),
+    }
+}
