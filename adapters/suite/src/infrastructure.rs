@@ -5,6 +5,8 @@ use std::sync::Arc;
 use core_domain::port::Infrastructure;
 use core_http::gateway::ConfigError;
 
+#[cfg(feature = "cloudflare")]
+use crate::settings::refused_by_cloudflare;
 use crate::{SuiteBuilder, SuiteError};
 
 /// The provider that was chosen; `None` for the one that is built in.
@@ -46,7 +48,7 @@ pub(crate) fn check_account(builder: &SuiteBuilder) -> Result<(), ConfigError> {
         .cloudflare
         .as_ref()
         .map(core_cloudflare::CloudflareAccount::check);
-    checked.transpose().map(drop).map_err(refused)
+    checked.transpose().map(drop).map_err(refused_by_cloudflare)
 }
 
 /// There is none to check.
@@ -54,13 +56,4 @@ pub(crate) fn check_account(builder: &SuiteBuilder) -> Result<(), ConfigError> {
 #[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
 pub(crate) fn check_account(_: &SuiteBuilder) -> Result<(), ConfigError> {
     Ok(())
-}
-
-/// What is wrong with an account or an option of Cloudflare.
-#[cfg(feature = "cloudflare")]
-pub(crate) fn refused(error: core_cloudflare::OptionError) -> ConfigError {
-    ConfigError {
-        setting: error.setting,
-        problem: error.problem.to_owned(),
-    }
 }

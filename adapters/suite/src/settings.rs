@@ -66,9 +66,7 @@ impl Settings {
         self.webhooks.check()?;
         self.worker.check()?;
         #[cfg(feature = "cloudflare")]
-        self.cloudflare
-            .check()
-            .map_err(crate::infrastructure::refused)?;
+        self.cloudflare.check().map_err(refused_by_cloudflare)?;
         let uploads = &self.cli.uploads;
         let listener = &self.listener;
         let none = [
@@ -142,6 +140,15 @@ impl Settings {
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// What is wrong with an account or an option of Cloudflare.
+#[cfg(feature = "cloudflare")]
+pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> ConfigError {
+    ConfigError {
+        setting: error.setting,
+        problem: error.problem.to_owned(),
     }
 }
 

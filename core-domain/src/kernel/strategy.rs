@@ -182,7 +182,11 @@ fn of_kind(kind: &str, schema: &Value) -> BoxedStrategy<Value> {
 
 fn object(schema: &Value) -> BoxedStrategy<Value> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        let fields = vec(("[a-z]{1,8}", json()), 0..ENTRIES);
+        // `true` or nothing says that any value may be there.
+        let described = schema
+            .get("additionalProperties")
+            .map_or_else(|| json().boxed(), json_of);
+        let fields = vec(("[a-z]{1,8}", described), 0..ENTRIES);
         return fields
             .prop_map(|fields| Value::Object(fields.into_iter().collect()))
             .boxed();

@@ -3,11 +3,12 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use core_domain::access::{AuditEvent, audited};
+use core_domain::access::AuditEvent;
 use core_domain::kernel::{
     Caller, Code, Context, Error, IfMatch, RequestInfo, Result, StoreError, canonical_json,
 };
 use core_domain::port::{Mode, transact, transact_if};
+use core_domain::use_case::shared::record_dry_run;
 use futures_util::FutureExt;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -330,7 +331,7 @@ async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun)
             reply,
             dry_run: Some(event),
             ..
-        }) => record_dry_run(cx, reply, &event).await,
+        }) => answer_dry_run(cx, reply, &event).await,
         Ok(seen) => Ok(seen.reply),
         Err(error) => Err(error),
     };
@@ -343,12 +344,12 @@ async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun)
 }
 
 /// Writes that it was asked what would happen, and keeps the answer under the idempotency key of the request.
-async fn record_dry_run(cx: &Cx, reply: Reply, event: &AuditEvent) -> Result<Reply> {
+async fn answer_dry_run(cx: &Cx, reply: Reply, event: &AuditEvent) -> Result<Reply> {
     let answer = cx.claim.as_ref().map(|claim| claim.record(&reply));
     let answer = &answer.transpose()?;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
-            audited::event(cx, uow, event.clone()).await?;
+            record_dry_run(cx, uow, event).await?;
             match (&cx.claim, answer) {
                 (Some(claim), Some(answer)) => claim.store(uow, answer.clone()).await,
                 _ => Ok(()),

@@ -153,6 +153,10 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ),
     ("registry/jobs/onboard.rs", "a job: nobody is there to ask"),
     (
+        "registry/job_plan.rs",
+        "the job of a platform that the caller may queue jobs for",
+    ),
+    (
         "registry/jobs/child_feature.rs",
         "a job: nobody is there to ask",
     ),

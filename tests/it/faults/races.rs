@@ -5,6 +5,7 @@ use std::sync::Arc;
 use core_domain::kernel::{Error, JobId, Result};
 use core_domain::provisioning::{Job, JobStatus};
 use core_domain::use_case::provisioning::LeaseState;
+use tokio::sync::oneshot;
 
 use crate::jobs::{invariants_hold, queue_orders, up_to_last_reports};
 use crate::world::{Backend, Command, Engine, Order, platform};
@@ -20,8 +21,9 @@ const COMMANDS: [Command; 3] = [Command::Cancel, Command::ForceComplete, Command
 /// By command: how many operators were quicker, and how many workers.
 type Wins = [[usize; 2]; 3];
 
-/// A race for each of some jobs that are about to end.
-async fn race(world: &Arc<Engine>, operators_first: bool, wins: &mut Wins) {
+/// A race for each of some jobs that are about to end. The worker reports once operators have stopped `stopped` of them, so
+/// that it meets every moment from the first command to the last, however quick a store is.
+async fn race(world: &Arc<Engine>, stopped: usize, wins: &mut Wins) {
     let order = |lane| Order {
         platform_id: platform(lane),
         key: None,
@@ -31,16 +33,11 @@ async fn race(world: &Arc<Engine>, operators_first: bool, wins: &mut Wins) {
     let taken = worker.commit(&[], 99).await.taken.unwrap();
     let last = up_to_last_reports(&worker, taken).await;
     let jobs: Vec<JobId> = last.iter().map(|one| one.claimed.job_id.clone()).collect();
-    let operations = operate(Arc::clone(world), jobs.clone());
-    let report = async move { worker.commit(&last, 0).await.settled };
-    let (answers, reported) = if operators_first {
-        let report = tokio::spawn(report);
-        (operations.await, report.await.unwrap())
-    } else {
-        let operations = tokio::spawn(operations);
-        let reported = report.await;
-        (operations.await.unwrap(), reported)
-    };
+    let (go, started) = oneshot::channel();
+    let operations = tokio::spawn(operate(Arc::clone(world), jobs.clone(), stopped, go));
+    started.await.unwrap();
+    let reported = worker.commit(&last, 0).await.settled;
+    let answers = operations.await.unwrap();
     assert_eq!((answers.len(), reported.len()), (LANES, LANES));
     for (at, (answer, reported)) in answers.into_iter().zip(reported).enumerate() {
         let won = operator_won(answer, reported, &world.job(&jobs[at]).await);
@@ -50,12 +47,21 @@ async fn race(world: &Arc<Engine>, operators_first: bool, wins: &mut Wins) {
     world.tick(31);
 }
 
-/// One command for each job.
-async fn operate(world: Arc<Engine>, jobs: Vec<JobId>) -> Vec<Result<Job>> {
-    let mut answers = Vec::with_capacity(jobs.len());
+/// One command for each job; says when so many have been answered.
+async fn operate(
+    world: Arc<Engine>,
+    jobs: Vec<JobId>,
+    first: usize,
+    go: oneshot::Sender<()>,
+) -> Vec<Result<Job>> {
+    let (mut answers, mut go) = (Vec::with_capacity(jobs.len()), Some(go));
     for (at, job) in jobs.iter().enumerate() {
+        if at == first {
+            go.take().into_iter().for_each(|go| go.send(()).unwrap());
+        }
         answers.push(world.operate(COMMANDS[at % 3], job).await);
     }
+    go.into_iter().for_each(|go| go.send(()).unwrap());
     answers
 }
 
@@ -78,7 +84,7 @@ fn operator_won(answer: Result<Job>, reported: Result<LeaseState>, job: &Job) ->
 async fn races(world: Engine, rounds: usize, wins: &mut Wins) {
     let world = Arc::new(world);
     for batch in 0..rounds.div_ceil(LANES) {
-        race(&world, batch.is_multiple_of(2), wins).await;
+        race(&world, batch % (LANES + 1), wins).await;
     }
     invariants_hold(&world).await;
 }

@@ -1,5 +1,6 @@
 //! What every service needs of the records they share: the outbox, stored answers, webhooks.
 
+mod dry_run;
 mod idempotency;
 mod mail;
 mod mail_delivery;
@@ -7,6 +8,7 @@ mod outbox;
 mod seal;
 pub mod webhook;
 
+pub use dry_run::record_dry_run;
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
 pub(in crate::use_case) use mail::queue_mail;
 pub use mail::queued_mail;

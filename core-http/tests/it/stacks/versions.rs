@@ -148,8 +148,8 @@ async fn the_known_keys_of_a_definition_are_checked_and_every_issue_has_its_path
                 { "name": "api", "type": "kv" },
             ] }),
             vec![
-                "stackDefinition.resources.1.name: duplicate",
                 "stackDefinition.resources.0.bindings.0.resource: unknown_resource",
+                "stackDefinition.resources.1.name: duplicate",
             ],
         ),
     ] {
