@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use core_http::kernel::testing::Answer;
+use serde_json::json;
 
-use crate::world::{Call, Installation, Server, Signed, sign_up};
+use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
 
 /// Where `tests/run` puts the program that runs workers; without it the tests say that they are skipped.
 fn workerd() -> Option<PathBuf> {
@@ -30,16 +31,14 @@ async fn start(data: &Path, workerd: &Path) -> Server {
     Server::start(data, &["--workerd", workerd.to_str().unwrap()]).await
 }
 
-/// The address label of the platform's worker.
-async fn worker_of(server: &Server, person: &Signed) -> String {
+/// The address label of the platform's worker for its API, or for its sessions.
+async fn worker_of(server: &Server, person: &Signed, purpose: &str) -> String {
     let resources = server.get(&person.token, &person.at("/resources")).await;
     let resources = resources.expect(200);
-    let worker = resources.json["data"].as_array().unwrap().iter();
-    let mut worker = worker.filter(|resource| resource["resourceType"] == "worker");
-    worker.next().unwrap()["cfName"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let all = resources.json["data"].as_array().unwrap().iter();
+    let names = all.map(|resource| resource["cfName"].as_str().unwrap().to_owned());
+    let mut of_purpose = names.filter(|name| name.ends_with(purpose));
+    of_purpose.next().unwrap()
 }
 
 async fn ask(server: &Server, call: Call, worker: &str) -> Answer {
@@ -55,7 +54,7 @@ async fn the_worker_of_a_platform_answers_with_its_bindings_before_and_after_kil
     let person = sign_up(&server, "engines", "Engines").await;
     let job = person.job(&server).await;
     person.job_done(&server, &job).await;
-    let worker = worker_of(&server, &person).await;
+    let worker = worker_of(&server, &person, "-api").await;
 
     let health = ask(&server, Call::get("/health"), &worker)
         .await
@@ -81,5 +80,32 @@ async fn the_worker_of_a_platform_answers_with_its_bindings_before_and_after_kil
     let visit = Call::upload("/visits", "text/plain", "");
     let visit = ask(&server, visit, &worker).await.expect(200);
     assert_eq!(visit.json["visits"], 3);
+    assert!(server.terminate().await.success());
+}
+
+#[tokio::test]
+async fn the_auth_worker_of_a_platform_asks_iam_on_this_machine_and_reaches_nothing_else_there() {
+    let Some(workerd) = workerd() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &workerd).await;
+    let person = sign_up(&server, "engines", "Engines").await;
+    let job = person.job(&server).await;
+    person.job_done(&server, &job).await;
+    let upgrade = json!({ "platformId": person.platform });
+    let upgrade = Call::post("/api/v1/provision/auth/upgrade", &upgrade).bearer(SERVICE_KEY);
+    let upgraded = server.send("provisioning", upgrade).await.json;
+    let job = upgraded["jobId"].as_str().unwrap();
+    person.job_done(&server, job).await;
+    let worker = worker_of(&server, &person, "-auth").await;
+
+    let session = Call::get("/session").bearer(&person.token);
+    let session = ask(&server, session, &worker).await.expect(200);
+    assert_eq!(session.json["platformId"], person.platform);
+    for call in [
+        Call::get("/session"),
+        Call::get("/session").bearer("guessed"),
+    ] {
+        let _ = ask(&server, call, &worker).await.expect(401);
+    }
     assert!(server.terminate().await.success());
 }

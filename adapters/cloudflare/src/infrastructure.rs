@@ -17,7 +17,7 @@ use crate::hostname::zone::Zones;
 use crate::hostname::{custom, route};
 use crate::options::{CloudflareAccount, CloudflareOptions, OptionError};
 use crate::ownership::{belongs_to, ensure_owned, ensure_recognisable};
-use crate::pages::{deployment, project, site};
+use crate::pages::{config, deployment, project, site};
 use crate::worker::script;
 use crate::worker::subdomain::Subdomain;
 use crate::worker::upload::upload;
@@ -88,6 +88,21 @@ impl CloudflareInfrastructure {
         Ok(self.with_url(resource, made).await?)
     }
 
+    /// Makes a project, or lets one that exists have what the request asks for.
+    async fn put_project(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
+        let (client, name) = (&self.client, request.resource.name.as_str());
+        let settings = config::environment(client, request).await?;
+        if let Some(found) = project::find(client, name).await? {
+            let found = ensure_owned(found, name, &request.owner)?;
+            if !settings.is_empty() {
+                project::configure(client, name, &settings).await?;
+            }
+            return Ok(found);
+        }
+        let made = project::create(client, name, &request.owner, settings).await;
+        self.made_or_found(request, made, project::DUPLICATE).await
+    }
+
     /// Makes an object of a type whose names the API gives once.
     async fn insert(&self, request: &CreateResource) -> Result<Provisioned, ProviderError> {
         let (client, resource) = (&self.client, &request.resource);
@@ -100,14 +115,21 @@ impl CloudflareInfrastructure {
             ResourceType::Kv => (kv::create(client, name).await, kv::DUPLICATE),
             ResourceType::R2 => (r2::create(client, name).await, r2::DUPLICATE),
             ResourceType::Queue => (queue::create(client, name).await, queue::DUPLICATE),
-            ResourceType::Pages => {
-                let made = project::create(client, name, &request.owner).await;
-                (made, project::DUPLICATE)
-            }
+            ResourceType::Pages => return self.put_project(request).await,
             ResourceType::Worker => return self.put_worker(request).await,
         };
+        self.made_or_found(request, made, duplicate).await
+    }
+
+    /// What was made. After an answer that leaves it open who made it, it is looked for once more.
+    async fn made_or_found(
+        &self,
+        request: &CreateResource,
+        made: Result<Provisioned, CallError>,
+        duplicate: u32,
+    ) -> Result<Provisioned, ProviderError> {
+        let (resource, name) = (&request.resource, request.resource.name.as_str());
         match made {
-            // Nobody knows who made it, so it is looked for once more.
             Err(error) if error.has(duplicate) || error.is_ambiguous() => {
                 let found = self.find(resource).await.ok().flatten();
                 match found {
@@ -150,6 +172,7 @@ impl Infrastructure for CloudflareInfrastructure {
         ensure_recognisable(&request.resource, &request.owner)?;
         match request.resource.resource_type {
             ResourceType::Worker => self.put_worker(request).await,
+            ResourceType::Pages => self.put_project(request).await,
             _ => self.insert(request).await,
         }
     }

@@ -21,6 +21,8 @@
 //! the zone with the customers' hostnames. Serve wildcards of customers. Jurisdictions, and locations of databases and
 //! buckets. Remove routes that somebody made by hand for a worker it removes.
 
+mod binding;
+mod bound;
 mod call;
 mod client;
 mod d1;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::client::Client;
 use crate::error::CallError;
 use crate::ownership::ensure_owned;
-use crate::pages::project::{self, OWNER, with_variables};
+use crate::pages::project::{self, OWNER, in_both};
 use crate::worker::script;
 
 /// The version that would get the secrets is not the one that serves.
@@ -113,7 +113,8 @@ async fn set_of_project(client: &Client, request: &SetSecrets) -> Result<(), Pro
             (name.clone(), secret)
         })
         .collect();
-    let body = json!({ "deployment_configs": with_variables(&secrets.into()) });
+    let settings = Map::from_iter([("env_vars".to_owned(), secrets.into())]);
+    let body = json!({ "deployment_configs": in_both(&settings) });
     let path = [&project::PATH[..], &[&request.resource.name]].concat();
     let call = client.call(Method::PATCH, "pages.set_secrets", &path);
     Ok(client.run(call.json(&body).confidential()).await?)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::{ProviderError, ResourceRef};
+use http::uri::Authority;
 use serde::{Deserialize, Serialize};
 
 use crate::workerd::{Workerd, WorkerdOptions};
@@ -26,6 +27,9 @@ pub struct LocalConfig {
     pub workerd: Option<Workerd>,
     /// How they are run.
     pub workers: WorkerdOptions,
+    /// Services that workers can fetch from by plain HTTP wherever they run, on this machine too: IAM, which auth workers
+    /// ask. None by default.
+    pub reachable: Vec<Authority>,
     /// Failures asked for by tests; none by default.
     pub faults: Faults,
 }
@@ -45,6 +49,7 @@ impl LocalConfig {
             retention: Retention::default(),
             workerd: None,
             workers: WorkerdOptions::default(),
+            reachable: Vec::new(),
             faults: Faults::default(),
         }
     }

@@ -44,6 +44,7 @@ impl Provider {
         config.retention = builder.settings.retention;
         config.workerd.clone_from(&builder.workerd);
         config.workers = builder.settings.workerd;
+        config.reachable.extend(plain_http(&builder.iam_url));
         let local = LocalInfrastructure::open(config).await?;
         let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
         if !builder.local_latency.is_zero() {
@@ -56,6 +57,15 @@ impl Provider {
             blobs,
         })
     }
+}
+
+/// Who answers at a URL of plain HTTP: auth workers ask IAM, which may be on this machine. Others are reached by TLS, at
+/// public addresses.
+#[cfg(feature = "local")]
+fn plain_http(url: &str) -> Option<http::uri::Authority> {
+    let url: http::Uri = url.parse().ok()?;
+    let plain = url.scheme() == Some(&http::uri::Scheme::HTTP);
+    url.into_parts().authority.filter(|_| plain)
 }
 
 #[cfg(not(feature = "local"))]

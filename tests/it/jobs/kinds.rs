@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use core_domain::kernel::Error;
-use core_domain::provisioning::{DlqEntry, DlqQuery, DlqStatus, FailureKind, JobStatus};
+use core_domain::provisioning::{
+    DlqEntry, DlqQuery, DlqStatus, FailureKind, JobEvent, JobEventQuery, JobStatus,
+};
 use core_domain::use_case::provisioning::{
     JobKind, KindError, Kinds, Outcome, Steps, Unsupervised,
 };
@@ -14,6 +16,7 @@ use crate::world::{Command, Engine, Fault, MakeObject, Order, on_every_store, wo
 on_every_store! {
     Engine:
         an_unknown_kind_is_left_alone_until_its_deadline,
+        a_kind_that_nobody_knows_ends_a_quarter_of_an_hour_after_its_deadline_and_frees_its_lane,
         a_running_job_of_an_unknown_kind_is_taken_back_by_a_process_that_knows_it,
 }
 
@@ -45,7 +48,7 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     let stranger = world.worker_knowing(&Arc::new(work_alone()));
     assert!(stranger.claim(9).await.unwrap().is_empty());
     let before = world.job(&id).await;
-    world.tick(25 * 3_600);
+    world.tick(24 * 3_600 + 1);
     assert_eq!(stranger.run_timers().await.unwrap().overdue, 0);
     assert_eq!(world.job(&id).await, before);
     assert_eq!(world.worker().run_timers().await.unwrap().overdue, 1);
@@ -55,6 +58,30 @@ async fn an_unknown_kind_is_left_alone_until_its_deadline(world: Engine) {
     assert_eq!(world.list::<DlqEntry>(pending).await.len(), 1);
     world.operate(Command::Retry, &id).await.unwrap();
     assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Completed));
+    invariants_hold(&world).await;
+}
+
+async fn a_kind_that_nobody_knows_ends_a_quarter_of_an_hour_after_its_deadline_and_frees_its_lane(
+    world: Engine,
+) {
+    let id = world.create_removal(0).await;
+    let stranger = world.worker_knowing(&Arc::new(work_alone()));
+    world.tick(24 * 3_600 + 15 * 60);
+    assert_eq!(stranger.run_timers().await.unwrap().overdue, 0);
+    world.tick(1);
+    assert_eq!(stranger.run_timers().await.unwrap().overdue, 1);
+    let job = world.job(&id).await;
+    assert_eq!(job.failure_kind, Some(FailureKind::DeadlineExceeded));
+    let history: Vec<JobEvent> = world.list(JobEventQuery::After(id.clone(), 0)).await;
+    let said = history.last().unwrap().reason.as_deref();
+    assert_eq!(said, Some("not recorded: the kind is not known"));
+    let next = world.create(0).await;
+    assert_eq!(stranger.claim(9).await.unwrap()[0].job_id, next);
+    invariants_hold(&world).await;
+    world.operate(Command::Retry, &id).await.unwrap();
+    world.tick(31);
+    world.until_idle().await;
+    assert_eq!(world.status(&id).await, JobStatus::Completed);
     invariants_hold(&world).await;
 }
 

@@ -2,6 +2,7 @@
 
 mod asset;
 mod bucket;
+pub(crate) mod config;
 pub(crate) mod deployment;
 pub(crate) mod project;
 pub(crate) mod site;

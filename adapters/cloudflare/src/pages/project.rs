@@ -6,7 +6,7 @@ use core_domain::port::{OwnedObject, Provisioned};
 use core_domain::registry::PRODUCTION;
 use http::Method;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::error::CallError;
@@ -101,22 +101,23 @@ pub(crate) async fn find(client: &Client, name: &str) -> Result<Option<Provision
     Ok(read(client, name).await?.map(Provisioned::from))
 }
 
-/// Settings of both environments that have these variables.
-pub(crate) fn with_variables(variables: &Value) -> Value {
-    let config = json!({ "env_vars": variables });
-    json!({ "production": config, "preview": config })
+/// The same settings for both environments.
+pub(crate) fn in_both(settings: &Map<String, Value>) -> Value {
+    json!({ "production": settings, "preview": settings })
 }
 
 pub(crate) async fn create(
     client: &Client,
     name: &str,
     owner: &str,
+    mut settings: Map<String, Value>,
 ) -> Result<Provisioned, CallError> {
-    let mark = json!({ OWNER: { "type": "plain_text", "value": owner } });
+    let mark = json!({ "type": "plain_text", "value": owner });
+    settings.entry("env_vars").or_insert_with(|| json!({}))[OWNER] = mark;
     let body = json!({
         "name": name,
         "production_branch": PRODUCTION,
-        "deployment_configs": with_variables(&mark),
+        "deployment_configs": in_both(&settings),
     });
     let call = client.call(Method::POST, "pages.create", &PATH);
     Ok(client
@@ -124,6 +125,21 @@ pub(crate) async fn create(
         .await?
         .result
         .into())
+}
+
+/// Changes these settings of a project, and no others, from its next deployment on.
+pub(crate) async fn configure(
+    client: &Client,
+    name: &str,
+    settings: &Map<String, Value>,
+) -> Result<(), CallError> {
+    let call = client.call(
+        Method::PATCH,
+        "pages.configure",
+        &[&PATH[..], &[name]].concat(),
+    );
+    let body = json!({ "deployment_configs": in_both(settings) });
+    client.run(call.json(&body)).await
 }
 
 /// Removes a project whose hostnames are gone, with its deployments.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use core_domain::port::ProviderError;
-use core_domain::registry::ResourceType;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::binding::{Binding, Vars};
 
 /// A script with what it is bound to, as [`core_domain::port::CreateResource::config`] has it.
 #[derive(Clone, Debug, Deserialize)]
@@ -18,19 +19,9 @@ pub(super) struct WorkerConfig {
     /// What the script can reach.
     #[serde(default)]
     pub(super) bindings: Vec<Binding>,
-}
-
-/// One thing a script can reach.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Binding {
-    /// What the script calls it.
-    pub(super) name: String,
-    /// What kind of object it is.
-    #[serde(rename = "type")]
-    pub(super) resource_type: ResourceType,
-    /// The object's name.
-    pub(super) resource: String,
+    /// Texts that it can read.
+    #[serde(default)]
+    pub(super) vars: Vars,
 }
 
 impl WorkerConfig {

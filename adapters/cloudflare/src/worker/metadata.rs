@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::binding::BoundTo;
+
 /// What a tag begins with that says whose a worker is.
 const OWNER_TAG: &str = "core-owner:";
 
@@ -42,8 +44,8 @@ impl Metadata {
 }
 
 /// What a script calls an object, and the object as the API knows it.
-pub(super) fn binding_json(name: &str, kind: BoundTo<'_>) -> Value {
-    match kind {
+pub(super) fn binding_json(name: &str, bound_to: &BoundTo) -> Value {
+    match bound_to {
         BoundTo::Kv { id } => json!({ "type": "kv_namespace", "name": name, "namespace_id": id }),
         BoundTo::D1 { id } => json!({ "type": "d1", "name": name, "id": id }),
         BoundTo::R2 { bucket } => {
@@ -56,12 +58,7 @@ pub(super) fn binding_json(name: &str, kind: BoundTo<'_>) -> Value {
     }
 }
 
-/// What a script can be binding_json to.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum BoundTo<'a> {
-    Kv { id: &'a str },
-    D1 { id: &'a str },
-    R2 { bucket: &'a str },
-    Queue { queue: &'a str },
-    Worker { service: &'a str },
+/// A text that a script can read.
+pub(super) fn var_json(name: &str, text: &str) -> Value {
+    json!({ "type": "plain_text", "name": name, "text": text })
 }

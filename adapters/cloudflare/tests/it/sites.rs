@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use core_cloudflare_fake::{DeploymentEnd, Fault, Kind, Settings};
-use core_domain::port::{Infrastructure, ProviderError, SiteState, SiteUpload};
+use core_domain::kernel::Secret;
+use core_domain::port::{
+    CreateResource, Infrastructure, ProviderError, SetSecrets, SiteState, SiteUpload,
+};
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemorySite;
+use http::Method;
+use serde_json::json;
 
 use crate::operations::settled;
-use crate::world::{NOW, World, resource, site, upload};
+use crate::world::{NOW, OWNER, World, request, resource, site, upload};
 
 fn project() -> String {
     resource(ResourceType::Pages).name
@@ -355,4 +360,81 @@ async fn content_that_changed_while_it_was_read_is_never_deployed() {
         "{outcome:?}"
     );
     assert_eq!(world.fake.count(Kind::PagesDeployment), 0);
+}
+
+#[tokio::test]
+async fn a_project_has_its_bindings_and_texts_in_both_environments_and_takes_new_ones_when_asked_again()
+ {
+    let world = World::new().await;
+    let made = [
+        ResourceType::D1,
+        ResourceType::Kv,
+        ResourceType::R2,
+        ResourceType::Queue,
+        ResourceType::Worker,
+    ];
+    for of in made {
+        world.make(of).await;
+    }
+    let bindings: Vec<_> = made
+        .iter()
+        .map(|of| json!({ "name": of.as_str().to_uppercase(), "type": of, "resource": resource(*of).name }))
+        .collect();
+    let asked = |config| CreateResource {
+        config,
+        ..request(ResourceType::Pages)
+    };
+    let vars = json!({ "bindings": [], "vars": { "MODE": "live" } });
+    world.cloudflare.create(&asked(vars)).await.unwrap();
+    let secrets = SetSecrets {
+        resource: resource(ResourceType::Pages),
+        owner: OWNER.to_owned(),
+        secrets: vec![("KEY".to_owned(), Secret::new("v"))],
+    };
+    world.cloudflare.set_secrets(&secrets).await.unwrap();
+    let both = json!({ "bindings": bindings, "vars": { "MODE": "test" } });
+    world.cloudflare.create(&asked(both.clone())).await.unwrap();
+    world.cloudflare.create(&asked(both)).await.unwrap();
+
+    let path = world.account(&format!("pages/projects/{}", project()));
+    let shown = world.api(Method::GET, &path, "").await;
+    for environment in ["production", "preview"] {
+        let config = &shown["result"]["deployment_configs"][environment];
+        let names = |field: &str, key: &str| config[field].as_object().unwrap()[key].clone();
+        assert!(names("d1_databases", "D1")["id"].is_string());
+        assert!(names("kv_namespaces", "KV")["namespace_id"].is_string());
+        let name = |of| resource(of).name;
+        assert_eq!(names("r2_buckets", "R2")["name"], name(ResourceType::R2));
+        assert_eq!(
+            names("queue_producers", "QUEUE")["name"],
+            name(ResourceType::Queue)
+        );
+        assert_eq!(
+            names("services", "WORKER")["service"],
+            name(ResourceType::Worker)
+        );
+        let variables = world.fake.pages_variables(&project(), environment);
+        let variables = variables.iter().map(|(name, text)| (&**name, &**text));
+        let expected = [("CORE_OWNER", OWNER), ("KEY", "v"), ("MODE", "test")];
+        assert_eq!(variables.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[tokio::test]
+async fn settings_that_make_no_project_are_refused_before_anything_is_sent() {
+    let world = World::new().await;
+    for (config, said) in [
+        (json!({ "vars": { "CORE_OWNER": "p2" } }), "CORE_OWNER"),
+        (json!({ "vars": { "MODE": 1 } }), "invalid type"),
+        (json!({ "compatibility": 1 }), "unknown field"),
+    ] {
+        let request = CreateResource {
+            config,
+            ..request(ResourceType::Pages)
+        };
+        let refused = world.cloudflare.create(&request).await.unwrap_err();
+        let is_final = matches!(&refused, ProviderError::Permanent(text) if text.contains(said));
+        assert!(is_final, "{refused}");
+    }
+    assert_eq!(world.fake.requests().len(), 0);
 }

@@ -43,6 +43,7 @@ async fn a_worker_is_uploaded_with_its_modules_its_bindings_and_its_owner() {
         "mainModule": "src/worker.js",
         "modules": { "src/worker.js": "import './data.json'", "src/data.json": "{}", "a.txt": "t" },
         "bindings": bindings,
+        "vars": { "MODE": "live" },
     });
     let made = world.cloudflare.create(&worker(config)).await.unwrap();
     let url = format!("https://{}.fake-account.workers.dev", name());
@@ -59,8 +60,10 @@ async fn a_worker_is_uploaded_with_its_modules_its_bindings_and_its_owner() {
         .map(|binding| binding["type"].as_str().unwrap());
     assert_eq!(
         kinds.collect::<Vec<_>>(),
-        ["d1", "kv_namespace", "r2_bucket", "queue"]
+        ["d1", "kv_namespace", "r2_bucket", "queue", "plain_text"]
     );
+    let var = json!({ "type": "plain_text", "name": "MODE", "text": "live" });
+    assert_eq!(script.bindings.last(), Some(&var));
 }
 
 #[tokio::test]

@@ -147,6 +147,7 @@ pub(crate) fn script(text: &str) -> Value {
 pub(crate) fn request(resource_type: ResourceType) -> CreateResource {
     let config = match resource_type {
         ResourceType::Worker => script("export default {}"),
+        ResourceType::Pages => json!({ "vars": { "MODE": "live" } }),
         _ => json!({}),
     };
     CreateResource {

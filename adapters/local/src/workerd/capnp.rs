@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use core_domain::registry::ResourceType;
+use http::uri::Authority;
 use serde_json::Value;
 
 use super::launch::Launch;
@@ -18,9 +19,24 @@ pub(super) const BINDING_HEADER: &str = "x-core-binding";
 /// What the language and its interfaces were like on this day is what scripts find.
 const COMPATIBILITY_DATE: &str = "2026-01-01";
 
+const HTTP_PORT: u16 = 80;
+
+/// The service of the network, and of what stands before it.
+const INTERNET: &str = "internet";
+const OUTBOUND: &str = "outbound";
+
+/// Where scripts may fetch from besides public addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Network<'a> {
+    /// All of this machine and of private networks.
+    pub(super) private: bool,
+    /// Services there, by plain HTTP.
+    pub(super) reachable: &'a [Authority],
+}
+
 /// The settings of a process that runs this worker and asks for its bindings at a socket.
-pub(super) fn settings(launch: &Launch, bindings_address: &str, private_network: bool) -> String {
-    let allow = if private_network {
+pub(super) fn settings(launch: &Launch, bindings_address: &str, network: Network<'_>) -> String {
+    let allow = if network.private {
         r#"["public", "private"]"#
     } else {
         r#"["public"]"#
@@ -42,15 +58,62 @@ pub(super) fn settings(launch: &Launch, bindings_address: &str, private_network:
     format!(
         "using Workerd = import \"/workerd/workerd.capnp\";\n\
          const config :Workerd.Config = (\n  services = [\n    \
-         (name = \"internet\", network = (allow = {allow}, tlsOptions = (trustBrowserCas = true))),\n\
-         {services}    (name = {worker}, worker = (\n      compatibilityDate = {date},\n      \
-         modules = [\n{modules}      ],\n      bindings = [\n{bindings}      ],\n    )),\n  ],\n  \
+         (name = {internet}, network = (allow = {allow}, tlsOptions = (trustBrowserCas = true))),\n\
+         {services}{reachable}    (name = {worker}, worker = (\n      compatibilityDate = {date},\n      \
+         modules = [\n{modules}      ],\n      bindings = [\n{bindings}      ],\n      globalOutbound = {outbound},\n    )),\n  ],\n  \
          sockets = [(name = {socket}, http = (), service = {worker})],\n);\n",
+        internet = quoted(INTERNET),
+        reachable = outbound(network.reachable),
+        outbound = quoted(if network.reachable.is_empty() {
+            INTERNET
+        } else {
+            OUTBOUND
+        }),
         worker = quoted(SERVICE),
         date = quoted(COMPATIBILITY_DATE),
         socket = quoted(SOCKET),
         modules = modules(launch),
         bindings = bindings(launch),
+    )
+}
+
+/// The services that stand before the network; none where everything goes through it.
+fn outbound(reachable: &[Authority]) -> String {
+    let (mut services, mut bindings) = (String::new(), String::new());
+    for authority in reachable {
+        let name = format!("reachable:{authority}");
+        let port = authority.port_u16().unwrap_or(HTTP_PORT);
+        let (name, address) = (
+            quoted(&name),
+            quoted(&format!("{}:{port}", authority.host())),
+        );
+        // As scripts see it: the usual port is left out.
+        let host = if port == HTTP_PORT {
+            authority.host()
+        } else {
+            authority.as_str()
+        };
+        let host = quoted(&host.to_ascii_lowercase());
+        // A `String` takes everything.
+        let _ = writeln!(
+            services,
+            "    (name = {name}, external = (address = {address}, http = ())),"
+        );
+        let _ = write!(bindings, "(name = {host}, service = {name}), ");
+    }
+    if reachable.is_empty() {
+        return services;
+    }
+    let (outbound, internet, date) = (
+        quoted(OUTBOUND),
+        quoted(INTERNET),
+        quoted(COMPATIBILITY_DATE),
+    );
+    let script = quoted(include_str!("outbound.js"));
+    format!(
+        "{services}    (name = {outbound}, worker = (\n      compatibilityDate = {date},\n      \
+         modules = [(name = \"outbound.js\", esModule = {script})],\n      \
+         bindings = [{bindings}(name = {internet}, service = {internet})],\n    )),\n"
     )
 }
 

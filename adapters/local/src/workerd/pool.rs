@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::WorkerdOptions;
 use super::bindings::Bindings;
+use super::capnp::Network;
 use super::forward::WorkerBody;
 use super::launch::{self, Launch};
 use super::peers::Peers;
@@ -177,14 +178,19 @@ impl Workers {
     }
 
     async fn start(&self, workerd: &Workerd, name: &str) -> Result<Arc<Process>, Refusal> {
-        let (workerd, options, owned) = (workerd.clone(), self.options(), name.to_owned());
+        let (workerd, owned) = (workerd.clone(), name.to_owned());
+        let config = Arc::clone(&self.0.config);
         let (workers, stores) = (self.downgrade(), self.0.stores.clone());
         let started = self.0.stores.run(move |data| {
             let Some(launch) = launch::read(data, &owned)? else {
                 return Ok(None);
             };
             let bindings = bindings_of(&launch, stores, workers);
-            Process::start(&workerd, &launch, bindings, data, options).map(Some)
+            let network = Network {
+                private: config.workers.private_network,
+                reachable: &config.reachable,
+            };
+            Process::start(&workerd, &launch, bindings, data, network).map(Some)
         });
         match started.await {
             Ok(Some(process)) => Ok(Arc::new(process)),

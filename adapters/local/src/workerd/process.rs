@@ -27,9 +27,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::WorkerdOptions;
 use super::bindings::Bindings;
-use super::capnp::{self, SOCKET};
+use super::capnp::{self, Network, SOCKET};
 use super::forward::{self, WorkerBody};
 use super::launch::Launch;
 use super::log::Tail;
@@ -97,7 +96,7 @@ impl Process {
         launch: &Launch,
         bindings: Bindings,
         data: &DataDir,
-        options: WorkerdOptions,
+        network: Network<'_>,
     ) -> Result<Self> {
         let private = std::fs::Permissions::from_mode(0o700);
         let mut sockets = tempfile::Builder::new();
@@ -111,7 +110,7 @@ impl Process {
 
         let settings = data.stage_dir()?;
         let address = format!("unix:{}", asked.display());
-        let text = capnp::settings(launch, &address, options.private_network);
+        let text = capnp::settings(launch, &address, network);
         settings.write(SETTINGS, text.as_bytes())?;
 
         let mut child = Command::new("/bin/sh")

@@ -7,8 +7,8 @@ use http::{Request, Response};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::WorkerdOptions;
 use super::bindings::Bindings;
+use super::capnp::Network;
 use super::forward::WorkerBody;
 use super::launch::Launch;
 use super::program::Workerd;
@@ -36,7 +36,7 @@ impl Process {
         _: &Launch,
         _: Bindings,
         _: &DataDir,
-        _: WorkerdOptions,
+        _: Network<'_>,
     ) -> Result<Self> {
         Err(LocalError::Io(std::io::ErrorKind::Unsupported.into()))
     }

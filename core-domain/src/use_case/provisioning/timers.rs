@@ -18,6 +18,10 @@ use crate::provisioning::{
 /// How many jobs one run looks at for each reason.
 const BATCH: u32 = 100;
 
+/// How long after its deadline a job of a kind that is not known here is left to a process that knows the kind and can run
+/// its hooks. Nobody may know it any more, and it keeps its lane.
+const LEFT_OVERDUE: Duration = Duration::from_secs(15 * 60);
+
 /// What a run of the timers did, in jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerStats {
@@ -254,7 +258,8 @@ async fn move_one(
         return Ok(false);
     };
     // Its hooks would be skipped: a process that knows the kind moves it.
-    if !kinds.knows(&job.kind) {
+    let is_abandoned = *trigger == Trigger::Deadline && job.deadline_at.plus(LEFT_OVERDUE) < now;
+    if !kinds.knows(&job.kind) && !is_abandoned {
         return Ok(false);
     }
     if lease == Lease::MustHaveEnded {

@@ -9,7 +9,7 @@ use crate::access::{unaudited, unowned};
 use crate::kernel::{Context, DlqEntryId, Error, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, DlqEntry, DlqQuery, DlqStatus, Job, JobLease, JobStatus, LanePlace, Trigger,
+    Actor, DlqEntry, DlqQuery, DlqStatus, FailureKind, Job, JobLease, JobStatus, LanePlace, Trigger,
 };
 
 /// Who moves a job, and with what knowledge of its kinds.
@@ -167,7 +167,7 @@ fn hook_of(before: JobStatus, after: JobStatus) -> Option<Hook> {
 }
 
 /// Lets the kind write what the move means. Answers the refusal of a hook that cannot stop the move. A job of a kind
-/// that is not known here is not moved past its hooks.
+/// that is not known here is not moved past its hooks, unless its deadline is: then its history says that they are missing.
 async fn run_hooks(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -179,6 +179,9 @@ async fn run_hooks(
         return Ok(None);
     };
     let Some(kind) = kinds.get(&after.kind) else {
+        if after.failure_kind == Some(FailureKind::DeadlineExceeded) {
+            return Ok(Some("not recorded: the kind is not known".to_owned()));
+        }
         return Err(Error::Unavailable(format!(
             "no kind of jobs is called {} here",
             after.kind

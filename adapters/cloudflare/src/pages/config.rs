@@ -1,0 +1,55 @@
+//! What is served with a site, and what that can reach: settings of its project.
+
+use core_domain::port::{CreateResource, ProviderError};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::project::OWNER;
+use crate::binding::{Binding, BoundTo, Vars};
+use crate::bound::resolve;
+use crate::client::Client;
+
+/// The settings, as [`core_domain::port::CreateResource::config`] has them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PagesConfig {
+    #[serde(default)]
+    bindings: Vec<Binding>,
+    #[serde(default)]
+    vars: Vars,
+}
+
+/// The settings of an environment as the API has them, without the mark of the owner; empty when nothing is asked for.
+pub(crate) async fn environment(
+    client: &Client,
+    request: &CreateResource,
+) -> Result<Map<String, Value>, ProviderError> {
+    let refused = |problem| ProviderError::Permanent(format!("the project's settings: {problem}"));
+    let config: PagesConfig = serde_json::from_value(request.config.clone())
+        .map_err(|error| refused(error.to_string()))?;
+    if config.vars.contains_key(OWNER) {
+        let message = format!("{OWNER} is no name for a variable: it says whose the project is");
+        return Err(refused(message));
+    }
+    let mut settings = Map::new();
+    for (name, bound_to) in resolve(client, &config.bindings, &request.owner).await? {
+        let (field, value) = setting(&bound_to);
+        settings.entry(field).or_insert_with(|| json!({}))[name] = value;
+    }
+    for (name, text) in config.vars {
+        let variable = json!({ "type": "plain_text", "value": text });
+        settings.entry("env_vars").or_insert_with(|| json!({}))[name] = variable;
+    }
+    Ok(settings)
+}
+
+/// The field of what can be reached, and the object in it.
+fn setting(bound_to: &BoundTo) -> (&'static str, Value) {
+    match bound_to {
+        BoundTo::Kv { id } => ("kv_namespaces", json!({ "namespace_id": id })),
+        BoundTo::D1 { id } => ("d1_databases", json!({ "id": id })),
+        BoundTo::R2 { bucket } => ("r2_buckets", json!({ "name": bucket })),
+        BoundTo::Queue { queue } => ("queue_producers", json!({ "name": queue })),
+        BoundTo::Worker { service } => ("services", json!({ "service": service })),
+    }
+}
