@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::{ProviderError, ResourceRef};
+use core_domain::registry::ResourceType;
 use http::uri::Authority;
 use serde::{Deserialize, Serialize};
 
@@ -138,10 +139,12 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FaultPoint<'a> {
-    /// `create`, `remove`, `deploy`, `route` or `secrets`.
+    /// `create`, `remove`, `deploy`, `route`, `secrets`, or for a customer's hostname `serve` and `stop`.
     pub call: &'static str,
-    /// The object of the call.
-    pub resource: &'a ResourceRef,
+    /// What the object of the call is; `None` for a customer's hostname.
+    pub resource_type: Option<ResourceType>,
+    /// The object, or the hostname.
+    pub name: &'a str,
     /// How far the call has come.
     pub moment: Moment,
 }
@@ -166,11 +169,29 @@ impl Faults {
         resource: &ResourceRef,
         moment: Moment,
     ) -> crate::error::Result<()> {
-        let point = FaultPoint {
+        self.ask(FaultPoint {
             call,
-            resource,
+            resource_type: Some(resource.resource_type),
+            name: &resource.name,
             moment,
-        };
+        })
+    }
+
+    pub(crate) fn at_hostname(
+        &self,
+        call: &'static str,
+        hostname: &str,
+        moment: Moment,
+    ) -> crate::error::Result<()> {
+        self.ask(FaultPoint {
+            call,
+            resource_type: None,
+            name: hostname,
+            moment,
+        })
+    }
+
+    fn ask(&self, point: FaultPoint<'_>) -> crate::error::Result<()> {
         match self.0.as_ref().and_then(|hook| hook(point)) {
             Some(fault) => Err(crate::error::LocalError::Fault(fault)),
             None => Ok(()),

@@ -137,17 +137,23 @@ impl Infrastructure for LocalInfrastructure {
         &self,
         request: &ServeHostname,
     ) -> Result<ServedHostname, ProviderError> {
-        let (request, domain) = (request.clone(), self.domain());
-        Ok(self
-            .run(move |data| hostname::serve(data, &request, &domain))
-            .await?)
+        let faults = &self.config.faults;
+        faults.at_hostname("serve", &request.hostname, Moment::Before)?;
+        let (change, domain) = (request.clone(), self.domain());
+        let served = self
+            .run(move |data| hostname::serve(data, &change, &domain))
+            .await?;
+        faults.at_hostname("serve", &request.hostname, Moment::Done)?;
+        Ok(served)
     }
 
     async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
-        let (hostname, owner) = (hostname.to_owned(), owner.to_owned());
-        Ok(self
-            .run(move |data| hostname::stop_serving(data, &hostname, &owner))
-            .await?)
+        let faults = &self.config.faults;
+        faults.at_hostname("stop", hostname, Moment::Before)?;
+        let (name, owner) = (hostname.to_owned(), owner.to_owned());
+        self.run(move |data| hostname::stop_serving(data, &name, &owner))
+            .await?;
+        Ok(faults.at_hostname("stop", hostname, Moment::Done)?)
     }
 }
 

@@ -9,6 +9,9 @@ use core_local::Moment;
 use super::scenarios::{Request, SCENARIOS, Scenario, Snapshot};
 use crate::world::{Command, Platforms, on_every_store};
 
+/// What jobs have the provider do.
+const CALLS: [&str; 4] = ["create", "remove", "serve", "stop"];
+
 on_every_store! { Platforms: every_kind_does_what_it_is_for_on_every_store }
 
 async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
@@ -22,12 +25,18 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
     let before = Snapshot::of(&world, platform).await;
     for (request, objects) in [
         (Request::Stack, 4),
+        (Request::Domain, 4),
+        (Request::NoDomain, 4),
         (Request::App, 7),
         (Request::NoStack { delete_data: false }, 2),
         (Request::Stack, 5),
         (Request::NoStack { delete_data: true }, 0),
         (Request::Feature, 1),
         (Request::NoFeature { delete_data: true }, 0),
+        (Request::Provision, 6),
+        (Request::Auth, 7),
+        (Request::Repair, 6),
+        (Request::Deprovision, 0),
     ] {
         let scenario = Scenario {
             before: &[],
@@ -75,17 +84,14 @@ async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
     for scenario in SCENARIOS {
         let undisturbed = scenario.undisturbed().await;
         let mut met = 0;
-        for (call, moment) in [
-            ("create", Moment::Before),
-            ("create", Moment::Done),
-            ("remove", Moment::Before),
-            ("remove", Moment::Done),
-        ] {
+        let calls = CALLS.into_iter();
+        for (call, moment) in calls.flat_map(|call| [(call, Moment::Before), (call, Moment::Done)])
+        {
             for number in 0.. {
                 let world = Platforms::memory().await;
                 let platform = scenario.prepared(&world).await;
-                world.leave_unanswered(call, number, moment);
                 scenario.ask(&world, &platform).await;
+                world.leave_unanswered(call, number, moment);
                 world.until_idle().await;
                 let now = Snapshot::of(&world, &platform).await;
                 assert_eq!(now, undisturbed, "{scenario:?}: {call} {number} {moment:?}");
@@ -103,7 +109,7 @@ async fn a_call_that_gets_no_answer_is_made_again_and_changes_nothing() {
 async fn a_step_that_fails_for_good_stops_its_job_which_goes_on_when_it_is_retried() {
     for scenario in SCENARIOS {
         let undisturbed = scenario.undisturbed().await;
-        for call in ["create", "remove"] {
+        for call in CALLS {
             for number in 0.. {
                 let world = Platforms::memory().await;
                 let platform = scenario.prepared(&world).await;
@@ -149,6 +155,7 @@ async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
             assert!(now.agrees(), "{context}: {now:?}");
             assert_eq!(now.objects, before.objects, "{context}");
             assert_eq!(now.entries, before.entries, "{context}");
+            assert_eq!(now.served, before.served, "{context}");
             // And it can be asked for again.
             world.operate(Command::Retry, &job).await.unwrap();
             world.until_idle().await;

@@ -5,17 +5,19 @@ use std::collections::BTreeSet;
 
 use core_domain::access::authorize_operator;
 use core_domain::kernel::{EntityId, Environment, JobId, JsonText, Line, PlatformId};
-use core_domain::port::transact;
-use core_domain::registry::Entity;
+use core_domain::port::{Infrastructure, ResourceRef, transact};
 use core_domain::registry::{
-    ActivateFeature, DeactivateFeature, EntityQuery, FeatureActivation, FeatureActivationQuery,
-    FeatureId, NewFeatureId, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
+    ActivateFeature, AddCustomDomain, CreateDnsRecord, CustomDomain, CustomDomainQuery,
+    DeactivateFeature, DnsTargetType, Entity, EntityQuery, FeatureActivation,
+    FeatureActivationQuery, FeatureId, Hostname, NewFeatureId, ResourceType, WorkspaceStack,
+    WorkspaceStackFilter, WorkspaceStackQuery,
 };
 use core_domain::stacks::{AppName, AppType, CreateTemplate, PublishVersion, SemVer, TemplateName};
-use core_domain::use_case::registry::feature;
+use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::stack_instance::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
+use core_domain::use_case::registry::{auth, dns, domain, feature, resource};
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
 
@@ -25,10 +27,21 @@ use crate::world::{Command, Platforms, as_operator};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Feature,
-    NoFeature { delete_data: bool },
+    NoFeature {
+        delete_data: bool,
+    },
     Stack,
-    NoStack { delete_data: bool },
+    NoStack {
+        delete_data: bool,
+    },
     App,
+    Provision,
+    Deprovision,
+    Auth,
+    Domain,
+    NoDomain,
+    /// After something was removed and something made at the provider by hand.
+    Repair,
 }
 
 /// A kind of job, after what must be there before it, and whether a cancelled job of it leaves nothing behind.
@@ -47,7 +60,13 @@ const fn scenario(before: &'static [Request], request: Request, undoes: bool) ->
     }
 }
 
-pub(super) const SCENARIOS: [Scenario; 7] = [
+pub(super) const SCENARIOS: [Scenario; 13] = [
+    scenario(&[], Request::Provision, true),
+    scenario(&[Request::Provision], Request::Deprovision, false),
+    scenario(&[Request::Provision], Request::Auth, false),
+    scenario(&[Request::Stack], Request::Domain, true),
+    scenario(&[Request::Stack, Request::Domain], Request::NoDomain, false),
+    scenario(&[Request::Provision], Request::Repair, false),
     scenario(&[], Request::Feature, true),
     scenario(
         &[Request::Feature],
@@ -81,6 +100,10 @@ pub(super) struct Snapshot {
     pub(super) entries: BTreeSet<(String, String)>,
     pub(super) features: BTreeSet<(String, String)>,
     pub(super) stacks: BTreeSet<(String, String)>,
+    /// Hostnames and statuses of the custom domains.
+    pub(super) domains: BTreeSet<(String, String)>,
+    /// Those that the provider serves.
+    pub(super) served: BTreeSet<String>,
 }
 
 impl Snapshot {
@@ -93,6 +116,13 @@ impl Snapshot {
         let features: Vec<FeatureActivation> = world.list(features).await;
         let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
         let stacks: Vec<WorkspaceStack> = world.list(stacks).await;
+        let domains: Vec<CustomDomain> = world.list(CustomDomainQuery::All { deleted: true }).await;
+        let mut served = BTreeSet::new();
+        for domain in &domains {
+            let hostname = domain.hostname.as_str();
+            let found = world.provider.served_hostname(hostname, platform.as_str());
+            served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
+        }
         let told = |name: &str, status: &str| (name.to_owned(), status.to_owned());
         Self {
             objects: world.objects(platform).await,
@@ -107,14 +137,23 @@ impl Snapshot {
                 .iter()
                 .map(|stack| told(stack.id.as_str(), stack.status.as_str()))
                 .collect(),
+            domains: domains
+                .iter()
+                .map(|domain| told(domain.hostname.as_str(), domain.status.as_str()))
+                .collect(),
+            served,
         }
     }
 
-    /// The provider and the catalogue tell the same.
+    /// The provider and the registry tell the same.
     pub(super) fn agrees(&self) -> bool {
-        let active = self.entries.iter().filter(|(_, status)| status == "active");
-        let named: BTreeSet<String> = active.map(|(name, _)| name.clone()).collect();
-        named == self.objects && named.len() == self.entries.len()
+        let active = |all: &BTreeSet<(String, String)>| -> BTreeSet<String> {
+            let active = all.iter().filter(|(_, status)| status == "active");
+            active.map(|(name, _)| name.clone()).collect()
+        };
+        let named = active(&self.entries);
+        let all_there = named == self.objects && named.len() == self.entries.len();
+        all_there && active(&self.domains) == self.served
     }
 }
 
@@ -276,5 +315,106 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             .id
             .clone()
         }
+        Request::Provision => world.provision(platform, environment).await,
+        Request::Deprovision => world.deprovision(platform, environment).await,
+        Request::Auth => as_operator!(world, platform, |cx, scope, uow| auth::upgrade(
+            cx, scope, uow
+        ))
+        .id
+        .clone(),
+        Request::Domain => ask_for_domain(world, platform).await,
+        Request::NoDomain => {
+            let domain = &domain(world).await.id;
+            as_operator!(world, platform, |cx, scope, uow| domain::delete(
+                cx, scope, uow, domain
+            ));
+            let mut jobs = world.jobs().await;
+            jobs.retain(|job| job.kind == "domain.remove");
+            jobs.swap_remove(0).id
+        }
+        Request::Repair => {
+            disturb(world, platform).await;
+            let command = &ReconcileCommand {
+                platform_id,
+                environment: None,
+                repair: true,
+                delete_data: true,
+            };
+            as_operator!(world, platform, |cx, scope, uow| reconcile::reconcile(
+                cx,
+                scope,
+                uow,
+                command.clone()
+            ))
+            .id
+            .clone()
+        }
     }
+}
+
+async fn domain(world: &Platforms) -> CustomDomain {
+    let domains = world.list(CustomDomainQuery::All { deleted: false });
+    domains.await.swap_remove(0)
+}
+
+/// A domain on a DNS record of the stack; the DNS says that it is the platform's.
+async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
+    let stack = &stack(world).await.id;
+    let entries = world.entries(platform, false).await;
+    let worker = entries
+        .iter()
+        .find(|e| e.resource_type == ResourceType::Worker);
+    let record = &CreateDnsRecord {
+        hostname: Hostname::parse("shop.example.net").unwrap(),
+        target_type: DnsTargetType::Worker,
+        resource_id: worker.unwrap().id.clone(),
+        environment: Environment::Prod,
+    };
+    let record = as_operator!(world, platform, |cx, scope, uow| dns::create(
+        cx,
+        scope,
+        uow,
+        stack,
+        record.clone()
+    ));
+    let command = &AddCustomDomain {
+        platform_id: platform.clone(),
+        custom_hostname: Hostname::parse("shop.example.com").unwrap(),
+        target_dns_record_id: record.id.clone(),
+    };
+    let job = as_operator!(world, platform, |cx, scope, uow| domain::add(
+        cx,
+        scope,
+        uow,
+        command.clone()
+    ));
+    let [route, proof] = domain(world).await.required_records();
+    world.dns.set_cname(&route.name, &route.value);
+    world.dns.add_txt(&proof.name, &proof.value);
+    job.id.clone()
+}
+
+/// One object is lost, and another one left over from an entry that was deleted.
+async fn disturb(world: &Platforms, platform: &PlatformId) {
+    let entries = world.entries(platform, false).await;
+    let of_type = |of| {
+        entries
+            .iter()
+            .find(move |entry| entry.resource_type == of)
+            .unwrap()
+    };
+    let lost = of_type(ResourceType::Kv);
+    let lost = ResourceRef {
+        resource_type: lost.resource_type,
+        name: lost.cf_name.to_string(),
+    };
+    world
+        .provider
+        .remove(&lost, platform.as_str())
+        .await
+        .unwrap();
+    let left_over = &of_type(ResourceType::Queue).id;
+    as_operator!(world, platform, |cx, scope, uow| resource::delete(
+        cx, scope, uow, left_over
+    ));
 }

@@ -32,6 +32,8 @@ type Trap = Arc<Mutex<Option<(&'static str, usize, Moment, ProviderError)>>>;
 pub(crate) struct Platforms {
     world: World<LocalInfrastructure>,
     trap: Trap,
+    /// What the DNS says.
+    pub(crate) dns: Arc<MemoryDns>,
 }
 
 impl Deref for Platforms {
@@ -81,10 +83,11 @@ impl Platforms {
         let mut config = LocalConfig::new(folder.path(), 8090, clock.clone());
         config.faults = faults(Arc::clone(&trap));
         let local = LocalInfrastructure::open(config).await.unwrap();
-        let kinds = register_kinds(Kinds::new(), Arc::new(MemoryDns::default()), IAM).unwrap();
+        let dns = Arc::new(MemoryDns::default());
+        let kinds = register_kinds(Kinds::new(), dns.clone(), IAM).unwrap();
         let keeps: Keeps = Box::new((keeps, folder));
         let world = World::over((store, keeps), clock, local, kinds);
-        Self { world, trap }
+        Self { world, trap, dns }
     }
 
     /// The call that fits gets no answer, once: who made it does not know what happened.

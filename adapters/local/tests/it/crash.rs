@@ -60,7 +60,8 @@ async fn child() {
     };
     let stops_at = call.clone();
     let faults = Faults::new(move |point| {
-        let here = format!("{}-{}", point.call, point.resource.resource_type);
+        let of_type = point.resource_type.map_or("hostname", ResourceType::as_str);
+        let here = format!("{}-{of_type}", point.call);
         if here == stops_at && format!("{:?}", point.moment) == moment {
             std::process::abort();
         }
