@@ -1,5 +1,5 @@
 //! What a job would do, for who asks before queueing it. The job is queued in a unit of work that is undone; this tells of
-//! it. A kind that makes or removes objects at the provider has a line in [`resources_of`].
+//! it. A kind that makes or removes objects at the provider has a line in `resources_of`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

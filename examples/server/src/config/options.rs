@@ -164,7 +164,7 @@ pub(crate) struct Options {
     #[arg(long, env = "CLOUDFLARE_ACCOUNT_ID_FILE", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_account_id_file: Option<PathBuf>,
-    /// Where Cloudflare's API is [default: https://api.cloudflare.com/client/v4].
+    /// Where Cloudflare's API is, when not at its public address.
     #[arg(long, env = "CLOUDFLARE_API_BASE_URL", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cloudflare_api_base_url: Option<String>,
