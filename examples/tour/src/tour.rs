@@ -46,7 +46,7 @@ pub(crate) async fn take(at: &Addresses, site: &Path) -> Result<(), Failure> {
 
     show.chapter("Watch the platform being provisioned");
     tour.watch_newest_job().await?;
-    show.chapter("Publish a stack template");
+    show.chapter("Publish a stack template, and activate it");
     tour.publish_stack(&run).await?;
     show.chapter("Deploy a site");
     let url = tour.deploy(&site).await?;
@@ -201,9 +201,12 @@ impl Tour<'_> {
     async fn publish_stack(&self, run: &str) -> Result<(), Failure> {
         let key = &self.at.service_key;
         let name = format!("web-{run}");
-        let template = json!({ "name": name, "displayName": "Web", "description": "A site and its database." });
+        let template = json!({ "name": name, "displayName": "Web", "description": "A service and its database." });
         self.post_as(key, "/api/v1/stacks", &template, 201).await?;
-        let definition = json!({ "resources": [{ "type": "pages" }, { "type": "d1" }] });
+        let definition = json!({ "resources": [
+            { "name": "db", "type": "d1" },
+            { "name": "api", "type": "worker", "bindings": [{ "name": "DB", "resource": "db" }] },
+        ] });
         let version =
             json!({ "version": "1.0.0", "stackDefinition": definition, "coreSdkVersion": "1.0.0" });
         self.post_as(
@@ -219,11 +222,14 @@ impl Tour<'_> {
             .json();
         let latest = text(&detail["template"], "latest_version")?;
         self.show.line(&format!("{name} {latest} is published"));
-        if latest == "1.0.0" {
-            Ok(())
-        } else {
-            Err(Failure(format!("the latest version is {latest}")))
+        if latest != "1.0.0" {
+            return Err(Failure(format!("the latest version is {latest}")));
         }
+        let wanted =
+            json!({ "platformId": self.platform, "stackId": name, "stackVersion": latest });
+        let path = "/api/v1/provisioning/stack/activate";
+        let queued = self.post_as(&self.session, path, &wanted, 202).await?;
+        self.watch(&text(&queued.json(), "jobId")?).await
     }
 
     async fn deploy(&self, site: &Site) -> Result<String, Failure> {
