@@ -71,6 +71,9 @@ fn of_name(name: &str) -> Provisioned {
     .into()
 }
 
+/// How long is waited when a bucket is not empty and lists nothing: its list is behind, or parts of uploads are left.
+const LIST_DELAY: u64 = 30;
+
 /// Removes the bucket with what is in it. Emptying a large one takes longer than a call may: then it is answered as
 /// throttled after a while, and the next call goes on.
 pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderError> {
@@ -81,30 +84,44 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderEr
             Err(error) if error.has(NOT_EMPTY) => {}
             outcome => return Ok(outcome?),
         }
-        if !empty(client, name, until).await? {
-            return Err(ProviderError::Throttled {
-                retry_after_seconds: 1,
-            });
-        }
+        let retry_after_seconds = match empty(client, name, until).await? {
+            Emptied::Page => continue,
+            Emptied::OutOfTime => 1,
+            Emptied::NothingListed => LIST_DELAY,
+        };
+        return Err(ProviderError::Throttled {
+            retry_after_seconds,
+        });
     }
 }
 
-/// Deletes the objects of the first page; tells whether there is time for more.
-async fn empty(client: &Client, name: &str, until: Instant) -> Result<bool, CallError> {
+/// What became of the first page of objects.
+enum Emptied {
+    /// All of it was deleted.
+    Page,
+    OutOfTime,
+    NothingListed,
+}
+
+/// Deletes the objects of the first page.
+async fn empty(client: &Client, name: &str, until: Instant) -> Result<Emptied, CallError> {
     let path = [&PATH[..], &[name, "objects"]].concat();
     let list = client
         .call(Method::GET, "r2.objects", &path)
         .query("per_page", 100);
     let objects = client.fetch::<Vec<Object>>(list).await?.result;
+    if objects.is_empty() {
+        return Ok(Emptied::NothingListed);
+    }
     let deletions =
         stream::iter(objects).map(|object| async move { delete(client, name, &object.key).await });
     let mut deletions = deletions.buffer_unordered(AT_A_TIME);
     while deletions.try_next().await?.is_some() {
         if Instant::now() >= until {
-            return Ok(false);
+            return Ok(Emptied::OutOfTime);
         }
     }
-    Ok(true)
+    Ok(Emptied::Page)
 }
 
 async fn delete(client: &Client, name: &str, key: &str) -> Result<(), CallError> {

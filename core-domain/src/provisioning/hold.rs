@@ -1,6 +1,6 @@
 //! Holds: what keeps jobs from being claimed. Steps that run go on.
 
-use super::LaneKey;
+use super::{LaneKey, is_undo_kind};
 use crate::kernel::{HoldId, Timestamp, record, text_enum};
 
 /// What a hold is on.
@@ -59,7 +59,9 @@ impl JobHold {
             HoldScope::Kind(held) => held == kind,
             HoldScope::Lane(held) => held == lane,
         };
-        let spared = self.source == HoldSource::Suspension && kind == DEPROVISION;
+        // Undoing goes before a removal, which would wait for it.
+        let takes_down = kind == DEPROVISION || is_undo_kind(kind);
+        let spared = self.source == HoldSource::Suspension && takes_down;
         in_scope && !spared
     }
 }

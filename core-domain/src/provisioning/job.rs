@@ -37,6 +37,12 @@ pub fn undo_of(kind: &str) -> String {
     format!("{kind}{UNDO}")
 }
 
+/// Tells whether the jobs of a kind undo others.
+#[must_use]
+pub fn is_undo_kind(kind: &str) -> bool {
+    kind.ends_with(UNDO)
+}
+
 /// The kinds whose run times are asked for; the index of run times has the jobs of no other.
 pub const TIMED_KINDS: &[&str] = &[ACTIVATE_FEATURE];
 
@@ -216,7 +222,7 @@ impl Job {
     /// Tells whether it takes back what its parent has done.
     #[must_use]
     pub fn is_undo(&self) -> bool {
-        self.kind.ends_with(UNDO)
+        is_undo_kind(&self.kind)
     }
 
     /// The output of a step that is done.

@@ -25,7 +25,7 @@ pub use event::{JobEvent, JobEventQuery};
 pub use hold::{DEPROVISION, HoldScope, HoldSource, JobHold, JobHoldQuery};
 pub use job::{
     ACTIVATE_FEATURE, ADD_DOMAIN, DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS,
-    MAX_LOST_LEASES, Progress, TIMED_KINDS, undo_of,
+    MAX_LOST_LEASES, Progress, TIMED_KINDS, is_undo_kind, undo_of,
 };
 pub use lane::{JobLane, JobLaneQuery, LaneState, QueuedJob};
 pub use lane_key::LaneKey;

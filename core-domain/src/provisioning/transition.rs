@@ -395,7 +395,7 @@ fn wake(job: &Job, signalled: bool, now: Timestamp) -> Result<Moved, Refusal> {
         return Err(Refusal::NotDue);
     }
     moved.job.run_at = now;
-    moved.lane_place = Some(LanePlace::Tail);
+    moved.lane_place = Some(place_after_wait(job));
     Ok(moved)
 }
 
@@ -471,9 +471,18 @@ fn reschedule(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
     })?;
     moved.job.run_at = earliest(job, now);
     if job.status == JobStatus::Waiting {
-        moved.lane_place = Some(LanePlace::Tail);
+        moved.lane_place = Some(place_after_wait(job));
     }
     Ok(moved)
+}
+
+/// Behind what came meanwhile; undoing before it, for that may make the same objects again.
+fn place_after_wait(job: &Job) -> LanePlace {
+    if job.is_undo() {
+        LanePlace::Front
+    } else {
+        LanePlace::Tail
+    }
 }
 
 /// Now; for undoing that has not begun not before what it is to find has landed.
@@ -510,6 +519,7 @@ fn undo(job: &Job, step: &str, name: JobMove, now: Timestamp) -> Result<Moved, R
     let undone = undone.ok_or(Refusal::OutOfOrder)?;
     if name == JobMove::Undo {
         undone.status = StepStatus::Undone;
+        undone.started_at = None;
         undone.attempts = 0;
         undone.error = None;
     } else {

@@ -3,8 +3,8 @@
 
 use core_domain::kernel::{Error, JobId, Machine};
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, Failure, HoldScope, Job, JobError, JobMove, JobStatus, Report,
-    StepStatus,
+    DlqEntry, DlqQuery, DlqStatus, Failure, FailureKind, HoldScope, Job, JobError, JobMove,
+    JobStatus, Report, StepStatus,
 };
 use core_domain::use_case::provisioning::{Claimed, JobKind, LeaseState};
 use proptest::prelude::*;
@@ -229,7 +229,9 @@ async fn stands_still(world: &Engine, job: &Job, forces: bool) -> bool {
     let Some(undone) = job.parent_job_id.as_ref().filter(|_| job.is_undo()) else {
         return undoing(&job.id).is_some_and(|undo| !undo.status.is_terminal());
     };
-    let stopped = world.status(undone).await == JobStatus::Failed;
+    let parent = world.job(undone).await;
+    let stopped = parent.failure_kind == Some(FailureKind::Cancelled)
+        && parent.finished_at.is_some_and(|at| at <= job.created_at);
     let newest = undoing(undone).is_some_and(|newest| newest.id == job.id);
     let may_undo = stopped && newest;
     !forces && !may_undo
@@ -275,7 +277,9 @@ async fn replay_one(world: &Engine, at: usize) {
         return;
     };
     let job = world.job(&entry.job_id).await;
-    let still = job.status == JobStatus::Failed && stands_still(world, &job, false).await;
+    let still = entry.status == DlqStatus::Pending
+        && job.status == JobStatus::Failed
+        && stands_still(world, &job, false).await;
     let outcome = world.replay(&world.kinds, &entry.id).await;
     if still {
         assert_eq!(outcome.unwrap_err().code().as_str(), "INVALID_STATE");

@@ -157,7 +157,7 @@ async fn while_a_job_is_undone_it_stands_still(world: Engine) {
         let forced = ["QUEUED", "WAITING", "RUNNING"];
         is_refused(&world, Command::ForceComplete, &id, &forced).await;
         let replayed = world.replay(&world.kinds, &entry).await.unwrap_err();
-        assert_eq!(replayed.code().as_str(), "INVALID_STATE");
+        assert_eq!(replayed.code().as_str(), "DLQ_ENTRY_NOT_REPLAYABLE");
         is_refused(
             &world,
             Command::Cancel,
@@ -237,6 +237,12 @@ async fn undoing_that_was_given_up_goes_on_unless_its_job_has(world: Engine) {
     is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
     let entry = world.job(&second.id).await.dlq_entry_id.unwrap();
     assert!(world.replay(&world.kinds, &entry).await.is_err());
+    // Nor when the job has gone on and stopped by itself: that is no cancelled job any more.
+    world.provider.script([Fault::Permanent]);
+    assert_eq!(world.run_one().await, Outcome::Left(JobStatus::Failed));
+    is_refused(&world, Command::Retry, &second.id, &["QUEUED", "WAITING"]).await;
+    assert!(world.replay(&world.kinds, &entry).await.is_err());
+    world.operate(Command::Retry, &id).await.unwrap();
     world
         .operate(Command::ForceComplete, &second.id)
         .await

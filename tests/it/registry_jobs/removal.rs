@@ -4,6 +4,7 @@ use core_domain::kernel::{EntityId, Environment, JsonText, PlatformId};
 use core_domain::port::{self, Infrastructure, ResourceRef};
 use core_domain::provisioning::{DlqEntry, DlqQuery, FailureKind, JobStatus};
 use core_domain::registry::{CreateResource, Platform, ProviderName, ResourceStatus, ResourceType};
+use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::resource;
 use serde_json::json;
 
@@ -160,4 +161,54 @@ async fn jobs_that_a_removal_overtakes_are_cancelled_and_are_no_dead_letters() {
     }
     let letters = DlqQuery::with_status(None);
     assert!(world.list::<DlqEntry>(letters).await.is_empty());
+}
+
+#[tokio::test]
+async fn repairing_an_environment_leaves_what_another_has_whatever_names_say() {
+    let world = Platforms::memory().await;
+    let platform = &world.set_up("acme-dev").await.platform_id;
+    world.until_idle().await;
+    let before = world.objects(platform).await;
+    assert_eq!(before.len(), 6);
+    let command = &ReconcileCommand {
+        platform_id: platform.clone(),
+        environment: Some(Environment::Dev),
+        repair: true,
+        delete_data: true,
+    };
+    as_operator!(world, platform, |cx, scope, uow| reconcile::reconcile(
+        cx,
+        scope,
+        uow,
+        command.clone()
+    ));
+    world.until_idle().await;
+    assert_eq!(world.objects(platform).await, before);
+    world.has_exactly_six(platform, "after the repair").await;
+}
+
+/// A store that was there before a job, known to the registry or not, is not taken back with it.
+#[tokio::test]
+async fn what_was_there_before_a_cancelled_job_stays() {
+    for forgotten in [false, true] {
+        let world = Platforms::memory().await;
+        let platform = &world.complete().await;
+        let before = world.objects(platform).await;
+        if forgotten {
+            for entry in world.entries(platform, false).await {
+                let id = &entry.id;
+                as_operator!(world, platform, |cx, scope, uow| resource::delete(
+                    cx, scope, uow, id
+                ));
+            }
+        }
+        world.tick(1);
+        let job = world.provision(platform, Environment::Prod).await;
+        // In the middle of its steps.
+        assert!(world.dies_after(6).await);
+        world.worker().recover().await.unwrap();
+        world.operate(Command::Cancel, &job).await.unwrap();
+        world.until_idle().await;
+        assert_eq!(world.objects(platform).await, before, "{forgotten}");
+    }
 }

@@ -86,11 +86,18 @@ fn path(zone: &str) -> [&str; 3] {
     ["zones", zone, "custom_hostnames"]
 }
 
-/// The zone that has the customers' hostnames.
-async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, CallError> {
-    match &client.options().saas_zone {
-        Some(name) => zones.named(client, name).await,
-        None => Ok(None),
+/// The zone that has the customers' hostnames; `None` when none is set. One that is set and does not answer for its names
+/// says nothing of what it has.
+async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, ProviderError> {
+    let Some(name) = &client.options().saas_zone else {
+        return Ok(None);
+    };
+    match zones.named(client, name).await? {
+        Some(zone) => Ok(Some(zone)),
+        None => {
+            let cause = format!("the zone {name} of customers' hostnames is not active");
+            Err(ProviderError::Transient(cause.into()))
+        }
     }
 }
 

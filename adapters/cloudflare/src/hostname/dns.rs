@@ -3,7 +3,7 @@
 use core_domain::port::{ProviderError, ResourceRef};
 use http::Method;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::client::Client;
@@ -102,10 +102,28 @@ pub(super) async fn ensure(
     }
     let there = leading(client, zone, record.hostname).await?;
     match there.first() {
-        Some(known) if known.is_of(record.target) => Ok(()),
+        Some(known) if known.is_of(record.target) => {
+            correct(client, zone, known, record, &body).await
+        }
         Some(_) => Err(ProviderError::NameTaken(record.hostname.to_owned())),
         None => Err(error.into()),
     }
+}
+
+/// Lets a record of ours lead where it should now: the object may have got another address since.
+async fn correct(
+    client: &Client,
+    zone: &str,
+    known: &DnsRecord,
+    wanted: NewRecord<'_>,
+    body: &Value,
+) -> Result<(), ProviderError> {
+    if known.kind == wanted.kind && known.content == wanted.content {
+        return Ok(());
+    }
+    let path = ["zones", zone, "dns_records", known.id.as_str()];
+    let call = Call::new(Method::PATCH, "dns.correct", &path);
+    Ok(client.run(call.json(body)).await?)
 }
 
 pub(super) async fn remove(client: &Client, zone: &str, id: &str) -> Result<(), CallError> {

@@ -30,11 +30,22 @@ impl WorkerConfig {
             |problem| ProviderError::Permanent(format!("the worker's settings: {problem}"));
         let worker: Self =
             serde_json::from_value(config.clone()).map_err(|error| refused(error.to_string()))?;
-        if worker.modules.contains_key(&worker.main_module) {
-            Ok(worker)
-        } else {
+        if !worker.modules.contains_key(&worker.main_module) {
             let missing = format!("the main module {:?} is not given", worker.main_module);
-            Err(refused(missing))
+            return Err(refused(missing));
+        }
+        match worker.modules.keys().find(|path| !is_part_name(path)) {
+            Some(path) => Err(refused(format!("{path:?} is no path of a module"))),
+            None => Ok(worker),
         }
     }
+}
+
+/// Whether a module can be a part of an upload: not the one that says what the script is and whose, however it is read.
+fn is_part_name(path: &str) -> bool {
+    let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
+    let is_safe = |part: &str| !part.is_empty() && part != "." && part != "..";
+    !path.eq_ignore_ascii_case("metadata")
+        && path.chars().all(plain)
+        && path.split('/').all(is_safe)
 }

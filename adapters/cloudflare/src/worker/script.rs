@@ -31,6 +31,7 @@ struct Script {
 #[derive(Deserialize)]
 struct Domain {
     id: String,
+    service: String,
 }
 
 fn of_tags(name: &str, tags: Option<Vec<String>>) -> Provisioned {
@@ -55,7 +56,9 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), CallError>
     let list = client
         .call(Method::GET, "worker.domains", &domains)
         .query("service", name);
-    for domain in client.fetch::<Vec<Domain>>(list).await?.result {
+    let mut own = client.fetch::<Vec<Domain>>(list).await?.result;
+    own.retain(|domain| domain.service == name);
+    for domain in own {
         let path = [&domains[..], &[&domain.id]].concat();
         let call = client.call(Method::DELETE, "worker.remove_domain", &path);
         client.remove(call, DOMAIN_MISSING).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::plan::in_order;
-use super::shape::{BindingDefinition, ResourceDefinition, StackDefinition};
+use super::shape::{BindingDefinition, MAX_ITEMS, ResourceDefinition, StackDefinition};
 use crate::kernel::{Environment, Issue};
 use crate::registry::ResourceType;
 use crate::stacks::{PartName, parts_of_app};
@@ -13,6 +13,11 @@ const FIELD: &str = "stackDefinition";
 
 /// The longest name of a binding.
 const MAX_IDENTIFIER: usize = 64;
+
+/// The longest path of a module, the most texts, and the most bytes of one: what every provider takes.
+const MAX_MODULE_PATH: usize = 200;
+const MAX_VARS: usize = 128;
+const MAX_VAR_BYTES: usize = 5 * 1024;
 
 /// Every issue of a definition whose items could be read.
 pub(super) fn issues_of(definition: &StackDefinition) -> Vec<Issue> {
@@ -25,6 +30,8 @@ pub(super) fn issues_of(definition: &StackDefinition) -> Vec<Issue> {
             issues.push(issue(&path, code, message));
         };
         check_script(resource, &mut refuse);
+        check_paths(resource, &mut refuse);
+        check_sizes(resource, &mut refuse);
         check_identifiers(resource, &mut refuse);
         for (at, binding) in resource.bindings.iter().enumerate() {
             let place = at.to_string();
@@ -99,6 +106,53 @@ fn check_script(
     ] {
         if !binds && !is_empty {
             refuse(&[field], "invalid", "are for workers and pages alone");
+        }
+    }
+}
+
+/// Modules are files that can lie together in a folder, and parts of a form of which one is `metadata`.
+fn check_paths(
+    resource: &ResourceDefinition,
+    refuse: &mut impl FnMut(&[&str], &'static str, &str),
+) {
+    for path in resource.modules.keys() {
+        let mut folders = path.match_indices('/').map(|(end, _)| &path[..end]);
+        let clashes = folders.any(|folder| resource.modules.contains_key(folder));
+        if !is_module_path(path) {
+            refuse(&["modules", path], "invalid", "is no path of a module");
+        } else if clashes {
+            refuse(
+                &["modules", path],
+                "invalid",
+                "has a folder that is a module",
+            );
+        }
+    }
+}
+
+fn is_module_path(path: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || "._-+@$()[]".contains(c);
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with("..") && part != "." && part.chars().all(good)
+    };
+    path.len() <= MAX_MODULE_PATH
+        && !path.eq_ignore_ascii_case("metadata")
+        && path.split('/').all(is_part)
+}
+
+fn check_sizes(
+    resource: &ResourceDefinition,
+    refuse: &mut impl FnMut(&[&str], &'static str, &str),
+) {
+    if resource.bindings.len() > MAX_ITEMS {
+        refuse(&["bindings"], "too_long", "are at most 50");
+    }
+    if resource.vars.len() > MAX_VARS {
+        refuse(&["vars"], "too_long", "are at most 128");
+    }
+    for (name, text) in &resource.vars {
+        if text.len() > MAX_VAR_BYTES {
+            refuse(&["vars", name], "too_long", "has at most 5 KiB");
         }
     }
 }
@@ -253,6 +307,17 @@ mod tests {
             (
                 json!({ "resources": [worker("a", "b"), worker("b", "a"), worker("c", "db"), db] }),
                 vec!["resources.0.bindings cycle", "resources.1.bindings cycle"],
+            ),
+            (
+                json!({ "resources": [{ "name": "w", "type": "worker", "mainModule": "a.js", "vars": { "A": "x".repeat(5_121) }, "modules": {
+                    "a.js": "", "b": "", "b/c.js": "", "../d.js": "", "Metadata": "", "x\\y": "", "[slug]/e.v2.mjs": "" } }] }),
+                vec![
+                    "resources.0.modules.../d.js invalid",
+                    "resources.0.modules.Metadata invalid",
+                    "resources.0.modules.b/c.js invalid",
+                    "resources.0.modules.x\\y invalid",
+                    "resources.0.vars.A too_long",
+                ],
             ),
             (
                 json!({ "apps": vec![json!({ "name": "shop", "type": "app" }); 51] }),

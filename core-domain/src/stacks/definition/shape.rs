@@ -16,8 +16,9 @@ pub(super) const MAX_ITEMS: usize = 50;
 /// meaning, and are checked when a version is published:
 ///
 /// - the names of resources and of what apps are made of (`{app}`, `{app}-svc`, `{app}-db`) are unique;
-/// - `modules`, of which `mainModule` is one, are for workers; `bindings` and `vars`, whose names are unique, are for
-///   workers and pages;
+/// - `modules`, of which `mainModule` is one, are for workers; a path has letters, digits and `._-+@$()[]` between slashes,
+///   and is not `metadata`; `bindings` and `vars`, whose names are unique, are for workers and pages; there are at most 128
+///   `vars` of 5 KiB each;
 /// - a binding names another resource of the stack, or the database of one of its apps, that is there in the same
 ///   environments and is no pages project, and bindings of workers make no circle.
 ///

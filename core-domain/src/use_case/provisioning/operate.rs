@@ -78,7 +78,6 @@ pub async fn replay(
     let entry = unowned::<DlqEntry>(uow).get(entry).await?;
     cx.check_if_match(&entry)?;
     let job = unowned::<Job>(uow).get(&entry.job_id).await?;
-    undo::ensure_may_go_on(uow, &job, &Trigger::Replay).await?;
     if entry.status != DlqStatus::Pending || job.status != JobStatus::Failed {
         return Err(Error::Refused {
             code: Code::DlqEntryNotReplayable,
@@ -86,6 +85,7 @@ pub async fn replay(
             details: serde_json::json!({ "status": entry.status, "allowedFrom": [DlqStatus::Pending] }),
         });
     }
+    undo::ensure_may_go_on(uow, &job, &Trigger::Replay).await?;
     let (cx, id) = (&cx.consequence(), job.id.clone());
     operate(cx, scope, uow, kinds, &id, Trigger::Replay, "job.replayed").await
 }

@@ -18,6 +18,9 @@ use crate::provisioning::{
 /// How many jobs one run looks at for each reason.
 const BATCH: u32 = 100;
 
+/// How many jobs of a run may fail to move before it ends.
+const MOST_FAILED: usize = 3;
+
 /// How long after its deadline a job of a kind that is not known here is left to a process that knows the kind and can run
 /// its hooks. Nobody may know it any more, and it keeps its lane.
 const LEFT_OVERDUE: Duration = Duration::from_secs(15 * 60);
@@ -39,27 +42,26 @@ pub struct TimerStats {
 /// unit of work of its own.
 ///
 /// # Errors
-/// When the store failed; what was done before stays done.
+/// When something could not be done; all else was, or is at the next run.
 pub(super) async fn run_timers(
     cx: &Context,
     store: &dyn Store,
     kinds: &Kinds,
 ) -> Result<TimerStats> {
-    let due = due(store).await?;
+    let due = due(store, kinds).await?;
     let wake = Trigger::Wake { signalled: false };
+    let woken = move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await;
+    let overdue = stop_overdue(cx, store, kinds, &due.overdue).await;
+    let promoted = promote_lanes(store, due.has_lanes).await;
+    let reap = Trigger::Reap;
+    let ended = Lease::MustHaveEnded;
+    let reaped = move_all(cx, store, kinds, &due.expired, &reap, ended).await;
+    // What one of them could not do keeps no other from its own.
     Ok(TimerStats {
-        woken: move_all(cx, store, kinds, &due.to_wake, &wake, Lease::Irrelevant).await?,
-        overdue: stop_overdue(cx, store, kinds, &due.overdue).await?,
-        promoted: promote_lanes(store, due.has_lanes).await?,
-        reaped: move_all(
-            cx,
-            store,
-            kinds,
-            &due.expired,
-            &Trigger::Reap,
-            Lease::MustHaveEnded,
-        )
-        .await?,
+        woken: woken?,
+        overdue: overdue?,
+        promoted: promoted?,
+        reaped: reaped?,
     })
 }
 
@@ -197,19 +199,38 @@ struct Due {
     has_lanes: bool,
 }
 
-async fn due(store: &dyn Store) -> Result<Due> {
+/// Whether a job of a kind that is not known here has been overdue for so long that nobody else may know it either.
+fn is_abandoned(job: &Job, now: Timestamp) -> bool {
+    job.deadline_at.plus(LEFT_OVERDUE) < now
+}
+
+/// The first jobs that a query finds and this process may move: others do not stand before them.
+async fn movable(
+    uow: &mut dyn UnitOfWork,
+    query: JobQuery,
+    may_move: impl Fn(&Job) -> bool + Send,
+) -> Result<Vec<JobId>> {
+    let (mut found, mut jobs) = (Vec::new(), Batches::<Job>::of(query));
+    while found.len() < BATCH as usize
+        && let Some(batch) = jobs.next(unowned(uow)).await?
+    {
+        let own = batch.iter().filter(|job| may_move(job));
+        found.extend(own.map(|job| job.id.clone()));
+    }
+    found.truncate(BATCH as usize);
+    Ok(found)
+}
+
+async fn due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
     let mut uow = store.begin(Mode::Read).await?;
     let now = uow.now().await?;
-    let jobs = unowned::<Job>;
-    let ids =
-        |jobs: Vec<Stored<Job>>| -> Vec<JobId> { jobs.iter().map(|job| job.id.clone()).collect() };
+    let is_known = |job: &Job| kinds.knows(&job.kind);
+    let to_wake = movable(uow.as_mut(), JobQuery::WakeAt(now), is_known).await?;
+    let may_stop = |job: &Job| kinds.knows(&job.kind) || is_abandoned(job, now);
+    let overdue = movable(uow.as_mut(), JobQuery::OverdueAt(now), may_stop).await?;
     let due = Due {
-        to_wake: ids(jobs(uow.as_mut())
-            .list(&JobQuery::WakeAt(now), BATCH)
-            .await?),
-        overdue: ids(jobs(uow.as_mut())
-            .list(&JobQuery::OverdueAt(now), BATCH)
-            .await?),
+        to_wake,
+        overdue,
         expired: unowned::<JobLease>(uow.as_mut())
             .list(&JobLeaseQuery::ExpiredAt(now), BATCH)
             .await?
@@ -233,15 +254,21 @@ async fn move_all(
     trigger: &Trigger,
     lease: Lease,
 ) -> Result<usize> {
-    let mut count = 0;
+    let (mut count, mut failed) = (0, Vec::new());
     for job in jobs {
         let moved = transact(store, |uow, _| {
             Box::pin(move_one(cx, uow, kinds, job, trigger, lease))
-        })
-        .await?;
-        count += usize::from(moved);
+        });
+        match moved.await {
+            Ok(moved) => count += usize::from(moved),
+            Err(error) => failed.push(error),
+        }
+        // One job that cannot be moved keeps no other; more of them are an outage.
+        if failed.len() > MOST_FAILED {
+            break;
+        }
     }
-    Ok(count)
+    failed.into_iter().next().map_or(Ok(count), Err)
 }
 
 /// Decides again inside the unit: somebody else may have been quicker, or the holder's heartbeat came after all.
@@ -258,7 +285,7 @@ async fn move_one(
         return Ok(false);
     };
     // Its hooks would be skipped: a process that knows the kind moves it.
-    let is_abandoned = *trigger == Trigger::Deadline && job.deadline_at.plus(LEFT_OVERDUE) < now;
+    let is_abandoned = *trigger == Trigger::Deadline && is_abandoned(&job, now);
     if !kinds.knows(&job.kind) && !is_abandoned {
         return Ok(false);
     }

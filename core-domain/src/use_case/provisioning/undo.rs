@@ -9,8 +9,8 @@ use crate::access::unowned;
 use crate::kernel::{Context, Error, IllegalMove, JobId, Machine, Record, Result, Stored};
 use crate::port::{Mode, Store, UnitOfWork};
 use crate::provisioning::{
-    Actor, Job, JobLane, JobMove, JobQuery, JobStatus, LanePlace, Trigger, effects_landed_at,
-    undo_job, undo_of, undone_steps,
+    Actor, FailureKind, Job, JobLane, JobMove, JobQuery, JobStatus, LanePlace, Trigger,
+    effects_landed_at, undo_job, undo_of, undone_steps,
 };
 
 /// Queues the job that undoes a cancelled one, unless there is nothing to undo. It begins when whatever a former holder
@@ -86,11 +86,18 @@ async fn is_undone_by(uow: &mut dyn UnitOfWork, undo: &Job) -> Result<bool> {
         return Ok(false);
     };
     let undone = unowned::<Job>(uow).find(undone).await?;
-    let Some(undone) = undone.filter(|job| job.status == JobStatus::Failed) else {
+    let Some(undone) = undone.filter(|job| is_as_cancelled(job, undo)) else {
         return Ok(false);
     };
     let newest = newest_undoing(uow, &undone.id, &undone.kind).await?;
     Ok(newest.is_some_and(|newest| newest.id == undo.id))
+}
+
+/// Whether the job is still the cancelled one: it may have gone on since, and have failed by itself.
+fn is_as_cancelled(undone: &Job, undo: &Job) -> bool {
+    undone.status == JobStatus::Failed
+        && undone.failure_kind == Some(FailureKind::Cancelled)
+        && undone.finished_at.is_some_and(|at| at <= undo.created_at)
 }
 
 async fn newest_undoing(
@@ -116,7 +123,7 @@ pub(super) async fn undone_by(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Opt
     unowned::<Job>(uow).get(undone).await.map(Some)
 }
 
-/// As [`undone_by`], for an attempt: only a job that has stopped is undone.
+/// As [`undone_by`], for an attempt: only a job that was cancelled, and stayed so, is undone.
 pub(super) async fn read_undone(
     store: &dyn Store,
     job: &Job,
@@ -126,8 +133,10 @@ pub(super) async fn read_undone(
     }
     let mut uow = store.begin(Mode::Auto).await?;
     let undone = undone_by(uow.as_mut(), job).await?;
-    let stopped = |job: &Stored<Job>| job.status == JobStatus::Failed;
-    if undone.as_ref().is_some_and(stopped) {
+    if undone
+        .as_ref()
+        .is_some_and(|undone| is_as_cancelled(undone, job))
+    {
         return Ok(undone);
     }
     let gone_on = "the job to be undone has gone on";
@@ -151,7 +160,7 @@ pub(super) async fn change_of_undone(
         return Ok(None);
     }
     let undone = unowned::<Job>(uow).find(parent).await?;
-    let Some(undone) = undone.filter(|job| job.status == JobStatus::Failed) else {
+    let Some(undone) = undone.filter(|job| is_as_cancelled(job, &undo.after)) else {
         return Ok(None);
     };
     let triggers = undone_steps(&undone, &undo.after);

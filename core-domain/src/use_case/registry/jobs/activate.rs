@@ -130,7 +130,7 @@ impl JobStep<Activate> for MakeWorker {
             service_name: target.feature_id.as_str(),
             environment: target.environment,
         };
-        enter_made(cx, &platform, uow, entry, output).await?;
+        enter_made(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
         Ok(())
     }
 

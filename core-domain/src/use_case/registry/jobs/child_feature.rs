@@ -21,15 +21,24 @@ pub(super) async fn ensure_not_failed_for(
     uow: &mut dyn UnitOfWork,
     feature: &FeatureActivation,
 ) -> Result<(), StepError> {
-    let Some(child) = &feature.provision_job_id else {
-        return Ok(());
-    };
-    let child = provisioning::find(SystemScope::new(), uow, child).await?;
-    if child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)) {
+    if was_asked_by(job, uow, feature).await? {
         let message = format!("the job of the feature {} has stopped", feature.feature_id);
         return Err(StepError::permanent("FEATURE_JOB_FAILED", message));
     }
     Ok(())
+}
+
+/// Whether the job queued the one that the feature follows.
+pub(super) async fn was_asked_by(
+    job: &Job,
+    uow: &mut dyn UnitOfWork,
+    feature: &FeatureActivation,
+) -> Result<bool> {
+    let Some(child) = &feature.provision_job_id else {
+        return Ok(false);
+    };
+    let child = provisioning::find(SystemScope::new(), uow, child).await?;
+    Ok(child.is_some_and(|child| child.parent_job_id.as_ref() == Some(&job.id)))
 }
 
 /// Queues the job that removes a feature of a stack, unless another stack asks for it as well: then it goes with that one.

@@ -3,16 +3,20 @@
 use async_trait::async_trait;
 
 use super::feature_target::{DeactivateInput, FeatureTarget};
-use super::removal::{RemovedObjects, delete_entries, remove_if_owned, remove_objects};
+use super::removal::{
+    RemovedObjects, delete_entries, delete_entry, remove_if_owned, remove_objects,
+};
 use super::resource::observe_owned;
+use super::stack_target::StackTarget;
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{Result, Stored, Timestamp};
 use crate::port::{Mode, UnitOfWork};
 use crate::registry::{FeatureEvent, Resource, ResourceQuery};
+use crate::stacks::{PartId, PartName};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
-use crate::use_case::registry::{feature, resource};
+use crate::use_case::registry::feature;
 
 /// The names of the steps.
 const WORKER: &str = "worker";
@@ -107,7 +111,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         };
         let target = &cx.input.target;
         match target.entry(&platform, uow).await? {
-            Some(entry) => resource::soft_delete(cx, &platform, uow, &entry).await,
+            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
         }
     }
@@ -178,8 +182,34 @@ pub(in crate::use_case::registry) async fn stores_of(
                 && entry.environment == target.environment
                 && entry.service_name.as_str() == target.feature_id.as_str()
                 && entry.created_at <= as_of
+                && !is_part_of_a_stack(platform, entry)
         });
         stores.extend(own);
     }
     Ok(stores)
+}
+
+/// Whether a store was made for a workspace stack, whose part may be called as a feature is.
+fn is_part_of_a_stack(platform: &PlatformAccess, entry: &Resource) -> bool {
+    let (Some(stack), Ok(name)) = (
+        &entry.stack_id,
+        PartName::parse(entry.service_name.as_str()),
+    ) else {
+        return false;
+    };
+    let target = StackTarget {
+        platform_id: platform.id().clone(),
+        slug: platform.platform().slug.clone(),
+        entity_id: entry.entity_id.clone(),
+        environment: entry.environment,
+        stack_instance_id: stack.clone(),
+    };
+    [false, true].into_iter().any(|of_app| {
+        let part = PartId {
+            resource_type: entry.resource_type,
+            name: name.clone(),
+            of_app,
+        };
+        target.name_of(&part) == entry.cf_name.as_str()
+    })
 }

@@ -160,7 +160,8 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
         return Ok(Some(Difference::Deleted { served }));
     }
     Ok(match found {
-        None => Some(Difference::Missing),
+        // Only what was proved, and not given up since, is to be served.
+        None => (domain.status == CustomDomainStatus::Active).then_some(Difference::Missing),
         Some(found) => {
             let is_known = domain.cf_hostname_id.as_ref().map(|id| id.as_str()) == Some(&found.id);
             let differs = !is_known || domain.ssl_status != found.certificate;

@@ -17,6 +17,7 @@ use crate::registry::{AUTH, Resource, ResourceQuery, ResourceStatus, ResourceTyp
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
+use crate::use_case::registry::resource::Maker;
 use crate::use_case::registry::{entity, resource};
 
 /// Compares the resources of one type.
@@ -116,8 +117,12 @@ impl CompareResources {
         let mut objects = self.objects(cx).await?;
         let mut found = Differences::default();
         for entry in self.entries(cx).await? {
-            found.report.checked += 1;
+            // What is entered elsewhere is nothing that was left over here.
             let mut object = objects.remove(entry.cf_name.as_str());
+            if !cx.input.covers(entry.environment) {
+                continue;
+            }
+            found.report.checked += 1;
             if object.is_none() {
                 object = self.observe_again(cx, &entry).await?;
             }
@@ -134,7 +139,8 @@ impl CompareResources {
             }
         }
         for (name, object) in objects {
-            if cx.input.covers(&name) {
+            let own = self.own(cx, &name).map(|own| own.environment);
+            if own.map_or_else(|| cx.input.may_cover(&name), |place| cx.input.covers(place)) {
                 found.report.add_orphan(&name);
                 found.orphans.push((name, object));
             }
@@ -160,6 +166,7 @@ impl CompareResources {
         }
     }
 
+    /// The entries of all environments.
     async fn entries<K: ComparesResources>(
         &self,
         cx: &StepContext<'_, K>,
@@ -167,7 +174,7 @@ impl CompareResources {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let of_type = ResourceQuery::OfTypeUntil {
             resource_type: self.0,
-            environment: cx.input.environment,
+            environment: None,
             until: uow.now().await?,
         };
         let mut entries = Vec::new();
@@ -268,9 +275,15 @@ impl CompareResources {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        let was_deleted = self.was_deleted(platform, uow.as_mut(), name).await?;
+        let known = self.known(platform, uow.as_mut(), name).await?;
         drop(uow);
-        if was_deleted {
+        if known.is_entered {
+            return Ok(None);
+        }
+        if let Some(place) = known.deleted_in {
+            if !cx.input.covers(place) {
+                return Ok(None);
+            }
             let holds_data = !matches!(self.0, ResourceType::Worker | ResourceType::Pages);
             if holds_data && !cx.input.delete_data {
                 return Ok(None);
@@ -281,6 +294,7 @@ impl CompareResources {
             return Ok(Some(Repair::new(name, Mended::Removed)));
         }
         let own = self.own(cx, name);
+        let own = own.filter(|own| cx.input.covers(own.environment));
         Ok(own.map(|own| Repair {
             environment: Some(own.environment),
             service_name: Some(own.service_name.to_owned()),
@@ -288,21 +302,26 @@ impl CompareResources {
         }))
     }
 
-    /// Whether the registry knew the object and somebody deleted its entry.
-    async fn was_deleted(
+    /// What the registry knows of an object, as it is now: it may have been entered since the comparison.
+    async fn known(
         &self,
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
         name: &str,
-    ) -> Result<bool> {
+    ) -> Result<Known> {
         let named = ResourceQuery::EverNamed(name.to_owned());
         let mut entries = Batches::<Resource>::of(named);
+        let (mut known, mut newest) = (Known::default(), None);
         while let Some(batch) = entries.next(platform.records(uow)).await? {
-            if batch.iter().any(|entry| entry.resource_type == self.0) {
-                return Ok(true);
+            for entry in batch.iter().filter(|entry| entry.resource_type == self.0) {
+                known.is_entered |= entry.deleted_at.is_none();
+                if newest.is_none_or(|newest| newest < entry.created_at) {
+                    newest = Some(entry.created_at);
+                    known.deleted_in = Some(entry.environment);
+                }
             }
         }
-        Ok(false)
+        Ok(known)
     }
 
     /// How provisioning makes the object of this name, if it does.
@@ -353,14 +372,27 @@ impl CompareResources {
                     cf_name: repair.name.clone(),
                     cf_id: cf_id.clone(),
                     cf_url: repair.cf_url.clone(),
-                    adopted: repair.action != Mended::Created,
+                    adopted: false,
                 };
-                enter_made(cx, platform, uow, entry, &made).await?;
+                let maker = match repair.action {
+                    Mended::Created => Maker::Job(&cx.job.id),
+                    _ => Maker::Unchanged,
+                };
+                enter_made(cx, platform, uow, entry, &made, maker).await?;
                 Ok(())
             }
             _ => Ok(()),
         }
     }
+}
+
+/// What the registry knows of an object by its name.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// Whether an entry stands for it.
+    is_entered: bool,
+    /// Where its newest entry was, when there was one.
+    deleted_in: Option<Environment>,
 }
 
 /// What provisioning makes.
@@ -371,8 +403,13 @@ struct Own {
 }
 
 impl Reconciliation {
-    /// Whether an object without an entry is in an environment that is compared: its name says where it is.
-    fn covers(&self, name: &str) -> bool {
+    fn covers(&self, environment: Environment) -> bool {
+        self.environment.is_none_or(|only| only == environment)
+    }
+
+    /// Whether an object that is nothing provisioning makes may be in an environment that is compared: good enough to
+    /// report it, and for nothing else.
+    fn may_cover(&self, name: &str) -> bool {
         let is_here = |e: Environment| name.split('-').any(|part| part == e.as_str());
         self.environment.is_none_or(is_here)
     }

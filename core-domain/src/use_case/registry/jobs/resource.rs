@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::removal::{delete_entry, remove_if_owned};
 use super::target::{HasTarget, Target};
-use crate::access::{PlatformAccess, PlatformWriter};
+use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
-    Context, EntityId, Environment, Error, JsonText, Line, PlatformId, ResourceId, Result, Slug,
-    Stored,
+    Context, EntityId, Environment, Error, JobId, JsonText, Line, PlatformId, ResourceId, Result,
+    Slug, Stored,
 };
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
+use crate::provisioning::Job;
 use crate::registry::{
     CreateResource, DEFAULT_RESOURCES, PlatformStatus, ProviderName, Resource, ResourceQuery,
     ResourceType, purpose_of, resource_name,
@@ -19,6 +20,7 @@ use crate::registry::{
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
+use crate::use_case::registry::resource::Maker;
 use crate::use_case::registry::{entity, resource};
 
 /// The file a platform's worker begins with.
@@ -44,6 +46,17 @@ pub struct MadeResource {
     /// Whether it was there before the job first tried to make it.
     #[serde(default)]
     pub adopted: bool,
+}
+
+impl MadeResource {
+    /// Which job the object is from now on, when this one tells of it.
+    pub(in crate::use_case::registry) fn maker<'a>(&self, job: &'a JobId) -> Maker<'a> {
+        if self.adopted {
+            Maker::Before
+        } else {
+            Maker::Job(job)
+        }
+    }
 }
 
 /// What a platform's resource of a type is called at the provider.
@@ -109,7 +122,7 @@ where
         let found = observe_owned(cx.infrastructure, &target.platform_id, &resource).await?;
         Ok(match found {
             Observation::Present(made) => Observation::Present(MadeResource {
-                adopted: cx.job.attempts == 0 && cx.job.lost_leases == 0,
+                adopted: is_first_look(cx.job),
                 ..made
             }),
             found => found,
@@ -139,23 +152,27 @@ where
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
-        enter_made(cx, &platform, uow, entry, output).await?;
+        enter_made(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
         Ok(())
     }
 
-    /// What was there before the job stays; so does what has been made anew since.
+    /// What was there before the job stays; so does what has been made anew since, and a store of which that is not known.
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
         let mut uow = cx.store.begin(Mode::Read).await?;
-        let entry = match cx.platform(uow.as_mut()).await? {
+        let stays = match cx.platform(uow.as_mut()).await? {
             Some(platform) => {
-                entry_of(&platform, uow.as_mut(), &resource, target.environment).await?
+                let uow = uow.as_mut();
+                match entry_of(&platform, uow, &resource, target.environment).await? {
+                    Some(entry) => entry.provision_job_id.as_ref() != Some(&cx.job.id),
+                    None => may_be_older(&platform, uow, &resource, cx.job).await?,
+                }
             }
-            None => None,
+            None => false,
         };
         drop(uow);
-        if entry.is_some_and(|entry| entry.provision_job_id.as_ref() != Some(&cx.job.id)) {
+        if stays {
             return Ok(());
         }
         remove_if_owned(cx, &target.platform_id, &resource).await?;
@@ -194,6 +211,29 @@ pub(in crate::use_case::registry) async fn entry_of(
     platform.records::<Resource>(uow).first(&exactly).await
 }
 
+/// Whether a store may be older than the job, and hold data: it was entered before, and its entry was deleted since.
+pub(super) async fn may_be_older(
+    platform: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceRef,
+    job: &Job,
+) -> Result<bool> {
+    if !resource.resource_type.is_store() {
+        return Ok(false);
+    }
+    let mut entries = Batches::<Resource>::of(ResourceQuery::EverNamed(resource.name.clone()));
+    let is_older = |entry: &Resource| {
+        let of_type = entry.resource_type == resource.resource_type;
+        of_type && entry.deleted_at.is_some() && entry.created_at < job.created_at
+    };
+    while let Some(batch) = entries.next(platform.records(uow)).await? {
+        if batch.iter().any(|entry| is_older(entry)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What the catalogue tells of an object besides what the provider does.
 pub(super) struct CatalogueEntry<'a> {
     pub(super) entity_id: EntityId,
@@ -208,6 +248,7 @@ pub(super) async fn enter_made<K: JobKind>(
     uow: &mut dyn UnitOfWork,
     entry: CatalogueEntry<'_>,
     made: &MadeResource,
+    maker: Maker<'_>,
 ) -> Result<Stored<Resource>> {
     let name =
         |text: &str| ProviderName::parse(text).map_err(|error| Error::Internal(error.to_string()));
@@ -219,13 +260,13 @@ pub(super) async fn enter_made<K: JobKind>(
         cf_name: name(&made.cf_name)?,
         cf_id: Line::parse(&made.cf_id).ok(),
         cf_url: made.cf_url.clone(),
-        provision_job_id: Some(cx.job.id.clone()).filter(|_| !made.adopted),
+        provision_job_id: None,
         config: JsonText::of(&json!({})),
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
     let observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
-    resource::upsert_observed(cx, platform, uow, observed).await
+    resource::upsert_observed(cx, platform, uow, observed, maker).await
 }
 
 /// Jobs behind a deletion fail fast. Answers the platform.
@@ -263,6 +304,12 @@ pub(super) async fn observe_owned(
             resource.name
         )),
     })
+}
+
+/// Whether what is found now was there before the job could have made it: the step has just begun for the first time.
+pub(super) fn is_first_look(job: &Job) -> bool {
+    let step = job.current_step().and_then(|at| job.steps.get(at));
+    step.is_some_and(|step| step.started_at == Some(job.updated_at))
 }
 
 /// What a step leaves of an object that is there.

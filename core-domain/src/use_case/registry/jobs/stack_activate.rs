@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
+use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for, let_go, was_asked_by};
 use super::stack_parts::{MakesParts, with_parts};
 use super::stack_target::{PlannedPart, StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::access::PlatformAccess;
@@ -266,6 +266,12 @@ impl JobStep<StackActivate> for MakeFeature {
             return Ok(());
         };
         let target = &cx.input.target;
+        let stacks = platform.records::<WorkspaceStack>(uow);
+        let stack = stacks.find(&target.stack_instance_id).await?;
+        if stack.is_none_or(|stack| stack.provision_job_id.as_ref() != Some(&cx.job.id)) {
+            // It was asked for otherwise since, with its features.
+            return Ok(());
+        }
         let known = find(&platform, uow, target, asked(cx.input, cx.item)?).await?;
         let brought = known.filter(|feature| {
             feature.stack_id.as_ref() == Some(&target.stack_instance_id)
@@ -274,7 +280,9 @@ impl JobStep<StackActivate> for MakeFeature {
                     FeatureStatus::Deactivating | FeatureStatus::Inactive
                 )
         });
-        if let Some(feature) = brought {
+        if let Some(feature) = brought
+            && was_asked_by(cx.job, uow, &feature).await?
+        {
             let_go(cx, &platform, uow, (target, &feature), false, None).await?;
         }
         Ok(())

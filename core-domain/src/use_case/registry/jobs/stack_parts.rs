@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::removal::{delete_entries, remove_if_owned};
-use super::resource::{MadeResource, made, observe_owned};
+use super::resource::{MadeResource, is_first_look, made, may_be_older, observe_owned};
 use super::stack_target::{PlannedPart, StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::kernel::{Error, Result};
 use crate::port::{CreateResource, Mode, UnitOfWork};
 use crate::provisioning::Job;
-use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceType};
+use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceStatus, ResourceType};
 use crate::stacks::{PartId, Script, StackPart};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
@@ -98,6 +98,10 @@ where
         let observed = observe_owned(cx.infrastructure, platform, &part.object()).await?;
         Ok(match observed {
             Observation::Present(_) if !is_left_alone(&part.id) => Observation::Absent,
+            Observation::Present(made) => Observation::Present(MadeResource {
+                adopted: is_first_look(cx.job),
+                ..made
+            }),
             observed => observed,
         })
     }
@@ -128,7 +132,7 @@ where
         entries::enter_made(cx, &platform, uow, of, part, output).await
     }
 
-    /// What another job has made, or was there before, stays.
+    /// What another job has made, or was there before, stays; so does a store of which that is not known.
     async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
         let part = self.part(cx.input, cx.item)?;
         let mut uow = cx.store.begin(Mode::Read).await?;
@@ -136,8 +140,14 @@ where
             return Ok(());
         };
         let entry = entries::of_part(&platform, uow.as_mut(), &cx.input.target, part).await?;
+        let Some(entry) = entry.filter(|entry| is_made_by(entry, cx.job)) else {
+            return Ok(());
+        };
+        let is_told = entry.status == ResourceStatus::Active;
+        let stays =
+            !is_told && may_be_older(&platform, uow.as_mut(), &part.object(), cx.job).await?;
         drop(uow);
-        if entry.is_some_and(|entry| is_made_by(&entry, cx.job)) {
+        if !stays {
             remove_if_owned(cx, &cx.input.target.platform_id, &part.object()).await?;
         }
         Ok(())

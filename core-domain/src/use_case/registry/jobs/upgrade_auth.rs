@@ -120,7 +120,8 @@ impl JobStep<UpgradeAuth> for Upgrade {
             service_name: AUTH,
             environment,
         };
-        let entered = enter_made(cx, &platform, uow, entry, output).await?;
+        let entered =
+            enter_made(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
         let version = (VERSION_SETTING, json!(AUTH_VERSION));
         resource::record_setting(cx, &platform, uow, &entered, version).await?;
         Ok(())

@@ -11,7 +11,7 @@ mod update;
 pub use create::create;
 pub use delete::delete;
 pub(super) use delete::soft_delete;
-pub(super) use observed::{record_loss, record_setting, upsert_observed};
+pub(super) use observed::{Maker, record_loss, record_setting, upsert_observed};
 pub use read::{get, list, list_of_entity, look_up};
 pub(super) use rules::{name_conflict, not_deleted};
 pub use update::update;

@@ -4,17 +4,42 @@ use serde_json::{Map, Value};
 
 use super::rules::name_conflict;
 use crate::access::{PlatformWriter, audited};
-use crate::kernel::{Context, JsonText, Machine, ResourceId, Result, Stored};
+use crate::kernel::{Context, JobId, JsonText, Machine, ResourceId, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent, ResourceQuery, ResourceStatus};
 
+/// Which job an object is from now on, for who undoes one.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::registry) enum Maker<'a> {
+    /// The job has made it, or put it there once more.
+    Job(&'a JobId),
+    /// It was there before the job, which needs it: no job that is undone takes it back any more.
+    Before,
+    /// The job only tells of it.
+    Unchanged,
+}
+
+impl Maker<'_> {
+    /// The job of an entry, by the one it has and by whether it tells of the same object.
+    fn job(self, known: Option<JobId>, is_same: bool) -> Option<JobId> {
+        match self {
+            Self::Unchanged => known,
+            Self::Before => None,
+            // What another job has made is needed by both.
+            Self::Job(job) if is_same => known.filter(|known| known == job),
+            Self::Job(job) => Some(job.clone()),
+        }
+    }
+}
+
 /// Enters a resource that is there, or brings its entry up to date. `observed` is the entry it would have if it were new;
-/// the id, the entity and the settings of an entry that exists stay, and so does the job that made the very object it tells of.
+/// the id, the entity and the settings of an entry that exists stay.
 pub(in crate::use_case::registry) async fn upsert_observed(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     observed: Resource,
+    maker: Maker<'_>,
 ) -> Result<Stored<Resource>> {
     let now = uow.now().await?;
     let exactly = ResourceQuery::Exactly {
@@ -25,13 +50,13 @@ pub(in crate::use_case::registry) async fn upsert_observed(
     let Some(seen) = scope.records::<Resource>(uow).first(&exactly).await? else {
         let mut resource = observed.observed(now)?;
         resource.id = ResourceId::generate(now, cx.entropy.as_ref());
+        resource.provision_job_id = maker.job(None, false);
         let stored = audited::insert(cx, scope, uow, resource, "resource.created").await;
         return stored.map_err(name_conflict);
     };
     let mut next = seen.edit().observed(now)?;
-    if seen.status != ResourceStatus::Active || seen.cf_id != observed.cf_id {
-        next.provision_job_id = observed.provision_job_id.or(next.provision_job_id);
-    }
+    let is_same = seen.status == ResourceStatus::Active && seen.cf_id == observed.cf_id;
+    next.provision_job_id = maker.job(next.provision_job_id, is_same);
     next.cf_id = observed.cf_id;
     next.cf_url = observed.cf_url;
     audited::replace(cx, scope, uow, &seen, next, "resource.updated").await

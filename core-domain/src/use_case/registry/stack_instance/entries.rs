@@ -79,7 +79,7 @@ pub(in crate::use_case::registry) async fn enter_planned(
     Ok(())
 }
 
-/// Enters what a job made or found. What was there before stays the job's that made it.
+/// Enters what a job made or found.
 pub(in crate::use_case::registry) async fn enter_made(
     cx: &Context,
     platform: &PlatformWriter,
@@ -88,17 +88,11 @@ pub(in crate::use_case::registry) async fn enter_made(
     part: &PlannedPart,
     made: &MadeResource,
 ) -> Result<()> {
-    let known = of_part(platform, uow, target, part).await?;
-    let known = known.filter(|entry| entry.status == ResourceStatus::Active);
     let mut observed = entry(cx, platform, uow, (target, job), part).await?;
-    if let Some(known) = known {
-        observed
-            .provision_job_id
-            .clone_from(&known.provision_job_id);
-    }
     observed.cf_id = Line::parse(&made.cf_id).ok();
     observed.cf_url.clone_from(&made.cf_url);
-    resource::upsert_observed(cx, platform, uow, observed).await?;
+    let maker = made.maker(job);
+    resource::upsert_observed(cx, platform, uow, observed, maker).await?;
     Ok(())
 }
 
