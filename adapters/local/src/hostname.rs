@@ -23,7 +23,7 @@ pub(crate) const SERVED: &str = "hostname";
 
 /// What an address leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RouteTarget {
     /// A worker, by its name.
     Worker(String),
     /// A site, by its label: `{project}` or `{branch}--{project}`.
@@ -54,10 +54,10 @@ impl Routed {
         self.target_type == target.resource_type && self.target == target.name
     }
 
-    fn place(self) -> Place {
+    fn route_target(self) -> RouteTarget {
         match self.target_type {
-            ResourceType::Worker => Place::Worker(self.target),
-            _ => Place::Site(self.target),
+            ResourceType::Worker => RouteTarget::Worker(self.target),
+            _ => RouteTarget::Site(self.target),
         }
     }
 }
@@ -168,7 +168,7 @@ pub(crate) fn serve(
     let id = match served(data, hostname)? {
         Some(known) if known.owner != request.owner => return taken(hostname),
         Some(known) => known.id,
-        None if place_of_ours(data, hostname, domain)?.is_some() => return taken(hostname),
+        None if target_of_route(data, hostname, domain)?.is_some() => return taken(hostname),
         None => id_of(hostname, &request.effect_key),
     };
     let served = Served {
@@ -192,25 +192,25 @@ pub(crate) fn stop_serving(data: &DataDir, hostname: &str, owner: &str) -> Resul
 }
 
 /// What a host leads to: an object's own address below `domain` first, then hostnames of ours, then customers'.
-pub(crate) fn place_of(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
-    if let Some(place) = place_of_ours(data, host, domain)? {
+pub(crate) fn target_of(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
+    if let Some(place) = target_of_route(data, host, domain)? {
         return Ok(Some(place));
     }
     match served(data, host)? {
-        Some(served) => place_of_ours(data, &served.target_dns, domain),
+        Some(served) => target_of_route(data, &served.target_dns, domain),
         None => Ok(None),
     }
 }
 
-fn place_of_ours(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
+fn target_of_route(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
     if let Some(place) = named(data, host, domain)? {
         return Ok(Some(place));
     }
-    Ok(routed(data, host)?.map(Routed::place))
+    Ok(routed(data, host)?.map(Routed::route_target))
 }
 
 /// The object whose own address a host is.
-fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
+fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
     let label = host
         .strip_suffix(domain)
         .and_then(|host| host.strip_suffix('.'));
@@ -221,13 +221,13 @@ fn named(data: &DataDir, host: &str, domain: &str) -> Result<Option<Place>> {
 }
 
 /// The object of an address label. A site wins over a worker of the same name.
-pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<Place>> {
+pub(crate) fn labelled(data: &DataDir, label: &str) -> Result<Option<RouteTarget>> {
     if site::resolve(data, label)?.is_some() || Manifest::exists(data, ResourceType::Pages, label)?
     {
-        return Ok(Some(Place::Site(label.to_owned())));
+        return Ok(Some(RouteTarget::Site(label.to_owned())));
     }
     let is_worker = Manifest::exists(data, ResourceType::Worker, label)?;
-    Ok(is_worker.then(|| Place::Worker(label.to_owned())))
+    Ok(is_worker.then(|| RouteTarget::Worker(label.to_owned())))
 }
 
 /// Tells whether objects of a type answer requests of browsers.

@@ -333,7 +333,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             jobs.swap_remove(0).id
         }
         Request::Repair => {
-            disturb(world, platform).await;
+            inject_drift(world, platform).await;
             let command = &ReconcileCommand {
                 platform_id,
                 environment: None,
@@ -395,7 +395,7 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
 }
 
 /// One object is lost, and another one left over from an entry that was deleted.
-async fn disturb(world: &Platforms, platform: &PlatformId) {
+async fn inject_drift(world: &Platforms, platform: &PlatformId) {
     let entries = world.entries(platform, false).await;
     let of_type = |of| {
         entries

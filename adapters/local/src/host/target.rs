@@ -5,7 +5,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::data_dir::DataDir;
 use crate::error::Result;
-use crate::hostname::{Place, labelled, place_of};
+use crate::hostname::{RouteTarget, labelled, target_of};
 use crate::names::is_safe_part;
 
 /// What a request is for.
@@ -32,21 +32,23 @@ impl Destination {
         domain: &str,
     ) -> Result<Option<Self>> {
         let place = match host.map(bare_host) {
-            Some(host) => place_of(data, &host, domain)?,
+            Some(host) => target_of(data, &host, domain)?,
             None => None,
         };
         match place {
-            Some(Place::Worker(name)) => {
+            Some(RouteTarget::Worker(name)) => {
                 let path = path.to_owned();
                 return Ok(Some(Self::Worker { name, path }));
             }
-            Some(Place::Site(label)) => return Ok(Target::of_site(label, path).map(Self::Site)),
+            Some(RouteTarget::Site(label)) => {
+                return Ok(Target::of_site(label, path).map(Self::Site));
+            }
             None => {}
         }
         let inside = path.strip_prefix('/').unwrap_or(path);
         let (first, rest) = inside.split_once('/').unwrap_or((inside, ""));
         let is_by_path = host.is_none_or(|host| label_of(&bare_host(host), domain).is_none());
-        if is_by_path && let Some(Place::Worker(name)) = labelled(data, first)? {
+        if is_by_path && let Some(RouteTarget::Worker(name)) = labelled(data, first)? {
             let path = format!("/{rest}");
             return Ok(Some(Self::Worker { name, path }));
         }

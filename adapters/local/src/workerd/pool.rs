@@ -167,7 +167,7 @@ impl Workers {
         if let Some(process) = slots.running(name, &identity)? {
             return Ok(process);
         }
-        slots.make_room(self.options().processes)?;
+        slots.evict_idle(self.options().processes)?;
         let process = self.start(workerd, name).await?;
         slots.put(name, &process);
         if !slots.is_watched {
@@ -282,7 +282,7 @@ impl Slots {
     }
 
     /// Ends the one that has waited longest for a request when as many run as may.
-    fn make_room(&mut self, most: usize) -> Result<(), Refusal> {
+    fn evict_idle(&mut self, most: usize) -> Result<(), Refusal> {
         let running = |slot: &Slot| slot.process.is_some();
         if self.by_name.values().filter(|slot| running(slot)).count() < most {
             return Ok(());

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::feature_target::{ActivateInput, FeatureTarget};
 use super::removal::{delete_entries, remove_if_owned};
-use super::resource::{CatalogueEntry, MadeResource, enter_made, made, observe_owned};
+use super::resource::{CatalogueEntry, MadeResource, made, observe_owned, upsert_resource};
 use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored};
 use crate::port::{CreateResource, Mode, UnitOfWork};
@@ -130,7 +130,7 @@ impl JobStep<Activate> for MakeWorker {
             service_name: target.feature_id.as_str(),
             environment: target.environment,
         };
-        enter_made(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::resource::Place;
+use super::resource::PlatformEnvironment;
 use crate::port::{CreateResource, ResourceRef};
 use crate::registry::{Resource, ResourceType, auth_worker_name};
 
@@ -19,7 +19,7 @@ pub(super) const VERSION_SETTING: &str = "authVersion";
 
 /// The worker in an environment.
 pub(in crate::use_case::registry) fn auth_ref(
-    (platform, slug, environment): Place<'_>,
+    (platform, slug, environment): PlatformEnvironment<'_>,
 ) -> ResourceRef {
     ResourceRef {
         resource_type: ResourceType::Worker,
@@ -28,7 +28,11 @@ pub(in crate::use_case::registry) fn auth_ref(
 }
 
 /// Asks for the worker with the current script, which asks the IAM at this address.
-pub(super) fn auth_request(at: Place<'_>, iam_url: &str, effect_key: String) -> CreateResource {
+pub(super) fn auth_request(
+    at: PlatformEnvironment<'_>,
+    iam_url: &str,
+    effect_key: String,
+) -> CreateResource {
     let (main, settings) = (WORKER, settings(at, iam_url));
     CreateResource {
         resource: auth_ref(at),
@@ -43,7 +47,7 @@ pub(super) fn auth_request(at: Place<'_>, iam_url: &str, effect_key: String) -> 
 }
 
 /// The module of what the script has to know. JSON texts are JavaScript.
-fn settings(at: Place<'_>, iam_url: &str) -> String {
+fn settings(at: PlatformEnvironment<'_>, iam_url: &str) -> String {
     let url = format!("{}/api/core/session", iam_url.trim_end_matches('/'));
     let (platform, url) = (json!(at.0), json!(url));
     format!(

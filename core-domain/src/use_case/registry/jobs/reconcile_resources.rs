@@ -9,7 +9,9 @@ use serde_json::json;
 use super::auth_worker::{auth_ref, auth_request};
 use super::reconcile_input::{ComparesResources, Reconciliation};
 use super::reconcile_report::{Mended, Repair, Report};
-use super::resource::{CatalogueEntry, MadeResource, default_request, ensure_wanted, enter_made};
+use super::resource::{
+    CatalogueEntry, MadeResource, default_request, ensure_wanted, upsert_resource,
+};
 use crate::access::{AuditEvent, Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{Environment, ResourceId, Result, Stored};
 use crate::port::{self, Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
@@ -378,7 +380,7 @@ impl CompareResources {
                     Mended::Created => Maker::Job(&cx.job.id),
                     _ => Maker::Unchanged,
                 };
-                enter_made(cx, platform, uow, entry, &made, maker).await?;
+                upsert_resource(cx, platform, uow, entry, &made, maker).await?;
                 Ok(())
             }
             _ => Ok(()),

@@ -69,10 +69,11 @@ pub(in crate::use_case::registry) fn resource_ref(
 }
 
 /// Where a platform has resources: platform, slug and environment.
-pub(in crate::use_case::registry) type Place<'a> = (&'a PlatformId, &'a Slug, Environment);
+pub(in crate::use_case::registry) type PlatformEnvironment<'a> =
+    (&'a PlatformId, &'a Slug, Environment);
 
 fn default_ref(
-    (platform, slug, environment): Place<'_>,
+    (platform, slug, environment): PlatformEnvironment<'_>,
     resource_type: ResourceType,
 ) -> ResourceRef {
     let name = resource_name(platform, slug, environment, resource_type);
@@ -84,7 +85,7 @@ fn default_ref(
 
 /// Asks for what a platform is given of a type.
 pub(super) fn default_request(
-    at: Place<'_>,
+    at: PlatformEnvironment<'_>,
     resource_type: ResourceType,
     effect_key: String,
 ) -> port::CreateResource {
@@ -152,7 +153,7 @@ where
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
-        enter_made(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+        upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
         Ok(())
     }
 
@@ -242,7 +243,7 @@ pub(super) struct CatalogueEntry<'a> {
 }
 
 /// Enters what a step of the job made or found.
-pub(super) async fn enter_made<K: JobKind>(
+pub(super) async fn upsert_resource<K: JobKind>(
     cx: &JobContext<'_, K>,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
@@ -324,7 +325,7 @@ pub(super) fn made(resource: &ResourceRef, found: Provisioned) -> MadeResource {
 }
 
 /// A worker is bound to the stores created before it; everything else needs no settings.
-fn config(at: Place<'_>, resource_type: ResourceType) -> Value {
+fn config(at: PlatformEnvironment<'_>, resource_type: ResourceType) -> Value {
     if resource_type != ResourceType::Worker {
         return json!({});
     }

@@ -129,7 +129,7 @@ where
         let platform = platform.ok_or(Error::NotFound("platform"))?;
         let part = self.part(cx.input, cx.item)?;
         let of = (&cx.input.target, &cx.job.id);
-        entries::enter_made(cx, &platform, uow, of, part, output).await
+        entries::upsert_part(cx, &platform, uow, of, part, output).await
     }
 
     /// What another job has made, or was there before, stays; so does a store of which that is not known.

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::auth_worker::{AUTH_VERSION, VERSION_SETTING, auth_ref, auth_request, is_current};
 use super::resource::{
-    CatalogueEntry, MadeResource, Place, ensure_wanted, enter_made, entry_of, made, observe_owned,
+    CatalogueEntry, MadeResource, PlatformEnvironment, ensure_wanted, entry_of, made,
+    observe_owned, upsert_resource,
 };
 use crate::kernel::{Environment, Error, PlatformId, PlatformOwned, Result, Slug};
 use crate::port::{Mode, UnitOfWork};
@@ -121,7 +122,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
             environment,
         };
         let entered =
-            enter_made(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
+            upsert_resource(cx, &platform, uow, entry, output, output.maker(&cx.job.id)).await?;
         let version = (VERSION_SETTING, json!(AUTH_VERSION));
         resource::record_setting(cx, &platform, uow, &entered, version).await?;
         Ok(())
@@ -129,7 +130,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
 }
 
 /// Where a step works.
-fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<Place<'a>> {
+fn place<'a>(input: &'a AuthTarget, item: Option<&str>) -> Result<PlatformEnvironment<'a>> {
     let mut environments = input.environments.iter().copied();
     let environment = environments.find(|e| Some(e.as_str()) == item);
     let environment = environment

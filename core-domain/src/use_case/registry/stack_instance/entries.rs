@@ -80,7 +80,7 @@ pub(in crate::use_case::registry) async fn enter_planned(
 }
 
 /// Enters what a job made or found.
-pub(in crate::use_case::registry) async fn enter_made(
+pub(in crate::use_case::registry) async fn upsert_part(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
