@@ -289,6 +289,7 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
         trusted_proxies: trusted_proxies(builder)?,
         allowed_origins: origins.map_err(|problem| refused("allowed_origins", problem))?,
         webhooks: builder.settings.webhooks.targets(),
+        limits: Arc::new(builder.settings.limits.clone()),
         ..builder.settings.services.clone()
     })
 }

@@ -1,5 +1,6 @@
 //! Every limit and time-out of a suite, in sections that can be read from a configuration file and written into one.
 
+use core_domain::kernel::Limits;
 use core_http::ServeOptions;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, GatewayConfig};
@@ -29,6 +30,8 @@ pub struct Settings {
     /// What holds for every service. What the gateway says too (`rates`, `limiter_timeout`, origins, proxies) is taken from
     /// there.
     pub services: ServiceOptions,
+    /// How much callers may create, and how many mails they can cause.
+    pub limits: Limits,
     /// How large sites may be, and how many uploads there are at a time.
     pub cli: CliConfig,
     /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_domain::kernel::{Cipher, Context, Result};
 use core_domain::port::{Blobs, Store, transact};
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
-use core_domain::use_case::shared::remove_expired_answers;
+use core_domain::use_case::shared::{remove_expired_answers, remove_expired_mail_quotas};
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_http::kernel::App;
 use tokio::task::JoinHandle;
@@ -80,6 +80,8 @@ async fn expired_tokens(store: &dyn Store) -> Result<u64> {
         Box::pin(session::remove_expired_challenges(uow))
     });
     let removed = removed + waiting.await?;
+    let quotas = transact(store, |uow, _| Box::pin(remove_expired_mail_quotas(uow)));
+    let removed = removed + quotas.await?;
     let trusted = transact(store, |uow, _| Box::pin(session::remove_expired_trust(uow)));
     let removed = removed + trusted.await?;
     let challenges = transact(store, |uow, _| {

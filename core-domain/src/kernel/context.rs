@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Caller, Entropy, Error, Record, Result, Stored};
+use super::{Caller, Entropy, Error, Limits, Record, Result, Stored};
 
 /// What is known of the request behind a call, for the audit and for tracing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct Context {
     pub request: RequestInfo,
     /// Where ids and secrets come from.
     pub entropy: Arc<dyn Entropy>,
+    /// How much callers may create.
+    pub limits: Arc<Limits>,
     /// What the caller believes of the record they change; compared with every record that is replaced or removed,
     /// see [`Context::consequence`].
     pub if_match: Option<IfMatch>,
@@ -73,13 +75,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context for work the suite does by itself.
+    /// A context for work that the suite does by itself, without limits.
     #[must_use]
     pub fn system(entropy: Arc<dyn Entropy>) -> Self {
         Self {
             caller: Arc::new(Caller::System),
             request: RequestInfo::default(),
             entropy,
+            limits: Arc::new(Limits::unlimited()),
             if_match: None,
             if_none_match: None,
         }

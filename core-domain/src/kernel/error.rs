@@ -32,6 +32,8 @@ text_enum! {
         NotAcceptable = "NOT_ACCEPTABLE",
         /// The request contradicts what is stored.
         Conflict = "CONFLICT",
+        /// The caller has created as many as the installation allows. `details.limit` is the number.
+        LimitReached = "LIMIT_REACHED",
         /// The slug belongs to another one.
         SlugTaken = "SLUG_TAKEN",
         /// The thing is in a state in which this cannot be done.
@@ -290,6 +292,16 @@ impl Error {
     #[must_use]
     pub fn invalid(field: &str, code: &'static str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![Issue::field(field, code, message)])
+    }
+
+    /// The caller has created as many as the installation allows: `LIMIT_REACHED` with `details.limit`.
+    #[must_use]
+    pub fn limit_reached(limit: u32, message: impl Into<String>) -> Self {
+        Self::Refused {
+            code: Code::LimitReached,
+            message: message.into(),
+            details: serde_json::json!({ "limit": limit }),
+        }
     }
 
     /// The code of the envelope.

@@ -12,6 +12,7 @@ mod hex;
 mod id;
 mod json_text;
 mod jws;
+mod limits;
 mod machine;
 mod page;
 mod patch;
@@ -45,6 +46,7 @@ pub use id::*;
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json_text::{JsonText, written_number};
 pub(crate) use jws::Unverified;
+pub use limits::{Limits, MailLimits};
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;

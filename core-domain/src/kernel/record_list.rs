@@ -13,6 +13,7 @@ macro_rules! for_each_record {
             audit_checkpoints: $crate::shared::AuditCheckpoint, AuditCheckpointId "A checkpoint of the audit.";
             outbox_messages: $crate::shared::OutboxMessage, OutboxId "A message waiting to leave the process.";
             idempotency_keys: $crate::shared::IdempotencyKey;
+            mail_quotas: $crate::shared::MailQuota;
             webhooks: $crate::shared::Webhook, WebhookId "A webhook (never its secrets).";
             webhook_deliveries: $crate::shared::WebhookDelivery, WebhookDeliveryId "A message to a webhook.";
             // iam

@@ -5,6 +5,7 @@ mod audit_checkpoint;
 mod audit_seal;
 mod change_event;
 mod idempotency;
+mod mail_quota;
 mod outbox;
 mod webhook;
 
@@ -20,6 +21,7 @@ pub use audit_seal::{
 };
 pub use change_event::ChangeEvent;
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
+pub use mail_quota::{MailQuota, MailQuotaQuery, MailRate};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};
 pub use webhook::{
     CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, MAX_WEBHOOKS, SealedWebhookSecret, UpdateWebhook,

@@ -1,8 +1,10 @@
 //! The settings of every service.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::gateway::{Origins, RatePlan, TrustedProxies};
+use core_domain::kernel::Limits;
 use core_domain::shared::WebhookTargets;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,9 @@ pub struct ServiceOptions {
     /// Which receivers webhooks are created for: those of the public internet with TLS, unless set.
     #[serde(skip)]
     pub webhooks: WebhookTargets,
+    /// How much callers may create. See [`Limits`] for the defaults.
+    #[serde(skip)]
+    pub limits: Arc<Limits>,
 }
 
 impl Default for ServiceOptions {
@@ -46,6 +51,7 @@ impl Default for ServiceOptions {
             trusted_proxies: TrustedProxies::default(),
             allowed_origins: Origins::default(),
             webhooks: WebhookTargets::default(),
+            limits: Arc::default(),
         }
     }
 }

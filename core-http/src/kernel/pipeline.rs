@@ -232,6 +232,7 @@ fn context(
             caller,
             request,
             entropy: Arc::clone(&service.app.entropy),
+            limits: Arc::clone(&service.app.options.limits),
             if_match: tags(&header::IF_MATCH)
                 .filter(|_| endpoint.obeys_if_match())
                 .map(|list| IfMatch::strong(&list)),

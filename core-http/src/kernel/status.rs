@@ -82,6 +82,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
         Code::Conflict
+        | Code::LimitReached
         | Code::SlugTaken
         | Code::InvalidState
         | Code::DlqEntryNotReplayable

@@ -2,8 +2,8 @@
 
 use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
-    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery, Webhook,
-    WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
+    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, OutboxMessage,
+    OutboxQuery, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
 };
 
 use crate::codec::{Int, Json, Opt, Text, Time};
@@ -59,6 +59,24 @@ fn idempotency_keys(query: &IdempotencyQuery) -> Select {
     match query {
         IdempotencyQuery::ExpiredBefore(instant) => Select::of(IdempotencyKey::TABLE)
             .filter(Filter::lt("expires_at", *instant))
+            .order_by("expires_at"),
+    }
+}
+
+table! {
+    MailQuota in "mail_quotas" {
+        id: Text,
+        sent_at: Json,
+        expires_at: Time,
+    }
+    index { [expires_at] }
+    select mail_quotas
+}
+
+fn mail_quotas(query: &MailQuotaQuery) -> Select {
+    match query {
+        MailQuotaQuery::ExpiredAt(now) => Select::of(MailQuota::TABLE)
+            .filter(Filter::le("expires_at", *now))
             .order_by("expires_at"),
     }
 }

@@ -1,0 +1,107 @@
+//! Takes mails from the quotas that bound them, in the unit of work that queues the mail.
+
+use std::time::Duration;
+
+use crate::access::{unaudited, unowned};
+use crate::iam::TokenHash;
+use crate::kernel::{Email, OrganizationId, Result};
+use crate::port::UnitOfWork;
+use crate::shared::{MailQuota, MailQuotaQuery, MailRate};
+
+/// What a quota counts.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case) enum MailSubject<'a> {
+    /// Mails of a kind to an address, from anybody.
+    Address {
+        /// The kind of mail.
+        kind: &'a str,
+        /// The address. It is stored as a hash.
+        email: &'a Email,
+    },
+    /// Mails of a kind to an address from one organization.
+    AddressOf {
+        /// The kind of mail.
+        kind: &'a str,
+        /// The address. It is stored as a hash.
+        email: &'a Email,
+        /// The sender.
+        organization: &'a OrganizationId,
+    },
+    /// Mails of a kind from an organization, to anybody.
+    Organization {
+        /// The kind of mail.
+        kind: &'a str,
+        /// The sender.
+        organization: &'a OrganizationId,
+    },
+}
+
+impl MailSubject<'_> {
+    fn id(self) -> String {
+        let (kind, subject) = match self {
+            Self::Address { kind, email } => (kind, TokenHash::of(email.as_str())),
+            Self::AddressOf {
+                kind,
+                email,
+                organization,
+            } => (kind, TokenHash::of(&format!("{organization}:{email}"))),
+            Self::Organization { kind, organization } => {
+                (kind, TokenHash::of(organization.as_str()))
+            }
+        };
+        format!("{kind}:{}", AsRef::<str>::as_ref(&subject))
+    }
+}
+
+/// The outcome of asking quotas for a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(in crate::use_case) enum MailPermit {
+    /// The mail is counted and must be queued in the same unit of work.
+    Granted,
+    /// A rate would be exceeded. Nothing was counted.
+    Refused {
+        /// The time until a mail is allowed again.
+        retry_after: Duration,
+    },
+}
+
+/// Counts one mail in each of the quotas, or in none if one of them refuses it.
+///
+/// # Errors
+/// When the store failed.
+pub(in crate::use_case) async fn take_mail(
+    uow: &mut dyn UnitOfWork,
+    quotas: &[(MailSubject<'_>, &[MailRate])],
+) -> Result<MailPermit> {
+    let now = uow.now().await?;
+    let mut taken = Vec::with_capacity(quotas.len());
+    for (subject, rates) in quotas {
+        let id = subject.id();
+        let stored = unowned::<MailQuota>(uow).find(&id).await?;
+        let next = match &stored {
+            Some(seen) => seen.take(rates, now),
+            None => MailQuota::new(id, now).take(rates, now),
+        };
+        match next {
+            Ok(next) => taken.push((stored, next)),
+            Err(retry_after) => return Ok(MailPermit::Refused { retry_after }),
+        }
+    }
+    for (stored, next) in taken {
+        match stored {
+            Some(seen) => unaudited::replace(uow, &seen, next).await?,
+            None => unaudited::insert(uow, next).await?,
+        };
+    }
+    Ok(MailPermit::Granted)
+}
+
+/// Removes the quotas whose mails no longer count. Returns their number.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_expired_mail_quotas(uow: &mut dyn UnitOfWork) -> Result<u64> {
+    let expired = MailQuotaQuery::ExpiredAt(uow.now().await?);
+    unowned::<MailQuota>(uow).remove_all(&expired).await
+}

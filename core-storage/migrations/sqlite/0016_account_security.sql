@@ -1,0 +1,7 @@
+CREATE TABLE "mail_quotas" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "sent_at" TEXT NOT NULL,
+    "expires_at" INTEGER NOT NULL,
+    "row_version" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX "mail_quotas_by_expires_at" ON "mail_quotas" ("expires_at", "id");
