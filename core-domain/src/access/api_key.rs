@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use super::covers::covers_unowned;
 use super::member::membership_of;
-use super::membership::{MembershipScope, authorize_membership};
+use super::membership::{MembershipScope, OrganizationRef, authorize_membership};
 use super::records::unowned;
-use super::signed_in::{PersonScope, authorize_person};
+use super::signed_in::{PersonScope, authorize_person, ensure_not_suspended};
 use crate::iam::{ApiKey, ApiKeyStatus, Organization, organization_key_patterns};
 use crate::kernel::{
     ApiKeyId, Code, Context, Error, Grant, Membership, OrganizationId, PermissionPattern, Record,
@@ -44,7 +44,7 @@ impl NewApiKeyScope {
 
     /// The organization it will act for.
     #[must_use]
-    pub const fn organization(&self) -> &Stored<Organization> {
+    pub fn organization(&self) -> &Stored<Organization> {
         match &self.0 {
             Maker::Member { organization, .. } => organization,
             Maker::Organization(scope) => scope.organization(),
@@ -129,13 +129,15 @@ pub async fn authorize_new_api_key(
 ) -> Result<NewApiKeyScope> {
     let user = authorize_person(cx)?;
     if for_organization {
-        let scope = authorize_membership(cx, uow, organization).await?;
+        let scope = authorize_membership(cx, uow, OrganizationRef::Id(organization)).await?;
         return Ok(NewApiKeyScope(Maker::Organization(scope)));
     }
     let organization = unowned::<Organization>(uow).get(organization).await?;
     let own = membership_of(uow, &organization, user.user_id()).await?;
+    let own = own.ok_or(Error::NotFound(Organization::KIND))?;
+    ensure_not_suspended(cx, uow, organization.platform_id.as_ref()).await?;
     Ok(NewApiKeyScope(Maker::Member {
-        own: own.ok_or(Error::NotFound(Organization::KIND))?,
+        own,
         operates: cx.caller.is_operator(),
         organization,
         user,
@@ -157,10 +159,14 @@ pub async fn authorize_api_key<G: Grant>(
     let key = key.filter(|key| key.status != ApiKeyStatus::Revoked);
     let key = key.ok_or_else(missing)?;
     let (holds_scopes, is_owner) = match &key.user_id {
-        Some(user) if user == person.user_id() => (true, owns(cx, uow, &key, user).await?),
+        Some(user) if user == person.user_id() => {
+            ensure_not_suspended(cx, uow, Some(&key.platform_id)).await?;
+            (true, owns(cx, uow, &key, user).await?)
+        }
         Some(_) => return Err(missing()),
         None => {
-            let opened = authorize_membership::<G>(cx, uow, &key.organization_id).await;
+            let organization = OrganizationRef::Id(&key.organization_id);
+            let opened = authorize_membership::<G>(cx, uow, organization).await;
             let scope = opened.map_err(|error| match error {
                 Error::NotFound(_) => missing(),
                 error => error,

@@ -9,6 +9,9 @@
 //! | [`PlatformScope`] | [`authorize`] | what belongs to one platform |
 //! | [`OrganizationScope`] | [`authorize_organization`] | lists of platforms, new platforms |
 //! | [`MembershipScope`] | [`authorize_membership`] | one organization: members, roles, grants, invitations, keys |
+//! | [`MemberScope`] | [`authorize_member`] | one organization, for everybody who belongs to it |
+//! | [`RecipientScope`] | [`authorize_recipient`] | one invitation, for the person that it was sent to |
+//! | [`NewOrganizationScope`] | [`authorize_new_organization`] | requests that create an organization for their caller |
 //! | [`NewApiKeyScope`], [`ApiKeyScope`] | [`authorize_new_api_key`], [`authorize_api_key`] | API keys, by who makes or owns them |
 //! | [`JobScope`] | [`authorize_job`] | one job |
 //! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for those who operate it |
@@ -24,9 +27,11 @@ mod job;
 mod key;
 mod member;
 mod membership;
+mod new_organization;
 mod organization;
 mod platform;
 mod purge;
+mod recipient;
 mod records;
 mod requirement;
 mod sessions;
@@ -42,11 +47,19 @@ pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
 pub use key::RecordKey;
 pub(crate) use member::find_member;
-pub use membership::{MembershipScope, authorize_grant, authorize_membership};
+pub(crate) use membership::find_organization;
+pub use membership::{
+    MemberScope, MembershipScope, OrganizationAccess, OrganizationRef, authorize_grant,
+    authorize_invitation, authorize_member, authorize_membership,
+};
+pub use new_organization::{
+    NewOrganizationScope, authorize_new_organization, authorize_new_organization_for,
+};
 pub use organization::{OrganizationScope, Reach, authorize_organization};
 pub(crate) use platform::ensure_not_deleted;
 pub use platform::{PlatformAccess, PlatformScope, PlatformWriter, authorize};
 pub(crate) use purge::remove_records;
+pub use recipient::{RecipientScope, authorize_recipient};
 pub use records::Records;
 pub(crate) use records::unowned;
 pub use requirement::Requirement;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::covers::covers_unowned;
 use super::records::unowned;
-use super::signed_in::ensure_not_suspended;
+use super::signed_in::ensure_caller_not_suspended;
 use crate::kernel::{Context, Error, Grant, Membership, OrganizationId, PlatformId, Result};
 use crate::port::UnitOfWork;
 use crate::registry::Platform;
@@ -56,7 +56,7 @@ pub async fn authorize_organization<G: Grant>(
         Some(own) => reach_of(uow, own).await?,
         None => Reach::Nowhere,
     };
-    ensure_not_suspended(cx, uow).await?;
+    ensure_caller_not_suspended(cx, uow).await?;
     Ok(OrganizationScope {
         reach,
         grant: PhantomData,

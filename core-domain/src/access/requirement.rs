@@ -21,9 +21,31 @@ pub enum Requirement {
     Service,
     /// This permission on what the request names.
     Permission(Permission),
+    /// To be a person known by a session, with this permission on what the request names.
+    SessionPermission(Permission),
+    /// To be a person known by a session who may create an organization. Others who are known are refused with 403.
+    NewOrganization,
 }
 
 impl Requirement {
+    /// The same requirement, which only a person known by a session meets. Others are refused with 401.
+    #[must_use]
+    pub const fn by_session(self) -> Self {
+        match self {
+            Self::Permission(permission) => Self::SessionPermission(permission),
+            _ => Self::Session,
+        }
+    }
+
+    /// The permission that is demanded, if one is.
+    #[must_use]
+    pub const fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Permission(permission) | Self::SessionPermission(permission) => Some(permission),
+            _ => None,
+        }
+    }
+
     /// Tells whether the caller can meet the requirement at all. Permissions are looked at when it is known on what.
     ///
     /// # Errors
@@ -33,12 +55,15 @@ impl Requirement {
         match self {
             Self::Public => return Ok(()),
             Self::Person => return refuse(caller.person_id().is_some(), Error::Unauthorized),
-            Self::Session => return refuse(caller.session_id().is_some(), Error::Unauthorized),
+            Self::Session | Self::SessionPermission(_) => {
+                return refuse(caller.session_id().is_some(), Error::Unauthorized);
+            }
             _ => refuse(!caller.is_anonymous(), Error::Unauthorized)?,
         }
         match self {
             Self::Operator => refuse(caller.is_operator(), Error::Forbidden),
             Self::Service => refuse(caller.is_service(), Error::Forbidden),
+            Self::NewOrganization => refuse(caller.session_id().is_some(), Error::Forbidden),
             _ => Ok(()),
         }
     }

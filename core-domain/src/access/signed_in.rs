@@ -5,7 +5,7 @@ use super::platform::suspended;
 use super::records::unowned;
 use super::requirement::Requirement;
 use crate::iam::PlatformSuspension;
-use crate::kernel::{Context, Error, Result, SessionId, UserId};
+use crate::kernel::{Context, Error, PlatformId, Result, SessionId, UserId};
 use crate::port::UnitOfWork;
 
 /// Anybody, known or not.
@@ -70,7 +70,7 @@ covers_unowned! {
 /// `UNAUTHORIZED`; `PLATFORM_SUSPENDED` when the platform the caller acts for is suspended.
 pub async fn authorize_signed_in(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<SignedInScope> {
     Requirement::SignedIn.check(&cx.caller)?;
-    ensure_not_suspended(cx, uow).await?;
+    ensure_caller_not_suspended(cx, uow).await?;
     Ok(SignedInScope(()))
 }
 
@@ -102,9 +102,21 @@ pub fn authorize_service(cx: &Context) -> Result<ServiceScope> {
     Ok(ServiceScope(()))
 }
 
-/// Refuses those who act for a suspended platform.
-pub(super) async fn ensure_not_suspended(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
-    let Some(platform) = cx.caller.platform_id().filter(|_| !cx.caller.is_operator()) else {
+/// Refuses callers who act for a suspended platform.
+pub(super) async fn ensure_caller_not_suspended(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+) -> Result<()> {
+    ensure_not_suspended(cx, uow, cx.caller.platform_id()).await
+}
+
+/// Refuses callers who are no operators if the platform is suspended.
+pub(super) async fn ensure_not_suspended(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    platform: Option<&PlatformId>,
+) -> Result<()> {
+    let Some(platform) = platform.filter(|_| !cx.caller.is_operator()) else {
         return Ok(());
     };
     let suspension = unowned::<PlatformSuspension>(uow).find(platform).await?;

@@ -203,6 +203,17 @@ text_enum! {
     }
 }
 
+impl Code {
+    /// The code as a sentence: `MEMBER_NOT_FOUND` is "Member not found".
+    #[must_use]
+    pub fn sentence(self) -> String {
+        let words = self.as_str().replace('_', " ").to_ascii_lowercase();
+        let mut letters = words.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect()
+    }
+}
+
 /// One thing that is wrong with a request.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Issue {
@@ -285,6 +296,16 @@ impl Error {
             code,
             message: message.into(),
             details: Value::Object(serde_json::Map::new()),
+        }
+    }
+
+    /// The refusal of a code. Its message is the code, written as a sentence.
+    #[must_use]
+    pub fn of_code(code: Code) -> Self {
+        match code {
+            Code::Unauthorized => Self::Unauthorized,
+            Code::Forbidden => Self::Forbidden,
+            code => Self::refused(code, code.sentence()),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Grants and denials of permissions to single members.
 
-use core_domain::access::Requirement;
-use core_domain::access::{MembershipScope, authorize_grant};
+use core_domain::access::{MembershipScope, OrganizationRef, Requirement, authorize_grant};
 use core_domain::iam::{Decision, GrantPermission};
 use core_domain::kernel::{
     Code, Context, Error, Grant, GrantId, Issue, ListQuery, OrganizationId, PermissionPattern,
@@ -49,14 +48,14 @@ struct GrantFilter {
 }
 
 impl OnOrganization for Input<(), ListQuery<GrantFilter>> {
-    fn organization_id(&self) -> &OrganizationId {
-        &self.query.filter.org_id
+    fn organization(&self) -> OrganizationRef<'_> {
+        OrganizationRef::Id(&self.query.filter.org_id)
     }
 }
 
 impl<Q> OnOrganization for Input<(), Q, GrantPermission> {
-    fn organization_id(&self) -> &OrganizationId {
-        &self.body.org_id
+    fn organization(&self) -> OrganizationRef<'_> {
+        OrganizationRef::Id(&self.body.org_id)
     }
 }
 

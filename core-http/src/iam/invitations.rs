@@ -8,7 +8,7 @@ use core_domain::kernel::{
     Code, Error, InvitationId, ListQuery, OrganizationId, Result, Role, Stored, grant,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::organization::{self, NewInvitation};
+use core_domain::use_case::iam::organization::{self, Cancellation, NewInvitation};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,14 +30,19 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::Conflict,
                 Code::NotFound,
                 Code::InvitationLimitReached,
+                Code::RoleNotFound,
                 Code::StepUpRequired,
             ])
+            .rewords(Code::NotAllowedToInviteRole, Code::Forbidden)
+            .rewords(Code::AlreadyInvited, Code::Conflict)
+            .rewords(Code::AlreadyMember, Code::Conflict)
             .writes(with(iam, create)),
         delete(
             "/api/core/organizations/{orgId}/invitations/{invitationId}",
             "cancelInvitation",
         )
         .summary("Takes an invitation back.")
+        .rewords(Code::InvitationNotFound, Code::NotFound)
         .writes(cancel),
     ]
 }
@@ -48,7 +53,7 @@ async fn list(
     uow: &mut dyn UnitOfWork,
     input: Input<(OrganizationId,), ListQuery>,
 ) -> Result<Output<ListP4<Invitation>>> {
-    let page = organization::list_of(&scope, uow, &input.query.page()).await?;
+    let page = organization::list_invitations(&scope, uow, &input.query.page()).await?;
     Ok(Output::new(ListP4 {
         cursor: page.next.map(|cursor| cursor.0),
         data: page.items.into_iter().map(Stored::into_inner).collect(),
@@ -72,13 +77,7 @@ async fn create(
         link: &|id| iam.invitation_link(id),
         cipher: &cx.app.cipher,
     };
-    let made = organization::invite_to(cx, &scope, uow, body.inviter_id, new).await;
-    made.map_err(|error| match error.code() {
-        Code::AlreadyInvited | Code::AlreadyMember => {
-            Error::refused(Code::Conflict, error.to_string())
-        }
-        _ => error,
-    })
+    organization::invite(cx, &scope, uow, body.inviter_id, new).await
 }
 
 /// The invitation that was taken back.
@@ -94,6 +93,8 @@ async fn cancel(
     input: Input<(OrganizationId, InvitationId)>,
 ) -> Result<Output<CanceledInvitation>> {
     let (_, id) = input.path;
-    organization::cancel(cx, &scope, uow, &id).await?;
-    Ok(Output::new(CanceledInvitation { id }))
+    match organization::cancel_invitation(cx, &scope, uow, &id).await? {
+        Cancellation::Canceled(_) => Ok(Output::new(CanceledInvitation { id })),
+        Cancellation::CanceledBefore(_) => Err(Error::of_code(Code::InvitationNotFound)),
+    }
 }

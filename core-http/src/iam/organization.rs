@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{ServiceScope, SessionScope, SignedInScope};
+use core_domain::access::{
+    MemberScope, NewOrganizationScope, OrganizationRef, ServiceScope, SessionScope,
+};
 use core_domain::iam::{
     Bootstrap, CreateOrganization, Organization, OrganizationType, SetUpOrganization,
 };
@@ -17,14 +19,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::Iam;
-use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, get, post, with};
+use crate::kernel::{
+    BySession, Cx, Endpoint, Input, OnOrganization, Output, Versioned, get, post, with,
+};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/core/org-setup", "orgSetup")
             .summary("Sets up an organization with its platform; by session cookie alone.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::SlugTaken])
+            .refuses(&[Code::SlugTaken, Code::PlatformSuspended])
             .writes(with(iam, set_up)),
         post("/api/core/bootstrap", "bootstrap")
             .summary("Creates the operator organization; works once.")
@@ -55,11 +59,11 @@ struct OrganizationSetUp {
 async fn set_up(
     cx: &Cx,
     iam: Arc<Iam>,
-    scope: SessionScope,
+    scope: BySession<NewOrganizationScope>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), SetUpOrganization>,
 ) -> Result<Output<OrganizationSetUp>> {
-    ensure_by_cookie(cx, &iam, &scope, uow).await?;
+    ensure_by_cookie(cx, &iam, &scope.session, uow).await?;
     let (slug, name) = (input.body.slug.clone(), input.body.name.clone());
     let done = organization_setup::set_up(cx, &scope, uow, input.body).await?;
     Ok(Output::new(OrganizationSetUp {
@@ -97,13 +101,19 @@ async fn create(
     organization::create_for_owner(cx, &scope, uow, input.body).await
 }
 
+impl<Q, B> OnOrganization for Input<(Slug,), Q, B> {
+    fn organization(&self) -> OrganizationRef<'_> {
+        OrganizationRef::Slug(&self.path.0)
+    }
+}
+
 async fn by_slug(
-    cx: &Cx,
-    scope: SignedInScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(Slug,)>,
+    _: &Cx,
+    scope: MemberScope,
+    _: &mut dyn UnitOfWork,
+    _: Input<(Slug,)>,
 ) -> Result<Stored<Organization>> {
-    organization::by_slug(cx, &scope, uow, &input.path.0).await
+    Ok(scope.organization().clone())
 }
 
 /// The operator organization.

@@ -1,6 +1,6 @@
 //! What the roles of an organization allow.
 
-use core_domain::access::MembershipScope;
+use core_domain::access::{MembershipScope, OrganizationRef};
 use core_domain::iam::MapRole;
 use core_domain::kernel::{Code, OrganizationId, Result, Role, grant};
 use core_domain::port::UnitOfWork;
@@ -35,14 +35,14 @@ struct RolesQuery {
 }
 
 impl OnOrganization for Input<(), RolesQuery> {
-    fn organization_id(&self) -> &OrganizationId {
-        &self.query.org_id
+    fn organization(&self) -> OrganizationRef<'_> {
+        OrganizationRef::Id(&self.query.org_id)
     }
 }
 
 impl<Q> OnOrganization for Input<(), Q, MapRole> {
-    fn organization_id(&self) -> &OrganizationId {
-        &self.body.org_id
+    fn organization(&self) -> OrganizationRef<'_> {
+        OrganizationRef::Id(&self.body.org_id)
     }
 }
 

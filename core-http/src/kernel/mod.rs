@@ -94,7 +94,7 @@ pub use reply::{Content, Reply};
 pub(crate) use request_id::own_value;
 pub use request_id::request_id;
 pub use row::{Row, delete, get, patch, post, put};
-pub use scope::{CallerScope, OnOrganization, OnPlatform, OpenScope};
+pub use scope::{BySession, CallerScope, OnOrganization, OnPlatform, OpenScope};
 pub use seal_signal::SealSignal;
 pub use service::{Service, ServiceBuilder};
 pub use service_error::ServiceError;

@@ -291,13 +291,13 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
 }
 
 async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
-    match &endpoint.handler {
+    let outcome = match &endpoint.handler {
         Handler::Unit(Mode::Write, handler) => {
             Box::pin(write(endpoint, cx, parsed, handler.as_ref())).await
         }
         Handler::Unit(mode, handler) => {
             let seen = look(cx, parsed, *mode, handler.as_ref()).await;
-            Ok(seen?.reply)
+            seen.map(|seen| seen.reply)
         }
         // Boxed, so that what few requests need does not make the future of every request larger.
         Handler::Waits(handler) => Box::pin(wait(cx, parsed, handler.as_ref())).await,
@@ -305,7 +305,8 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
         Handler::Upload(_) => Err(Error::Internal(
             "uploads have a way of their own".to_owned(),
         )),
-    }
+    };
+    outcome.map_err(|error| endpoint.row.worded(error))
 }
 
 /// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
@@ -334,7 +335,7 @@ async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun)
             ..
         }) => answer_dry_run(cx, reply, &event).await,
         Ok(seen) => Ok(seen.reply),
-        Err(error) => Err(error),
+        Err(error) => Err(endpoint.row.worded(error)),
     };
     if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
         && is_final(error)

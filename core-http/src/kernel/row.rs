@@ -11,6 +11,15 @@ use super::status::status_of;
 /// The content type of bytes nothing is known of.
 const ANY_BYTES: &str = "application/octet-stream";
 
+/// Another name of a refusal.
+#[derive(Clone, Copy, Debug)]
+struct Wording {
+    from: Code,
+    to: Code,
+    /// The message. `None`: that of the refusal if it has one of its own, otherwise the code as a sentence.
+    message: Option<&'static str>,
+}
+
 /// What a row declares before it has its handler. Start with [`get`], [`post`], [`put`], [`patch`] or [`delete`];
 /// end with [`Row::reads`], [`Row::reads_once`], [`Row::writes`], [`Row::waits`], [`Row::plain`], [`Row::scoped`] or
 /// [`Row::uploads`]. What
@@ -31,7 +40,7 @@ pub struct Row {
     pub(super) if_match: bool,
     pub(super) if_none_match: bool,
     pub(super) secret_answer: bool,
-    pub(super) unauthorized: Option<(Code, &'static str)>,
+    words: Vec<Wording>,
     pub(super) body_limit: Option<usize>,
     pub(super) takes_forms: bool,
     pub(super) takes: Vec<&'static str>,
@@ -67,7 +76,7 @@ impl Row {
             if_match: false,
             if_none_match: false,
             secret_answer: false,
-            unauthorized: None,
+            words: Vec::new(),
             body_limit: None,
             takes_forms: false,
             takes: vec![ANY_BYTES],
@@ -155,17 +164,56 @@ impl Row {
 
     /// Says with another code and message that nobody is known to call, or nobody who can meet the requirement.
     #[must_use]
-    pub const fn unauthorized(mut self, code: Code, message: &'static str) -> Self {
-        self.unauthorized = Some((code, message));
+    pub fn unauthorized(mut self, code: Code, message: &'static str) -> Self {
+        self.words.push(Wording {
+            from: Code::Unauthorized,
+            to: code,
+            message: Some(message),
+        });
         self
     }
 
-    /// The refusal of a caller in the words of the row.
+    /// Refuses with the code `to` where the scope or the use case refuses with `from`: clients of a library know the refusal
+    /// by that name.
+    #[must_use]
+    pub fn rewords(mut self, from: Code, to: Code) -> Self {
+        self.refuses.push(to);
+        self.words.push(Wording {
+            from,
+            to,
+            message: None,
+        });
+        self
+    }
+
+    /// The code with which the row refuses what others refuse with `code`.
+    pub(super) fn reworded(&self, code: Code) -> Code {
+        self.wording(code).map_or(code, |wording| wording.to)
+    }
+
+    /// Returns a refusal in the words of the row.
     pub(super) fn worded(&self, refusal: Error) -> Error {
-        match (self.unauthorized, refusal) {
-            (Some((code, message)), Error::Unauthorized) => Error::refused(code, message),
-            (_, refusal) => refusal,
+        let Some(wording) = self.wording(refusal.code()) else {
+            return refusal;
+        };
+        match (wording.message, refusal) {
+            (Some(message), _) => Error::refused(wording.to, message),
+            (
+                None,
+                Error::Refused {
+                    message, details, ..
+                },
+            ) => Error::Refused {
+                code: wording.to,
+                message,
+                details,
+            },
+            (None, _) => Error::of_code(wording.to),
         }
+    }
+
+    fn wording(&self, code: Code) -> Option<&Wording> {
+        self.words.iter().find(|wording| wording.from == code)
     }
 
     /// The largest body in bytes, where that is not the limit of the installation.

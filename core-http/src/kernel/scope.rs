@@ -1,12 +1,15 @@
 //! How an endpoint lets its caller in: by opening the scope that its handler takes.
 
+use std::ops::Deref;
+
 use core_domain::access::{
-    JobScope, MembershipScope, OperatorScope, OrganizationScope, PersonScope, PlatformScope,
-    PublicScope, Requirement, ServiceScope, SessionScope, SignedInScope, authorize, authorize_job,
-    authorize_membership, authorize_operator, authorize_organization, authorize_person,
+    JobScope, MemberScope, MembershipScope, NewOrganizationScope, OperatorScope, OrganizationRef,
+    OrganizationScope, PersonScope, PlatformScope, PublicScope, Requirement, ServiceScope,
+    SessionScope, SignedInScope, authorize, authorize_job, authorize_member, authorize_membership,
+    authorize_new_organization, authorize_operator, authorize_organization, authorize_person,
     authorize_service, authorize_session, authorize_signed_in,
 };
-use core_domain::kernel::{Context, Grant, JobId, OrganizationId, PlatformId, Result};
+use core_domain::kernel::{Code, Context, Grant, JobId, OrganizationId, PlatformId, Result};
 use core_domain::port::UnitOfWork;
 use futures_util::future::BoxFuture;
 
@@ -47,34 +50,38 @@ pub trait OnPlatform {
     fn platform_id(&self) -> &PlatformId;
 }
 
-/// A request that names an organization: in the first parameter of its path, or wherever an implementation says.
+/// A request about an organization: the one whose id is the first parameter of its path, or the one that an implementation
+/// names.
 pub trait OnOrganization {
     /// The organization.
-    fn organization_id(&self) -> &OrganizationId;
+    fn organization(&self) -> OrganizationRef<'_>;
 }
 
 /// Requests whose path begins with the id.
 macro_rules! named_by_first_parameter {
-    ($on:ident, $id:ty, $id_of:ident: $($others:ident),*) => {
-        impl<$($others,)* Q, B> $on for Input<($id, $($others,)*), Q, B>
+    ($($others:ident),*) => {
+        impl<$($others,)* Q, B> OnPlatform for Input<(PlatformId, $($others,)*), Q, B>
         where
-            ($id, $($others,)*): PathParams,
+            (PlatformId, $($others,)*): PathParams,
         {
-            fn $id_of(&self) -> &$id {
+            fn platform_id(&self) -> &PlatformId {
                 &self.path.0
             }
         }
+
+        impl<$($others,)* Q, B> OnOrganization for Input<(OrganizationId, $($others,)*), Q, B>
+        where
+            (OrganizationId, $($others,)*): PathParams,
+        {
+            fn organization(&self) -> OrganizationRef<'_> {
+                OrganizationRef::Id(&self.path.0)
+            }
+        }
     };
-    ($($on:ident($id:ident) -> $id_of:ident;)+) => {$(
-        named_by_first_parameter!($on, $id, $id_of:);
-        named_by_first_parameter!($on, $id, $id_of: X);
-        named_by_first_parameter!($on, $id, $id_of: X, Y);
-    )+};
 }
-named_by_first_parameter! {
-    OnPlatform(PlatformId) -> platform_id;
-    OnOrganization(OrganizationId) -> organization_id;
-}
+named_by_first_parameter!();
+named_by_first_parameter!(X);
+named_by_first_parameter!(X, Y);
 
 impl<G: Grant, I: OnPlatform + Sync> OpenScope<I> for PlatformScope<G> {
     const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
@@ -96,7 +103,70 @@ impl<G: Grant, I: OnOrganization + Sync> OpenScope<I> for MembershipScope<G> {
         uow: &'a mut dyn UnitOfWork,
         input: &'a I,
     ) -> BoxFuture<'a, Result<Self>> {
-        Box::pin(authorize_membership(cx, uow, input.organization_id()))
+        Box::pin(authorize_membership(cx, uow, input.organization()))
+    }
+}
+
+impl<I: OnOrganization + Sync> OpenScope<I> for MemberScope {
+    const REQUIREMENT: Requirement = Requirement::SignedIn;
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a I,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(authorize_member(cx, uow, input.organization()))
+    }
+}
+
+/// `None` if the request names no organization and the caller acts for none.
+impl<I: Sync, S: OpenScope<I>> OpenScope<I> for Option<S> {
+    const REQUIREMENT: Requirement = S::REQUIREMENT;
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a I,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            match S::open(cx, uow, input).await {
+                Err(error) if error.code() == Code::NoActiveOrganization => Ok(None),
+                opened => opened.map(Some),
+            }
+        })
+    }
+}
+
+/// A scope that only a person known by a session opens. API keys and services are refused with 401.
+#[derive(Clone, Debug)]
+pub struct BySession<S> {
+    /// The session.
+    pub session: SessionScope,
+    /// The scope.
+    pub scope: S,
+}
+
+impl<S> Deref for BySession<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.scope
+    }
+}
+
+impl<I: Sync, S: OpenScope<I>> OpenScope<I> for BySession<S> {
+    const REQUIREMENT: Requirement = S::REQUIREMENT.by_session();
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a I,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            let session = authorize_session(cx)?;
+            let scope = S::open(cx, uow, input).await?;
+            Ok(Self { session, scope })
+        })
     }
 }
 
@@ -121,6 +191,18 @@ impl<G: Grant, I> OpenScope<I> for OrganizationScope<G> {
         _input: &'a I,
     ) -> BoxFuture<'a, Result<Self>> {
         Box::pin(authorize_organization(cx, uow))
+    }
+}
+
+impl<I> OpenScope<I> for NewOrganizationScope {
+    const REQUIREMENT: Requirement = Requirement::NewOrganization;
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        _input: &'a I,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(authorize_new_organization(cx, uow))
     }
 }
 

@@ -1,14 +1,17 @@
 //! The operations that queue a job.
 
-use core_domain::access::{PlatformScope, SignedInScope};
-use core_domain::kernel::{Code, PlatformId, Result, grant};
+use core_domain::access::{
+    NewOrganizationScope, PlatformScope, Requirement, authorize_new_organization_for,
+};
+use core_domain::kernel::{Code, Context, PlatformId, Result, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::registry::onboarding::{self, ProvisionOnboarding};
 use core_domain::use_case::registry::provision::{self, DeprovisionCommand, ProvisionCommand};
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
+use futures_util::future::BoxFuture;
 
 use super::queued::{Queued, SUCCESS, queued};
-use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, post};
+use crate::kernel::{Cx, DryRunQuery, Endpoint, Input, OnPlatform, OpenScope, post};
 
 pub(super) fn rows() -> Vec<Endpoint> {
     vec![
@@ -84,12 +87,31 @@ async fn reconcile_platform(
     queued(uow, input.query, &job).await
 }
 
+/// The scope on the new organization of an onboarding, whose owner the body names.
+struct OnboardingScope(NewOrganizationScope);
+
+impl OpenScope<Input<(), DryRunQuery, ProvisionOnboarding>> for OnboardingScope {
+    const REQUIREMENT: Requirement = Requirement::SignedIn;
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a Input<(), DryRunQuery, ProvisionOnboarding>,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            let scope = authorize_new_organization_for(cx, uow, &input.body.user_id).await;
+            scope.map(Self)
+        })
+    }
+}
+
 async fn onboard(
     cx: &Cx,
-    scope: SignedInScope,
+    scope: OnboardingScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), DryRunQuery, ProvisionOnboarding>,
 ) -> Result<Queued> {
-    let (_, job) = onboarding::start_for(cx, &scope, uow, input.body).await?;
+    let body = input.body;
+    let (_, job) = onboarding::start_as(cx, &scope.0, uow, body.onboarding_id, body.wanted).await?;
     queued(uow, input.query, &job).await
 }

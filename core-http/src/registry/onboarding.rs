@@ -1,6 +1,6 @@
 //! Onboarding. The interface names the prefix alone; paths and bodies are ours.
 
-use core_domain::access::SignedInScope;
+use core_domain::access::{NewOrganizationScope, SignedInScope};
 use core_domain::kernel::{Code, Error, JobId, OnboardingId, Result, Slug};
 use core_domain::port::UnitOfWork;
 use core_domain::provisioning::JobStatus;
@@ -48,7 +48,7 @@ struct SlugAvailability {
 
 async fn start(
     cx: &Cx,
-    scope: SignedInScope,
+    scope: NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), StartOnboarding>,
 ) -> Result<Output<Started>> {

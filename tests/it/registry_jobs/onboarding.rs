@@ -1,6 +1,6 @@
 //! Onboarding: one job makes organization, platform and tenant, a second one in the platform's lane the infrastructure.
 
-use core_domain::access::{authorize_session, authorize_signed_in};
+use core_domain::access::{authorize_new_organization, authorize_session};
 use core_domain::kernel::{Context, Name, Slug};
 use core_domain::port::{Mode, transact};
 use core_domain::provisioning::{JobStatus, LaneKey};
@@ -25,8 +25,8 @@ async fn start(world: &Platforms, cx: &Context) -> Onboarding {
     };
     let started = transact(world.store.as_ref(), |uow, _| {
         Box::pin(async move {
-            let signed_in = &authorize_signed_in(cx, uow).await?;
-            onboarding::start(cx, signed_in, uow, wanted.clone()).await
+            let scope = &authorize_new_organization(cx, uow).await?;
+            onboarding::start(cx, scope, uow, wanted.clone()).await
         })
     });
     started.await.unwrap().0.into_inner()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use core_domain::access::{PublicScope, authorize_session};
+use core_domain::access::{PublicScope, authorize_new_organization};
 use core_domain::iam::{PasswordHash, SetUpOrganization};
 use core_domain::kernel::{
     Caller, Context, Email, Environment, JobId, Line, Name, PlatformId, Slug,
@@ -135,18 +135,15 @@ impl Platforms {
     /// Somebody sets up an organization with this slug.
     pub(crate) async fn set_up(&self, slug: &str) -> OrganizationSetUp {
         let cx = &self.person().await;
-        let session = &authorize_session(cx).unwrap();
         let command = &SetUpOrganization {
             name: Name::parse("Engines").unwrap(),
             slug: Slug::parse(slug).unwrap(),
         };
         let set_up = transact(self.store.as_ref(), |uow, _| {
-            Box::pin(organization_setup::set_up(
-                cx,
-                session,
-                uow,
-                command.clone(),
-            ))
+            Box::pin(async move {
+                let scope = authorize_new_organization(cx, uow).await?;
+                organization_setup::set_up(cx, &scope, uow, command.clone()).await
+            })
         });
         set_up.await.unwrap()
     }

@@ -1,23 +1,21 @@
 //! Deleting an organization, which must have no platforms left.
 
-use crate::access::{PersonScope, unowned};
-use crate::kernel::{Context, Result};
+use crate::access::{MembershipScope, unowned};
+use crate::kernel::{Context, Result, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformQuery};
-use crate::use_case::iam::organization::{OwnMembership, delete_own};
+use crate::use_case::iam::organization;
 
-/// Deletes an organization of the person's with its memberships and invitations.
+/// Deletes an organization with its memberships and invitations.
 ///
 /// # Errors
-/// `YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_ORGANIZATION`; `CONFLICT` while it has a platform, and for the one that operates the
-/// installation.
+/// `CONFLICT` while it has a platform, and for the organization that operates the installation.
 pub async fn delete(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &MembershipScope<grant::OrganizationDelete>,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
 ) -> Result<()> {
-    let belonging = PlatformQuery::BelongingTo(own.organization.id.clone());
+    let belonging = PlatformQuery::BelongingTo(scope.organization().id.clone());
     let platforms = unowned::<Platform>(uow).count(&belonging).await?;
-    delete_own(cx, scope, uow, own, platforms > 0).await
+    organization::delete(cx, scope, uow, platforms > 0).await
 }

@@ -3,11 +3,9 @@
 use super::provision::queue_provision;
 use super::slug::ensure_not_reserved;
 use super::tenant_setup::{TenantSetup, create_tenant};
-use crate::access::SessionScope;
+use crate::access::NewOrganizationScope;
 use crate::iam::SetUpOrganization;
-use crate::kernel::{
-    Context, Email, Environment, Error, JobId, OrganizationId, PlatformId, Result,
-};
+use crate::kernel::{Context, Email, Environment, JobId, OrganizationId, PlatformId, Result};
 use crate::port::UnitOfWork;
 use crate::registry::Tier;
 use crate::use_case::iam::organization;
@@ -28,10 +26,10 @@ pub struct OrganizationSetUp {
 /// the platform its infrastructure; the session acts for the organization from then on.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown user or session.
+/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown user; `UNAUTHORIZED` if the session has ended.
 pub async fn set_up(
     cx: &Context,
-    scope: &SessionScope,
+    scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     command: SetUpOrganization,
 ) -> Result<OrganizationSetUp> {
@@ -42,11 +40,12 @@ pub async fn set_up(
         name: command.name,
         slug: command.slug,
         tier: Tier::Starter,
-        owner: Some(cx.caller.user_id().cloned().ok_or(Error::Unauthorized)?),
+        owner: Some(scope.owner().clone()),
     };
     let tenant = create_tenant(cx, scope, uow, setup).await?;
-    let session = scope.session_id();
-    organization::set_active(cx, scope, uow, session, &tenant.organization_id).await?;
+    if let Some(session) = scope.session_id() {
+        organization::set_active(cx, scope, uow, session, &tenant.organization_id).await?;
+    }
     let wanted = Provision {
         plan_tier: tenant.platform.platform().tier.as_str().to_owned(),
         billing_email: None::<Email>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use core_domain::access::{
-    PersonScope, authorize_api_key, authorize_membership, authorize_new_api_key,
+    OrganizationRef, PersonScope, authorize_api_key, authorize_membership, authorize_new_api_key,
 };
 use core_domain::iam::{ApiKey, DEFAULT_OVERLAP};
 use core_domain::kernel::{Code, Context, Error, OrganizationId, Result, Stored, grant};
@@ -113,7 +113,8 @@ async fn list(
     let query = input.query;
     let mut keys = if query.organization_owned {
         let organization = organization(cx, query.organization_id.clone())?;
-        let scope = authorize_membership::<grant::ApiKeyRead>(cx, uow, &organization).await?;
+        let organization = OrganizationRef::Id(&organization);
+        let scope = authorize_membership::<grant::ApiKeyRead>(cx, uow, organization).await?;
         api_key::of_organization(&scope, uow).await?
     } else {
         let mut own = api_key::own(&scope, uow).await?;

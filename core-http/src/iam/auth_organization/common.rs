@@ -1,13 +1,9 @@
-//! What the routes of organizations share: reads by two methods, and the organization that a request means.
+//! What the routes of organizations share: reads by two methods, and the organization that a request is about.
 
-use core_domain::access::{PersonScope, SessionScope, authorize_person};
-use core_domain::kernel::{Code, OrganizationId, Result, Slug};
-use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::organization::{
-    FoundOrganization, OrganizationName, OwnMembership, find_own,
-};
+use core_domain::access::OrganizationRef;
+use core_domain::kernel::{OrganizationId, Slug};
 
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Row, get, post};
+use crate::kernel::{Endpoint, ErrorStyle, Input, OnOrganization, Row, get, post};
 
 /// A read under both methods: the operation of `POST` has a name of its own.
 pub(super) fn both(
@@ -19,52 +15,52 @@ pub(super) fn both(
     [row(get(path, by_get)), row(post(path, by_post))]
 }
 
-/// A person known by a session, in an organization of theirs.
-pub(super) struct Own {
-    pub(super) person: PersonScope,
-    pub(super) membership: OwnMembership,
+/// A query or body that may name an organization. One that names none is about the active organization.
+pub(super) trait NamesOrganization {
+    /// The id of the organization.
+    fn id(&self) -> Option<&OrganizationId>;
+
+    /// The slug of the organization; the id wins over it.
+    fn slug(&self) -> Option<&Slug> {
+        None
+    }
+
+    /// The organization.
+    fn organization_ref(&self) -> OrganizationRef<'_> {
+        match (self.id(), self.slug()) {
+            (None, Some(slug)) => OrganizationRef::Slug(slug),
+            (id, _) => OrganizationRef::id_or_active(id),
+        }
+    }
 }
 
-/// Which organization a request names, if any.
-pub(super) fn named(id: Option<OrganizationId>, slug: Option<Slug>) -> Option<OrganizationName> {
-    let by_slug = slug.map(OrganizationName::Slug);
-    id.map(OrganizationName::Id).or(by_slug)
+impl<Q: NamesOrganization> OnOrganization for Input<(), Q> {
+    fn organization(&self) -> OrganizationRef<'_> {
+        self.query.organization_ref()
+    }
 }
 
-/// The caller's organization that is meant, or what stands in its way.
-pub(super) async fn find(
-    cx: &Cx,
-    session: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-    name: Option<OrganizationName>,
-) -> Result<(PersonScope, FoundOrganization)> {
-    let person = authorize_person(cx)?;
-    let found = find_own(&person, session, uow, name).await?;
-    Ok((person, found))
+impl<B: NamesOrganization> OnOrganization for Input<(), (), B> {
+    fn organization(&self) -> OrganizationRef<'_> {
+        self.body.organization_ref()
+    }
 }
 
-/// The caller's organization of that id, or the active one; or the refusals of the route: none is active, it is not theirs.
-pub(super) async fn own(
-    cx: &Cx,
-    session: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-    id: Option<OrganizationId>,
-    refusals: [Code; 2],
-) -> Result<Own> {
-    own_named(cx, session, uow, named(id, None), refusals).await
+/// A request that can name no organization is about the active one.
+impl OnOrganization for Input {
+    fn organization(&self) -> OrganizationRef<'_> {
+        OrganizationRef::Active
+    }
 }
 
-/// As [`own`], by id or slug.
-pub(super) async fn own_named(
-    cx: &Cx,
-    session: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-    name: Option<OrganizationName>,
-    [none_active, not_a_member]: [Code; 2],
-) -> Result<Own> {
-    let (person, found) = find(cx, session, uow, name).await?;
-    Ok(Own {
-        person,
-        membership: found.own(none_active, not_a_member)?,
-    })
+/// Queries and bodies with the field `organization_id`.
+macro_rules! names_organization {
+    ($($shape:ty),+) => {$(
+        impl $crate::iam::auth_organization::common::NamesOrganization for $shape {
+            fn id(&self) -> Option<&core_domain::kernel::OrganizationId> {
+                self.organization_id.as_ref()
+            }
+        }
+    )+};
 }
+pub(super) use names_organization;

@@ -2,34 +2,49 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{PersonScope, SessionScope, authorize_person};
-use core_domain::kernel::{Code, Email, Error, InvitationId, OrganizationId, Result};
+use core_domain::access::{
+    MembershipScope, PersonScope, RecipientScope, Requirement, authorize_invitation,
+    authorize_recipient,
+};
+use core_domain::kernel::{
+    Code, Context, Email, Error, Grant, InvitationId, OrganizationId, PageRequest, Result, grant,
+};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::organization::{self, Answered, NewInvitation};
+use core_domain::use_case::iam::organization::{self, Answered, Cancellation, NewInvitation};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::config::Iam;
-use super::common::{both, own};
+use super::common::{both, names_organization};
 use super::members::OneOrMore;
 use super::views::{InvitationView, MemberView};
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
+use crate::kernel::{
+    BySession, Cx, Endpoint, ErrorStyle, Input, OpenScope, Output, Row, post, with,
+};
 
 /// How many invitations a list has at most.
 const MOST: u32 = 100;
 
-const OF_ANSWER: [Code; 2] = [Code::InvitationNotFound, Code::NotRecipient];
+/// The words of rows for the recipient of an invitation.
+fn for_recipient(row: Row) -> Row {
+    row.refuses(&[
+        Code::InvitationNotFound,
+        Code::NotRecipient,
+        Code::PlatformSuspended,
+    ])
+}
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
+    let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
     let mut rows = vec![
-        post("/api/auth/organization/invite-member", "inviteMember")
+        style(post("/api/auth/organization/invite-member", "inviteMember"))
             .summary("Invites somebody by mail.")
-            .errors(ErrorStyle::TopLevelCode)
+            .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
+            .rewords(Code::NotFound, Code::MemberNotFound)
+            .rewords(Code::Forbidden, Code::NotAllowedToInvite)
             .refuses(&[
-                Code::OrganizationNotFound,
-                Code::MemberNotFound,
                 Code::RoleNotFound,
-                Code::NotAllowedToInvite,
                 Code::NotAllowedToInviteRole,
                 Code::AlreadyInvited,
                 Code::AlreadyMember,
@@ -38,30 +53,26 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::InvalidEmail,
             ])
             .writes(with(iam, invite)),
-        post(
+        for_recipient(style(post(
             "/api/auth/organization/accept-invitation",
             "acceptInvitation",
-        )
+        )))
         .summary("Accepts an invitation; the session acts for the organization.")
-        .errors(ErrorStyle::TopLevelCode)
-        .refuses(&OF_ANSWER)
         .refuses(&[Code::AlreadyMember, Code::MembershipLimitReached])
         .writes(accept),
-        post(
+        for_recipient(style(post(
             "/api/auth/organization/reject-invitation",
             "rejectInvitation",
-        )
+        )))
         .summary("Declines an invitation.")
-        .errors(ErrorStyle::TopLevelCode)
-        .refuses(&OF_ANSWER)
         .writes(reject),
-        post(
+        style(post(
             "/api/auth/organization/cancel-invitation",
             "cancelOwnInvitation",
-        )
+        ))
         .summary("Takes an invitation back.")
-        .errors(ErrorStyle::TopLevelCode)
-        .refuses(&[Code::InvitationNotFound, Code::NotAllowedToCancelInvitation])
+        .rewords(Code::NotFound, Code::InvitationNotFound)
+        .rewords(Code::Forbidden, Code::NotAllowedToCancelInvitation)
         .writes(cancel),
     ];
     let names = ["getInvitation", "getInvitationByPost"];
@@ -70,7 +81,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         names,
         |row| {
             let row = row.summary("An invitation, for its recipient.");
-            row.refuses(&OF_ANSWER).reads(get)
+            for_recipient(row).reads(get)
         },
     ));
     let names = [
@@ -82,7 +93,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         names,
         |row| {
             let row = row.summary("The newest invitations of an organization.");
-            row.refuses(&[Code::OrganizationNotFound, Code::NotMemberOfThis])
+            row.rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
+                .rewords(Code::NotFound, Code::NotMemberOfThis)
                 .reads(list)
         },
     ));
@@ -116,18 +128,18 @@ struct InviteMember {
     resend: bool,
 }
 
+names_organization!(InviteMember);
+
 async fn invite(
     cx: &Cx,
     iam: Arc<Iam>,
-    session: SessionScope,
+    scope: BySession<MembershipScope<grant::InvitationCreate>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), InviteMember>,
 ) -> Result<Output<InvitationView>> {
     let body = input.body;
     let email = Email::parse(&body.email);
     let email = email.map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
-    let codes = [Code::OrganizationNotFound, Code::MemberNotFound];
-    let own = own(cx, &session, uow, body.organization_id, codes).await?;
     let new = NewInvitation {
         email,
         role: body.role.roles()?,
@@ -135,7 +147,7 @@ async fn invite(
         link: &|id| iam.invitation_link(id),
         cipher: &cx.app.cipher,
     };
-    let invitation = organization::invite(cx, &own.person, uow, &own.membership, new).await?;
+    let invitation = organization::invite(cx, &scope, uow, None, new).await?;
     Ok(Output::new(InvitationView::new(&invitation)))
 }
 
@@ -156,14 +168,37 @@ struct InvitationForRecipient {
     inviter_email: Option<Email>,
 }
 
+/// A request about an invitation to the caller.
+trait OnReceivedInvitation {
+    /// The invitation.
+    fn invitation(&self) -> &InvitationId;
+}
+
+impl<I: OnReceivedInvitation + Sync> OpenScope<I> for RecipientScope {
+    const REQUIREMENT: Requirement = Requirement::Person;
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a I,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(authorize_recipient(cx, uow, input.invitation()))
+    }
+}
+
+impl OnReceivedInvitation for Input<(), InvitationQuery> {
+    fn invitation(&self) -> &InvitationId {
+        &self.query.id
+    }
+}
+
 async fn get(
-    cx: &Cx,
-    _: SessionScope,
+    _: &Cx,
+    scope: BySession<RecipientScope>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), InvitationQuery>,
+    _: Input<(), InvitationQuery>,
 ) -> Result<Output<InvitationForRecipient>> {
-    let person = authorize_person(cx)?;
-    let found = organization::get_invitation(&person, uow, &input.query.id).await?;
+    let found = organization::get_invitation(&scope, uow).await?;
     Ok(Output::new(InvitationForRecipient {
         invitation: InvitationView::new(&found.invitation),
         organization_name: found.organization.name.to_string(),
@@ -177,6 +212,12 @@ async fn get(
 #[serde(rename_all = "camelCase")]
 struct AnswerInvitation {
     invitation_id: InvitationId,
+}
+
+impl OnReceivedInvitation for Input<(), (), AnswerInvitation> {
+    fn invitation(&self) -> &InvitationId {
+        &self.body.invitation_id
+    }
 }
 
 /// An invitation that was answered, and the membership it led to.
@@ -197,34 +238,52 @@ impl From<Answered> for AnsweredInvitation {
 
 async fn accept(
     cx: &Cx,
-    session: SessionScope,
+    scope: BySession<RecipientScope>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), (), AnswerInvitation>,
+    _: Input<(), (), AnswerInvitation>,
 ) -> Result<Output<AnsweredInvitation>> {
-    let (person, id) = (authorize_person(cx)?, &input.body.invitation_id);
-    let answered = organization::accept_invitation(cx, &person, &session, uow, id).await?;
+    let answered = organization::accept_invitation(cx, &scope, &scope.session, uow).await?;
     Ok(Output::new(answered.into()))
 }
 
 async fn reject(
     cx: &Cx,
-    _: SessionScope,
+    scope: BySession<RecipientScope>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), (), AnswerInvitation>,
+    _: Input<(), (), AnswerInvitation>,
 ) -> Result<Output<AnsweredInvitation>> {
-    let (person, id) = (authorize_person(cx)?, &input.body.invitation_id);
-    let answered = organization::reject_invitation(cx, &person, uow, id).await?;
+    let answered = organization::reject_invitation(cx, &scope, uow).await?;
     Ok(Output::new(answered.into()))
+}
+
+/// The body of a cancellation.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct CancelInvitation {
+    invitation_id: InvitationId,
+}
+
+impl<G: Grant, Q: Sync> OpenScope<Input<(), Q, CancelInvitation>> for MembershipScope<G> {
+    const REQUIREMENT: Requirement = Requirement::Permission(G::PERMISSION);
+
+    fn open<'a>(
+        cx: &'a Context,
+        uow: &'a mut dyn UnitOfWork,
+        input: &'a Input<(), Q, CancelInvitation>,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(authorize_invitation(cx, uow, &input.body.invitation_id))
+    }
 }
 
 async fn cancel(
     cx: &Cx,
-    _: SessionScope,
+    scope: BySession<MembershipScope<grant::InvitationCancel>>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), (), AnswerInvitation>,
+    input: Input<(), (), CancelInvitation>,
 ) -> Result<Output<InvitationView>> {
-    let (person, id) = (authorize_person(cx)?, &input.body.invitation_id);
-    let canceled = organization::cancel_invitation(cx, &person, uow, id).await?;
+    let id = &input.body.invitation_id;
+    let (Cancellation::Canceled(canceled) | Cancellation::CanceledBefore(canceled)) =
+        organization::cancel_invitation(cx, &scope, uow, id).await?;
     Ok(Output::new(InvitationView::new(&canceled)))
 }
 
@@ -235,16 +294,17 @@ struct OfOrganization {
     organization_id: Option<OrganizationId>,
 }
 
+names_organization!(OfOrganization);
+
 async fn list(
-    cx: &Cx,
-    session: SessionScope,
+    _: &Cx,
+    scope: BySession<MembershipScope<grant::InvitationRead>>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), OfOrganization>,
+    _: Input<(), OfOrganization>,
 ) -> Result<Output<Vec<InvitationView>>> {
-    let codes = [Code::OrganizationNotFound, Code::NotMemberOfThis];
-    let own = own(cx, &session, uow, input.query.organization_id, codes).await?;
-    let invitations = organization::list_invitations(&own.membership, uow, MOST).await?;
-    let views = invitations.iter().map(|i| InvitationView::new(i));
+    let page = PageRequest::first(MOST);
+    let invitations = organization::list_invitations(&scope, uow, &page).await?;
+    let views = invitations.items.iter().map(|i| InvitationView::new(i));
     Ok(Output::new(views.collect()))
 }
 

@@ -1,70 +1,75 @@
 //! The members of a person's organizations.
 
-use core_domain::access::SessionScope;
+use core_domain::access::{MemberScope, MembershipScope};
 use core_domain::kernel::{
-    Code, Email, MemberId, OrganizationId, PageRequest, PermissionPattern, Result, Role, Roles,
+    Code, Email, MemberId, OrganizationId, PermissionPattern, Result, Role, Roles, grant,
 };
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::organization::{self, MemberName, list_members};
+use core_domain::use_case::iam::organization::{self, MemberName, MemberOrder, MembersSlice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use super::common::{both, own};
+use super::common::{NamesOrganization, both, names_organization};
 use super::views::{MemberView, MemberWithUser};
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post};
-
-const OF_LIST: [Code; 2] = [Code::NoActiveOrganization, Code::NotMemberOfThis];
-const OF_CHANGE: [Code; 2] = [Code::NoActiveOrganization, Code::MemberNotFound];
+use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, Row, post};
 
 /// How many members a list has at most.
 const MOST: u32 = 100;
 
+/// The words of rows that show something of an organization.
+fn reading(row: Row) -> Row {
+    row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
+        .rewords(Code::NotFound, Code::NotMemberOfThis)
+}
+
+/// The words of rows that change memberships.
+fn changing(row: Row) -> Row {
+    row.refuses(&[Code::NoActiveOrganization, Code::PlatformSuspended])
+        .rewords(Code::NotFound, Code::MemberNotFound)
+}
+
 pub(super) fn rows() -> Vec<Endpoint> {
+    let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
     let mut rows = vec![
-        post(
+        reading(style(post(
             "/api/auth/organization/has-permission",
             "hasOrganizationPermission",
-        )
+        )))
         .summary("Tells whether the caller has these permissions in an organization.")
-        .errors(ErrorStyle::TopLevelCode)
-        .refuses(&OF_LIST)
         .reads(has_permission),
-        post(
+        changing(style(post(
             "/api/auth/organization/update-member-role",
             "updateMemberRole",
-        )
+        )))
         .summary("Gives a member other roles; one owner always stays.")
-        .errors(ErrorStyle::TopLevelCode)
-        .refuses(&OF_CHANGE)
+        .rewords(Code::Forbidden, Code::NotAllowedToUpdateMember)
         .refuses(&[
-            Code::NotAllowedToUpdateMember,
             Code::OrganizationWithoutOwner,
             Code::RoleNotFound,
             Code::StepUpRequired,
         ])
         .writes(update_role),
-        post("/api/auth/organization/remove-member", "removeMember")
-            .summary("Removes a member, named by id or address; one owner always stays.")
-            .errors(ErrorStyle::TopLevelCode)
-            .refuses(&OF_CHANGE)
-            .refuses(&[
-                Code::NotAllowedToDeleteMember,
-                Code::OnlyOwner,
-                Code::StepUpRequired,
-            ])
-            .writes(remove),
-        post("/api/auth/organization/leave", "leaveOrganization")
-            .summary("Leaves an organization; its only owner cannot.")
-            .errors(ErrorStyle::TopLevelCode)
-            .refuses(&OF_CHANGE)
-            .refuses(&[Code::OnlyOwner])
-            .writes(leave),
+        changing(style(post(
+            "/api/auth/organization/remove-member",
+            "removeMember",
+        )))
+        .summary("Removes a member, named by id or address; one owner always stays.")
+        .rewords(Code::Forbidden, Code::NotAllowedToDeleteMember)
+        .refuses(&[Code::OnlyOwner, Code::StepUpRequired])
+        .writes(remove),
+        changing(style(post(
+            "/api/auth/organization/leave",
+            "leaveOrganization",
+        )))
+        .summary("Leaves an organization; its only owner cannot.")
+        .refuses(&[Code::OnlyOwner])
+        .writes(leave),
     ];
     let names = ["listMembers", "listMembersByPost"];
     rows.extend(both("/api/auth/organization/list-members", names, |row| {
-        row.summary("The members of an organization.")
-            .refuses(&OF_LIST)
+        reading(row)
+            .summary("The members of an organization.")
             .reads(list)
     }));
     let names = ["getActiveMember", "getActiveMemberByPost"];
@@ -73,7 +78,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         names,
         |row| {
             let row = row.summary("The caller in the active organization.");
-            row.refuses(&OF_LIST).reads(active)
+            reading(row).refuses(&[Code::MemberNotFound]).reads(active)
         },
     ));
     let names = ["getActiveMemberRole", "getActiveMemberRoleByPost"];
@@ -82,7 +87,9 @@ pub(super) fn rows() -> Vec<Endpoint> {
         names,
         |row| {
             let row = row.summary("The caller's roles in the active organization.");
-            row.refuses(&OF_LIST).reads(active_role)
+            reading(row)
+                .refuses(&[Code::MemberNotFound])
+                .reads(active_role)
         },
     ));
     rows
@@ -105,6 +112,16 @@ enum SortBy {
     CreatedAt,
     Role,
     UserId,
+}
+
+impl From<SortBy> for MemberOrder {
+    fn from(by: SortBy) -> Self {
+        match by {
+            SortBy::CreatedAt => Self::CreatedAt,
+            SortBy::Role => Self::Role,
+            SortBy::UserId => Self::UserId,
+        }
+    }
 }
 
 /// Which members.
@@ -131,46 +148,36 @@ struct MemberList {
     total: u64,
 }
 
+names_organization!(MembersQuery);
+
 async fn list(
-    cx: &Cx,
-    session: SessionScope,
+    _: &Cx,
+    scope: BySession<MembershipScope<grant::MemberRead>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), MembersQuery>,
 ) -> Result<Output<MemberList>> {
     let query = input.query;
-    let own = own(cx, &session, uow, query.organization_id, OF_LIST).await?;
-    // An organization has so few members that all of them are one page.
-    let all = u32::try_from(core_domain::iam::MAX_MEMBERS).unwrap_or(u32::MAX);
-    let page = list_members(&own.membership, uow, &PageRequest::first(all)).await?;
-    let mut members = page.items;
-    match query.sort_by {
-        SortBy::CreatedAt => {}
-        SortBy::Role => members.sort_by(|a, b| a.member.role.as_str().cmp(b.member.role.as_str())),
-        SortBy::UserId => members.sort_by(|a, b| a.member.user_id.cmp(&b.member.user_id)),
-    }
-    if query.sort_direction == SortDirection::Desc {
-        members.reverse();
-    }
-    let offset = usize::try_from(query.offset.unwrap_or(0)).unwrap_or(usize::MAX);
-    let limit = query.limit.unwrap_or(MOST).clamp(1, MOST);
-    let shown = members
-        .iter()
-        .skip(offset)
-        .take(usize::try_from(limit).unwrap_or(usize::MAX));
+    let slice = MembersSlice {
+        order: query.sort_by.into(),
+        is_descending: query.sort_direction == SortDirection::Desc,
+        offset: query.offset.unwrap_or(0),
+        limit: query.limit.unwrap_or(MOST).clamp(1, MOST),
+    };
+    let (members, total) = organization::slice_members(&scope, uow, slice).await?;
     Ok(Output::new(MemberList {
-        members: shown.map(MemberWithUser::new).collect(),
-        total: page.total,
+        members: members.iter().map(MemberWithUser::new).collect(),
+        total,
     }))
 }
 
 async fn active(
-    cx: &Cx,
-    session: SessionScope,
+    _: &Cx,
+    scope: BySession<MemberScope>,
     uow: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Output<MemberWithUser>> {
-    let own = own(cx, &session, uow, None, OF_LIST).await?;
-    let found = organization::member_with_user(uow, own.membership.member).await?;
+    let own = organization::own_member(&scope)?.clone();
+    let found = organization::member_with_user(uow, own).await?;
     Ok(Output::new(MemberWithUser::new(&found)))
 }
 
@@ -181,13 +188,12 @@ struct MemberRole {
 }
 
 async fn active_role(
-    cx: &Cx,
-    session: SessionScope,
-    uow: &mut dyn UnitOfWork,
+    _: &Cx,
+    scope: BySession<MemberScope>,
+    _: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Output<MemberRole>> {
-    let own = own(cx, &session, uow, None, OF_LIST).await?;
-    let role = own.membership.member.role.clone();
+    let role = organization::own_member(&scope)?.role.clone();
     Ok(Output::new(MemberRole { role }))
 }
 
@@ -208,22 +214,23 @@ struct Permitted {
     success: bool,
 }
 
+names_organization!(HasPermission);
+
 async fn has_permission(
-    cx: &Cx,
-    session: SessionScope,
-    uow: &mut dyn UnitOfWork,
+    _: &Cx,
+    scope: BySession<MemberScope>,
+    _: &mut dyn UnitOfWork,
     input: Input<(), (), HasPermission>,
 ) -> Result<Output<Permitted>> {
-    let body = input.body;
-    let own = own(cx, &session, uow, body.organization_id, OF_LIST).await?;
-    let mut wanted = body.permissions.iter().flat_map(|(resource, actions)| {
+    let permissions = input.body.permissions;
+    let mut wanted = permissions.iter().flat_map(|(resource, actions)| {
         actions
             .iter()
             .map(move |action| format!("{resource}:{action}"))
     });
     let holds = |wanted: String| {
         let pattern = PermissionPattern::parse(&wanted);
-        pattern.is_ok_and(|pattern| own.membership.may.permissions.covers(pattern.as_str()))
+        pattern.is_ok_and(|pattern| scope.holds(&pattern))
     };
     let success = wanted.all(holds);
     Ok(Output::new(Permitted {
@@ -262,19 +269,17 @@ struct UpdateMemberRole {
     organization_id: Option<OrganizationId>,
 }
 
+names_organization!(UpdateMemberRole);
+
 async fn update_role(
     cx: &Cx,
-    session: SessionScope,
+    scope: BySession<MembershipScope<grant::MemberUpdate>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateMemberRole>,
 ) -> Result<Output<MemberView>> {
-    let body = input.body;
-    let own = own(cx, &session, uow, body.organization_id, OF_CHANGE).await?;
-    let roles = body.role.roles()?;
-    let (person, membership) = (&own.person, &own.membership);
-    let changed =
-        organization::update_member_role(cx, person, uow, membership, &body.member_id, roles);
-    Ok(Output::new(MemberView::new(&changed.await?.member)))
+    let (member, roles) = (&input.body.member_id, input.body.role.roles()?);
+    let changed = organization::update_member_role(cx, &scope, uow, member, roles).await?;
+    Ok(Output::new(MemberView::new(&changed.member)))
 }
 
 /// The body of a removal.
@@ -296,22 +301,21 @@ struct RemovedMember {
     member: MemberWithUser,
 }
 
+names_organization!(RemoveMember);
+
 async fn remove(
     cx: &Cx,
-    session: SessionScope,
+    scope: BySession<MemberScope>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), RemoveMember>,
 ) -> Result<Output<RemovedMember>> {
-    let body = input.body;
-    let own = own(cx, &session, uow, body.organization_id, OF_CHANGE).await?;
-    let text = &body.member_id_or_email;
+    let text = &input.body.member_id_or_email;
     let name = match (Email::parse(text), MemberId::parse(text)) {
         (Ok(email), _) => MemberName::Email(email),
         (_, Some(id)) => MemberName::Id(id),
         (_, None) => return Err(organization::no_such_member()),
     };
-    let (person, membership) = (&own.person, &own.membership);
-    let removed = organization::remove_member(cx, person, uow, membership, &name).await?;
+    let removed = organization::remove_member(cx, &scope, uow, &name).await?;
     Ok(Output::new(RemovedMember {
         member: MemberWithUser::new(&removed),
     }))
@@ -324,20 +328,18 @@ struct Leave {
     organization_id: OrganizationId,
 }
 
+impl NamesOrganization for Leave {
+    fn id(&self) -> Option<&OrganizationId> {
+        Some(&self.organization_id)
+    }
+}
+
 async fn leave(
     cx: &Cx,
-    session: SessionScope,
+    scope: BySession<MemberScope>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), (), Leave>,
+    _: Input<(), (), Leave>,
 ) -> Result<Output<MemberWithUser>> {
-    let own = own(
-        cx,
-        &session,
-        uow,
-        Some(input.body.organization_id),
-        OF_CHANGE,
-    )
-    .await?;
-    let left = organization::leave(cx, &own.person, uow, &own.membership).await?;
+    let left = organization::leave(cx, &scope, uow).await?;
     Ok(Output::new(MemberWithUser::new(&left)))
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{SessionScope, authorize_person};
+use core_domain::access::{
+    MemberScope, MembershipScope, NewOrganizationScope, SessionScope, authorize_person,
+};
 use core_domain::iam::UpdateOrganization;
 use core_domain::kernel::{
-    Code, JsonText, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug,
+    Code, JsonText, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
-    self, FoundOrganization, NewOwnOrganization, OwnMembership, list_invitations, list_members,
+    self, NewOwnOrganization, list_invitations, list_members,
 };
 use core_domain::use_case::registry::organization_removal;
 use http::StatusCode;
@@ -20,11 +22,9 @@ use serde_json::{Map, Value};
 use super::super::config::Iam;
 use super::super::cookies::set_session_cookie;
 use super::super::status::Status;
-use super::common::{both, find, named, own, own_named};
+use super::common::{NamesOrganization, both, names_organization};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
-use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
-
-const NOT_A_MEMBER: [Code; 2] = [Code::OrganizationNotFound, Code::UserIsNotMember];
+use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 /// How many members and invitations an organization is shown with.
 const SHOWN: u32 = 100;
@@ -44,22 +44,24 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         post("/api/auth/organization/set-active", "setActiveOrganization")
             .summary("Lets the session act for an organization of the caller's, or for none.")
             .errors(ErrorStyle::TopLevelCode)
-            .refuses(&NOT_A_MEMBER)
+            .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
+            .rewords(Code::NotFound, Code::UserIsNotMember)
             .writes(with(iam, set_active)),
         post("/api/auth/organization/update", "updateOwnOrganization")
             .summary("Changes an organization.")
             .errors(ErrorStyle::TopLevelCode)
-            .refuses(&[
-                Code::OrganizationNotFound,
-                Code::NotAllowedToUpdateOrganization,
-                Code::OrganizationSlugTaken,
-            ])
+            .refuses(&[Code::OrganizationSlugTaken])
+            .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
+            .rewords(Code::NotFound, Code::UserIsNotMember)
+            .rewords(Code::Forbidden, Code::NotAllowedToUpdateOrganization)
             .refuses_as(Code::UserIsNotMember, StatusCode::BAD_REQUEST)
             .writes(update),
         post("/api/auth/organization/delete", "deleteOwnOrganization")
             .summary("Deletes an organization that has no platform.")
             .errors(ErrorStyle::TopLevelCode)
-            .refuses(&[Code::NotAllowedToDeleteOrganization, Code::Conflict])
+            .refuses(&[Code::Conflict])
+            .rewords(Code::NotFound, Code::UserIsNotMember)
+            .rewords(Code::Forbidden, Code::NotAllowedToDeleteOrganization)
             .refuses_as(Code::UserIsNotMember, StatusCode::BAD_REQUEST)
             .writes(delete),
     ];
@@ -75,7 +77,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             let row = row.summary(
                 "An organization with its members and invitations; null when none is active.",
             );
-            row.refuses(&NOT_A_MEMBER).reads(full)
+            row.rewords(Code::NotFound, Code::UserIsNotMember)
+                .reads(full)
         },
     ));
     let get_names = ["getOwnOrganization", "getOwnOrganizationByPost"];
@@ -84,7 +87,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         get_names,
         |row| {
             let row = row.summary("An organization; null when none is active.");
-            row.refuses(&NOT_A_MEMBER).reads(shown)
+            row.refuses(&[Code::PlatformSuspended])
+                .rewords(Code::NotFound, Code::UserIsNotMember)
+                .reads(shown)
         },
     ));
     rows
@@ -117,7 +122,7 @@ struct CreatedOrganization {
 
 async fn create(
     cx: &Cx,
-    session: SessionScope,
+    scope: NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), CreateOwnOrganization>,
 ) -> Result<Output<CreatedOrganization>> {
@@ -129,11 +134,10 @@ async fn create(
         metadata: body.metadata,
         keep_active: body.keep_current_active_organization,
     };
-    let person = authorize_person(cx)?;
-    let own = organization::create_own(cx, &person, &session, uow, new).await?;
+    let own = organization::create_own(cx, &scope, uow, new).await?;
     Ok(Output::new(CreatedOrganization {
         organization: OrganizationView::changed(&own.organization),
-        members: vec![MemberView::new(&own.member)],
+        members: vec![MemberView::new(&own.owner)],
     }))
 }
 
@@ -182,24 +186,30 @@ async fn set_active(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), SetActive>,
 ) -> Result<Output<Option<OrganizationView>>> {
-    let body = input.body;
-    let id = match body.organization_id {
-        Patch::Clear => {
-            organization::deactivate(cx, &session, uow).await?;
-            return Ok(Output::new(None));
-        }
-        Patch::Set(id) => Some(id),
-        Patch::Keep => None,
-    };
-    let name = named(id, body.organization_slug);
-    let own = own_named(cx, &session, uow, name, NOT_A_MEMBER).await?;
-    let stored = organization::activate(cx, &own.person, &session, uow, &own.membership).await?;
-    let view = OrganizationView::shown(&own.membership.organization);
-    let answer = Output::new(Some(view));
+    if matches!(input.body.organization_id, Patch::Clear) {
+        organization::deactivate(cx, &session, uow).await?;
+        return Ok(Output::new(None));
+    }
+    let organization = input.body.organization_ref();
+    let (organization, stored) = organization::activate(cx, &session, uow, organization).await?;
+    let answer = Output::new(Some(OrganizationView::shown(&organization)));
     Ok(match iam.presented_token(&cx.headers) {
         Some(token) => set_session_cookie(&iam, answer, &stored, &token),
         None => answer,
     })
+}
+
+impl NamesOrganization for SetActive {
+    fn id(&self) -> Option<&OrganizationId> {
+        match &self.organization_id {
+            Patch::Set(id) => Some(id),
+            Patch::Keep | Patch::Clear => None,
+        }
+    }
+
+    fn slug(&self) -> Option<&Slug> {
+        self.organization_slug.as_ref()
+    }
 }
 
 /// Which organization; the active one when none is named.
@@ -213,7 +223,7 @@ struct WhichOrganization {
     members_limit: Option<u32>,
 }
 
-/// An organization with its newest invitations and its members.
+/// An organization with its newest invitations, for those who may read them, and its members.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct FullOrganization {
     #[serde(flatten)]
@@ -222,58 +232,51 @@ struct FullOrganization {
     members: Vec<MemberWithUser>,
 }
 
-/// The organization that is asked for; nothing when none is named and none is active.
-async fn meant(
-    cx: &Cx,
-    session: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-    query: &WhichOrganization,
-) -> Result<Option<OwnMembership>> {
-    let name = named(
-        query.organization_id.clone(),
-        query.organization_slug.clone(),
-    );
-    let (_, found) = find(cx, session, uow, name).await?;
-    if matches!(found, FoundOrganization::NoneActive) {
-        return Ok(None);
+impl NamesOrganization for WhichOrganization {
+    fn id(&self) -> Option<&OrganizationId> {
+        self.organization_id.as_ref()
     }
-    let [none, foreign] = NOT_A_MEMBER;
-    found.own(none, foreign).map(Some)
+
+    fn slug(&self) -> Option<&Slug> {
+        self.organization_slug.as_ref()
+    }
 }
 
 async fn full(
-    cx: &Cx,
-    session: SessionScope,
+    _: &Cx,
+    scope: BySession<Option<MembershipScope<grant::MemberRead>>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), WhichOrganization>,
 ) -> Result<Output<Option<FullOrganization>>> {
-    let query = input.query;
-    let Some(own) = meant(cx, &session, uow, &query).await? else {
+    let Some(scope) = &*scope else {
         return Ok(Output::new(None));
     };
-    let page = PageRequest::first(query.members_limit.unwrap_or(SHOWN).clamp(1, SHOWN));
-    let members = list_members(&own, uow, &page).await?;
-    let invitations = list_invitations(&own, uow, SHOWN).await?;
+    let members = input.query.members_limit.unwrap_or(SHOWN).clamp(1, SHOWN);
+    let members = list_members(scope, uow, members).await?;
+    let invitations = match scope.also() {
+        Ok(scope) => {
+            list_invitations(&scope, uow, &PageRequest::first(SHOWN))
+                .await?
+                .items
+        }
+        Err(_) => Vec::new(),
+    };
     Ok(Output::new(Some(FullOrganization {
-        organization: OrganizationView::shown(&own.organization),
+        organization: OrganizationView::shown(scope.organization()),
         invitations: invitations.iter().map(|i| InvitationView::new(i)).collect(),
-        members: members.items.iter().map(MemberWithUser::new).collect(),
+        members: members.iter().map(MemberWithUser::new).collect(),
     })))
 }
 
 async fn shown(
-    cx: &Cx,
-    session: SessionScope,
-    uow: &mut dyn UnitOfWork,
-    input: Input<(), WhichOrganization>,
+    _: &Cx,
+    scope: BySession<Option<MemberScope>>,
+    _: &mut dyn UnitOfWork,
+    _: Input<(), WhichOrganization>,
 ) -> Result<Output<Option<OrganizationView>>> {
-    let query = input.query;
-    let Some(own) = meant(cx, &session, uow, &query).await? else {
-        return Ok(Output::new(None));
-    };
-    Ok(Output::new(Some(OrganizationView::shown(
-        &own.organization,
-    ))))
+    let scope = scope.scope.as_ref();
+    let view = scope.map(|scope| OrganizationView::shown(scope.organization()));
+    Ok(Output::new(view))
 }
 
 /// The body of a change.
@@ -298,21 +301,22 @@ struct OrganizationChange {
     metadata: Patch<JsonText>,
 }
 
+names_organization!(UpdateOwnOrganization);
+
 async fn update(
     cx: &Cx,
-    session: SessionScope,
+    scope: BySession<MembershipScope<grant::OrganizationUpdate>>,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
-    let (data, id) = (input.body.data, input.body.organization_id);
-    let own = own(cx, &session, uow, id, NOT_A_MEMBER).await?;
+    let data = input.body.data;
     let command = UpdateOrganization {
         name: data.name,
         slug: data.slug,
         logo: data.logo,
         metadata: data.metadata,
     };
-    let changed = organization::update_own(cx, &own.person, uow, &own.membership, command).await?;
+    let changed = organization::update(cx, &scope, uow, command).await?;
     Ok(Output::new(OrganizationView::changed(&changed)))
 }
 
@@ -323,21 +327,18 @@ struct DeleteOwnOrganization {
     organization_id: OrganizationId,
 }
 
+impl NamesOrganization for DeleteOwnOrganization {
+    fn id(&self) -> Option<&OrganizationId> {
+        Some(&self.organization_id)
+    }
+}
+
 async fn delete(
     cx: &Cx,
-    session: SessionScope,
+    scope: BySession<MembershipScope<grant::OrganizationDelete>>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(), (), DeleteOwnOrganization>,
+    _: Input<(), (), DeleteOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
-    let own = own(
-        cx,
-        &session,
-        uow,
-        Some(input.body.organization_id),
-        NOT_A_MEMBER,
-    )
-    .await?;
-    let gone = OrganizationView::shown(&own.membership.organization);
-    organization_removal::delete(cx, &own.person, uow, &own.membership).await?;
-    Ok(Output::new(gone))
+    organization_removal::delete(cx, &scope, uow).await?;
+    Ok(Output::new(OrganizationView::shown(scope.organization())))
 }

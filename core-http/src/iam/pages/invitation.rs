@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{PublicScope, SessionScope, authorize_person, authorize_session};
+use core_domain::access::{PublicScope, SessionScope, authorize_recipient, authorize_session};
 use core_domain::gateway::RateClass;
 use core_domain::kernel::{Code, Error, InvitationId, Result};
-use core_domain::port::{Mode, transact};
+use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::organization::{
     InvitationDetails, accept_invitation, get_invitation, reject_invitation,
 };
@@ -30,7 +30,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "invitationPage"))
             .summary("Shows an invitation to its recipient.")
-            .refuses(&[Code::NotRecipient])
+            .refuses(&[Code::NotRecipient, Code::PlatformSuspended])
             .refuses_as(Code::InvitationNotFound, StatusCode::NOT_FOUND)
             .plain(with(iam, show)),
         form(post(PATH, "answerInvitationByForm"))
@@ -38,6 +38,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::NotRecipient,
+                Code::PlatformSuspended,
                 Code::AlreadyMember,
                 Code::MembershipLimitReached,
             ])
@@ -76,11 +77,19 @@ fn own_path(id: &InvitationId) -> String {
 }
 
 async fn find_invitation(cx: &Cx, id: &InvitationId) -> Result<InvitationDetails> {
-    let person = authorize_person(cx)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let found = get_invitation(&person, uow.as_mut(), id).await;
+    let found = details_for_recipient(cx, uow.as_mut(), id).await;
     uow.rollback().await;
     found
+}
+
+async fn details_for_recipient(
+    cx: &Cx,
+    uow: &mut dyn UnitOfWork,
+    id: &InvitationId,
+) -> Result<InvitationDetails> {
+    let scope = authorize_recipient(cx, uow, id).await?;
+    get_invitation(&scope, uow).await
 }
 
 fn content(iam: &Iam, details: &InvitationDetails, errors: &FormErrors) -> Markup {
@@ -190,12 +199,12 @@ async fn answered(
     id: &InvitationId,
     action: Answer,
 ) -> Result<()> {
-    let person = &authorize_person(cx)?;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
+            let scope = authorize_recipient(cx, uow, id).await?;
             match action {
-                Answer::Accept => accept_invitation(cx, person, session, uow, id).await,
-                Answer::Decline => reject_invitation(cx, person, uow, id).await,
+                Answer::Accept => accept_invitation(cx, &scope, session, uow).await,
+                Answer::Decline => reject_invitation(cx, &scope, uow).await,
             }
         })
     })

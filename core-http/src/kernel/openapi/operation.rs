@@ -32,7 +32,7 @@ pub(super) fn describe(
     if !row.aliases.is_empty() {
         operation["x-aliases"] = json!(row.aliases);
     }
-    if let Requirement::Permission(permission) = endpoint.requirement() {
+    if let Some(permission) = endpoint.requirement().permission() {
         operation["x-permission"] = json!(permission.as_str());
     }
     if let Some(body) = request_body(endpoint, components)? {
@@ -80,8 +80,10 @@ fn uploaded(content_types: &[&'static str]) -> Value {
 fn security(requirement: Requirement, about: &OpenApi) -> Value {
     let ways: &[&str] = match requirement {
         Requirement::Public => &[],
-        Requirement::Session => &["session"],
-        Requirement::Operator | Requirement::Person => &["bearer", "session"],
+        Requirement::Session | Requirement::SessionPermission(_) => &["session"],
+        Requirement::Operator | Requirement::Person | Requirement::NewOrganization => {
+            &["bearer", "session"]
+        }
         Requirement::Service => &["bearer"],
         _ => &["bearer", "apiKey", "session"],
     };

@@ -163,7 +163,10 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
     }
     if matches!(
         requirement,
-        Requirement::SignedIn | Requirement::Permission(_)
+        Requirement::SignedIn
+            | Requirement::NewOrganization
+            | Requirement::Permission(_)
+            | Requirement::SessionPermission(_)
     ) {
         codes.push(Code::PlatformSuspended);
     }
@@ -179,6 +182,7 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
     }
     let mut refusals: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
     for code in codes {
+        let code = row.reworded(code);
         let of_status = refusals.entry(row.status_of(code)).or_default();
         if !of_status.contains(&code) {
             of_status.push(code);

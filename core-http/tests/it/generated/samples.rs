@@ -171,7 +171,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("verifyAudit", Member),
         sample("listAuditCheckpoints", Member),
         sample("followEvents", Member).query("follow=false"),
-        sample("startOnboarding", SignedIn),
+        sample("startOnboarding", Person),
         sample("getOnboarding", SignedIn),
         sample("checkSlug", SignedIn),
         sample("listWebhooks", Admin),

@@ -8,6 +8,7 @@ mod effects;
 mod imported;
 mod links;
 mod machines;
+mod new_organizations;
 mod notices;
 mod oauth;
 mod on_behalf;
@@ -23,6 +24,7 @@ mod sessions;
 mod sign_in;
 mod sign_up;
 mod step_up;
+mod suspension;
 mod take_over;
 mod throttle;
 mod trusted_devices;
@@ -33,7 +35,7 @@ use core_http::kernel::{ViaGateway, bytes_body};
 use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World};
+use crate::world::{Answer, Person, World};
 
 const ADA: &str = "ada@example.org";
 const EVE: &str = "eve@example.org";
@@ -74,6 +76,18 @@ impl World {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
         self.ask(method, path, &headers, Value::Null).await
+    }
+
+    /// The request of a person with their session.
+    async fn as_person(&self, person: &Person, method: &str, path: &str, body: Value) -> Answer {
+        let bearer = format!("Bearer {}", person.token);
+        let headers = [("authorization", bearer.as_str())];
+        self.ask(method, path, &headers, body).await
+    }
+
+    /// The request of a program that reaches IAM with its key.
+    async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
+        self.ask(method, path, &[("x-api-key", secret)], body).await
     }
 
     async fn sign_in(&self, email: &str, password: &str) -> Answer {

@@ -218,10 +218,18 @@ async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_p
     );
     let id = world.invite(&ada, &organization, EVE, "member").await;
     let of = json!({ "invitationId": id });
-    let refused = world
-        .organization(&eve, "cancel-invitation", of.clone())
-        .await;
-    refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION");
+    let bob = world.sign_up(BOB).await;
+    world.join([&ada, &bob], &organization, "member").await;
+    for (who, status, code) in [
+        // To who is no member it is as good as none.
+        (&eve, 400, "INVITATION_NOT_FOUND"),
+        (&bob, 403, "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION"),
+    ] {
+        let refused = world
+            .organization(who, "cancel-invitation", of.clone())
+            .await;
+        refused.refused(status, code);
+    }
     for _ in 0..2 {
         let canceled = world
             .organization(&ada, "cancel-invitation", of.clone())
@@ -245,7 +253,10 @@ async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_p
         .iter()
         .map(|i| i["status"].as_str().unwrap())
         .collect();
-    assert_eq!(statuses, ["pending", "expired", "canceled", "rejected"]);
+    assert_eq!(
+        statuses,
+        ["pending", "expired", "accepted", "canceled", "rejected"]
+    );
 }
 
 #[tokio::test]

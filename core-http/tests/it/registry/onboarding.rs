@@ -3,9 +3,7 @@
 use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
-use crate::world::{
-    Answer, How, PLATFORMS, World, api_key, at, operator, owner, user_without_organization,
-};
+use crate::world::{Answer, How, PLATFORMS, World, at, operator, owner, user_without_organization};
 
 const START: &str = "/api/v1/onboarding/start";
 
@@ -83,20 +81,25 @@ async fn an_onboarding_ends_with_a_platform_its_tenant_and_its_resources_for_who
 #[tokio::test]
 async fn an_operator_gives_the_tier_that_is_asked_for() {
     let world = World::new();
+    let person = world.sign_up("ada@example.org").await;
     for (asked, given) in [
         ("free", "starter"),
         ("starter", "starter"),
         ("growth", "growth"),
         ("scale", "scale"),
     ] {
-        let body = json!({ "platformName": "Engines", "slug": asked, "tier": asked });
-        let started = world.registry.post(&operator(), START, body).await;
-        let _ = started.expect(202);
+        let body = json!({
+            "onboardingId": asked, "userId": person.user_id, "platformName": "Engines",
+            "slug": asked, "tier": asked,
+        });
+        let path = "/api/v1/provision/onboard";
+        let queued = world.provisioning.post(&operator(), path, body).await;
+        let _ = queued.expect(202);
         world.run_jobs().await;
         world.tick(1);
         let listed = world.registry.get(&operator(), PLATFORMS).await;
         let shown = fields(&listed.json["data"][0], ["slug", "tier", "ownerUserId"]);
-        assert_eq!(shown, [json!(asked), json!(given), Value::Null]);
+        assert_eq!(shown, [json!(asked), json!(given), json!(person.user_id)]);
     }
 }
 
@@ -108,10 +111,11 @@ async fn the_slug_of_an_open_onboarding_is_reserved_for_it() {
     assert!(world.slug_is_free("old").await);
     let person = world.sign_up("ada@example.org").await;
     let new = json!({ "name": "Others", "slug": "old" });
-    let _ = world.start_onboarding(&operator(), "old").await.expect(202);
+    let caller = person.caller();
+    let _ = world.start_onboarding(&caller, "old").await.expect(202);
     let back = json!({ "status": "active" });
     let refusals = [
-        world.start_onboarding(&operator(), "old").await,
+        world.start_onboarding(&caller, "old").await,
         world.registry.post(&operator(), PLATFORMS, new).await,
         world.set_up(&person, "old").await,
         world.moved(&deleted, "restore", &operator()).await,
@@ -144,20 +148,16 @@ async fn a_slug_is_taken_by_an_organization_too_and_one_that_is_none_is_refused(
 #[tokio::test]
 async fn an_onboarding_is_seen_by_who_asked_whom_it_is_for_and_operators() {
     let world = World::new();
-    let platform = world.platform("engines").await;
     let stranger = owner("another");
-    for (caller, slug) in [
-        (user_without_organization(), "a-persons"),
-        (api_key(&platform), "a-keys"),
-    ] {
-        let started = world.start_onboarding(&caller, slug).await.expect(202);
-        let id = started.text("onboardingId");
-        for caller in [caller, operator()] {
-            let _ = world.onboarding_status(&caller, id).await.expect(200);
-        }
-        let refused = world.onboarding_status(&stranger, id).await;
-        refused.refused(404, "NOT_FOUND");
+    let person = user_without_organization();
+    let started = world.start_onboarding(&person, "a-persons").await;
+    let started = started.expect(202);
+    let id = started.text("onboardingId");
+    for caller in [person, operator()] {
+        let _ = world.onboarding_status(&caller, id).await.expect(200);
     }
+    let refused = world.onboarding_status(&stranger, id).await;
+    refused.refused(404, "NOT_FOUND");
     // An id that callers give counts for each of them alone.
     let [ada, eve] = ["ada@example.org", "eve@example.org"].map(|email| world.sign_up(email));
     let (ada, eve) = (ada.await, eve.await);
@@ -224,10 +224,9 @@ async fn a_cancelled_onboarding_frees_its_slug() {
 async fn an_onboarding_whose_infrastructure_fails_keeps_its_platform_and_goes_on_when_retried() {
     let world = World::new();
     world.provider.refuse(true);
-    let started = world
-        .start_onboarding(&operator(), "engines")
-        .await
-        .expect(202);
+    let person = world.sign_up("ada@example.org").await.caller();
+    let started = world.start_onboarding(&person, "engines").await;
+    let started = started.expect(202);
     let view = async || {
         let id = started.text("onboardingId");
         world

@@ -104,9 +104,13 @@ async fn tree_and_resources(world: &World, platform: &str, caller: &Caller) {
 }
 
 /// The statuses of requests that are sent at the same time, sorted.
-async fn statuses_at_once(world: &World, requests: Vec<(&'static str, String, Value)>) -> Vec<u16> {
+async fn statuses_at_once(
+    world: &World,
+    caller: &Caller,
+    requests: Vec<(&'static str, String, Value)>,
+) -> Vec<u16> {
     let requests = requests.into_iter().map(|(method, path, body)| {
-        let (api, caller) = (world.registry.clone(), operator());
+        let (api, caller) = (world.registry.clone(), caller.clone());
         let tag = [("if-match", "\"1\"")];
         async move {
             let tag = if method == "PATCH" { &tag[..] } else { &[] };
@@ -125,23 +129,28 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
     let resource = world.resource(&platform, &entity, "engines-db").await;
     let of = |rest: &str| at(&platform, rest);
     let entities = format!("/entities/{entity}");
-    for (path, body, created) in [
+    let person = world.sign_up("ada@example.org").await.caller();
+    for (caller, path, body, created) in [
         (
+            operator(),
             PLATFORMS.to_owned(),
             json!({ "name": "P", "slug": "p" }),
             201,
         ),
         (
+            operator(),
             of("/entities"),
             json!({ "name": "E", "slug": "e", "type": "tenant" }),
             201,
         ),
         (
+            operator(),
             of(&format!("{entities}/resources")),
             resource_body("x"),
             201,
         ),
         (
+            person,
             "/api/v1/onboarding/start".to_owned(),
             json!({ "platformName": "O", "slug": "o" }),
             202,
@@ -149,7 +158,7 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
     ] {
         let same = vec![("POST", path.clone(), body); 3];
         assert_eq!(
-            statuses_at_once(&world, same).await,
+            statuses_at_once(&world, &caller, same).await,
             [created, 409, 409],
             "{path}"
         );
@@ -162,14 +171,14 @@ async fn of_requests_at_once_that_exclude_each_other_one_wins(world: World) {
         let change = |value| ("PATCH", path.clone(), json!({ field: value }));
         let changes = ["a", "b", "c"].map(change).to_vec();
         assert_eq!(
-            statuses_at_once(&world, changes).await,
+            statuses_at_once(&world, &operator(), changes).await,
             [200, 412, 412],
             "{path}"
         );
     }
     let moves = ["suspend", "cancel", "suspend"];
     let moves = moves.map(|step| ("POST", of(&format!("/{step}")), Value::Null));
-    statuses_at_once(&world, moves.to_vec()).await;
+    statuses_at_once(&world, &operator(), moves.to_vec()).await;
     let records = world.registry.get(&operator(), &of("/lifecycle")).await;
     // Whichever came first, the records tell what can have happened.
     let mut told = records.each("toStatus");
@@ -225,7 +234,7 @@ async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world:
             ("POST", of("/entities"), body),
             ("DELETE", of(&format!("/entities/{parent}")), Value::Null),
         ];
-        let outcome = statuses_at_once(&world, both).await;
+        let outcome = statuses_at_once(&world, &operator(), both).await;
         assert!(
             outcome == [201, 409] || outcome == [200, 404],
             "{outcome:?}"
@@ -246,7 +255,7 @@ async fn what_is_added_while_its_place_goes_is_refused_or_removed_with_it(world:
             ("POST", of("/entities"), tenant),
             ("POST", of(&resources), resource_body(&format!("x-{round}"))),
         ];
-        let outcome = statuses_at_once(&world, all).await;
+        let outcome = statuses_at_once(&world, &operator(), all).await;
         let possible = outcome[0] == 200 && outcome[1..].iter().all(|s| [201, 409].contains(s));
         assert!(possible, "{outcome:?}");
         let left = rows(&world, &platform).await;

@@ -10,7 +10,7 @@ use crate::port::UnitOfWork;
 /// Lets a session act for an organization its user is a member of; from the next request on.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown session, and for an organization the user is no member of.
+/// `UNAUTHORIZED` if the session has ended; `NOT_FOUND` for an organization the user is no member of.
 pub(in crate::use_case) async fn set_active(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -18,7 +18,8 @@ pub(in crate::use_case) async fn set_active(
     session: &SessionId,
     organization: &OrganizationId,
 ) -> Result<Stored<Session>> {
-    let seen = unowned::<Session>(uow).get(session).await?;
+    let seen = unowned::<Session>(uow).find(session).await?;
+    let seen = seen.ok_or(Error::Unauthorized)?;
     if find_member(uow, organization, &seen.user_id)
         .await?
         .is_none()

@@ -1,7 +1,10 @@
 //! Making organizations with their owner.
 
-use crate::access::{Covers, audited, unaudited, unowned};
-use crate::iam::{Member, Organization, OrganizationQuery, OrganizationType, RoleMappings, User};
+use crate::access::{Covers, ServiceScope, audited, unaudited, unowned};
+use crate::iam::{
+    CreateOrganization, Member, Organization, OrganizationQuery, OrganizationType, RoleMappings,
+    User,
+};
 use crate::kernel::{
     Code, Context, Error, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Record,
     Result, Roles, Slug, StoreError, Stored, Unowned, UserId,
@@ -60,6 +63,28 @@ fn taken(error: Error) -> Error {
         }
         error => error,
     }
+}
+
+/// Creates an organization with its owner, without a platform.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown owner; `CONFLICT` for a second operator organization.
+pub async fn create_for_owner(
+    cx: &Context,
+    scope: &ServiceScope,
+    uow: &mut dyn UnitOfWork,
+    command: CreateOrganization,
+) -> Result<Stored<Organization>> {
+    let new = NewOrganization {
+        name: command.name,
+        slug: command.slug,
+        kind: command.kind,
+        platform_id: None,
+        logo: None,
+        metadata: None,
+        owner: Some(command.owner_id),
+    };
+    create(cx, scope, uow, new).await
 }
 
 /// A part of the organization's creation.

@@ -1,12 +1,13 @@
 //! Members: listed, given other roles, removed; one owner always stays.
 
-use super::own_membership::OwnMembership;
-use super::refusal::{refused, role_is_known};
-use crate::access::{PersonScope, audited, ensure_fresh, find_member, unowned};
+use super::refusal::ensure_roles_known;
+use crate::access::{
+    Batches, Covers, MemberScope, MembershipScope, audited, ensure_fresh, find_member, unowned,
+};
 use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
 use crate::kernel::{
-    Code, Context, Effect, Email, Error, MemberId, OrganizationId, Page, PageRequest, Permission,
-    Result, Role, Roles, Stored, UserId,
+    Code, Context, Effect, Email, Error, MemberId, OrganizationId, Result, Role, Roles, Stored,
+    Unowned, UserId, grant,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
@@ -20,31 +21,85 @@ pub struct MemberOfOrganization {
     pub user: Option<Stored<User>>,
 }
 
-/// A page of the members, oldest first.
+/// Returns the members who joined first, oldest first.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// When the store failed.
 pub async fn list_members(
-    own: &OwnMembership,
+    scope: &MembershipScope<grant::MemberRead>,
     uow: &mut dyn UnitOfWork,
-    page: &PageRequest,
-) -> Result<Page<MemberOfOrganization>> {
-    let of = MemberQuery::OfOrganization(own.organization.id.clone());
-    let members = unowned::<Member>(uow).page(&of, page).await?;
+    limit: u32,
+) -> Result<Vec<MemberOfOrganization>> {
+    let of = MemberQuery::OfOrganization(scope.organization().id.clone());
+    let members = unowned::<Member>(uow).list(&of, limit).await?;
     with_users(uow, members).await
+}
+
+/// By what members are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberOrder {
+    /// When they joined.
+    CreatedAt,
+    /// The text of their roles.
+    Role,
+    /// The id of the user.
+    UserId,
+}
+
+/// Which members of a sorted list are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MembersSlice {
+    /// By what the list is sorted.
+    pub order: MemberOrder,
+    /// Whether the last one comes first.
+    pub is_descending: bool,
+    /// The number of members that are left out in front.
+    pub offset: u32,
+    /// The largest number of members.
+    pub limit: u32,
+}
+
+/// Returns a slice of the sorted members, and the number of all.
+///
+/// # Errors
+/// When the store failed.
+pub async fn slice_members(
+    scope: &MembershipScope<grant::MemberRead>,
+    uow: &mut dyn UnitOfWork,
+    slice: MembersSlice,
+) -> Result<(Vec<MemberOfOrganization>, u64)> {
+    let of = MemberQuery::OfOrganization(scope.organization().id.clone());
+    let mut members = Vec::new();
+    let mut batches = Batches::of(of);
+    while let Some(batch) = batches.next(unowned::<Member>(uow)).await? {
+        members.extend(batch);
+    }
+    match slice.order {
+        MemberOrder::CreatedAt => {}
+        MemberOrder::Role => members.sort_by(|a, b| a.role.as_str().cmp(b.role.as_str())),
+        MemberOrder::UserId => members.sort_by(|a, b| a.user_id.cmp(&b.user_id)),
+    }
+    if slice.is_descending {
+        members.reverse();
+    }
+    let total = u64::try_from(members.len()).unwrap_or(u64::MAX);
+    let [offset, limit] = [slice.offset, slice.limit].map(|n| usize::try_from(n).unwrap_or(0));
+    let members = members.into_iter().skip(offset).take(limit).collect();
+    Ok((with_users(uow, members).await?, total))
 }
 
 async fn with_users(
     uow: &mut dyn UnitOfWork,
-    members: Page<Stored<Member>>,
-) -> Result<Page<MemberOfOrganization>> {
-    let mut ids: Vec<&str> = members.items.iter().map(|m| m.user_id.as_str()).collect();
+    members: Vec<Stored<Member>>,
+) -> Result<Vec<MemberOfOrganization>> {
+    let mut ids: Vec<&str> = members.iter().map(|m| m.user_id.as_str()).collect();
     ids.sort_unstable();
     let users = unowned::<User>(uow).get_many(&ids).await?;
-    Ok(members.map(|member| MemberOfOrganization {
+    let with_user = |member: Stored<Member>| MemberOfOrganization {
         user: users.iter().find(|user| user.id == member.user_id).cloned(),
         member,
-    }))
+    };
+    Ok(members.into_iter().map(with_user).collect())
 }
 
 /// A member with who it is.
@@ -73,7 +128,7 @@ async fn named(
     organization: &OrganizationId,
     name: &MemberName,
 ) -> Result<Stored<Member>> {
-    let missing = || refused(Code::MemberNotFound);
+    let missing = || Error::of_code(Code::MemberNotFound);
     let found = match name {
         MemberName::Id(id) => unowned::<Member>(uow).find(id).await?,
         MemberName::Email(email) => {
@@ -97,29 +152,26 @@ async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<
 /// Gives a member other roles, from the next request on.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND`, `ROLE_NOT_FOUND`; `YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_MEMBER` for who may not, and for who would make
-/// or unmake an owner without being one, or give roles that allow more than theirs;
-/// `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`; `STEP_UP_REQUIRED` where an owner is made or unmade.
+/// `MEMBER_NOT_FOUND`, `ROLE_NOT_FOUND`; `FORBIDDEN` for a caller who would make or unmake an owner without being one, or
+/// give roles that allow more than theirs; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`; `STEP_UP_REQUIRED` where
+/// an owner is made or unmade.
 pub async fn update_member_role(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &MembershipScope<grant::MemberUpdate>,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
     member: &MemberId,
     roles: Roles,
 ) -> Result<MemberOfOrganization> {
-    let seen = named(uow, &own.organization.id, &MemberName::Id(member.clone())).await?;
-    role_is_known(&own.organization, &roles)?;
+    let organization = scope.organization();
+    let seen = named(uow, &organization.id, &MemberName::Id(member.clone())).await?;
+    ensure_roles_known(organization, &roles)?;
     let concerns_owner = seen.role.contains(&Role::OWNER) || roles.contains(&Role::OWNER);
-    let allowed = own.may(Permission::MemberUpdate)
-        && (own.is_owner() || !concerns_owner)
-        && own.holds_all_of(&roles);
-    if !allowed {
-        return Err(refused(Code::NotAllowedToUpdateMember));
+    if (concerns_owner && !scope.is_owner()) || !scope.holds_roles(&roles) {
+        return Err(Error::Forbidden);
     }
     let unmakes_owner = seen.role.contains(&Role::OWNER) && !roles.contains(&Role::OWNER);
     if unmakes_owner && !has_another_owner(uow, &seen).await? {
-        return Err(refused(Code::OrganizationWithoutOwner));
+        return Err(Error::of_code(Code::OrganizationWithoutOwner));
     }
     let makes_owner = roles.contains(&Role::OWNER) && !seen.role.contains(&Role::OWNER);
     if makes_owner || unmakes_owner {
@@ -133,61 +185,79 @@ pub async fn update_member_role(
     member_with_user(uow, stored).await
 }
 
-/// Removes a member, at once: their sessions act for nothing then.
+/// Removes a member, at once: their sessions act for nothing then. Members may remove themselves.
 ///
 /// # Errors
-/// `MEMBER_NOT_FOUND`; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`;
-/// `YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_MEMBER` for who may not, and for an owner unless the caller is one;
-/// `STEP_UP_REQUIRED` for another owner.
+/// `MEMBER_NOT_FOUND`; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`; `FORBIDDEN` without `member:delete`, and for an
+/// owner unless the caller is one; `STEP_UP_REQUIRED` for another owner.
 pub async fn remove_member(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &MemberScope,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
     name: &MemberName,
 ) -> Result<MemberOfOrganization> {
-    let seen = named(uow, &own.organization.id, name).await?;
+    let seen = named(uow, &scope.organization().id, name).await?;
     ensure_not_only_owner(uow, &seen).await?;
-    let is_self = seen.id == own.member.id;
-    let allowed =
-        own.may(Permission::MemberDelete) && (own.is_owner() || !seen.role.contains(&Role::OWNER));
-    if !is_self && !allowed {
-        return Err(refused(Code::NotAllowedToDeleteMember));
-    }
-    if !is_self && seen.role.contains(&Role::OWNER) {
-        ensure_fresh(cx, uow).await?;
+    let is_self = scope.member().is_some_and(|own| own.id == seen.id);
+    if !is_self {
+        let scope = scope.also::<grant::MemberDelete>()?;
+        ensure_may_remove(cx, &scope, uow, &seen).await?;
     }
     let removed = member_with_user(uow, seen.clone()).await?;
     remove(cx, scope, uow, &seen, "member.removed").await?;
     Ok(removed)
 }
 
-/// Leaves an organization.
+async fn ensure_may_remove(
+    cx: &Context,
+    scope: &MembershipScope<grant::MemberDelete>,
+    uow: &mut dyn UnitOfWork,
+    member: &Member,
+) -> Result<()> {
+    if !member.role.contains(&Role::OWNER) {
+        return Ok(());
+    }
+    if !scope.is_owner() {
+        return Err(Error::Forbidden);
+    }
+    ensure_fresh(cx, uow).await
+}
+
+/// Ends the caller's own membership.
 ///
 /// # Errors
-/// `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`.
+/// `MEMBER_NOT_FOUND` for an operator who is no member; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_AS_THE_ONLY_OWNER`.
 pub async fn leave(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &MemberScope,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
 ) -> Result<MemberOfOrganization> {
-    ensure_not_only_owner(uow, &own.member).await?;
-    let left = member_with_user(uow, own.member.clone()).await?;
-    remove(cx, scope, uow, &own.member, "member.left").await?;
+    let own = own_member(scope)?;
+    ensure_not_only_owner(uow, own).await?;
+    let left = member_with_user(uow, own.clone()).await?;
+    remove(cx, scope, uow, own, "member.left").await?;
     Ok(left)
+}
+
+/// Returns the caller's own membership.
+///
+/// # Errors
+/// `MEMBER_NOT_FOUND` for an operator who is no member.
+pub fn own_member(scope: &MemberScope) -> Result<&Stored<Member>> {
+    let missing = || Error::of_code(Code::MemberNotFound);
+    scope.member().ok_or_else(missing)
 }
 
 async fn ensure_not_only_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<()> {
     if member.role.contains(&Role::OWNER) && !has_another_owner(uow, member).await? {
-        return Err(refused(Code::OnlyOwner));
+        return Err(Error::of_code(Code::OnlyOwner));
     }
     Ok(())
 }
 
 async fn remove(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     member: &Stored<Member>,
     action: &'static str,
@@ -224,5 +294,5 @@ pub(super) async fn act_for_nothing(
 /// The refusal of a name that is no member's.
 #[must_use]
 pub fn no_such_member() -> Error {
-    refused(Code::MemberNotFound)
+    Error::of_code(Code::MemberNotFound)
 }

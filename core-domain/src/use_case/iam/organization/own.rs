@@ -3,16 +3,16 @@
 use super::active::set_active;
 use super::create::{NewOrganization, create, slug_is_taken};
 use super::member::act_for_nothing;
-use super::own_membership::{OwnMembership, own_membership};
-use super::refusal::refused;
-use crate::access::{PersonScope, SessionScope, audited, unowned};
+use crate::access::{
+    Batches, MembershipScope, NewOrganizationScope, OrganizationRef, PersonScope, SessionScope,
+    audited, find_member, find_organization, unowned,
+};
 use crate::iam::{
-    Invitation, InvitationQuery, MAX_MEMBERS, Member, MemberQuery, Organization, OrganizationQuery,
-    OrganizationType, Session, UpdateOrganization,
+    Invitation, InvitationQuery, Member, MemberQuery, Organization, OrganizationType, Session,
+    UpdateOrganization,
 };
 use crate::kernel::{
-    Code, Context, Effect, Error, JsonText, Line, Name, OrganizationId, Permission, Result, Slug,
-    Stored,
+    Code, Context, Effect, Error, JsonText, Line, Name, Result, Slug, Stored, grant,
 };
 use crate::port::UnitOfWork;
 
@@ -34,17 +34,25 @@ pub struct NewOwnOrganization {
     pub keep_active: bool,
 }
 
+/// An organization and its owner's membership.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnOrganization {
+    /// The organization.
+    pub organization: Stored<Organization>,
+    /// The owner's membership.
+    pub owner: Stored<Member>,
+}
+
 /// Creates an organization that the person owns; their session acts for it, unless they say otherwise.
 ///
 /// # Errors
 /// `ORGANIZATION_ALREADY_EXISTS` when the slug is taken.
 pub async fn create_own(
     cx: &Context,
-    scope: &PersonScope,
-    session: &SessionScope,
+    scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     new: NewOwnOrganization,
-) -> Result<OwnMembership> {
+) -> Result<OwnOrganization> {
     let keep_active = new.keep_active;
     let new = NewOrganization {
         name: new.name,
@@ -53,19 +61,23 @@ pub async fn create_own(
         platform_id: None,
         logo: new.logo,
         metadata: new.metadata,
-        owner: Some(scope.user_id().clone()),
+        owner: Some(scope.owner().clone()),
     };
-    let created = create(cx, scope, uow, new).await.map_err(exists)?;
-    if !keep_active {
-        set_active(cx, scope, uow, session.session_id(), &created.id).await?;
+    let organization = create(cx, scope, uow, new).await.map_err(exists)?;
+    if let Some(session) = scope.session_id().filter(|_| !keep_active) {
+        set_active(cx, scope, uow, session, &organization.id).await?;
     }
-    let own = own_membership(scope, uow, &created.id).await?;
-    own.ok_or_else(|| Error::Internal("a new organization has no owner".to_owned()))
+    let owner = find_member(uow, &organization.id, scope.owner()).await?;
+    let without_owner = || Error::Internal("a new organization has no owner".to_owned());
+    Ok(OwnOrganization {
+        organization,
+        owner: owner.ok_or_else(without_owner)?,
+    })
 }
 
 fn exists(error: Error) -> Error {
     match error.code() {
-        Code::SlugTaken => refused(Code::OrganizationAlreadyExists),
+        Code::SlugTaken => Error::of_code(Code::OrganizationAlreadyExists),
         _ => error,
     }
 }
@@ -76,7 +88,7 @@ fn exists(error: Error) -> Error {
 /// `ORGANIZATION_SLUG_ALREADY_TAKEN`.
 pub async fn check_slug(_: &PersonScope, uow: &mut dyn UnitOfWork, slug: &Slug) -> Result<()> {
     if slug_is_taken(uow, slug).await? {
-        return Err(refused(Code::OrganizationSlugTaken));
+        return Err(Error::of_code(Code::OrganizationSlugTaken));
     }
     Ok(())
 }
@@ -103,86 +115,22 @@ pub async fn list_own_organizations(
     Ok(joined.collect())
 }
 
-/// Which organization is meant.
-#[derive(Clone, Debug)]
-pub enum OrganizationName {
-    /// The one with this id.
-    Id(OrganizationId),
-    /// The one with this slug.
-    Slug(Slug),
-}
-
-/// The person's membership in the organization that is meant: the one the session acts for, when none is named.
+/// Lets the session act for an organization of the person's. Whether the organization's platform is suspended does not
+/// matter: it is the way to leave a suspended organization behind.
 ///
 /// # Errors
-/// When the store failed.
-pub async fn find_own(
-    scope: &PersonScope,
-    session: &SessionScope,
-    uow: &mut dyn UnitOfWork,
-    name: Option<OrganizationName>,
-) -> Result<FoundOrganization> {
-    let id = match name {
-        Some(OrganizationName::Id(id)) => Some(id),
-        Some(OrganizationName::Slug(slug)) => {
-            let with_slug = OrganizationQuery::WithSlug(slug);
-            let found = unowned::<Organization>(uow).first(&with_slug).await?;
-            match found {
-                Some(found) => Some(found.id.clone()),
-                None => return Ok(FoundOrganization::NotAMember),
-            }
-        }
-        None => {
-            let session = unowned::<Session>(uow).find(session.session_id()).await?;
-            session.and_then(|session| session.active_organization_id.clone())
-        }
-    };
-    let Some(id) = id else {
-        return Ok(FoundOrganization::NoneActive);
-    };
-    let own = own_membership(scope, uow, &id).await?;
-    Ok(own.map_or(FoundOrganization::NotAMember, |own| {
-        FoundOrganization::Own(Box::new(own))
-    }))
-}
-
-/// The organization that is meant, as far as the person reaches it.
-#[derive(Clone, Debug)]
-pub enum FoundOrganization {
-    /// One of theirs.
-    Own(Box<OwnMembership>),
-    /// None was named, and the session acts for none.
-    NoneActive,
-    /// There is none, or it is not theirs: nobody is told which.
-    NotAMember,
-}
-
-impl FoundOrganization {
-    /// One of theirs, or the refusal of the route.
-    ///
-    /// # Errors
-    /// With the code given for the case.
-    pub fn own(self, none_active: Code, not_a_member: Code) -> Result<OwnMembership> {
-        match self {
-            Self::Own(own) => Ok(*own),
-            Self::NoneActive => Err(refused(none_active)),
-            Self::NotAMember => Err(refused(not_a_member)),
-        }
-    }
-}
-
-/// Lets the session act for an organization of the person's.
-///
-/// # Errors
-/// `UNAUTHORIZED` when the session has ended.
+/// `NO_ACTIVE_ORGANIZATION` if none is named and the session acts for none; `NOT_FOUND` for an organization that is unknown
+/// or foreign, and for a session that has ended.
 pub async fn activate(
     cx: &Context,
-    scope: &PersonScope,
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
-) -> Result<Stored<Session>> {
-    set_active(cx, scope, uow, session.session_id(), &own.organization.id).await
+    organization: OrganizationRef<'_>,
+) -> Result<(Stored<Organization>, Stored<Session>)> {
+    let organization = find_organization(cx, uow, organization).await?;
+    let id = session.session_id();
+    let stored = set_active(cx, session, uow, id, &organization.id).await?;
+    Ok((organization, stored))
 }
 
 /// Lets the session act for nothing.
@@ -204,55 +152,49 @@ pub async fn deactivate(
     Ok(stored)
 }
 
-/// Changes an organization.
+/// Changes the organization.
 ///
 /// # Errors
-/// `YOU_ARE_NOT_ALLOWED_TO_UPDATE_THIS_ORGANIZATION`; `ORGANIZATION_SLUG_ALREADY_TAKEN`.
-pub async fn update_own(
+/// `ORGANIZATION_SLUG_ALREADY_TAKEN`.
+pub async fn update(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &MembershipScope<grant::OrganizationUpdate>,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
     command: UpdateOrganization,
 ) -> Result<Stored<Organization>> {
-    if !own.may(Permission::OrganizationUpdate) {
-        return Err(refused(Code::NotAllowedToUpdateOrganization));
-    }
-    let seen = &own.organization;
+    let seen = scope.organization();
     if let Some(slug) = &command.slug
         && *slug != seen.slug
         && slug_is_taken(uow, slug).await?
     {
-        return Err(refused(Code::OrganizationSlugTaken));
+        return Err(Error::of_code(Code::OrganizationSlugTaken));
     }
     let mut next = seen.edit();
     command.apply_to(&mut next);
     audited::replace(cx, scope, uow, seen, next, "organization.updated").await
 }
 
-/// Deletes an organization with its memberships and invitations. One that has a platform stays: the platform goes first.
+/// Deletes the organization with its memberships and invitations. One that has a platform stays: the platform goes first.
 ///
 /// # Errors
-/// `YOU_ARE_NOT_ALLOWED_TO_DELETE_THIS_ORGANIZATION`; `CONFLICT` when it has a platform or operates the installation.
-pub(in crate::use_case) async fn delete_own(
+/// `CONFLICT` when it has a platform or operates the installation.
+pub(in crate::use_case) async fn delete(
     cx: &Context,
-    scope: &PersonScope,
+    scope: &MembershipScope<grant::OrganizationDelete>,
     uow: &mut dyn UnitOfWork,
-    own: &OwnMembership,
     has_platforms: bool,
 ) -> Result<()> {
-    let seen = &own.organization;
-    if !own.may(Permission::OrganizationDelete) {
-        return Err(refused(Code::NotAllowedToDeleteOrganization));
-    }
+    let seen = scope.organization();
     if seen.operates() || has_platforms || seen.platform_id.is_some() {
         let message = "The organization has a platform, which must be deleted first.";
         return Err(Error::refused(Code::Conflict, message));
     }
     let members = MemberQuery::OfOrganization(seen.id.clone());
-    let limit = u32::try_from(MAX_MEMBERS).unwrap_or(u32::MAX);
-    for member in unowned::<Member>(uow).list(&members, limit).await? {
-        act_for_nothing(uow, &seen.id, &member.user_id).await?;
+    let mut batches = Batches::of(members.clone());
+    while let Some(batch) = batches.next(unowned::<Member>(uow)).await? {
+        for member in batch {
+            act_for_nothing(uow, &seen.id, &member.user_id).await?;
+        }
     }
     unowned::<Member>(uow).remove_all(&members).await?;
     let invitations = InvitationQuery::OfOrganization(seen.id.clone());

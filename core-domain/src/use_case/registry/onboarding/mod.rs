@@ -6,4 +6,4 @@ mod start;
 
 pub(super) use progress::{create_onboarded, record_event};
 pub use read::{OnboardingView, get, slug_is_available};
-pub use start::{ProvisionOnboarding, start, start_for};
+pub use start::{ProvisionOnboarding, start, start_as};

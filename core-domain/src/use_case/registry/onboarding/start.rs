@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::access::{SignedInScope, SystemScope, audited, unowned};
+use crate::access::{NewOrganizationScope, SystemScope, audited, unowned};
 use crate::iam::User;
 use crate::kernel::{
     Code, Context, Environment, Error, OnboardingId, PlatformId, Record, Result, SessionId,
@@ -32,50 +32,34 @@ pub struct ProvisionOnboarding {
     pub wanted: StartOnboarding,
 }
 
-/// Reserves the slug and queues the job that creates organization, platform and infrastructure, for the caller.
+/// Reserves the slug and queues the job that creates organization, platform and infrastructure, for the scope's owner.
 ///
 /// # Errors
 /// `SLUG_TAKEN`; `NOT_FOUND` for an unknown stack template; `INVALID_STATE` for one that is deprecated.
 pub async fn start(
     cx: &Context,
-    scope: &SignedInScope,
+    scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     command: StartOnboarding,
 ) -> Result<(Stored<Onboarding>, Stored<Job>)> {
-    let request = Request {
-        requested_id: None,
-        user_id: cx.caller.user_id().cloned(),
-        session_id: cx.caller.session_id().cloned(),
-        wanted: command,
-    };
-    run(cx, scope, uow, request).await
+    run(cx, scope, uow, None, command).await
 }
 
 /// As [`start`], under an id of the caller's.
 ///
 /// # Errors
-/// As [`start`]; `IDEMPOTENCY_KEY_REUSED` when the caller gave the id to another onboarding; `FORBIDDEN` for an owner who
-/// is not the caller, unless the caller operates the installation; `NOT_FOUND` when that owner is unknown.
-pub async fn start_for(
+/// As [`start`]; `IDEMPOTENCY_KEY_REUSED` when the caller gave the id to another onboarding; `NOT_FOUND` for an unknown owner.
+pub async fn start_as(
     cx: &Context,
-    scope: &SignedInScope,
+    scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
-    command: ProvisionOnboarding,
+    requested_id: OnboardingId,
+    command: StartOnboarding,
 ) -> Result<(Stored<Onboarding>, Stored<Job>)> {
-    let own = cx.caller.user_id() == Some(&command.user_id);
-    if !own && !cx.caller.is_operator() {
-        return Err(Error::Forbidden);
-    }
-    if !own && !user::exists(uow, &command.user_id).await? {
+    if !user::exists(uow, scope.owner()).await? {
         return Err(Error::NotFound(User::KIND));
     }
-    let request = Request {
-        requested_id: Some(command.onboarding_id),
-        user_id: Some(command.user_id),
-        session_id: cx.caller.session_id().filter(|_| own).cloned(),
-        wanted: command.wanted,
-    };
-    run(cx, scope, uow, request).await
+    run(cx, scope, uow, Some(requested_id), command).await
 }
 
 /// Who asks, as onboardings remember it.
@@ -86,17 +70,24 @@ pub(super) fn requester(cx: &Context) -> String {
 /// An onboarding that is asked for.
 struct Request {
     requested_id: Option<OnboardingId>,
-    user_id: Option<UserId>,
+    user_id: UserId,
     session_id: Option<SessionId>,
     wanted: StartOnboarding,
 }
 
 async fn run(
     cx: &Context,
-    scope: &SignedInScope,
+    scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
-    request: Request,
+    requested_id: Option<OnboardingId>,
+    wanted: StartOnboarding,
 ) -> Result<(Stored<Onboarding>, Stored<Job>)> {
+    let request = Request {
+        requested_id,
+        user_id: scope.owner().clone(),
+        session_id: scope.session_id().cloned(),
+        wanted,
+    };
     let stack_template_id = template_id(uow, &request.wanted).await?;
     if let Some(known) = find_replay(cx, uow, &request).await? {
         return replay_or_conflict(uow, known, &request, stack_template_id.as_ref()).await;
@@ -126,7 +117,7 @@ async fn run(
         platform_tier,
         stack_template_id,
         billing_email: wanted.billing_email,
-        user_id: request.user_id,
+        user_id: Some(request.user_id),
         session_id: request.session_id,
         platform_id,
         job_id: job.id.clone(),
@@ -188,7 +179,7 @@ async fn replay_or_conflict(
         && known.tier == wanted.tier
         && known.stack_template_id.as_ref() == stack_template_id
         && known.billing_email == wanted.billing_email
-        && known.user_id == request.user_id;
+        && known.user_id.as_ref() == Some(&request.user_id);
     if !same {
         return Err(Error::refused(
             Code::IdempotencyKeyReused,
@@ -201,7 +192,7 @@ async fn replay_or_conflict(
 
 async fn queue(
     cx: &Context,
-    scope: &SignedInScope,
+    scope: &NewOrganizationScope,
     uow: &mut dyn UnitOfWork,
     (id, platform): (&OnboardingId, &PlatformId),
     stack_template_id: Option<TemplateId>,

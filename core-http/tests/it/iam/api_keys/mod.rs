@@ -25,14 +25,14 @@ const ROTATE: &str = "/api/auth/api-key/rotate";
 const ROLES: &str = "/api/core/roles";
 
 /// Ada, who owns an organization with a platform.
-struct Ada {
-    person: Person,
-    org: String,
-    platform: String,
+pub(super) struct Ada {
+    pub(super) person: Person,
+    pub(super) org: String,
+    pub(super) platform: String,
 }
 
 impl Ada {
-    async fn in_(world: &World) -> Self {
+    pub(super) async fn in_(world: &World) -> Self {
         let person = world.sign_up(ADA).await;
         let made = world.set_up(&person, "engines").await.expect(201);
         Self {
@@ -43,7 +43,7 @@ impl Ada {
     }
 
     /// A key of hers; answers its id and secret.
-    async fn key(&self, world: &World, body: Value) -> (String, String) {
+    pub(super) async fn key(&self, world: &World, body: Value) -> (String, String) {
         let made = world.as_person(&self.person, "POST", CREATE, body).await;
         let made = made.expect(200);
         (made.id(), made.text("key").to_owned())
@@ -63,20 +63,6 @@ impl Ada {
     async fn sees(&self, world: &World, path: &str) -> Answer {
         let nothing = Value::Null;
         world.as_person(&self.person, "GET", path, nothing).await
-    }
-}
-
-impl World {
-    /// The request of a person with their session.
-    async fn as_person(&self, person: &Person, method: &str, path: &str, body: Value) -> Answer {
-        let bearer = format!("Bearer {}", person.token);
-        let headers = [("authorization", bearer.as_str())];
-        self.ask(method, path, &headers, body).await
-    }
-
-    /// The request of a program that reaches IAM with its key.
-    async fn with_key(&self, secret: &str, method: &str, path: &str, body: Value) -> Answer {
-        self.ask(method, path, &[("x-api-key", secret)], body).await
     }
 }
 

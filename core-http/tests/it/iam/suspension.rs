@@ -1,0 +1,177 @@
+//! What the members of a suspended platform's organization can still do.
+
+use serde_json::{Value, json};
+
+use super::api_keys::Ada;
+use super::{ADA, BOOTSTRAP, EVE, GET_SESSION, ORG_SETUP, SESSIONS};
+use crate::world::{Answer, Person, World};
+
+const BOB: &str = "bob@example.org";
+
+/// An owner with an organization whose platform is suspended, a member, and somebody who is invited.
+struct Suspended {
+    world: World,
+    ada: Ada,
+    eve: Person,
+    bob: Person,
+    /// Eve's membership.
+    member: String,
+    /// An invitation to Bob.
+    invitation: String,
+    /// An API key of Ada's.
+    key: String,
+}
+
+impl Suspended {
+    async fn new() -> Self {
+        let world = World::new();
+        let ada = Ada::in_(&world).await;
+        let [eve, bob] = [world.sign_up(EVE).await, world.sign_up(BOB).await];
+        world.confirm(&bob).await;
+        let member = world.join([&ada.person, &eve], &ada.org, "member").await;
+        let invitation = world.invite(&ada.person, &ada.org, BOB, "member").await;
+        let (key, _) = ada.key(&world, json!({ "name": "CI" })).await;
+        world.flag(&ada.platform, "suspended").await;
+        Self {
+            world,
+            ada,
+            eve,
+            bob,
+            member,
+            invitation,
+            key,
+        }
+    }
+
+    async fn post(&self, person: &Person, path: &str, body: Value) -> Answer {
+        self.world.as_person(person, "POST", path, body).await
+    }
+
+    /// Everything that changes the organization or what belongs to it, as its owner.
+    fn changes_by_owner(&self) -> Vec<(&'static str, Value)> {
+        let org = &self.ada.org;
+        let of = |body: Value| {
+            let mut body = body;
+            body["organizationId"] = json!(org);
+            body
+        };
+        let invite = json!({ "email": "new@example.org", "role": "member" });
+        let resend = json!({ "email": BOB, "role": "member", "resend": true });
+        vec![
+            (
+                "/api/auth/organization/update",
+                of(json!({ "data": { "name": "New" } })),
+            ),
+            ("/api/auth/organization/delete", of(json!({}))),
+            ("/api/auth/organization/invite-member", of(invite)),
+            ("/api/auth/organization/invite-member", of(resend)),
+            (
+                "/api/auth/organization/cancel-invitation",
+                json!({ "invitationId": self.invitation }),
+            ),
+            (
+                "/api/auth/organization/update-member-role",
+                of(json!({ "memberId": self.member, "role": "admin" })),
+            ),
+            (
+                "/api/auth/organization/remove-member",
+                of(json!({ "memberIdOrEmail": EVE })),
+            ),
+            ("/api/auth/api-key/create", of(json!({}))),
+            (
+                "/api/auth/api-key/update",
+                json!({ "keyId": self.key, "enabled": false }),
+            ),
+            ("/api/auth/api-key/rotate", json!({ "keyId": self.key })),
+            ("/api/auth/api-key/delete", json!({ "keyId": self.key })),
+            (
+                "/api/auth/organization/create",
+                json!({ "name": "Another", "slug": "another", "keepCurrentActiveOrganization": true }),
+            ),
+        ]
+    }
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_suspended_platforms_organization_is_not_changed() {
+    let suspended = Suspended::new().await;
+    let (world, ada, eve) = (&suspended.world, &suspended.ada.person, &suspended.eve);
+    for (path, body) in suspended.changes_by_owner() {
+        let refused = suspended.post(ada, path, body.clone()).await;
+        let refusal = (refused.status.as_u16(), refused.code());
+        assert_eq!(refusal, (451, "PLATFORM_SUSPENDED"), "{path} {body}");
+    }
+    let body = json!({ "name": "Another", "slug": "another" });
+    let cookie = [("cookie", ada.cookie.as_str())];
+    let set_up = world.ask("POST", ORG_SETUP, &cookie, body).await;
+    set_up.refused(451, "PLATFORM_SUSPENDED");
+    let leave = json!({ "organizationId": suspended.ada.org });
+    let leave = world.organization(eve, "leave", leave).await;
+    leave.refused(451, "PLATFORM_SUSPENDED");
+    for call in ["accept-invitation", "reject-invitation"] {
+        let answer = json!({ "invitationId": suspended.invitation });
+        let answer = world.organization(&suspended.bob, call, answer).await;
+        answer.refused(451, "PLATFORM_SUSPENDED");
+    }
+    world.flag(&suspended.ada.platform, "active").await;
+    let accept = json!({ "invitationId": suspended.invitation });
+    let accept = world.organization(&suspended.bob, "accept-invitation", accept);
+    let _ = accept.await.expect(200);
+}
+
+#[tokio::test]
+async fn a_person_leaves_a_suspended_organization_behind_by_acting_for_another() {
+    let suspended = Suspended::new().await;
+    let (world, eve) = (&suspended.world, &suspended.eve);
+    let list = world.as_person(eve, "GET", "/api/auth/organization/list", Value::Null);
+    assert_eq!(list.await.expect(200).json[0]["id"], suspended.ada.org);
+    for (method, path) in [
+        ("GET", GET_SESSION),
+        ("GET", SESSIONS),
+        ("GET", "/api/auth/profile"),
+        ("POST", "/api/auth/revoke-other-sessions"),
+    ] {
+        let own = world.as_person(eve, method, path, Value::Null).await;
+        assert_eq!(own.status, 200, "{path}: {}", own.json);
+    }
+    let none = json!({ "organizationId": null });
+    let _ = suspended
+        .post(eve, "/api/auth/organization/set-active", none)
+        .await
+        .expect(200);
+    let own = world.found(eve, "eves").await;
+    for organization in [&suspended.ada.org, &own] {
+        let body = json!({ "organizationId": organization });
+        let active = suspended.post(eve, "/api/auth/organization/set-active", body);
+        assert_eq!(active.await.expect(200).id(), *organization);
+    }
+    let rename = json!({ "data": { "name": "Eve's" } });
+    let _ = suspended
+        .post(eve, "/api/auth/organization/update", rename)
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn operators_change_a_suspended_platforms_organization() {
+    let suspended = Suspended::new().await;
+    let world = &suspended.world;
+    let grace = world.sign_up("grace@example.com").await;
+    let body = json!({ "ownerId": grace.user_id });
+    let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
+    for (path, body) in suspended.changes_by_owner() {
+        // A key of somebody else is missing for everybody.
+        if path.starts_with("/api/auth/api-key") {
+            continue;
+        }
+        let answer = suspended.post(&grace, path, body.clone()).await;
+        assert_ne!(answer.status, 451, "{path} {body}");
+        assert_ne!(answer.status, 403, "{path} {body}");
+    }
+    let members = format!(
+        "/api/auth/organization/list-members?organizationId={}",
+        suspended.ada.org
+    );
+    let members = world.as_person(&grace, "GET", &members, Value::Null).await;
+    assert_eq!(members.expect(200).json["members"][0]["user"]["email"], ADA);
+}
