@@ -177,6 +177,6 @@ pub struct Bootstrap {
     pub slug: Option<Slug>,
     /// Who shall own it.
     pub owner_id: Option<UserId>,
-    /// The address of who shall own it.
+    /// The confirmed address of the owner.
     pub email: Option<Email>,
 }

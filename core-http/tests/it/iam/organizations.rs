@@ -66,6 +66,7 @@ async fn the_owner_named_at_bootstrap_operates_at_once_with_sessions_that_act_fo
     let busy = world.sign_up(ADA).await;
     let free = world.sign_in(ADA, PASSWORD).await.expect(200);
     let engines = world.set_up(&busy, "engines").await.expect(201).json;
+    world.confirm(&busy).await;
     let body = json!({ "email": "Ada@Example.org" });
     let made = world.as_service(BOOTSTRAP, &body).await.expect(201).json;
     let answered = json!({
@@ -81,6 +82,21 @@ async fn the_owner_named_at_bootstrap_operates_at_once_with_sessions_that_act_fo
     assert_eq!(json!(fields), json!(["operator", "owner", null, null]));
     assert_eq!(free["organization"]["id"], made["orgId"]);
     assert_eq!(acts_for(&world, &busy.token).await, engines["orgId"]);
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_confirmed_names_no_owner_of_the_operator_organization() {
+    let world = World::new();
+    let mallory = world.sign_up(ADA).await;
+    let body = json!({ "email": ADA });
+    let refused = world.as_service(BOOTSTRAP, &body).await;
+    let refused = refused.refused(409, "CONFLICT");
+    let message = refused.json["error"]["message"].as_str().unwrap();
+    assert!(message.contains("ownerId"), "{message}");
+    assert_eq!(acts_for(&world, &mallory.token).await, Value::Null);
+    // Whoever names the id has looked at whose it is.
+    let body = json!({ "ownerId": mallory.user_id, "email": ADA });
+    let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
 }
 
 #[tokio::test]

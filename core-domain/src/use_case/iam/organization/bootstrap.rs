@@ -22,7 +22,8 @@ pub struct Bootstrapped {
 /// Creates the operator organization. Sessions of the owner that act for no organization act for this one at once.
 ///
 /// # Errors
-/// `CONFLICT` when there is one already; `SLUG_TAKEN`; `NOT_FOUND` for an unknown owner.
+/// `CONFLICT` when there is one already, and for an owner named by an address that is not confirmed; `SLUG_TAKEN`; `NOT_FOUND`
+/// for an unknown owner.
 pub async fn bootstrap(
     cx: &Context,
     scope: &ServiceScope,
@@ -64,6 +65,7 @@ pub async fn bootstrap(
     })
 }
 
+/// Finds the owner. An unconfirmed address names nobody: anybody can sign up with it.
 async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Option<UserId>> {
     match (&command.owner_id, &command.email) {
         (Some(id), _) => Ok(Some(id.clone())),
@@ -71,7 +73,12 @@ async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Optio
         (None, Some(email)) => {
             let with_email = UserQuery::WithEmail(email.clone());
             let user = unowned::<User>(uow).first(&with_email).await?;
-            Ok(Some(user.ok_or(Error::NotFound(User::KIND))?.id.clone()))
+            let user = user.ok_or(Error::NotFound(User::KIND))?;
+            if !user.email_verified {
+                let message = "The address is not confirmed. Confirm it, or name the owner by ownerId.";
+                return Err(Error::refused(Code::Conflict, message));
+            }
+            Ok(Some(user.id.clone()))
         }
     }
 }
