@@ -31,8 +31,8 @@ pub use api_key::{
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};
 pub use invitation::{
-    INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus, Invite,
-    InvitedRole, MAX_MEMBERS, MAX_PENDING_INVITATIONS,
+    INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
+    InvitationStatus, Invite, InvitedRole, MAX_MEMBERS, MAX_PENDING_INVITATIONS,
 };
 pub use oauth::*;
 pub use organization::{

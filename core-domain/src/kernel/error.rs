@@ -154,6 +154,9 @@ text_enum! {
         NotAllowedToCancelInvitation = "YOU_ARE_NOT_ALLOWED_TO_CANCEL_THIS_INVITATION",
         /// The caller has not proved that the address is theirs.
         EmailVerificationRequired = "EMAIL_VERIFICATION_REQUIRED_FOR_INVITATION",
+        /// The recipient has neither confirmed the address nor shown the secret of the mailed link.
+        EmailVerificationRequiredToAnswer =
+            "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION",
         /// No session where an API key is to be made.
         UnauthorizedSession = "UNAUTHORIZED_SESSION",
         /// There is no such API key for this caller.

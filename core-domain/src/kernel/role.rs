@@ -85,7 +85,6 @@ impl Role {
                 "deployment:create",
                 "stack:read",
                 "member:read",
-                "invitation:read",
                 "role:read",
                 "grant:read",
                 "apikey:read",
@@ -264,8 +263,12 @@ mod tests {
     fn a_member_is_granted_what_is_named_and_nothing_that_comes_later() {
         let patterns = Role::MEMBER.permissions();
         assert!(patterns.patterns().iter().all(|p| !p.contains('*')));
-        // What may hold secrets is not for everybody to see.
-        let confidential = [Permission::ConfigRead, Permission::WebhookRead];
+        // What may hold secrets is not for everybody to see, nor whom the organization invites.
+        let confidential = [
+            Permission::ConfigRead,
+            Permission::WebhookRead,
+            Permission::InvitationRead,
+        ];
         let reads = Permission::ALL
             .iter()
             .filter(|p| p.as_str().ends_with(":read"));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use core_domain::gateway::{RatePlan, TrustedProxies};
-use core_domain::iam::{CookieNames, CookieSigner};
-use core_domain::kernel::{Code, Error, InvitationId, Result};
+use core_domain::iam::{CookieNames, CookieSigner, InvitationRef};
+use core_domain::kernel::{Code, Error, Result};
 use core_domain::port::Passkeys;
 use core_domain::use_case::iam::verification::Notices;
 use http::{Uri, header};
@@ -127,9 +127,9 @@ impl Iam {
         }
     }
 
-    /// Where an invitation is answered.
-    pub(super) fn invitation_link(&self, id: &InvitationId) -> String {
-        self.link("/accept-invitation", &[("id", id.as_str())])
+    /// The link of the mail in which a person is invited.
+    pub(super) fn invitation_link(&self, name: &InvitationRef) -> String {
+        self.link("/accept-invitation", &[("id", &name.expose())])
     }
 
     /// Where a redirection leads: a path is one of ours.

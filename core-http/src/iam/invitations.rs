@@ -74,7 +74,7 @@ async fn create(
         email: body.email,
         role: role.into(),
         resend: false,
-        link: &|id| iam.invitation_link(id),
+        link: &|name| iam.invitation_link(name),
         cipher: &cx.app.cipher,
     };
     organization::invite(cx, &scope, uow, body.inviter_id, new).await

@@ -77,6 +77,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NotRecipient
         | Code::NotAllowedToCancelInvitation
         | Code::EmailVerificationRequired
+        | Code::EmailVerificationRequiredToAnswer
         | Code::EmailNotVerified => StatusCode::FORBIDDEN,
         Code::NotFound | Code::KeyNotFound | Code::PasskeyNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,

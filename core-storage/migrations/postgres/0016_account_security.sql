@@ -1,3 +1,5 @@
+ALTER TABLE "invitations" ADD COLUMN "secret_hash" TEXT COLLATE "C";
+
 CREATE TABLE "mail_quotas" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "sent_at" TEXT COLLATE "C" NOT NULL,

@@ -1,3 +1,5 @@
+ALTER TABLE "invitations" ADD COLUMN "secret_hash" TEXT;
+
 CREATE TABLE "mail_quotas" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "sent_at" TEXT NOT NULL,

@@ -205,6 +205,7 @@ table! {
         email: Text,
         role: Text,
         status: Text,
+        secret_hash: Opt<Text>,
         expires_at: Time,
         inviter_id: Text,
         created_at: Time,

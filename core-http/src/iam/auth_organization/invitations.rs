@@ -6,6 +6,7 @@ use core_domain::access::{
     MembershipScope, PersonScope, RecipientScope, Requirement, authorize_invitation,
     authorize_recipient,
 };
+use core_domain::iam::InvitationRef;
 use core_domain::kernel::{
     Code, Context, Email, Error, Grant, InvitationId, OrganizationId, PageRequest, Result, grant,
 };
@@ -31,6 +32,7 @@ fn for_recipient(row: Row) -> Row {
     row.refuses(&[
         Code::InvitationNotFound,
         Code::NotRecipient,
+        Code::EmailVerificationRequiredToAnswer,
         Code::PlatformSuspended,
     ])
 }
@@ -59,13 +61,13 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         )))
         .summary("Accepts an invitation; the session acts for the organization.")
         .refuses(&[Code::AlreadyMember, Code::MembershipLimitReached])
-        .writes(accept),
+        .writes(with(iam, accept)),
         for_recipient(style(post(
             "/api/auth/organization/reject-invitation",
             "rejectInvitation",
         )))
         .summary("Declines an invitation.")
-        .writes(reject),
+        .writes(with(iam, reject)),
         style(post(
             "/api/auth/organization/cancel-invitation",
             "cancelOwnInvitation",
@@ -144,7 +146,7 @@ async fn invite(
         email,
         role: body.role.roles()?,
         resend: body.resend,
-        link: &|id| iam.invitation_link(id),
+        link: &|name| iam.invitation_link(name),
         cipher: &cx.app.cipher,
     };
     let invitation = organization::invite(cx, &scope, uow, None, new).await?;
@@ -154,7 +156,7 @@ async fn invite(
 /// Which invitation.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct InvitationQuery {
-    id: InvitationId,
+    id: InvitationRef,
 }
 
 /// An invitation and what its recipient is told of it.
@@ -171,7 +173,7 @@ struct InvitationForRecipient {
 /// A request about an invitation to the caller.
 trait OnReceivedInvitation {
     /// The invitation.
-    fn invitation(&self) -> &InvitationId;
+    fn invitation(&self) -> &InvitationRef;
 }
 
 impl<I: OnReceivedInvitation + Sync> OpenScope<I> for RecipientScope {
@@ -187,7 +189,7 @@ impl<I: OnReceivedInvitation + Sync> OpenScope<I> for RecipientScope {
 }
 
 impl OnReceivedInvitation for Input<(), InvitationQuery> {
-    fn invitation(&self) -> &InvitationId {
+    fn invitation(&self) -> &InvitationRef {
         &self.query.id
     }
 }
@@ -211,11 +213,11 @@ async fn get(
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct AnswerInvitation {
-    invitation_id: InvitationId,
+    invitation_id: InvitationRef,
 }
 
 impl OnReceivedInvitation for Input<(), (), AnswerInvitation> {
-    fn invitation(&self) -> &InvitationId {
+    fn invitation(&self) -> &InvitationRef {
         &self.body.invitation_id
     }
 }
@@ -238,21 +240,25 @@ impl From<Answered> for AnsweredInvitation {
 
 async fn accept(
     cx: &Cx,
+    iam: Arc<Iam>,
     scope: BySession<RecipientScope>,
     uow: &mut dyn UnitOfWork,
     _: Input<(), (), AnswerInvitation>,
 ) -> Result<Output<AnsweredInvitation>> {
-    let answered = organization::accept_invitation(cx, &scope, &scope.session, uow).await?;
+    let (session, notices) = (&scope.session, iam.notices(cx));
+    let answered = organization::accept_invitation(cx, &scope, session, uow, notices).await?;
     Ok(Output::new(answered.into()))
 }
 
 async fn reject(
     cx: &Cx,
+    iam: Arc<Iam>,
     scope: BySession<RecipientScope>,
     uow: &mut dyn UnitOfWork,
     _: Input<(), (), AnswerInvitation>,
 ) -> Result<Output<AnsweredInvitation>> {
-    let answered = organization::reject_invitation(cx, &scope, uow).await?;
+    let (session, notices) = (&scope.session, iam.notices(cx));
+    let answered = organization::reject_invitation(cx, &scope, session, uow, notices).await?;
     Ok(Output::new(answered.into()))
 }
 

@@ -1,14 +1,20 @@
-//! Answering an invitation to an organization, by the link of the mail.
+//! Answering an invitation to an organization, by the link of the mail. The secret of the link goes along in the address and
+//! in the forms of these pages, through sign-in and sign-up and back.
 
 use std::sync::Arc;
 
-use core_domain::access::{PublicScope, SessionScope, authorize_recipient, authorize_session};
+use core_domain::access::{
+    PublicScope, SessionScope, authorize_person, authorize_recipient, authorize_session,
+};
 use core_domain::gateway::RateClass;
-use core_domain::kernel::{Code, Error, InvitationId, Result};
+use core_domain::iam::InvitationRef;
+use core_domain::kernel::{Code, Error, Result};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::organization::{
     InvitationDetails, accept_invitation, get_invitation, reject_invitation,
 };
+use core_domain::use_case::iam::user;
+use core_domain::use_case::iam::verification::Links;
 use http::StatusCode;
 use maud::{Markup, html};
 use schemars::JsonSchema;
@@ -21,16 +27,22 @@ use super::layout::moment;
 use super::next::sign_in_first;
 use super::row::{form, page};
 use crate::iam::config::{Iam, with_parameters};
+use crate::iam::email_verification::verification_link;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, status_of, with};
 
 const PATH: &str = "/accept-invitation";
+const CONFIRM: &str = "/accept-invitation/confirm";
 const TITLE: &str = "Invitation";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "invitationPage"))
             .summary("Shows an invitation to its recipient.")
-            .refuses(&[Code::NotRecipient, Code::PlatformSuspended])
+            .refuses(&[
+                Code::NotRecipient,
+                Code::EmailVerificationRequiredToAnswer,
+                Code::PlatformSuspended,
+            ])
             .refuses_as(Code::InvitationNotFound, StatusCode::NOT_FOUND)
             .plain(with(iam, show)),
         form(post(PATH, "answerInvitationByForm"))
@@ -38,19 +50,34 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .rate(RateClass::Strict)
             .refuses(&[
                 Code::NotRecipient,
+                Code::EmailVerificationRequiredToAnswer,
                 Code::PlatformSuspended,
                 Code::AlreadyMember,
                 Code::MembershipLimitReached,
             ])
             .refuses_as(Code::InvitationNotFound, StatusCode::NOT_FOUND)
             .plain(with(iam, answer)),
+        form(post(CONFIRM, "confirmAddressForInvitationByForm"))
+            .summary(
+                "Sends a mail that confirms the person's address and leads back to the invitation.",
+            )
+            .rate(RateClass::Strict)
+            .plain(with(iam, confirm)),
     ]
+}
+
+/// What was done before.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Notice {
+    MailSent,
 }
 
 /// Which invitation.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct InvitationQuery {
-    id: InvitationId,
+    id: InvitationRef,
+    notice: Option<Notice>,
 }
 
 async fn show(
@@ -59,26 +86,37 @@ async fn show(
     _: PublicScope,
     input: Input<(), InvitationQuery>,
 ) -> Result<PageOr> {
-    let id = &input.query.id;
+    let name = &input.query.id;
     if authorize_session(cx).is_err() {
-        return Ok(sign_in_first(&iam, &own_path(id)));
+        return Ok(sign_in_first(&iam, &own_path(name)));
     }
-    match find_invitation(cx, id).await {
+    match find_invitation(cx, name).await {
         Ok(details) => {
-            let content = content(&iam, &details, &FormErrors::none());
+            let content = content(&iam, &details, name, &FormErrors::none());
             Ok(layout::shown(&iam, TITLE, &content))
         }
-        Err(error) => not_for_them(&iam, error, id),
+        Err(error)
+            if error.code() == Code::EmailVerificationRequiredToAnswer
+                && matches!(input.query.notice, Some(Notice::MailSent)) =>
+        {
+            let words = "A mail is on its way to the address of your account. Open its link to confirm the address.";
+            let content = html! {
+                (layout::notice(words))
+                p { "It leads back to the invitation." }
+            };
+            Ok(layout::shown(&iam, TITLE, &content))
+        }
+        Err(error) => not_for_them(&iam, error, name),
     }
 }
 
-fn own_path(id: &InvitationId) -> String {
-    with_parameters(PATH.to_owned(), &[("id", id.as_str())])
+fn own_path(name: &InvitationRef) -> String {
+    with_parameters(PATH.to_owned(), &[("id", &name.expose())])
 }
 
-async fn find_invitation(cx: &Cx, id: &InvitationId) -> Result<InvitationDetails> {
+async fn find_invitation(cx: &Cx, name: &InvitationRef) -> Result<InvitationDetails> {
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let found = details_for_recipient(cx, uow.as_mut(), id).await;
+    let found = details_for_recipient(cx, uow.as_mut(), name).await;
     uow.rollback().await;
     found
 }
@@ -86,13 +124,18 @@ async fn find_invitation(cx: &Cx, id: &InvitationId) -> Result<InvitationDetails
 async fn details_for_recipient(
     cx: &Cx,
     uow: &mut dyn UnitOfWork,
-    id: &InvitationId,
+    name: &InvitationRef,
 ) -> Result<InvitationDetails> {
-    let scope = authorize_recipient(cx, uow, id).await?;
+    let scope = authorize_recipient(cx, uow, name).await?;
     get_invitation(&scope, uow).await
 }
 
-fn content(iam: &Iam, details: &InvitationDetails, errors: &FormErrors) -> Markup {
+fn content(
+    iam: &Iam,
+    details: &InvitationDetails,
+    name: &InvitationRef,
+    errors: &FormErrors,
+) -> Markup {
     let InvitationDetails {
         invitation,
         organization,
@@ -116,7 +159,7 @@ fn content(iam: &Iam, details: &InvitationDetails, errors: &FormErrors) -> Marku
             dd { (moment(invitation.expires_at)) }
         }
         form method="post" action=(iam.path(PATH)) {
-            (hidden("id", invitation.id.as_str()))
+            (hidden("id", &name.expose()))
             div.actions {
                 button type="submit" name="action" value="accept" { "Accept" }
                 button.quiet type="submit" name="action" value="decline" { "Decline" }
@@ -126,7 +169,7 @@ fn content(iam: &Iam, details: &InvitationDetails, errors: &FormErrors) -> Marku
 }
 
 /// Tells somebody why there is nothing to answer.
-fn not_for_them(iam: &Iam, error: Error, id: &InvitationId) -> Result<PageOr> {
+fn not_for_them(iam: &Iam, error: Error, name: &InvitationRef) -> Result<PageOr> {
     let code = error.code();
     let (status, content) = match code {
         Code::InvitationNotFound => (
@@ -142,8 +185,19 @@ fn not_for_them(iam: &Iam, error: Error, id: &InvitationId) -> Result<PageOr> {
                 (layout::alert("This invitation is for another address than that of your account."))
                 p { "Sign out, and open the link again to sign in with the address it was sent to." }
                 form method="post" action=(iam.path("/sign-out")) {
-                    (hidden("next", &own_path(id)))
+                    (hidden("next", &own_path(name)))
                     button type="submit" { "Sign out" }
+                }
+            },
+        ),
+        Code::EmailVerificationRequiredToAnswer => (
+            status_of(code),
+            html! {
+                (layout::alert("The address of your account is not confirmed yet."))
+                p { "Open the link in the invitation mail once more, or confirm your address first." }
+                form method="post" action=(iam.path(CONFIRM)) {
+                    (hidden("id", &name.expose()))
+                    button type="submit" { "Send me a mail to confirm my address" }
                 }
             },
         ),
@@ -163,7 +217,7 @@ enum Answer {
 /// The fields of the form.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct AnswerForm {
-    id: InvitationId,
+    id: InvitationRef,
     action: Answer,
 }
 
@@ -173,41 +227,80 @@ async fn answer(
     _: PublicScope,
     input: Input<(), (), AnswerForm>,
 ) -> Result<PageOr> {
-    let AnswerForm { id, action } = input.body;
+    let AnswerForm { id: name, action } = input.body;
     iam.refuse_foreign_form(cx)?;
     let Ok(session) = authorize_session(cx) else {
-        return Ok(sign_in_first(&iam, &own_path(&id)));
+        return Ok(sign_in_first(&iam, &own_path(&name)));
     };
-    let Err(error) = answered(cx, &session, &id, action).await else {
+    let Err(error) = answered(cx, &iam, &session, &name, action).await else {
         let notice = match action {
             Answer::Accept => "joined",
             Answer::Decline => "declined",
         };
         return Ok(layout::to(&iam, &format!("/account?notice={notice}")));
     };
-    if matches!(error.code(), Code::InvitationNotFound | Code::NotRecipient) {
-        return not_for_them(&iam, error, &id);
+    if matches!(
+        error.code(),
+        Code::InvitationNotFound | Code::NotRecipient | Code::EmailVerificationRequiredToAnswer
+    ) {
+        return not_for_them(&iam, error, &name);
     }
     let errors = FormErrors::of(error)?;
-    let content = content(&iam, &find_invitation(cx, &id).await?, &errors);
+    let details = find_invitation(cx, &name).await?;
+    let content = content(&iam, &details, &name, &errors);
     Ok(layout::refused(&iam, TITLE, errors.status(), &content))
 }
 
 async fn answered(
     cx: &Cx,
+    iam: &Iam,
     session: &SessionScope,
-    id: &InvitationId,
+    name: &InvitationRef,
     action: Answer,
 ) -> Result<()> {
+    let notices = iam.notices(cx);
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
-            let scope = authorize_recipient(cx, uow, id).await?;
+            let scope = authorize_recipient(cx, uow, name).await?;
             match action {
-                Answer::Accept => accept_invitation(cx, &scope, session, uow).await,
-                Answer::Decline => reject_invitation(cx, &scope, uow).await,
+                Answer::Accept => accept_invitation(cx, &scope, session, uow, notices).await,
+                Answer::Decline => reject_invitation(cx, &scope, session, uow, notices).await,
             }
         })
     })
     .await?;
     Ok(())
+}
+
+/// The fields of the form that asks for a mail.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct ConfirmAddressForm {
+    id: InvitationRef,
+}
+
+async fn confirm(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), ConfirmAddressForm>,
+) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let back = &own_path(&input.body.id);
+    let Ok(person) = &authorize_person(cx) else {
+        return Ok(sign_in_first(&iam, back));
+    };
+    let link = |token: &str| verification_link(&iam, token, Some(back));
+    let links = Links {
+        link: &link,
+        cipher: &cx.app.cipher,
+    };
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(async move {
+            let email = user::profile(person, uow).await?.email.clone();
+            user::send_verification_email(cx, &scope, uow, &email, links).await
+        })
+    })
+    .await?;
+    let sent = with_parameters(back.clone(), &[("notice", "mail-sent")]);
+    Ok(layout::to(&iam, &sent))
 }

@@ -406,8 +406,8 @@ impl Fixture {
         let invitation = invited.await;
         let eve = world.sign_up("eve@example.net").await;
         let organizations = world.organizations_of(person, &eve).await;
-        world.confirm(person).await;
-        let [magic, reset, verify] = world.link_tokens(&eve.email).await;
+        let dora = world.sign_up("dora@example.net").await;
+        let [magic, reset, verify] = world.link_tokens(&dora.email).await;
         let with_platform = world.set_up(person, "own-engines").await.expect(201);
         let key = json!({ "organizationId": with_platform.text("orgId") });
         let key = world.make_key(&person.caller(), key).await.expect(200);

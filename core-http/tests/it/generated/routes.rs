@@ -172,6 +172,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/reset-password/new"),
     ("GET", "/accept-invitation"),
     ("POST", "/accept-invitation"),
+    ("POST", "/accept-invitation/confirm"),
     ("GET", "/device"),
     ("POST", "/device"),
     ("GET", "/device/approved"),

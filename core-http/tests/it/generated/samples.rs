@@ -322,7 +322,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("listOrganizationInvitationsByPost", Person),
         sample("listUserInvitations", Person),
         sample("listUserInvitationsByPost", Person),
-        sample("listInvitations", Member),
+        sample("listInvitations", Admin),
         sample("createInvitation", Admin).body(r#"{"inviterId": null, "role": "member"}"#),
         sample("cancelInvitation", Admin).using(&[("invitationId", "coreInvitationId")]),
         sample("listAuditEvents", SignedIn),
@@ -382,6 +382,9 @@ pub(super) fn samples() -> Vec<Sample> {
             .query("id={invitationId}")
             .headers(COOKIE),
         sample("answerInvitationByForm", Public)
+            .body(r#"{"id": "{invitationId}"}"#)
+            .headers(COOKIE),
+        sample("confirmAddressForInvitationByForm", Public)
             .body(r#"{"id": "{invitationId}"}"#)
             .headers(COOKIE),
         sample("devicePage", Public)

@@ -6,6 +6,7 @@ mod confirmed_addresses;
 mod cross_origin;
 mod effects;
 mod imported;
+mod invitations;
 mod links;
 mod machines;
 mod new_organizations;

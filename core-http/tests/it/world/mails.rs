@@ -19,7 +19,7 @@ impl World {
         let now = uow.now().await.unwrap();
         let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
         let due = OutboxQuery::MailDueAt(now);
-        let messages = messages.list(Within::Installation, &due, 100).await;
+        let messages = messages.list(Within::Installation, &due, 10_000).await;
         let messages = messages.unwrap().into_iter();
         let mails = messages.filter(|message| message.topic == MAIL_TOPIC);
         mails
@@ -87,6 +87,15 @@ impl World {
         let link = links.rfind(|link| link.contains("token=")).unwrap();
         let (_, token) = link.split_once("token=").unwrap();
         token.split('&').next().unwrap().to_owned()
+    }
+
+    /// The invitation in the last mail to an address that has one, as its link names it: `<id>.<secret>`.
+    pub(crate) async fn mailed_invitation(&self, to: &str) -> String {
+        let mut links = self.mailed_links(to).await;
+        let link = links.rfind(|link| link.contains("/accept-invitation?"));
+        let link = link.unwrap();
+        let (_, name) = link.split_once("?id=").unwrap();
+        name.to_owned()
     }
 
     /// Tokens that were sent to an address: to sign in, for a new password, to confirm the address. Time passes.

@@ -56,10 +56,9 @@ impl World {
         organization: &str,
         role: &str,
     ) -> String {
-        let id = self
-            .invite(inviter, organization, &person.email, role)
+        self.invite(inviter, organization, &person.email, role)
             .await;
-        let body = json!({ "invitationId": id });
+        let body = json!({ "invitationId": self.mailed_invitation(&person.email).await });
         let accepted = self.organization(person, "accept-invitation", body).await;
         self.tick(1);
         let id = &accepted.expect(200).json["member"]["id"];

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PublicScope, audited, unowned};
+use crate::access::{AuditEvent, Covers, PublicScope, audited, unowned};
 use crate::iam::{User, UserQuery, VerificationPurpose};
-use crate::kernel::{Context, Email, Result, Stored};
+use crate::kernel::{Context, Email, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignInOutcome};
 use crate::use_case::iam::verification::mail::Notice;
@@ -55,16 +55,9 @@ pub async fn verify_email(
     let with_email = UserQuery::WithEmail(used.email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
-    let mut next = user.edit();
-    next.email_verified = true;
-    let as_user = session::as_user(cx, &user).consequence();
+    let as_user = session::as_user(cx, &user);
     let is_new = !user.email_verified;
-    let user = audited::replace(&as_user, scope, uow, &user, next, "user.email_verified").await?;
-    if is_new {
-        notices
-            .tell(&as_user, uow, &user, Notice::EmailVerified)
-            .await?;
-    }
+    let user = confirm_email(&as_user, scope, uow, &user, notices).await?;
     let known = cx.caller.user_id() == Some(&user.id);
     if !sign_in || !is_new || known || user.banned_at.is_some() {
         return Ok(VerifiedEmail {
@@ -86,4 +79,24 @@ pub async fn verify_email(
         user,
         signed_in: Some(outcome),
     })
+}
+
+/// Takes the address of a user, who has shown that they read mail there, as theirs, and tells them by mail. Of an address that
+/// is confirmed already nothing is changed.
+pub(in crate::use_case::iam) async fn confirm_email(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    user: &Stored<User>,
+    notices: Notices<'_>,
+) -> Result<Stored<User>> {
+    if user.email_verified {
+        return Ok(user.clone());
+    }
+    let cx = &cx.consequence();
+    let mut next = user.edit();
+    next.email_verified = true;
+    let user = audited::replace(cx, scope, uow, user, next, "user.email_verified").await?;
+    notices.tell(cx, uow, &user, Notice::EmailVerified).await?;
+    Ok(user)
 }

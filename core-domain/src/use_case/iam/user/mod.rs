@@ -13,6 +13,7 @@ mod sign_up;
 mod take_over;
 
 pub use ban::{ban, unban};
+pub(super) use email_verification::confirm_email;
 pub use email_verification::{VerifiedEmail, send_verification_email, verify_email};
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, send_magic_link, verify_magic_link};

@@ -269,7 +269,9 @@ impl Subject for Organization {
     async fn begin(world: Arc<World>, case: u32) -> Self {
         let mut people = Vec::new();
         for name in ["ada", "eve", "bob"] {
-            people.push(world.sign_up(&format!("{name}-{case}@example.net")).await);
+            let person = world.sign_up(&format!("{name}-{case}@example.net")).await;
+            world.confirm(&person).await;
+            people.push(person);
         }
         let id = world
             .found(&people[0], &format!("organization-{case}"))

@@ -10,6 +10,8 @@ use crate::iam::{
 };
 use crate::kernel::{Code, Context, Effect, Error, MemberId, Result, Stored};
 use crate::port::UnitOfWork;
+use crate::use_case::iam::user::confirm_email;
+use crate::use_case::iam::verification::Notices;
 
 /// An open invitation, as its recipient sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +94,8 @@ pub struct Answered {
     pub member: Option<MemberOfOrganization>,
 }
 
-/// Accepts an invitation: of two at once one makes a member. The session acts for the organization from now on.
+/// Accepts an invitation: of two at once one makes a member. The session acts for the organization from now on. The
+/// recipient's address is confirmed from now on.
 ///
 /// # Errors
 /// `INVITATION_NOT_FOUND` if the invitation can no longer be answered; `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION`;
@@ -102,6 +105,7 @@ pub async fn accept_invitation(
     scope: &RecipientScope,
     session: &SessionScope,
     uow: &mut dyn UnitOfWork,
+    notices: Notices<'_>,
 ) -> Result<Answered> {
     let seen = open_invitation(scope, uow).await?;
     let user = scope.user();
@@ -113,6 +117,7 @@ pub async fn accept_invitation(
     if unowned::<Member>(uow).count(&all).await? >= MAX_MEMBERS {
         return Err(Error::of_code(Code::MembershipLimitReached));
     }
+    confirm_email(cx, session, uow, user, notices).await?;
     let now = uow.now().await?;
     let member = Member {
         id: MemberId::generate(now, cx.entropy.as_ref()),
@@ -134,16 +139,19 @@ pub async fn accept_invitation(
     })
 }
 
-/// Declines an invitation.
+/// Declines an invitation. The recipient's address is confirmed from now on.
 ///
 /// # Errors
 /// `INVITATION_NOT_FOUND` if the invitation can no longer be answered.
 pub async fn reject_invitation(
     cx: &Context,
     scope: &RecipientScope,
+    session: &SessionScope,
     uow: &mut dyn UnitOfWork,
+    notices: Notices<'_>,
 ) -> Result<Answered> {
     let seen = open_invitation(scope, uow).await?;
+    confirm_email(cx, session, uow, scope.user(), notices).await?;
     let invitation = apply_event(cx, scope, uow, seen, InvitationEvent::Reject).await?;
     Ok(Answered {
         invitation,

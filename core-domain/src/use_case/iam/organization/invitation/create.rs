@@ -4,8 +4,8 @@ use super::super::refusal::ensure_roles_known;
 use super::apply_event;
 use crate::access::{MembershipScope, audited, ensure_fresh, find_member, unowned};
 use crate::iam::{
-    INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationStatus,
-    MAX_PENDING_INVITATIONS, Member, MemberQuery, User, UserQuery,
+    INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
+    InvitationStatus, MAX_PENDING_INVITATIONS, Member, MemberQuery, User, UserQuery,
 };
 use crate::kernel::{
     Cipher, Code, Context, Email, Error, InvitationId, OrganizationId, Result, Role, Roles, Stored,
@@ -24,7 +24,7 @@ pub struct NewInvitation<'a> {
     /// Whether one that waits already is sent again and extended.
     pub resend: bool,
     /// Makes the link of an invitation.
-    pub link: &'a (dyn Fn(&InvitationId) -> String + Send + Sync),
+    pub link: &'a (dyn Fn(&InvitationRef) -> String + Send + Sync),
     /// Encrypts the mail in the outbox.
     pub cipher: &'a Cipher,
 }
@@ -38,7 +38,8 @@ impl std::fmt::Debug for NewInvitation<'_> {
     }
 }
 
-/// Invites somebody to the organization. A service may name the inviter; without one, the first owner invites.
+/// Invites somebody to the organization, or sends a pending invitation again: with a new secret and a new end, and the role that
+/// it has. A service may name the inviter; without one, the first owner invites.
 ///
 /// # Errors
 /// `ROLE_NOT_FOUND`; `YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE` for a role that allows more than the caller's;
@@ -53,27 +54,68 @@ pub async fn invite(
     new: NewInvitation<'_>,
 ) -> Result<Stored<Invitation>> {
     ensure_roles_known(scope.organization(), &new.role)?;
-    ensure_may_give(scope, &new.role)?;
-    let inviter = match (cx.caller.user_id(), inviter) {
-        (Some(own), None) => own.clone(),
-        (Some(own), Some(inviter)) if *own == inviter => inviter,
-        (None, Some(inviter)) if cx.caller.is_service() => inviter,
-        (_, Some(_)) => return Err(Error::Forbidden),
-        (None, None) => first_owner(uow, &scope.organization().id).await?,
+    ensure_may_give(cx, scope, uow, &new.role).await?;
+    let inviter = inviter_of(cx, scope, uow, inviter).await?;
+    let organization = &scope.organization().id;
+    ensure_not_member(uow, organization, &new.email).await?;
+    let now = uow.now().await?;
+    let to = InvitationQuery::PendingTo(organization.clone(), new.email.clone());
+    let (stored, name) = match unowned::<Invitation>(uow).first(&to).await? {
+        Some(seen) if seen.is_open(now) && !new.resend => {
+            return Err(Error::of_code(Code::AlreadyInvited));
+        }
+        Some(seen) if seen.is_open(now) => resend(cx, scope, uow, &seen).await?,
+        expired => {
+            if let Some(seen) = expired {
+                apply_event(cx, scope, uow, &seen, InvitationEvent::Expire).await?;
+            }
+            create(cx, scope, uow, &inviter, &new).await?
+        }
     };
-    store(cx, scope, uow, &inviter, new).await
+    let inviter = unowned::<User>(uow).find(&inviter).await?;
+    let inviter = inviter.as_ref().map(|user| match user.name.as_str() {
+        "" => user.email.as_str(),
+        name => name,
+    });
+    let organization = scope.organization().name.as_str();
+    let inviter = inviter.unwrap_or(organization);
+    let mail = mail::invitation(&stored.email, organization, inviter, &(new.link)(&name));
+    queue_mail(cx, uow, new.cipher, &mail).await?;
+    Ok(stored)
 }
 
-/// Refuses roles that allow more than the caller's, and ownership unless the caller is an owner.
-fn ensure_may_give(scope: &MembershipScope<grant::InvitationCreate>, roles: &Roles) -> Result<()> {
+/// Refuses roles that allow more than the caller's, and ownership unless the caller is an owner with a fresh proof.
+async fn ensure_may_give(
+    cx: &Context,
+    scope: &MembershipScope<grant::InvitationCreate>,
+    uow: &mut dyn UnitOfWork,
+    roles: &Roles,
+) -> Result<()> {
     let owner = roles.contains(&Role::OWNER);
-    if scope.holds_roles(roles) && (scope.is_owner() || !owner) {
-        return Ok(());
+    if !scope.holds_roles(roles) || (owner && !scope.is_owner()) {
+        return Err(Error::of_code(Code::NotAllowedToInviteRole));
     }
-    Err(Error::of_code(Code::NotAllowedToInviteRole))
+    match owner {
+        true => ensure_fresh(cx, uow).await,
+        false => Ok(()),
+    }
 }
 
-/// For whom a service invites that does not say.
+async fn inviter_of(
+    cx: &Context,
+    scope: &MembershipScope<grant::InvitationCreate>,
+    uow: &mut dyn UnitOfWork,
+    named: Option<UserId>,
+) -> Result<UserId> {
+    match (cx.caller.user_id(), named) {
+        (Some(own), None) => Ok(own.clone()),
+        (Some(own), Some(named)) if *own == named => Ok(named),
+        (None, Some(named)) if cx.caller.is_service() => Ok(named),
+        (_, Some(_)) => Err(Error::Forbidden),
+        (None, None) => first_owner(uow, &scope.organization().id).await,
+    }
+}
+
 async fn first_owner(uow: &mut dyn UnitOfWork, organization: &OrganizationId) -> Result<UserId> {
     let owners = MemberQuery::OwnersOf(organization.clone());
     let owner = unowned::<Member>(uow).first(&owners).await?;
@@ -81,65 +123,62 @@ async fn first_owner(uow: &mut dyn UnitOfWork, organization: &OrganizationId) ->
     owner.map(|owner| owner.user_id.clone()).ok_or_else(missing)
 }
 
-async fn store(
+async fn ensure_not_member(
+    uow: &mut dyn UnitOfWork,
+    organization: &OrganizationId,
+    email: &Email,
+) -> Result<()> {
+    let with_email = UserQuery::WithEmail(email.clone());
+    let Some(user) = unowned::<User>(uow).first(&with_email).await? else {
+        return Ok(());
+    };
+    match find_member(uow, organization, &user.id).await? {
+        Some(_) => Err(Error::of_code(Code::AlreadyMember)),
+        None => Ok(()),
+    }
+}
+
+/// Gives a pending invitation a new secret and a new end. The secret it had is void.
+async fn resend(
+    cx: &Context,
+    scope: &MembershipScope<grant::InvitationCreate>,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<Invitation>,
+) -> Result<(Stored<Invitation>, InvitationRef)> {
+    ensure_may_give(cx, scope, uow, &seen.role).await?;
+    let name = InvitationRef::generate(seen.id.clone(), cx.entropy.as_ref());
+    let mut next = seen.edit();
+    next.secret_hash = name.secret_hash();
+    next.expires_at = uow.now().await?.plus(INVITATION_LIFETIME);
+    let stored = audited::replace(cx, scope, uow, seen, next, "invitation.resent").await?;
+    Ok((stored, name))
+}
+
+async fn create(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCreate>,
     uow: &mut dyn UnitOfWork,
     inviter: &UserId,
-    new: NewInvitation<'_>,
-) -> Result<Stored<Invitation>> {
-    let organization = scope.organization();
-    if new.role.contains(&Role::OWNER) {
-        ensure_fresh(cx, uow).await?;
-    }
-    let with_email = UserQuery::WithEmail(new.email.clone());
-    if let Some(user) = unowned::<User>(uow).first(&with_email).await?
-        && find_member(uow, &organization.id, &user.id)
-            .await?
-            .is_some()
-    {
-        return Err(Error::of_code(Code::AlreadyMember));
-    }
+    new: &NewInvitation<'_>,
+) -> Result<(Stored<Invitation>, InvitationRef)> {
+    let organization = &scope.organization().id;
+    ensure_room(uow, organization).await?;
     let now = uow.now().await?;
-    let to = InvitationQuery::PendingTo(organization.id.clone(), new.email.clone());
-    let pending = unowned::<Invitation>(uow).first(&to).await?;
-    let stored = match pending {
-        Some(seen) if seen.is_open(now) && !new.resend => {
-            return Err(Error::of_code(Code::AlreadyInvited));
-        }
-        Some(seen) if seen.is_open(now) => {
-            let mut next = seen.edit();
-            next.expires_at = now.plus(INVITATION_LIFETIME);
-            audited::replace(cx, scope, uow, &seen, next, "invitation.resent").await?
-        }
-        seen => {
-            if let Some(seen) = seen {
-                apply_event(cx, scope, uow, &seen, InvitationEvent::Expire).await?;
-            }
-            ensure_room(uow, &organization.id).await?;
-            let invitation = Invitation {
-                id: InvitationId::generate(now, cx.entropy.as_ref()),
-                organization_id: organization.id.clone(),
-                email: new.email,
-                role: new.role,
-                status: InvitationStatus::Pending,
-                expires_at: now.plus(INVITATION_LIFETIME),
-                inviter_id: inviter.clone(),
-                created_at: now,
-            };
-            audited::insert(cx, scope, uow, invitation, "invitation.created").await?
-        }
+    let id = InvitationId::generate(now, cx.entropy.as_ref());
+    let name = InvitationRef::generate(id.clone(), cx.entropy.as_ref());
+    let invitation = Invitation {
+        id,
+        organization_id: organization.clone(),
+        email: new.email.clone(),
+        role: new.role.clone(),
+        status: InvitationStatus::Pending,
+        secret_hash: name.secret_hash(),
+        expires_at: now.plus(INVITATION_LIFETIME),
+        inviter_id: inviter.clone(),
+        created_at: now,
     };
-    let inviter = unowned::<User>(uow).find(inviter).await?;
-    let inviter = inviter.as_ref().map(|user| match user.name.as_str() {
-        "" => user.email.as_str(),
-        name => name,
-    });
-    let name = organization.name.as_str();
-    let link = (new.link)(&stored.id);
-    let mail = mail::invitation(&stored.email, name, inviter.unwrap_or(name), &link);
-    queue_mail(cx, uow, new.cipher, &mail).await?;
-    Ok(stored)
+    let stored = audited::insert(cx, scope, uow, invitation, "invitation.created").await?;
+    Ok((stored, name))
 }
 
 async fn ensure_room(uow: &mut dyn UnitOfWork, organization: &OrganizationId) -> Result<()> {

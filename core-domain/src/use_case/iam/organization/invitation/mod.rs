@@ -17,7 +17,7 @@ use crate::iam::{Invitation, InvitationEvent};
 use crate::kernel::{Context, Machine, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 
-/// Moves an invitation to the status that an event leads to.
+/// Moves an invitation to the status that an event leads to. Its secret is void from then on.
 async fn apply_event(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -27,6 +27,7 @@ async fn apply_event(
 ) -> Result<Stored<Invitation>> {
     let mut next = seen.edit();
     next.status = event.next(seen.status)?;
+    next.secret_hash = None;
     let action = event.of_event().action;
     audited::replace(cx, scope, uow, seen, next, action).await
 }
