@@ -46,8 +46,8 @@ pub use id::*;
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
 pub use json_text::{JsonText, written_number};
 pub(crate) use jws::Unverified;
-pub use limits::{Limits, MailLimits};
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
+pub use limits::{Limits, MailLimits};
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;

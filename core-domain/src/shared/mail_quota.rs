@@ -171,7 +171,15 @@ mod tests {
         let quota = quota.take(&pause, START).unwrap();
         let later = START.plus(Duration::from_secs(100));
         assert_eq!(quota.take(&pause, later), Err(Duration::from_secs(200)));
-        assert!(quota.take(&pause, START.plus(Duration::from_secs(300))).is_ok());
-        assert!(quota.take(&[MailRate::pause(Duration::ZERO)], later).is_ok());
+        assert!(
+            quota
+                .take(&pause, START.plus(Duration::from_secs(300)))
+                .is_ok()
+        );
+        assert!(
+            quota
+                .take(&[MailRate::pause(Duration::ZERO)], later)
+                .is_ok()
+        );
     }
 }

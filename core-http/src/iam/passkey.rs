@@ -79,7 +79,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         style(post("/api/auth/passkey/delete-passkey", "deletePasskey"))
             .summary("Removes one of the caller's passkeys.")
             .refuses(&[Code::PasskeyNotFound, Code::StepUpRequired])
-            .writes(remove),
+            .writes(with(iam, remove)),
     ]
 }
 
@@ -274,10 +274,12 @@ struct DeletePasskey {
 
 async fn remove(
     cx: &Cx,
+    iam: Arc<Iam>,
     scope: PersonScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), DeletePasskey>,
 ) -> Result<Output<Status>> {
-    passkey::remove(cx, &scope, uow, &input.body.id).await?;
+    let notices = iam.notices(cx);
+    passkey::remove(cx, &scope, uow, &input.body.id, notices).await?;
     Ok(Output::new(Status::OK))
 }

@@ -1,3 +1,5 @@
+ALTER TABLE "sessions" ADD COLUMN "second_factor_at" BIGINT;
+
 CREATE TABLE "mail_quotas" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "sent_at" TEXT COLLATE "C" NOT NULL,

@@ -1,3 +1,5 @@
+ALTER TABLE "sessions" ADD COLUMN "second_factor_at" INTEGER;
+
 CREATE TABLE "mail_quotas" (
     "id" TEXT NOT NULL PRIMARY KEY,
     "sent_at" TEXT NOT NULL,

@@ -74,6 +74,7 @@ table! {
         extended_at: Time,
         expires_at: Time,
         authenticated_at: Opt<Time>,
+        second_factor_at: Opt<Time>,
     }
     unique { token: [token_hash] }
     index { [user_id, created_at], [expires_at] }

@@ -94,14 +94,28 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
                 (field.show(errors))
                 button type="submit" { "Confirm" }
             }
-        } @else {
+        }
+        @if methods.contains(&ProofMethod::SignIn) {
             (sign_in_again(iam, next))
         }
         @if methods.contains(&ProofMethod::Passkey) {
-            (passkeys::shown(iam, next, "Confirm with a passkey"))
+            (by_passkey(iam, next, field.is_some()))
         }
         ul.ways {
             li { a href=(iam.path(ACCOUNT)) { "Back to your account" } }
+        }
+    }
+}
+
+/// The button for a passkey. Says what to do where it does not work and there is no other way.
+fn by_passkey(iam: &Iam, next: &str, has_other_way: bool) -> Markup {
+    let is_possible = iam.passkeys().is_ok();
+    html! {
+        (passkeys::shown(iam, next, "Confirm with a passkey"))
+        @if !has_other_way && is_possible {
+            noscript { p { "Turn on script for this page: passkeys need it." } }
+        } @else if !has_other_way {
+            p { "Passkeys do not work here any more. Ask whoever runs the platform to remove yours." }
         }
     }
 }

@@ -165,9 +165,9 @@ async fn remove(
     iam.refuse_foreign_form(cx)?;
     let outcome = async {
         let scope = authorize_person(cx)?;
-        let (scope, id) = (&scope, &input.body.passkey);
+        let (scope, id, notices) = (&scope, &input.body.passkey, iam.notices(cx));
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(passkey::remove(cx, scope, uow, id))
+            Box::pin(passkey::remove(cx, scope, uow, id, notices))
         })
         .await
     };

@@ -85,6 +85,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("GET", "/api/v1/platforms/{platformId}/domains/{domainId}"),
     ("POST", "/api/core/users/{userId}/ban"),
     ("POST", "/api/core/users/{userId}/unban"),
+    ("DELETE", "/api/core/users/{userId}/factors"),
     ("GET", "/api/v1/audit/export"),
     ("GET", "/api/v1/audit/verify"),
     ("GET", "/api/v1/audit/checkpoints"),

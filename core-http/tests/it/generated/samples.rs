@@ -284,6 +284,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("revokeOtherAuthSessions", Person),
         sample("banUser", Operator),
         sample("unbanUser", Operator),
+        sample("removeUserFactors", Operator),
         sample("getCoreSession", Person),
         sample("validateSession", Service),
         sample("listSessions", Person),

@@ -5,6 +5,7 @@ mod authority;
 mod confirmed_addresses;
 mod cross_origin;
 mod effects;
+mod factors;
 mod imported;
 mod links;
 mod machines;

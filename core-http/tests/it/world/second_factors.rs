@@ -101,6 +101,7 @@ impl World {
             updated_at: now,
             extended_at: now,
             authenticated_at: Some(now),
+            second_factor_at: None,
             expires_at: Session::first_end(now, true),
         };
         let repositories = uow.repositories(RecordKey::for_tests());

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::challenge::{Begun, consume_challenge, internal, store_challenge};
 use super::own::of_user;
 use crate::access::{AuditEvent, SessionScope, audited, ensure_fresh, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyDevice, PasskeyQuery, User};
+use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyDevice, PasskeyQuery, ProofMethod, User};
 use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, StoreError, Stored};
 use crate::port::{NewPasskey, PasskeyError, PasskeyUser, Passkeys, UnitOfWork};
+use crate::use_case::iam::session;
 use crate::use_case::iam::two_factor::Verified;
 use crate::use_case::iam::user::person_of_session;
 use crate::use_case::iam::verification::Notices;
@@ -108,6 +109,8 @@ pub async fn complete_registration(
         Error::Store(StoreError::Conflict { .. }) => previously_registered(),
         error => error,
     })?;
+    // The authenticator has just verified the person.
+    session::note_proof(scope, uow, ProofMethod::Passkey).await?;
     notices.tell(cx, uow, &user, Notice::PasskeyAdded).await?;
     Ok(Verified::Accepted(kept))
 }

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::super::eviction::evict;
-use super::begin::{SignedIn, as_user, begin, begin_on_trusted_device, ensure_not_banned};
+use super::begin::{SignedIn, as_user, begin, ensure_not_banned};
 use super::trusted_device::use_trust;
 use crate::access::{AuditEvent, audited, unaudited, unowned};
 use crate::iam::{
-    CHALLENGE_LIFETIME, MAX_CHALLENGES, TokenHash, TwoFactor, TwoFactorChallenge,
+    CHALLENGE_LIFETIME, MAX_CHALLENGES, ProofMethod, TokenHash, TwoFactor, TwoFactorChallenge,
     TwoFactorChallengeQuery, User,
 };
 use crate::kernel::{Code, Context, Error, Result, Stored, TOKEN_LENGTH, secret_token};
@@ -63,7 +63,7 @@ pub(in crate::use_case::iam) async fn begin_or_challenge_on(
     ensure_not_banned(&user)?;
     let two_factor = unowned::<TwoFactor>(uow).find(&user.id).await?;
     if !two_factor.is_some_and(|two_factor| two_factor.is_confirmed()) {
-        let signed_in = begin(cx, uow, user, remembered).await?;
+        let signed_in = begin(cx, uow, user, remembered, None).await?;
         return Ok((SignInOutcome::SignedIn(signed_in), None));
     }
     let trusted = match device {
@@ -71,7 +71,7 @@ pub(in crate::use_case::iam) async fn begin_or_challenge_on(
         None => None,
     };
     if trusted.is_some() {
-        let signed_in = begin_on_trusted_device(cx, uow, user, remembered).await?;
+        let signed_in = begin(cx, uow, user, remembered, None).await?;
         return Ok((SignInOutcome::SignedIn(signed_in), trusted));
     }
     let challenged = challenge(cx, uow, user, remembered).await?;
@@ -136,10 +136,11 @@ pub(in crate::use_case::iam) async fn complete_challenge(
     uow: &mut dyn UnitOfWork,
     challenge: &Stored<TwoFactorChallenge>,
     user: Stored<User>,
-    method: &'static str,
+    method: ProofMethod,
 ) -> Result<SignedIn> {
     unaudited::remove(uow, challenge).await?;
-    let signed_in = begin(cx, uow, user, challenge.remembered).await?;
+    let now = uow.now().await?;
+    let signed_in = begin(cx, uow, user, challenge.remembered, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),

@@ -19,7 +19,7 @@ pub(super) use lookup::grants_end;
 pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, extend, is_known};
 pub(super) use own::{Kept, end_all};
 pub use own::{list, revoke, revoke_all, revoke_named, sign_out};
-pub(super) use reauthenticate::reauthenticate;
 pub use reauthenticate::reauthenticate_by_password;
+pub(super) use reauthenticate::{note_proof, reauthenticate};
 pub use trusted_device::remove_expired_trust;
 pub(super) use trusted_device::{trust_device, trust_no_device};

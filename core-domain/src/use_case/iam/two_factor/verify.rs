@@ -3,8 +3,11 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
-use crate::iam::{TotpCode, TotpSecret, TwoFactor, User};
+use crate::access::{
+    AuditEvent, EnrolledFactors, PublicScope, SessionScope, audited, ensure_fresh, unaudited,
+    unowned,
+};
+use crate::iam::{ProofMethod, TotpCode, TotpSecret, TwoFactor, User};
 use crate::kernel::{Code, Context, Error, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
@@ -24,15 +27,15 @@ pub enum Proof<'a> {
 // Codes stay out of logs.
 impl std::fmt::Debug for Proof<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Proof({})", self.method())
+        write!(f, "Proof({})", self.method().as_str())
     }
 }
 
 impl Proof<'_> {
-    const fn method(self) -> &'static str {
+    const fn method(self) -> ProofMethod {
         match self {
-            Self::Totp(_) => "totp",
-            Self::RecoveryCode(_) => "backup-code",
+            Self::Totp(_) => ProofMethod::Totp,
+            Self::RecoveryCode(_) => ProofMethod::BackupCode,
         }
     }
 
@@ -125,12 +128,13 @@ pub async fn verify_for_sign_in(
     Ok(Verified::Accepted(CompletedSignIn { signed_in, device }))
 }
 
-/// Shows the second factor within a session, which is a fresh proof of who one is. The first code that is right confirms a
-/// second factor that was set up.
+/// Takes a code as a fresh proof of who the person of the session is. The first correct code confirms a second factor that was
+/// set up.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session is gone; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `RATE_LIMITED` when too many
-/// codes were wrong.
+/// `UNAUTHORIZED` when the session has ended; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `STEP_UP_REQUIRED` when the
+/// code would confirm a second factor of somebody who has another one and gave no fresh proof by it; `RATE_LIMITED` when too
+/// many codes were wrong.
 pub async fn verify_in_session(
     cx: &Context,
     scope: &SessionScope,
@@ -143,6 +147,9 @@ pub async fn verify_in_session(
     let confirms = matches!(proof, Proof::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled())?;
+    if !seen.is_confirmed() && EnrolledFactors::of(uow, &user.id).await?.has_any() {
+        ensure_fresh(cx, uow).await?;
+    }
     if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
         return Ok(Verified::Refused(error));
     }

@@ -3,6 +3,7 @@
 
 mod ban;
 mod email_verification;
+mod factors;
 mod import;
 mod magic_link;
 mod password;
@@ -14,6 +15,7 @@ mod take_over;
 
 pub use ban::{ban, unban};
 pub use email_verification::{VerifiedEmail, send_verification_email, verify_email};
+pub use factors::remove_factors;
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, send_magic_link, verify_magic_link};
 pub use password::{

@@ -98,6 +98,7 @@ pub async fn change_password(
     notices
         .tell(cx, uow, &user, Notice::PasswordChanged)
         .await?;
+    let own = unowned::<Session>(uow).get(scope.session_id()).await?;
     let kept = if renew {
         Kept::None
     } else {
@@ -105,7 +106,7 @@ pub async fn change_password(
     };
     session::end_all(cx, scope, uow, &user.id, kept).await?;
     let renewed = match renew {
-        true => Some(session::begin(cx, uow, user.clone(), true).await?),
+        true => Some(session::begin(cx, uow, user.clone(), true, own.second_factor_at).await?),
         false => None,
     };
     Ok(PasswordChanged { user, renewed })

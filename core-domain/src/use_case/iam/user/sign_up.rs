@@ -48,7 +48,7 @@ pub async fn sign_up(
     // User, account and session have one entry: that of the sign-up.
     let user = insert_user(cx, uow, new).await?;
     insert_account(cx, uow, &user.id, &input.password_hash).await?;
-    let signed_in = session::begin(cx, uow, user, input.remembered).await?;
+    let signed_in = session::begin(cx, uow, user, input.remembered, None).await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: signed_in.user.id.to_string(),
