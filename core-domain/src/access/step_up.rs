@@ -108,6 +108,19 @@ impl EnrolledFactors {
         self.totp || self.passkey
     }
 
+    /// Returns the proofs that can be given with them.
+    pub(crate) fn methods(self) -> Vec<ProofMethod> {
+        let candidates = [
+            (self.totp, ProofMethod::Totp),
+            (self.recovery_codes, ProofMethod::BackupCode),
+            (self.passkey, ProofMethod::Passkey),
+        ];
+        let enrolled = candidates
+            .into_iter()
+            .filter(|(is_enrolled, _)| *is_enrolled);
+        enrolled.map(|(_, method)| method).collect()
+    }
+
     const fn required_strength(self) -> ProofStrength {
         if self.has_any() {
             ProofStrength::SecondFactor
@@ -127,23 +140,15 @@ async fn methods_of(
     user: &UserId,
     factors: EnrolledFactors,
 ) -> Result<Vec<ProofMethod>> {
-    if !factors.has_any() {
-        let has_password = has_password(uow, user).await?;
-        return Ok(vec![if has_password {
-            ProofMethod::Password
-        } else {
-            ProofMethod::SignIn
-        }]);
+    if factors.has_any() {
+        return Ok(factors.methods());
     }
-    let candidates = [
-        (factors.totp, ProofMethod::Totp),
-        (factors.recovery_codes, ProofMethod::BackupCode),
-        (factors.passkey, ProofMethod::Passkey),
-    ];
-    let enrolled = candidates
-        .into_iter()
-        .filter(|(is_enrolled, _)| *is_enrolled);
-    Ok(enrolled.map(|(_, method)| method).collect())
+    let has_password = has_password(uow, user).await?;
+    Ok(vec![if has_password {
+        ProofMethod::Password
+    } else {
+        ProofMethod::SignIn
+    }])
 }
 
 async fn has_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {

@@ -14,9 +14,8 @@ use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::challenge::set_challenge_cookie;
+use super::challenge::set_outcome_cookie;
 use super::config::{Iam, with_parameters};
-use super::cookies::set_session_cookie;
 use super::status::Status;
 use super::target::Target;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
@@ -63,13 +62,26 @@ async fn send(
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    let link = |token: &str| verification_link(&iam, token, body.callback_url.as_deref());
+    let target = body.callback_url.as_deref();
+    send_link(cx, &iam, &scope, uow, &body.email, target).await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// Sends a link that confirms an address and leads to `target`, if the address has a user who has not confirmed it.
+pub(super) async fn send_link(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+    target: Option<&str>,
+) -> Result<()> {
+    let link = |token: &str| verification_link(iam, token, target);
     let links = Links {
         link: &link,
         cipher: &cx.app.cipher,
     };
-    user::send_verification_email(cx, &scope, uow, &body.email, links).await?;
-    Ok(Output::new(Status::OK))
+    user::send_verification_email(cx, scope, uow, email, links).await
 }
 
 /// The link that confirms an address and leads on from there.
@@ -146,11 +158,6 @@ async fn verify(
 fn with_cookie<T>(iam: &Iam, output: Output<T>, signed_in: Option<&SignInOutcome>) -> Output<T> {
     match signed_in {
         None => output,
-        Some(SignInOutcome::SignedIn(done)) => {
-            set_session_cookie(iam, output, &done.session, &done.token)
-        }
-        Some(SignInOutcome::SecondFactorRequired(challenged)) => {
-            set_challenge_cookie(iam, output, challenged)
-        }
+        Some(outcome) => set_outcome_cookie(iam, output, outcome),
     }
 }

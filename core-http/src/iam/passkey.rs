@@ -31,6 +31,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .summary("Begins to register a passkey: what the browser hands to the authenticator.")
         .refuses(&[
             Code::StepUpRequired,
+            Code::EmailNotVerified,
             Code::PasskeyLimitReached,
             Code::PasskeysDisabled,
         ])
@@ -42,6 +43,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .summary("Keeps the passkey that the authenticator has made.")
         .refuses(&[
             Code::StepUpRequired,
+            Code::EmailNotVerified,
             Code::ChallengeNotFound,
             Code::FailedToVerifyRegistration,
             Code::PreviouslyRegistered,

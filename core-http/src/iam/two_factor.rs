@@ -33,6 +33,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses(&[
                 Code::InvalidPassword,
                 Code::StepUpRequired,
+                Code::EmailNotVerified,
                 Code::TwoFactorAlreadyEnabled,
             ])
             .plain(with(iam, enable)),
@@ -71,6 +72,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::InvalidTwoFactorCookie,
                 Code::TotpNotEnabled,
                 Code::StepUpRequired,
+                Code::EmailNotVerified,
                 Code::BannedUser,
             ])
             .plain(with(iam, verify_totp)),

@@ -99,23 +99,10 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
             (sign_in_again(iam, next))
         }
         @if methods.contains(&ProofMethod::Passkey) {
-            (by_passkey(iam, next, field.is_some()))
+            (passkeys::as_proof(iam, next, "Confirm with a passkey", field.is_some()))
         }
         ul.ways {
             li { a href=(iam.path(ACCOUNT)) { "Back to your account" } }
-        }
-    }
-}
-
-/// The button for a passkey. Says what to do where it does not work and there is no other way.
-fn by_passkey(iam: &Iam, next: &str, has_other_way: bool) -> Markup {
-    let is_possible = iam.passkeys().is_ok();
-    html! {
-        (passkeys::shown(iam, next, "Confirm with a passkey"))
-        @if !has_other_way && is_possible {
-            noscript { p { "Turn on script for this page: passkeys need it." } }
-        } @else if !has_other_way {
-            p { "Passkeys do not work here any more. Ask whoever runs the platform to remove yours." }
         }
     }
 }

@@ -371,6 +371,9 @@ pub(super) fn samples() -> Vec<Sample> {
             .headers(FROM_PAGE),
         sample("magicLinkPage", Public),
         sample("sendMagicLinkByForm", Public).headers(FROM_PAGE),
+        sample("signInByLinkForm", Public)
+            .body(r#"{"token": "{magicToken}", "callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#)
+            .headers(FROM_PAGE),
         sample("signUpSentPage", Public),
         sample("magicLinkSentPage", Public),
         sample("resetPasswordPage", Public).query("token={resetToken}"),
@@ -392,6 +395,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("deviceApprovedPage", Public),
         sample("deviceDeniedPage", Public),
         sample("accountPage", Public).headers(COOKIE),
+        sample("sendVerificationEmailByForm", Public).headers(COOKIE),
         sample("revokeSessionByForm", Public)
             .body(r#"{"session": "{id}"}"#)
             .headers(COOKIE),

@@ -4,8 +4,8 @@ use core_domain::kernel::Caller;
 use serde_json::{Value, json};
 
 use super::trusted_devices::{ada_with_device, sign_in};
-use super::{ADA, EVE, GET_SESSION, SIGN_IN};
-use crate::world::{Answer, PASSWORD, Person, World, operator};
+use super::{ADA, EVE, GET_SESSION, NEW, SIGN_IN};
+use crate::world::{Answer, PASSWORD, Person, World, operator, waiting_cookie};
 
 /// The routes that show, renew, add or remove an authenticator, all of which take the password.
 const OF_AUTHENTICATOR: [&str; 4] = ["get-totp-uri", "generate-backup-codes", "disable", "enable"];
@@ -256,4 +256,44 @@ async fn an_operator_who_gave_no_fresh_proof_removes_no_factors() {
         world.remove_factors(&eve, &ada.user_id).await,
         json!(["password"]),
     );
+}
+
+#[tokio::test]
+async fn a_factor_is_enrolled_by_people_whose_address_is_confirmed_and_nobody_else() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let password = json!({ "password": PASSWORD });
+    let refused = world.two_factor(&ada, "enable", password).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    let refused = world.passkey_options(&ada).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    // Nor is what was begun before completed.
+    let authenticator = world.set_up_second_factor(&ada).await;
+    let begun = world.begin_passkey(&ada).await;
+    world.set_confirmed(&ada, false).await;
+    let made = world.authenticator(1).create(&begun.options);
+    let refused = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    let code = json!({ "code": authenticator.code(&world) });
+    let refused = world.two_factor(&ada, "verify-totp", code.clone()).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    world.set_confirmed(&ada, true).await;
+    let _ = world
+        .two_factor(&ada, "verify-totp", code)
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn a_new_password_by_mail_leaves_the_authenticator_and_the_sign_in_asks_for_it() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    let body = json!({ "email": ADA, "password": NEW });
+    let asked = world.post(SIGN_IN, body).await.expect(200);
+    let cookie = waiting_cookie(&asked);
+    let code = authenticator.code(&world);
+    let done = world.complete(&cookie, "verify-totp", &code).await;
+    let _ = done.expect(200);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::reauthenticate::accept_password;
 use crate::access::{PublicScope, audited, unaudited, unowned};
 use crate::iam::{
     MAX_SESSIONS, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
@@ -47,6 +48,9 @@ pub(in crate::use_case::iam) async fn begin(
 ) -> Result<SignedIn> {
     ensure_not_banned(&user)?;
     evict_sessions(cx, uow, &user).await?;
+    if second_factor_at.is_some() {
+        accept_password(uow, &user.id).await?;
+    }
     let now = uow.now().await?;
     let first = MemberQuery::OfUser(user.id.clone());
     let member = unowned::<Member>(uow).first(&first).await?;

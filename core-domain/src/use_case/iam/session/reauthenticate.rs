@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::access::{AuditEvent, SessionScope, audited, unaudited, unowned};
-use crate::iam::{ProofMethod, Session};
-use crate::kernel::{Context, Error, Result, Stored};
+use crate::iam::{Account, AccountQuery, ProofMethod, ProofStrength, Session};
+use crate::kernel::{Context, Error, Result, Stored, UserId};
 use crate::port::UnitOfWork;
 
 /// Records that the person showed the password of the session's user. Where the user has a second factor, that is no fresh
@@ -47,5 +47,20 @@ pub(in crate::use_case::iam) async fn note_proof(
     let session = session.ok_or(Error::Unauthorized)?;
     let now = uow.now().await?;
     let next = session.authenticated(method.strength(), now);
+    if method.strength() == ProofStrength::SecondFactor {
+        accept_password(uow, &session.user_id).await?;
+    }
     unaudited::replace(uow, &session, next).await
+}
+
+/// Accepts the password of a user who has just shown a second factor as their own, also if a link set it.
+pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
+    let password = AccountQuery::PasswordOf(user.clone());
+    let account = unowned::<Account>(uow).first(&password).await?;
+    if let Some(account) = account.filter(|account| account.set_by_link_at.is_some()) {
+        let mut next = account.edit();
+        next.set_by_link_at = None;
+        unaudited::replace(uow, &account, next).await?;
+    }
+    Ok(())
 }

@@ -5,7 +5,9 @@ use crate::iam::{TotpSecret, TwoFactor, User, new_recovery_codes, recovery_hashe
 use crate::kernel::{Cipher, Code, Context, Error, Result, Stored, secret_token};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session;
-use crate::use_case::iam::user::{PasswordCredential, person_of_password, person_of_session};
+use crate::use_case::iam::user::{
+    PasswordCredential, ensure_confirmed, person_of_password, person_of_session,
+};
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::verification::mail::Notice;
 
@@ -33,7 +35,7 @@ impl std::fmt::Debug for Enrolment {
 ///
 /// # Errors
 /// `INVALID_PASSWORD` when the password was changed in between; `STEP_UP_REQUIRED` without a fresh proof, unless the person
-/// has no second factor and showed their password; `TWO_FACTOR_ALREADY_ENABLED`.
+/// has no second factor and showed their password; `EMAIL_NOT_VERIFIED`; `TWO_FACTOR_ALREADY_ENABLED`.
 pub async fn set_up(
     cx: &Context,
     scope: &SessionScope,
@@ -43,6 +45,7 @@ pub async fn set_up(
     issuer: &str,
 ) -> Result<Enrolment> {
     let user = person_with_proof(cx, scope, uow, checked).await?;
+    ensure_confirmed(&user)?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
     if seen.as_ref().is_some_and(|seen| seen.is_confirmed()) {
         return Err(Error::refused(

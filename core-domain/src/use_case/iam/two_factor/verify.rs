@@ -11,7 +11,7 @@ use crate::iam::{ProofMethod, TotpCode, TotpSecret, TwoFactor, User};
 use crate::kernel::{Code, Context, Error, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
-use crate::use_case::iam::user::person_of_session;
+use crate::use_case::iam::user::{ensure_confirmed, person_of_session};
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::verification::mail::Notice;
 
@@ -133,8 +133,8 @@ pub async fn verify_for_sign_in(
 ///
 /// # Errors
 /// `UNAUTHORIZED` when the session has ended; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `STEP_UP_REQUIRED` when the
-/// code would confirm a second factor of somebody who has another one and gave no fresh proof by it; `RATE_LIMITED` when too
-/// many codes were wrong.
+/// code would confirm a second factor of somebody who has another one and gave no fresh proof by it; `EMAIL_NOT_VERIFIED` when
+/// it would confirm one of somebody whose address is not confirmed; `RATE_LIMITED` when too many codes were wrong.
 pub async fn verify_in_session(
     cx: &Context,
     scope: &SessionScope,
@@ -147,14 +147,24 @@ pub async fn verify_in_session(
     let confirms = matches!(proof, Proof::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled())?;
-    if !seen.is_confirmed() && EnrolledFactors::of(uow, &user.id).await?.has_any() {
-        ensure_fresh(cx, uow).await?;
+    if !seen.is_confirmed() {
+        ensure_may_confirm(cx, uow, &user).await?;
     }
     if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
         return Ok(Verified::Refused(error));
     }
     session::reauthenticate(cx, scope, uow, proof.method()).await?;
     Ok(Verified::Accepted(user))
+}
+
+/// Refuses to confirm a second factor of somebody whose address is not confirmed, or who has another second factor and gave no
+/// fresh proof by it.
+async fn ensure_may_confirm(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
+    ensure_confirmed(user)?;
+    if EnrolledFactors::of(uow, &user.id).await?.has_any() {
+        ensure_fresh(cx, uow).await?;
+    }
+    Ok(())
 }
 
 /// Uses a code up, or counts it as wrong.

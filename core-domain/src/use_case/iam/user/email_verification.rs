@@ -6,7 +6,7 @@ use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{User, UserQuery, VerificationPurpose};
 use crate::kernel::{Context, Email, Result, Stored};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, SignInOutcome};
+use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
 use crate::use_case::iam::verification::mail::Notice;
 use crate::use_case::iam::verification::{self, Links, Notices, invalid_token};
 
@@ -72,7 +72,8 @@ pub async fn verify_email(
             signed_in: None,
         });
     }
-    let outcome = session::begin_or_challenge(cx, uow, user.clone(), true).await?;
+    let begun = session::begin_or_challenge(cx, uow, user.clone(), FirstFactor::Link, true);
+    let (outcome, _) = begun.await?;
     if let SignInOutcome::SignedIn(signed_in) = &outcome {
         let event = AuditEvent {
             action: "user.signed_in",

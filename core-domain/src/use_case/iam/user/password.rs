@@ -8,7 +8,7 @@ use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, u
 use crate::iam::{
     Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
 };
-use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, UserId};
+use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, Timestamp, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, Kept, SignedIn};
 use crate::use_case::iam::verification::mail::Notice;
@@ -93,7 +93,7 @@ pub async fn change_password(
     notices: Notices<'_>,
 ) -> Result<PasswordChanged> {
     let (user, seen) = unchanged(scope, uow, checked).await?;
-    set_hash(uow, &seen, hash).await?;
+    set_hash(uow, &seen, hash, None).await?;
     record(cx, uow, "user.password_changed", &user, &seen.id).await?;
     notices
         .tell(cx, uow, &user, Notice::PasswordChanged)
@@ -149,10 +149,12 @@ async fn set_hash(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Account>,
     hash: &PasswordHash,
+    set_by_link_at: Option<Timestamp>,
 ) -> Result<()> {
     let now = uow.now().await?;
     let mut next = seen.edit();
     next.password_hash = Some(hash.clone());
+    next.set_by_link_at = set_by_link_at;
     next.updated_at = now;
     unaudited::replace(uow, seen, next).await?;
     Ok(())
@@ -207,7 +209,8 @@ pub async fn check_reset_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<
     found.map(drop).ok_or_else(invalid_token)
 }
 
-/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs.
+/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs. Their second
+/// factors stay: the next sign-in asks for one.
 ///
 /// # Errors
 /// `INVALID_TOKEN`.
@@ -224,12 +227,13 @@ pub async fn reset_password(
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
     let cx = &session::as_user(cx, &user).consequence();
+    let now = Some(uow.now().await?);
     let account = match password_account(uow, &user.id).await? {
         Some(seen) => {
-            set_hash(uow, &seen, hash).await?;
+            set_hash(uow, &seen, hash, now).await?;
             seen.id.clone()
         }
-        None => insert_account(cx, uow, &user.id, hash).await?,
+        None => insert_account(cx, uow, &user.id, hash, now).await?,
     };
     record(cx, uow, "user.password_reset", &user, &account).await?;
     notices.tell(cx, uow, &user, Notice::PasswordReset).await?;
@@ -246,6 +250,7 @@ pub(super) async fn insert_account(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
     hash: &PasswordHash,
+    set_by_link_at: Option<Timestamp>,
 ) -> Result<AccountId> {
     let now = uow.now().await?;
     let account = Account {
@@ -253,6 +258,7 @@ pub(super) async fn insert_account(
         user_id: user.clone(),
         provider: CREDENTIAL.to_owned(),
         password_hash: Some(hash.clone()),
+        set_by_link_at,
         created_at: now,
         updated_at: now,
     };
