@@ -408,6 +408,8 @@ impl Fixture {
         let organizations = world.organizations_of(person, &eve).await;
         world.confirm(person).await;
         let [magic, reset, verify] = world.link_tokens(&eve.email).await;
+        let unused = world.sign_up("hal@example.com").await;
+        let [.., unused] = world.link_tokens(&unused.email).await;
         let with_platform = world.set_up(person, "own-engines").await.expect(201);
         let key = json!({ "organizationId": with_platform.text("orgId") });
         let key = world.make_key(&person.caller(), key).await.expect(200);
@@ -444,6 +446,7 @@ impl Fixture {
             ("refresh_token", tokens.text("refresh_token").to_owned()),
             ("resetToken", reset),
             ("verifyToken", verify),
+            ("unusedAccountToken", unused),
             ("twoFactorCookie", waiting),
             ("recoveryCode", factor.recovery_codes[0].clone()),
             ("totpCode", set_up.code(world)),

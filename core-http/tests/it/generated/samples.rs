@@ -246,7 +246,8 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("signInMagicLink", Public).body(FROM_LINKS),
         sample("verifyMagicLink", Public).query("token={magicToken}"),
         sample("sendVerificationEmail", Public).body(FROM_LINKS),
-        sample("verifyEmail", Public).query("token={verifyToken}"),
+        sample("verifyEmail", Public).query("token={verifyToken}&callbackURL=/"),
+        sample("verifyEmailByPost", Public).body(r#"{"token": "{verifyToken}"}"#),
         sample("requestPasswordReset", Public).body(r#"{"redirectTo": "/"}"#),
         sample("followPasswordReset", Public)
             .query("callbackURL=/")
@@ -382,6 +383,17 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("resetPasswordByForm", Public)
             .body(r#"{"token": "{resetToken}"}"#)
             .headers(FROM_PAGE),
+        sample("verifyEmailPage", Public).query("token={verifyToken}"),
+        sample("verifyEmailByForm", Public)
+            .body(r#"{"token": "{verifyToken}", "callbackURL": "/"}"#)
+            .headers(FROM_PAGE),
+        sample("takeOverAccountByForm", Public)
+            .body(r#"{"token": "{verifyToken}", "callbackURL": "/"}"#)
+            .headers(FROM_PAGE),
+        sample("deleteUnconfirmedAccountByForm", Public)
+            .body(r#"{"token": "{unusedAccountToken}", "callbackURL": "/", "sure": true}"#)
+            .headers(FROM_PAGE),
+        sample("unconfirmedAccountDeletedPage", Public),
         sample("invitationPage", Public)
             .query("id={invitationId}")
             .headers(COOKIE),

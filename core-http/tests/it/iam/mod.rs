@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod authority;
+mod confirmation;
 mod confirmed_addresses;
 mod cross_origin;
 mod effects;

@@ -2,6 +2,7 @@
 //! over from elsewhere; keeping them out.
 
 mod ban;
+mod disown;
 mod email_verification;
 mod factors;
 mod import;
@@ -14,7 +15,11 @@ mod sign_up;
 mod take_over;
 
 pub use ban::{ban, unban};
-pub use email_verification::{VerifiedEmail, send_verification_email, verify_email};
+pub use disown::{delete_by_link, take_over_by_link};
+pub use email_verification::{
+    AccountProof, ConfirmableAccount, VerifiedEmail, confirmable_account, send_verification_email,
+    verify_email,
+};
 pub use factors::remove_factors;
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, check_magic_link, send_magic_link, verify_magic_link};

@@ -40,7 +40,7 @@ pub async fn own_credential(
     uow: &mut dyn UnitOfWork,
 ) -> Result<(Stored<User>, Option<PasswordCredential>)> {
     let user = owner(scope, uow).await?;
-    let account = password_account(uow, &user.id).await?;
+    let account = find_password_account(uow, &user.id).await?;
     let credential = account.and_then(|account| PasswordCredential::of(&account));
     Ok((user, credential))
 }
@@ -52,7 +52,8 @@ async fn owner(scope: &SessionScope, uow: &mut dyn UnitOfWork) -> Result<Stored<
     user.ok_or(Error::Unauthorized)
 }
 
-async fn password_account(
+/// Returns the password account of a user.
+pub(super) async fn find_password_account(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
 ) -> Result<Option<Stored<Account>>> {
@@ -226,9 +227,22 @@ pub async fn reset_password(
     let with_email = UserQuery::WithEmail(used.email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
+    set_by_mail(cx, scope, uow, user, hash, notices).await
+}
+
+/// Sets a new password for a user who has shown that they read mail at their address, which is confirmed from now on. All their
+/// sessions end; if nobody had confirmed the address before, everything else that gives access goes as well.
+pub(super) async fn set_by_mail(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    hash: &PasswordHash,
+    notices: Notices<'_>,
+) -> Result<Stored<User>> {
     let cx = &session::as_user(cx, &user).consequence();
     let now = Some(uow.now().await?);
-    let account = match password_account(uow, &user.id).await? {
+    let account = match find_password_account(uow, &user.id).await? {
         Some(seen) => {
             set_hash(uow, &seen, hash, now).await?;
             seen.id.clone()
@@ -275,5 +289,8 @@ pub async fn list_accounts(
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<Account>>> {
     let user = owner(scope, uow).await?;
-    Ok(password_account(uow, &user.id).await?.into_iter().collect())
+    Ok(find_password_account(uow, &user.id)
+        .await?
+        .into_iter()
+        .collect())
 }

@@ -82,7 +82,7 @@ pub async fn password_credential(
 }
 
 /// The one refusal of a sign-in: the same whether the address or the password was wrong.
-fn refusal() -> Error {
+pub(super) fn refusal() -> Error {
     Error::refused(Code::InvalidEmailOrPassword, "Invalid email or password")
 }
 

@@ -35,7 +35,8 @@ pub(super) fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) ->
             subject: "Confirm your e-mail address",
             why: "Open this link within an hour to confirm that this is your address.",
             button: "Confirm the address",
-            note: IGNORE,
+            note: "If you did not sign up, somebody else did with your address. The page behind the link lets you take the \
+                   account over or delete it.",
         },
         VerificationPurpose::AlreadyRegistered => Letter {
             subject: "You already have an account",
