@@ -152,6 +152,17 @@ async function signUp(name, email) {
     return page;
 }
 
+/** Confirms the address of somebody who is signed in and has had no mail yet. */
+async function confirmAddress(page, email) {
+    await page.goto('/account');
+    await press(page, 'Send a link that confirms it');
+    at(page, '/account?notice=link-sent');
+    await page.goto(await mailedLink(email));
+    await inspect(page, 'verify-email-signed-in');
+    await press(page, 'Confirm the address');
+    at(page, '/account');
+}
+
 const flows = {
     async 'somebody signs up, sees their session and signs out'() {
         const page = await signUp('Ada', 'ada@example.org');
@@ -224,6 +235,9 @@ const flows = {
         await inspect(page, 'magic-link-sent');
         const link = await mailedLink('linus@example.org');
         await page.goto(link);
+        assert.match(await page.locator('main').innerText(), /Sign in as linus@example.org/);
+        await inspect(page, 'magic-link-followed');
+        await press(page, 'Sign in');
         at(page, '/account');
         assert.match(await page.locator('main').innerText(), /linus@example.org/);
         const other = await visitor();
@@ -333,6 +347,7 @@ const flows = {
         await fill(page, { 'Your name': 'Pat', 'E-mail address': 'pat@example.org', 'Password': PASSWORD });
         await press(page, 'Create account');
         at(page, '/account');
+        await confirmAddress(page, 'pat@example.org');
         await inspect(page, 'account-without-passkeys');
         await fill(page, { 'Name of the new passkey': 'My laptop' });
         await press(page, 'Add a passkey');
@@ -382,6 +397,7 @@ const flows = {
             assert.equal(answer.status(), 200, await answer.text());
             return answer.json();
         };
+        await confirmAddress(page, 'tony@example.org');
         const { totpURI } = await call('enable', { password: PASSWORD });
         await call('verify-totp', { code: totp(totpURI, 0) });
         const signIn = async () => {
@@ -415,6 +431,23 @@ const flows = {
         await page.goto('/sign-up/sent');
         assert.equal(await heading(page), 'Look into your mail');
         await inspect(page, 'sign-up-sent');
+    },
+
+    async 'an account that a stranger made is taken over by the link that was to confirm it'() {
+        const stranger = await signUp('Mallory', 'vera@example.org');
+        await press(stranger, 'Send a link that confirms it');
+        const page = await visitor();
+        await page.goto(await mailedLink('vera@example.org'));
+        assert.equal(await heading(page), 'Confirm your address');
+        await inspect(page, 'verify-email');
+        await fill(page, { 'New password': 'short' });
+        await press(page, 'Take the account over');
+        await inspect(page, 'verify-email-refused');
+        await fill(page, { 'New password': NEW_PASSWORD });
+        await press(page, 'Take the account over');
+        at(page, '/sign-in?notice=password-changed');
+        await stranger.goto('/account');
+        at(stranger, '/sign-in');
     },
 
     async 'a session is ended from another one, and the error pages are pages'() {

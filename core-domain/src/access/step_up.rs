@@ -1,20 +1,21 @@
-//! What needs a fresh proof of who calls: a session that somebody took over is not enough for what cannot be undone.
+//! Step-up: the check for a fresh proof of who calls, for changes that a stolen session alone must not make.
 
 use serde_json::json;
 
 use super::records::unowned;
 use super::signed_in::PersonScope;
 use crate::iam::{
-    Account, AccountQuery, Passkey, PasskeyQuery, ProofMethod, Session, SessionValidity, TwoFactor,
+    Account, AccountQuery, Passkey, PasskeyQuery, ProofMethod, ProofStrength, Session,
+    SessionValidity, TwoFactor,
 };
 use crate::kernel::{Caller, Code, Context, Error, Result, UserId};
 use crate::port::UnitOfWork;
 
-/// Refuses people who have not proved within the last 10 minutes who they are. Ask after the scope is opened, so that nobody
-/// learns from it what there is.
+/// Refuses people who have not proved within the last 10 minutes who they are: by a second factor, if they have enrolled one.
+/// Call it after the scope is opened, so that the refusal tells nothing about records that the caller may not see.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session is over; `STEP_UP_REQUIRED`, whose `details.methods` say how to prove it.
+/// `UNAUTHORIZED` when the session has ended; `STEP_UP_REQUIRED`, whose `details.methods` are the proofs that count.
 pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
     let Some(methods) = missing_proof(cx, uow).await? else {
         return Ok(());
@@ -26,11 +27,11 @@ pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Resu
     })
 }
 
-/// How the caller can prove who they are, when they have not within the last 10 minutes. Services and API keys prove it with
-/// every request; so do those whom a service vouches for without a session of theirs.
+/// Returns the proofs of which the caller has to give one, or `None` if they gave one within the last 10 minutes. Services
+/// and API keys prove who they are with every request; so do persons without a session for whom a service vouches.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session is over.
+/// `UNAUTHORIZED` when the session has ended.
 pub async fn missing_proof(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -56,13 +57,14 @@ pub async fn missing_proof(
     if session.validity(now) == SessionValidity::Expired {
         return Err(Error::Unauthorized);
     }
-    if session.is_fresh(now) {
+    let factors = EnrolledFactors::of(uow, user_id).await?;
+    if session.is_fresh(factors.required_strength(), now) {
         return Ok(None);
     }
-    methods(uow, user_id).await.map(Some)
+    methods_of(uow, user_id, factors).await.map(Some)
 }
 
-/// How a person can prove who they are, within their session where they can.
+/// Returns the ways in which a person can give a fresh proof of who they are.
 ///
 /// # Errors
 /// When the store failed.
@@ -73,22 +75,80 @@ pub async fn proof_methods(
     methods(uow, scope.user_id()).await
 }
 
+/// The second factors that a user has enrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EnrolledFactors {
+    /// Whether codes of an authenticator are asked for at sign-in.
+    pub(crate) totp: bool,
+    /// Whether recovery codes are left.
+    pub(crate) recovery_codes: bool,
+    /// Whether there is a passkey.
+    pub(crate) passkey: bool,
+}
+
+impl EnrolledFactors {
+    /// Reads those of a user.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub(crate) async fn of(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Self> {
+        let two_factor = unowned::<TwoFactor>(uow).find(user).await?;
+        let two_factor = two_factor.filter(|two_factor| two_factor.is_confirmed());
+        let passkeys = PasskeyQuery::OfUser(user.clone());
+        let passkey = unowned::<Passkey>(uow).first(&passkeys).await?;
+        Ok(Self {
+            totp: two_factor.is_some(),
+            recovery_codes: two_factor.is_some_and(|found| !found.recovery_codes.is_empty()),
+            passkey: passkey.is_some(),
+        })
+    }
+
+    /// Tells whether there is at least one second factor.
+    pub(crate) const fn has_any(self) -> bool {
+        self.totp || self.passkey
+    }
+
+    /// Returns the proofs that can be given with them.
+    pub(crate) fn methods(self) -> Vec<ProofMethod> {
+        let candidates = [
+            (self.totp, ProofMethod::Totp),
+            (self.recovery_codes, ProofMethod::BackupCode),
+            (self.passkey, ProofMethod::Passkey),
+        ];
+        let enrolled = candidates
+            .into_iter()
+            .filter(|(is_enrolled, _)| *is_enrolled);
+        enrolled.map(|(_, method)| method).collect()
+    }
+
+    const fn required_strength(self) -> ProofStrength {
+        if self.has_any() {
+            ProofStrength::SecondFactor
+        } else {
+            ProofStrength::SingleFactor
+        }
+    }
+}
+
 async fn methods(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<Vec<ProofMethod>> {
-    let mut methods = Vec::new();
-    let two_factor = unowned::<TwoFactor>(uow).find(user).await?;
-    if two_factor.is_some_and(|two_factor| two_factor.is_confirmed()) {
-        methods.extend([ProofMethod::Totp, ProofMethod::BackupCode]);
-    } else if has_password(uow, user).await? {
-        methods.push(ProofMethod::Password);
+    let factors = EnrolledFactors::of(uow, user).await?;
+    methods_of(uow, user, factors).await
+}
+
+async fn methods_of(
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+    factors: EnrolledFactors,
+) -> Result<Vec<ProofMethod>> {
+    if factors.has_any() {
+        return Ok(factors.methods());
     }
-    let passkeys = PasskeyQuery::OfUser(user.clone());
-    if unowned::<Passkey>(uow).first(&passkeys).await?.is_some() {
-        methods.push(ProofMethod::Passkey);
-    }
-    if methods.is_empty() {
-        methods.push(ProofMethod::SignIn);
-    }
-    Ok(methods)
+    let has_password = has_password(uow, user).await?;
+    Ok(vec![if has_password {
+        ProofMethod::Password
+    } else {
+        ProofMethod::SignIn
+    }])
 }
 
 async fn has_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<bool> {

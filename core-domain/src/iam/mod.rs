@@ -45,7 +45,7 @@ pub use passkey::{
 };
 pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
-pub use proof_method::ProofMethod;
+pub use proof_method::{ProofMethod, ProofStrength};
 pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
 pub use service_token::*;
 pub use session::{FRESH_FOR, LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};

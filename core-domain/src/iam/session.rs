@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::TokenHash;
 use super::oauth::{FAMILY_LIFETIME, OAuthClient, REFRESH_TOKEN_LIFETIME};
+use super::proof_method::ProofStrength;
 use crate::kernel::{OrganizationId, SessionId, Timestamp, UserId, record};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -59,10 +60,13 @@ pub struct Session {
     /// When its life was last extended; the sign-in at first.
     #[serde(skip)]
     pub extended_at: Timestamp,
-    /// When the user last proved who they are within it, the sign-in included; none for a program that was let in by them,
-    /// or when they trusted the device in the place of a second factor.
+    /// When the user last proved who they are within the session, by any method, the sign-in included. `None` for the session
+    /// of a program.
     #[serde(skip)]
     pub authenticated_at: Option<Timestamp>,
+    /// When the user last proved who they are within the session by a second factor. `None` if they never did.
+    #[serde(skip)]
+    pub second_factor_at: Option<Timestamp>,
     /// From when on it is over.
     pub expires_at: Timestamp,
 }
@@ -137,11 +141,27 @@ impl Session {
         }
     }
 
-    /// Whether its user proved who they are just before the instant.
+    /// Tells whether the user gave a proof of this strength within the last 10 minutes.
     #[must_use]
-    pub fn is_fresh(&self, now: Timestamp) -> bool {
-        self.authenticated_at
-            .is_some_and(|at| now.since(at) < FRESH_FOR)
+    pub fn is_fresh(&self, strength: ProofStrength, now: Timestamp) -> bool {
+        let proved_at = match strength {
+            ProofStrength::SingleFactor => self.authenticated_at,
+            ProofStrength::SecondFactor => self.second_factor_at,
+        };
+        proved_at.is_some_and(|at| now.since(at) < FRESH_FOR)
+    }
+
+    /// Returns the session after its user gave a proof of this strength.
+    #[must_use]
+    pub fn authenticated(&self, strength: ProofStrength, now: Timestamp) -> Self {
+        Self {
+            authenticated_at: Some(now),
+            second_factor_at: match strength {
+                ProofStrength::SingleFactor => self.second_factor_at,
+                ProofStrength::SecondFactor => Some(now),
+            },
+            ..self.clone()
+        }
     }
 
     /// The session with its life extended.
@@ -178,7 +198,23 @@ mod tests {
             updated_at: now,
             extended_at: now,
             authenticated_at: Some(now),
+            second_factor_at: None,
             expires_at: Session::first_end(now, remembered),
+        }
+    }
+
+    #[test]
+    fn a_password_does_not_renew_the_proof_by_a_second_factor() {
+        let start = Timestamp::from_seconds(1_800_000_000);
+        let later = start.plus(FRESH_FOR);
+        let session = begun(start, true).authenticated(ProofStrength::SecondFactor, start);
+        let session = session.authenticated(ProofStrength::SingleFactor, later);
+        assert!(session.is_fresh(ProofStrength::SingleFactor, later));
+        assert!(!session.is_fresh(ProofStrength::SecondFactor, later));
+        let session = session.authenticated(ProofStrength::SecondFactor, later);
+        for strength in [ProofStrength::SingleFactor, ProofStrength::SecondFactor] {
+            assert!(session.is_fresh(strength, later));
+            assert!(!session.is_fresh(strength, later.plus(FRESH_FOR)));
         }
     }
 
@@ -244,13 +280,17 @@ mod tests {
         let start = Timestamp::from_seconds(1_800_000_000);
         let session = begun(start, true);
         let end = start.plus(FRESH_FOR);
-        assert!(session.is_fresh(end.minus(Duration::from_millis(1))));
-        assert!(!session.is_fresh(end));
+        assert!(session.is_fresh(
+            ProofStrength::SingleFactor,
+            end.minus(Duration::from_millis(1))
+        ));
+        assert!(!session.is_fresh(ProofStrength::SingleFactor, end));
         let of_program = Session {
             authenticated_at: None,
+            second_factor_at: None,
             ..session
         };
-        assert!(!of_program.is_fresh(start));
+        assert!(!of_program.is_fresh(ProofStrength::SingleFactor, start));
     }
 
     #[test]

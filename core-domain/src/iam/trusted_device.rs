@@ -19,7 +19,11 @@ pub struct TrustedDevice {
     pub token_hash: TokenHash,
     /// Who trusts it.
     pub user_id: UserId,
-    /// Since when.
+    /// The client's address when the device became trusted.
+    pub ip_address: Option<String>,
+    /// The client's `User-Agent` when the device became trusted.
+    pub user_agent: Option<String>,
+    /// When the device became trusted.
     pub created_at: Timestamp,
     /// From when on it is asked for the second factor again.
     pub expires_at: Timestamp,

@@ -85,6 +85,10 @@ pub struct Account {
     /// The password's hash, for a password account.
     #[serde(skip)]
     pub password_hash: Option<PasswordHash>,
+    /// When a link that was sent by mail set the password. `None` once its owner showed a second factor or chose another
+    /// password: until then the password is worth no more than the link.
+    #[serde(skip)]
+    pub set_by_link_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.

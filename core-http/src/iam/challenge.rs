@@ -1,13 +1,13 @@
-//! What a sign-in answers that waits for a second factor, or need not wait as its device is trusted.
+//! The answers to sign-ins: a session, or the question for a second factor.
 
 use core_domain::iam::{CHALLENGE_LIFETIME, TRUSTED_FOR};
-use core_domain::use_case::iam::session::Challenged;
+use core_domain::use_case::iam::session::{Challenged, SignInOutcome};
 use http::header;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::config::Iam;
-use super::cookies::{no_store, with_header};
+use super::config::{Iam, with_parameters};
+use super::cookies::{no_store, set_session_cookie, with_header};
 use crate::kernel::Output;
 
 /// The answer to a first factor that was right when there is a second: no session yet.
@@ -43,4 +43,37 @@ pub(super) fn set_device_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&
     let age = Some(TRUSTED_FOR.as_secs());
     let cookie = iam.names.set(iam.names.trust_device(), &signed, age);
     with_header(output, header::SET_COOKIE, &cookie)
+}
+
+/// Gives the client the session that a sign-in began, or what it shows with the second factor.
+pub(super) fn set_outcome_cookie<T>(
+    iam: &Iam,
+    output: Output<T>,
+    outcome: &SignInOutcome,
+) -> Output<T> {
+    match outcome {
+        SignInOutcome::SignedIn(done) => {
+            set_session_cookie(iam, output, &done.session, &done.token)
+        }
+        SignInOutcome::SecondFactorRequired(challenged) => {
+            set_challenge_cookie(iam, output, challenged)
+        }
+    }
+}
+
+/// Sends the browser on to a target after a sign-in. The page there learns by `twoFactorRedirect` that a second factor is asked
+/// for.
+pub(super) fn redirect_after_sign_in(
+    iam: &Iam,
+    target: &str,
+    outcome: &SignInOutcome,
+) -> Output<String> {
+    let target = iam.absolute(target);
+    let target = match outcome {
+        SignInOutcome::SignedIn(_) => target,
+        SignInOutcome::SecondFactorRequired(_) => {
+            with_parameters(target, &[("twoFactorRedirect", "true")])
+        }
+    };
+    set_outcome_cookie(iam, Output::new(target), outcome)
 }

@@ -141,6 +141,12 @@ impl Iam {
         }
     }
 
+    /// The origin of a target that was checked, if it is another one than that of our pages.
+    pub(super) fn foreign_origin(&self, target: &str) -> Option<String> {
+        let own = origin_of(&self.base_url);
+        origin_of(target).filter(|origin| Some(origin) != own.as_ref())
+    }
+
     /// Refuses a request that a page of a foreign origin sent, whether with cookies or without.
     pub(super) fn refuse_foreign_origin(&self, cx: &Cx) -> Result<()> {
         match cx.header(header::ORIGIN.as_str()) {

@@ -1,4 +1,4 @@
-//! Proving that one reads mail at one's address.
+//! Confirmation of addresses: the mailed link, and the routes that confirm by it together with a session or the password.
 
 use std::sync::Arc;
 
@@ -6,22 +6,24 @@ use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
 use core_domain::iam::User;
 use core_domain::kernel::{Code, Email, Error, Result};
-use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::session::SignInOutcome;
-use core_domain::use_case::iam::user;
+use core_domain::port::{Mode, UnitOfWork, transact};
+use core_domain::use_case::iam::user::{self, AccountProof, ConfirmableAccount, VerifiedEmail};
 use core_domain::use_case::iam::verification::Links;
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::challenge::set_challenge_cookie;
+use super::challenge::set_outcome_cookie;
 use super::config::{Iam, with_parameters};
-use super::cookies::set_session_cookie;
 use super::status::Status;
 use super::target::Target;
+use super::user::checked_password;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
 const VERIFY: &str = "/api/auth/verify-email";
+
+/// The page that links lead to.
+pub(super) const PAGE: &str = "/verify-email";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
@@ -34,13 +36,28 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
             .writes(with(iam, send)),
         get(VERIFY, "verifyEmail")
-            .summary("Confirms an address by the token of a link; redirects where the link says.")
+            .summary(
+                "Confirms the caller's address by the token of a link, and redirects where the link says. Without a session of the account \
+                 it leads to the page that asks for its password.",
+            )
             .success(&[StatusCode::OK, StatusCode::FOUND])
             .rate(RateClass::Strict)
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl])
             .refuses_as(Code::InvalidToken, StatusCode::UNAUTHORIZED)
+            .refuses(&[Code::Unauthorized])
             .writes(with(iam, verify)),
+        post(VERIFY, "verifyEmailByPost")
+            .summary("Confirms an address by the token of a link, together with a session of its account or the password.")
+            .rate(RateClass::Strict)
+            .errors(ErrorStyle::TopLevelCode)
+            .refuses(&[
+                Code::Unauthorized,
+                Code::InvalidEmailOrPassword,
+                Code::InvalidOrigin,
+            ])
+            .refuses_as(Code::InvalidToken, StatusCode::UNAUTHORIZED)
+            .plain(with(iam, verify_by_post)),
     ]
 }
 
@@ -63,19 +80,39 @@ async fn send(
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
     iam.refuse_foreign_target(body.callback_url.as_deref())?;
-    let link = |token: &str| verification_link(&iam, token, body.callback_url.as_deref());
+    let target = body.callback_url.as_deref();
+    send_link(cx, &iam, &scope, uow, &body.email, target).await?;
+    Ok(Output::new(Status::OK))
+}
+
+/// Sends a link that confirms an address and leads to `target`, if the address has a user who has not confirmed it.
+pub(super) async fn send_link(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    email: &Email,
+    target: Option<&str>,
+) -> Result<()> {
+    let link = |token: &str| verification_link(iam, token, target);
     let links = Links {
         link: &link,
         cipher: &cx.app.cipher,
     };
-    user::send_verification_email(cx, &scope, uow, &body.email, links).await?;
-    Ok(Output::new(Status::OK))
+    user::send_verification_email(cx, scope, uow, email, links).await
 }
 
 /// The link that confirms an address and leads on from there.
 pub(super) fn verification_link(iam: &Iam, token: &str, target: Option<&str>) -> String {
     let target = target.unwrap_or("/");
-    iam.link(VERIFY, &[("token", token), ("callbackURL", target)])
+    iam.link(PAGE, &[("token", token), ("callbackURL", target)])
+}
+
+impl EmailVerified {
+    const YES: Self = Self {
+        status: true,
+        user: None,
+    };
 }
 
 /// The query of a link.
@@ -106,51 +143,110 @@ async fn verify(
 ) -> Result<RedirectOr<EmailVerified>> {
     let query = input.query;
     iam.refuse_foreign_target(query.callback_url.as_deref())?;
+    let target = query.callback_url.as_deref();
     // Those who only look at a link must not use it up.
     let outcome = if cx.method == Method::HEAD {
-        Err(Error::refused(Code::InvalidToken, "Invalid token"))
+        Err(Error::Unauthorized)
     } else {
-        let sign_in = iam.options.auto_sign_in_after_verification;
         let notices = iam.notices(cx);
-        user::verify_email(cx, &scope, uow, &query.token, sign_in, notices).await
+        user::verify_email(
+            cx,
+            &scope,
+            uow,
+            &query.token,
+            AccountProof::Session,
+            notices,
+        )
+        .await
     };
-    let Some(target) = query.callback_url.map(|target| iam.absolute(&target)) else {
-        let signed_in = outcome?.signed_in;
-        let done = EmailVerified {
-            status: true,
-            user: None,
-        };
-        let done = with_cookie(&iam, Output::new(done), signed_in.as_ref());
-        return Ok(RedirectOr::Json(done));
-    };
-    match outcome {
-        Ok(done) => {
-            let signed_in = done.signed_in.as_ref();
-            let target = match signed_in {
-                Some(SignInOutcome::SecondFactorRequired(_)) => {
-                    with_parameters(target, &[("twoFactorRedirect", "true")])
-                }
-                _ => target,
-            };
-            let to = with_cookie(&iam, Output::new(target), signed_in);
-            Ok(RedirectOr::To(to))
+    match (outcome, target) {
+        (Ok(_), None) => Ok(RedirectOr::Json(Output::new(EmailVerified::YES))),
+        (Ok(_), Some(target)) => Ok(RedirectOr::To(Output::new(iam.absolute(target)))),
+        (Err(Error::Unauthorized), Some(_)) => {
+            let page = verification_link(&iam, &query.token, target);
+            Ok(RedirectOr::To(Output::new(page)))
         }
-        Err(error) if error.code() == Code::InvalidToken => {
-            let target = with_parameters(target, &[("error", error.code().as_str())]);
-            Ok(RedirectOr::To(Output::new(target)))
+        (Err(error), Some(target)) if error.code() == Code::InvalidToken => {
+            Ok(RedirectOr::To(Output::new(refused_target(&iam, target))))
         }
-        Err(error) => Err(error),
+        (Err(error), _) => Err(error),
     }
 }
 
-fn with_cookie<T>(iam: &Iam, output: Output<T>, signed_in: Option<&SignInOutcome>) -> Output<T> {
-    match signed_in {
-        None => output,
-        Some(SignInOutcome::SignedIn(done)) => {
-            set_session_cookie(iam, output, &done.session, &done.token)
+/// The address that a link leads to which is not valid any more.
+pub(super) fn refused_target(iam: &Iam, target: &str) -> String {
+    let code = Code::InvalidToken.as_str();
+    with_parameters(iam.absolute(target), &[("error", code)])
+}
+
+/// The body of a confirmation.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct VerifyEmailByPost {
+    /// The token of the link.
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
+    token: String,
+    /// The password of the account. Without it, the request needs a session of the account.
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    password: Option<String>,
+}
+
+async fn verify_by_post(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), VerifyEmailByPost>,
+) -> Result<Output<EmailVerified>> {
+    let VerifyEmailByPost { token, password } = &input.body;
+    iam.refuse_foreign_origin(cx)?;
+    let done = confirm(cx, &iam, &scope, token, password.as_deref()).await?;
+    let answer = Output::new(EmailVerified::YES);
+    Ok(match &done.signed_in {
+        Some(outcome) => set_outcome_cookie(&iam, answer, outcome),
+        None => answer,
+    })
+}
+
+/// Confirms the address of a token: by the password if there is one, otherwise by the session of the request.
+///
+/// # Errors
+/// `INVALID_TOKEN`; `UNAUTHORIZED` without a password and a session of the account; `INVALID_EMAIL_OR_PASSWORD`;
+/// `RATE_LIMITED` when too many passwords were wrong.
+pub(super) async fn confirm(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    token: &str,
+    password: Option<&str>,
+) -> Result<VerifiedEmail> {
+    let checked = match password {
+        Some(password) => {
+            let account = confirmable(cx, scope, token).await?;
+            Some(checked_password(cx, iam, scope, &account.user.email, password).await?)
         }
-        Some(SignInOutcome::SecondFactorRequired(challenged)) => {
-            set_challenge_cookie(iam, output, challenged)
-        }
-    }
+        None => None,
+    };
+    let proof = match &checked {
+        Some(checked) => AccountProof::Password {
+            checked,
+            sign_in: iam.options.auto_sign_in_after_verification,
+        },
+        None => AccountProof::Session,
+    };
+    let notices = iam.notices(cx);
+    transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(user::verify_email(cx, scope, uow, token, proof, notices))
+    })
+    .await
+}
+
+/// The account whose address a token confirms. The token is not used up.
+pub(super) async fn confirmable(
+    cx: &Cx,
+    scope: &PublicScope,
+    token: &str,
+) -> Result<ConfirmableAccount> {
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let account = user::confirmable_account(scope, uow.as_mut(), token).await;
+    uow.rollback().await;
+    account
 }

@@ -7,22 +7,22 @@ use core_domain::gateway::RateClass;
 use core_domain::iam::User;
 use core_domain::kernel::{Code, Email, Error, Line, Result};
 use core_domain::port::UnitOfWork;
-use core_domain::use_case::iam::session::{Challenged, SignInOutcome, SignedIn};
-use core_domain::use_case::iam::user;
+use core_domain::use_case::iam::session::SignInOutcome;
+use core_domain::use_case::iam::user::{self, LinkSignIn};
 use core_domain::use_case::iam::verification::Links;
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::challenge::{TwoFactorRedirect, set_challenge_cookie};
+use super::challenge::{TwoFactorRedirect, redirect_after_sign_in, set_outcome_cookie};
 use super::config::{Iam, with_parameters};
-use super::cookies::set_session_cookie;
 use super::session::AuthSession;
 use super::status::Status;
 use super::target::Target;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, post, with};
 
-const VERIFY: &str = "/api/auth/magic-link/verify";
+/// The page that links lead to.
+pub(super) const PAGE: &str = "/magic-link";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
@@ -32,7 +32,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
             .writes(with(iam, send)),
-        get(VERIFY, "verifyMagicLink")
+        get("/api/auth/magic-link/verify", "verifyMagicLink")
             .summary("Signs in by the token of a link, once; redirects where the link says.")
             .success(&[StatusCode::OK, StatusCode::FOUND])
             .rate(RateClass::Strict)
@@ -57,11 +57,37 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    fn ensure_ours(&self, iam: &Iam) -> Result<()> {
-        for target in [&self.callback, &self.new_user, &self.error] {
-            iam.refuse_foreign_target(target.as_deref())?;
+    /// Refuses targets that are neither a path of ours nor of a trusted origin.
+    pub(super) fn ensure_ours(&self, iam: &Iam) -> Result<()> {
+        for (_, target) in self.parameters() {
+            iam.refuse_foreign_target(Some(target))?;
         }
         Ok(())
+    }
+
+    /// The targets that are named, as parameters of a link.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let named = [
+            ("callbackURL", &self.callback),
+            ("newUserCallbackURL", &self.new_user),
+            ("errorCallbackURL", &self.error),
+        ];
+        let named = named.into_iter();
+        named.filter_map(|(name, target)| Some((name, target.as_deref()?)))
+    }
+
+    /// Where a sign-in leads.
+    fn after_sign_in(&self, is_new: bool) -> Option<&Target> {
+        let callback = self.callback.as_ref();
+        let new_user = self.new_user.as_ref().filter(|_| is_new);
+        new_user.or(callback)
+    }
+
+    /// Where a link leads that signs nobody in. The page there learns the reason by `error`.
+    pub(super) fn after_refusal(&self, iam: &Iam, code: Code) -> String {
+        let target = self.error.as_deref().or(self.callback.as_deref());
+        let target = iam.absolute(target.unwrap_or("/"));
+        with_parameters(target, &[("error", code.as_str())])
     }
 }
 
@@ -104,20 +130,11 @@ pub(super) async fn send_link(
 ) -> Result<()> {
     let link = |token: &str| {
         let mut parameters = vec![("token", token)];
-        parameters.push(("callbackURL", targets.callback.as_deref().unwrap_or("/")));
-        parameters.extend(
-            targets
-                .new_user
-                .as_deref()
-                .map(|url| ("newUserCallbackURL", url)),
-        );
-        parameters.extend(
-            targets
-                .error
-                .as_deref()
-                .map(|url| ("errorCallbackURL", url)),
-        );
-        iam.link(VERIFY, &parameters)
+        if targets.callback.is_none() {
+            parameters.push(("callbackURL", "/"));
+        }
+        parameters.extend(targets.parameters());
+        iam.link(PAGE, &parameters)
     };
     let links = Links {
         link: &link,
@@ -169,64 +186,40 @@ async fn verify(
         user::verify_magic_link(cx, &scope, uow, &token).await
     };
     let done = match outcome {
-        Ok(done) => done,
-        Err(error) if is_refusal(&error) => return Ok(to_error(&iam, &targets, error.code())),
-        Err(error) => return Err(error),
+        Ok(done) if targets.after_sign_in(done.is_new).is_none() => done,
+        outcome => return Ok(RedirectOr::To(lead_on(&iam, &targets, outcome)?)),
     };
-    let target = match (&targets.new_user, &targets.callback) {
-        (Some(target), _) if done.is_new => Some(target),
-        (_, target) => target.as_ref(),
+    let answer = match &done.outcome {
+        SignInOutcome::SignedIn(done) => LinkAnswer::SignedIn(Box::new(SignedInByLink {
+            user: done.user.edit(),
+            session: AuthSession::new(&done.session, done.token.clone()),
+            token: done.token.clone(),
+        })),
+        SignInOutcome::SecondFactorRequired(_) => LinkAnswer::Asked(TwoFactorRedirect::ASKED),
     };
-    let SignedIn {
-        user,
-        session,
-        token,
-    } = match done.outcome {
-        SignInOutcome::SignedIn(signed_in) => signed_in,
-        SignInOutcome::SecondFactorRequired(challenged) => {
-            return Ok(asked(&iam, target, &challenged));
-        }
-    };
-    Ok(match target {
-        Some(target) => {
-            let to = Output::new(iam.absolute(target));
-            RedirectOr::To(set_session_cookie(&iam, to, &session, &token))
-        }
-        None => {
-            let answer = Output::new(LinkAnswer::SignedIn(Box::new(SignedInByLink {
-                user: user.edit(),
-                session: AuthSession::new(&session, token.clone()),
-                token: token.clone(),
-            })));
-            RedirectOr::Json(set_session_cookie(&iam, answer, &session, &token))
-        }
-    })
+    let answer = set_outcome_cookie(&iam, Output::new(answer), &done.outcome);
+    Ok(RedirectOr::Json(answer))
 }
 
-/// The page the link leads to asks for the second factor.
-fn asked(iam: &Iam, target: Option<&Target>, challenged: &Challenged) -> RedirectOr<LinkAnswer> {
-    match target {
-        Some(target) => {
-            let to = with_parameters(iam.absolute(target), &[("twoFactorRedirect", "true")]);
-            RedirectOr::To(set_challenge_cookie(iam, Output::new(to), challenged))
+/// Sends the browser of somebody who followed a link on to the target of its outcome. A refusal is told on a page, not by a
+/// status.
+///
+/// # Errors
+/// Those that are no refusal of the link.
+pub(super) fn lead_on(
+    iam: &Iam,
+    targets: &Targets,
+    outcome: Result<LinkSignIn>,
+) -> Result<Output<String>> {
+    match outcome {
+        Ok(done) => {
+            let target = targets.after_sign_in(done.is_new);
+            let target = target.map_or("/", |target| target);
+            Ok(redirect_after_sign_in(iam, target, &done.outcome))
         }
-        None => {
-            let answer = Output::new(LinkAnswer::Asked(TwoFactorRedirect::ASKED));
-            RedirectOr::Json(set_challenge_cookie(iam, answer, challenged))
+        Err(error) if matches!(error.code(), Code::InvalidToken | Code::BannedUser) => {
+            Ok(Output::new(targets.after_refusal(iam, error.code())))
         }
+        Err(error) => Err(error),
     }
-}
-
-fn is_refusal(error: &Error) -> bool {
-    matches!(error.code(), Code::InvalidToken | Code::BannedUser)
-}
-
-/// A person follows a link: they are told on a page, not by a status.
-fn to_error<T>(iam: &Iam, targets: &Targets, code: Code) -> RedirectOr<T> {
-    let target = targets.error.as_deref().or(targets.callback.as_deref());
-    let target = iam.absolute(target.unwrap_or("/"));
-    RedirectOr::To(Output::new(with_parameters(
-        target,
-        &[("error", code.as_str())],
-    )))
 }

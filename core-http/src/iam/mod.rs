@@ -81,7 +81,7 @@ fn endpoints(iam: &Arc<Iam>, limits: &Arc<KeyLimits>) -> Vec<Endpoint> {
         tagged("Second factor", two_factor::rows(iam)),
         tagged("Passkeys", passkey::rows(iam)),
         tagged("Profile", account::rows(iam)),
-        tagged("Users", users::rows()),
+        tagged("Users", users::rows(iam)),
         tagged("Sessions", auth_sessions::rows(iam)),
         tagged("Sessions", core_session::rows(iam)),
         tagged("Sessions", own_sessions::rows()),

@@ -31,6 +31,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .summary("Begins to register a passkey: what the browser hands to the authenticator.")
         .refuses(&[
             Code::StepUpRequired,
+            Code::EmailNotVerified,
             Code::PasskeyLimitReached,
             Code::PasskeysDisabled,
         ])
@@ -42,6 +43,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .summary("Keeps the passkey that the authenticator has made.")
         .refuses(&[
             Code::StepUpRequired,
+            Code::EmailNotVerified,
             Code::ChallengeNotFound,
             Code::FailedToVerifyRegistration,
             Code::PreviouslyRegistered,
@@ -79,7 +81,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         style(post("/api/auth/passkey/delete-passkey", "deletePasskey"))
             .summary("Removes one of the caller's passkeys.")
             .refuses(&[Code::PasskeyNotFound, Code::StepUpRequired])
-            .writes(remove),
+            .writes(with(iam, remove)),
     ]
 }
 
@@ -274,10 +276,12 @@ struct DeletePasskey {
 
 async fn remove(
     cx: &Cx,
+    iam: Arc<Iam>,
     scope: PersonScope,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), DeletePasskey>,
 ) -> Result<Output<Status>> {
-    passkey::remove(cx, &scope, uow, &input.body.id).await?;
+    let notices = iam.notices(cx);
+    passkey::remove(cx, &scope, uow, &input.body.id, notices).await?;
     Ok(Output::new(Status::OK))
 }

@@ -23,6 +23,9 @@ use super::target::Target;
 use super::user::broken;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Redirect, get, post, with};
 
+/// The page that links for a new password lead to.
+pub(super) const RESET_PAGE: &str = "/reset-password";
+
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/change-password", "changePassword")
@@ -49,7 +52,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidOrigin])
             .writes(with(iam, request_reset)),
         get("/api/auth/reset-password/{token}", "followPasswordReset")
-            .summary("Where the link of a mail leads: sends on to the page that asks for the new password.")
+            .summary("Sends a browser on to the page that asks for the new password, with the token or an error.")
             .success(&[StatusCode::FOUND])
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::InvalidCallbackUrl])
@@ -218,12 +221,11 @@ pub(super) async fn send_reset_link(
     email: &Email,
     page: Option<&str>,
 ) -> Result<()> {
-    let link = |token: &str| match page {
-        Some(target) => {
-            let path = format!("/api/auth/reset-password/{token}");
-            iam.link(&path, &[("callbackURL", target)])
-        }
-        None => iam.link("/reset-password", &[("token", token)]),
+    let link = |token: &str| {
+        let target = page.map(|page| ("callbackURL", page));
+        let parameters = [Some(("token", token)), target];
+        let parameters: Vec<_> = parameters.into_iter().flatten().collect();
+        iam.link(RESET_PAGE, &parameters)
     };
     let links = Links {
         link: &link,
@@ -256,14 +258,26 @@ async fn follow_reset(
     iam.refuse_foreign_target(Some(&target))?;
     let token = input.path.0.as_str();
     let good = user::check_reset_token(uow, token).await;
-    let parameter = match good {
+    let location = reset_page(&iam, &target, token, good)?;
+    Ok(Redirect { location })
+}
+
+/// The address of a page of an application that asks for a new password: with the token, or with the reason why it is refused.
+///
+/// # Errors
+/// Those that are no refusal of the token.
+pub(super) fn reset_page(
+    iam: &Iam,
+    target: &str,
+    token: &str,
+    checked: Result<()>,
+) -> Result<String> {
+    let parameter = match checked {
         Ok(()) => ("token", token),
         Err(Error::Refused { code, .. }) => ("error", code.as_str()),
         Err(error) => return Err(error),
     };
-    Ok(Redirect {
-        location: with_parameters(iam.absolute(&target), &[parameter]),
-    })
+    Ok(with_parameters(iam.absolute(target), &[parameter]))
 }
 
 /// The body of a reset.

@@ -1,5 +1,5 @@
-//! The second factor: set up by the password, confirmed by its first code, shown to complete a sign-in and, within a
-//! session, as a fresh proof.
+//! The second factor: set up by a fresh proof or the password, confirmed by its first code, and asked for to complete a sign-in
+//! and, within a session, as a fresh proof.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use core_domain::iam::User;
 use core_domain::kernel::{Code, Error, Line, Result, Stored};
 use core_domain::port::transact;
 use core_domain::use_case::iam::two_factor::{self, CompletedSignIn, Proof};
+use core_domain::use_case::iam::user::PasswordCredential;
 use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,22 +30,39 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         row("/api/auth/two-factor/enable", "enableTwoFactor")
             .summary("Sets up a second factor; its first code, shown to verify-totp, enables it.")
-            .refuses(&[Code::InvalidPassword, Code::TwoFactorAlreadyEnabled])
+            .refuses(&[
+                Code::InvalidPassword,
+                Code::StepUpRequired,
+                Code::EmailNotVerified,
+                Code::TwoFactorAlreadyEnabled,
+            ])
             .plain(with(iam, enable)),
         row("/api/auth/two-factor/disable", "disableTwoFactor")
-            .summary("Takes the second factor away.")
-            .refuses(&[Code::InvalidPassword, Code::TwoFactorNotEnabled])
+            .summary("Removes the second factor.")
+            .refuses(&[
+                Code::InvalidPassword,
+                Code::StepUpRequired,
+                Code::TwoFactorNotEnabled,
+            ])
             .plain(with(iam, disable)),
         row("/api/auth/two-factor/get-totp-uri", "getTotpUri")
             .summary("Shows once more what an authenticator reads.")
-            .refuses(&[Code::InvalidPassword, Code::TwoFactorNotEnabled])
+            .refuses(&[
+                Code::InvalidPassword,
+                Code::StepUpRequired,
+                Code::TwoFactorNotEnabled,
+            ])
             .plain(with(iam, totp_uri)),
         row(
             "/api/auth/two-factor/generate-backup-codes",
             "generateBackupCodes",
         )
-        .summary("Makes new recovery codes; the old ones are good for nothing.")
-        .refuses(&[Code::InvalidPassword, Code::TwoFactorNotEnabled])
+        .summary("Creates new recovery codes; the old ones become invalid.")
+        .refuses(&[
+                Code::InvalidPassword,
+                Code::StepUpRequired,
+                Code::TwoFactorNotEnabled,
+            ])
         .plain(with(iam, backup_codes)),
         row("/api/auth/two-factor/verify-totp", "verifyTotp")
             .summary("Completes a sign-in by a code of the authenticator; within a session it enables a second factor that was set up, and is a fresh proof.")
@@ -53,6 +71,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::InvalidCode,
                 Code::InvalidTwoFactorCookie,
                 Code::TotpNotEnabled,
+                Code::StepUpRequired,
+                Code::EmailNotVerified,
                 Code::BannedUser,
             ])
             .plain(with(iam, verify_totp)),
@@ -72,15 +92,17 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 /// A body with the caller's password.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct OwnPassword {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
-    password: String,
+    /// The caller's password. It takes the place of a fresh proof for people without a second factor.
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    password: Option<String>,
 }
 
 /// The body of a set-up.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct EnableTwoFactor {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
-    password: String,
+    /// The caller's password. It takes the place of a fresh proof for people without a second factor.
+    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    password: Option<String>,
     /// What the authenticator calls this installation; its host name when not said.
     issuer: Option<Line<1, 64>>,
 }
@@ -96,16 +118,33 @@ struct TwoFactorSetUp {
     backup_codes: Vec<String>,
 }
 
+/// Checks the password of a body that has one.
+///
+/// # Errors
+/// `INVALID_PASSWORD`; `RATE_LIMITED` when too many were wrong.
+async fn check_if_given(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &SessionScope,
+    password: Option<&str>,
+) -> Result<Option<PasswordCredential>> {
+    let Some(password) = password else {
+        return Ok(None);
+    };
+    let (_, checked) = check_own(cx, iam, scope, password).await?;
+    Ok(Some(checked))
+}
+
 async fn enable(
     cx: &Cx,
     iam: Arc<Iam>,
     scope: SessionScope,
     input: Input<(), (), EnableTwoFactor>,
 ) -> Result<Output<TwoFactorSetUp>> {
-    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
+    let checked = check_if_given(cx, &iam, &scope, input.body.password.as_deref()).await?;
     let issuer = input.body.issuer.as_ref().map(Line::as_str);
     let (issuer, cipher) = (issuer.unwrap_or_else(|| iam.host()), &cx.app.cipher);
-    let checked = &checked;
+    let checked = checked.as_ref();
     let done = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::set_up(cx, &scope, uow, cipher, checked, issuer))
     })
@@ -122,8 +161,8 @@ async fn disable(
     scope: SessionScope,
     input: Input<(), (), OwnPassword>,
 ) -> Result<Output<Status>> {
-    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
-    let checked = &checked;
+    let checked = check_if_given(cx, &iam, &scope, input.body.password.as_deref()).await?;
+    let checked = checked.as_ref();
     let notices = iam.notices(cx);
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::disable(cx, &scope, uow, checked, notices))
@@ -145,11 +184,12 @@ async fn totp_uri(
     scope: SessionScope,
     input: Input<(), (), OwnPassword>,
 ) -> Result<Output<TotpUri>> {
-    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
-    let (checked, cipher, issuer) = (&checked, &cx.app.cipher, iam.host());
+    let checked = check_if_given(cx, &iam, &scope, input.body.password.as_deref()).await?;
+    let (checked, issuer) = (checked.as_ref(), iam.host());
+    let notices = iam.notices(cx);
     let totp_uri = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(two_factor::show_uri(
-            cx, &scope, uow, cipher, checked, issuer,
+            cx, &scope, uow, checked, issuer, notices,
         ))
     })
     .await?;
@@ -172,10 +212,13 @@ async fn backup_codes(
     scope: SessionScope,
     input: Input<(), (), OwnPassword>,
 ) -> Result<Output<BackupCodes>> {
-    let (_, checked) = check_own(cx, &iam, &scope, &input.body.password).await?;
-    let checked = &checked;
+    let checked = check_if_given(cx, &iam, &scope, input.body.password.as_deref()).await?;
+    let checked = checked.as_ref();
+    let notices = iam.notices(cx);
     let backup_codes = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(two_factor::renew_recovery_codes(cx, &scope, uow, checked))
+        Box::pin(two_factor::renew_recovery_codes(
+            cx, &scope, uow, checked, notices,
+        ))
     })
     .await?;
     Ok(no_store(Output::new(BackupCodes {

@@ -278,9 +278,7 @@ pub(super) async fn signed_in(
 ) -> Result<PasswordSignIn> {
     let email =
         Email::parse(email).map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
-    let attempt = begin_attempt(cx, iam, &email).await?;
-    let checked = check(cx, scope, &email, password).await?;
-    iam.failed_sign_ins.succeeded(&attempt).await;
+    let checked = checked_password(cx, iam, scope, &email, password).await?;
     let mut command = SignIn {
         checked,
         remembered,
@@ -317,6 +315,23 @@ pub(super) async fn signed_in(
         tracing::warn!(?error, "a password could not be hashed anew");
     }
     Ok(signed_in)
+}
+
+/// Checks the password of an address, and counts it as a failed sign-in if it is wrong.
+///
+/// # Errors
+/// `INVALID_EMAIL_OR_PASSWORD`; `RATE_LIMITED` when too many were wrong, whether this one is or not.
+pub(super) async fn checked_password(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    email: &Email,
+    password: &str,
+) -> Result<PasswordCredential> {
+    let attempt = begin_attempt(cx, iam, email).await?;
+    let checked = check(cx, scope, email, password).await?;
+    iam.failed_sign_ins.succeeded(&attempt).await;
+    Ok(checked)
 }
 
 async fn begin(cx: &Cx, scope: &PublicScope, command: &SignIn) -> Result<PasswordSignIn> {

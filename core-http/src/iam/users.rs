@@ -1,5 +1,7 @@
 //! Users, for operators.
 
+use std::sync::Arc;
+
 use core_domain::access::OperatorScope;
 use core_domain::iam::{Ban, User};
 use core_domain::kernel::{Code, Reason, Result, Stored, Timestamp, UserId};
@@ -8,9 +10,10 @@ use core_domain::use_case::iam::user;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kernel::{Cx, Endpoint, Input, Versioned, post};
+use super::config::Iam;
+use crate::kernel::{Cx, Endpoint, Input, Output, Versioned, delete, post, with};
 
-pub(super) fn rows() -> Vec<Endpoint> {
+pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/core/users/{userId}/ban", "banUser")
             .summary("Bans a user: their sessions and keys end at once, and they sign in no more.")
@@ -21,6 +24,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .summary("Lets a user in again.")
             .if_match()
             .writes(unban),
+        delete("/api/core/users/{userId}/factors", "removeUserFactors")
+            .summary(
+                "Removes the authenticator and the passkeys of a user who has lost them, and ends their sessions.",
+            )
+            .refuses(&[Code::StepUpRequired])
+            .writes(with(iam, remove_factors)),
     ]
 }
 
@@ -34,15 +43,18 @@ struct UserView {
     ban_reason: Option<Reason>,
 }
 
-fn view(user: &Stored<User>) -> Versioned<UserView> {
-    Versioned::of(
-        user,
-        UserView {
+impl UserView {
+    fn new(user: &Stored<User>) -> Self {
+        Self {
             banned_at: user.banned_at,
             ban_reason: user.ban_reason.clone(),
             user: user.edit(),
-        },
-    )
+        }
+    }
+}
+
+fn view(user: &Stored<User>) -> Versioned<UserView> {
+    Versioned::of(user, UserView::new(user))
 }
 
 async fn ban(
@@ -63,4 +75,16 @@ async fn unban(
 ) -> Result<Versioned<UserView>> {
     let user = user::unban(cx, &scope, uow, &input.path.0).await?;
     Ok(view(&user))
+}
+
+async fn remove_factors(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: OperatorScope,
+    uow: &mut dyn UnitOfWork,
+    input: Input<(UserId,)>,
+) -> Result<Output<UserView>> {
+    let notices = iam.notices(cx);
+    let user = user::remove_factors(cx, &scope, uow, &input.path.0, notices).await?;
+    Ok(Output::new(UserView::new(&user)))
 }

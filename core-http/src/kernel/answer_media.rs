@@ -309,6 +309,12 @@ macro_rules! policy {
 /// The policy of a page that runs a script of ours, in a file of its own; all others run none.
 pub(crate) const SCRIPT_POLICY: &str = policy!("'self'");
 
+/// The policy of a page without script whose form may lead on to pages of these origins: browsers hold redirections that follow
+/// a form to the policy as well.
+pub(crate) fn form_policy(origins: &[String]) -> String {
+    format!("{} {}", policy!("'none'"), origins.join(" "))
+}
+
 /// What browsers are told of every page.
 pub(super) fn page_headers() -> [(HeaderName, HeaderValue); 3] {
     let set = |name, value| (name, HeaderValue::from_static(value));

@@ -63,10 +63,10 @@ mod written_numbers;
 pub use access_signal::AccessSignal;
 pub(crate) use admission::cross_origin_error;
 pub use answer::{Answer, AnswerKind, Output, Versioned};
-pub(crate) use answer_media::SCRIPT_POLICY;
 pub use answer_media::{
     Event, EventStream, Html, JsonOrEvents, Media, MediaStream, PageOr, Redirect, RedirectOr,
 };
+pub(crate) use answer_media::{SCRIPT_POLICY, form_policy};
 pub use app::App;
 pub use body::{Body, bytes_body, empty_body, read_body};
 pub use body_error::{BodyTimeout, BoxError};

@@ -1,4 +1,11 @@
+ALTER TABLE "accounts" ADD COLUMN "set_by_link_at" BIGINT;
+
+ALTER TABLE "sessions" ADD COLUMN "second_factor_at" BIGINT;
+
 ALTER TABLE "invitations" ADD COLUMN "secret_hash" TEXT COLLATE "C";
+
+ALTER TABLE "trusted_devices" ADD COLUMN "ip_address" TEXT COLLATE "C";
+ALTER TABLE "trusted_devices" ADD COLUMN "user_agent" TEXT COLLATE "C";
 
 CREATE TABLE "mail_quotas" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,

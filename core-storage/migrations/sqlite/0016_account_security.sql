@@ -1,4 +1,11 @@
+ALTER TABLE "accounts" ADD COLUMN "set_by_link_at" INTEGER;
+
+ALTER TABLE "sessions" ADD COLUMN "second_factor_at" INTEGER;
+
 ALTER TABLE "invitations" ADD COLUMN "secret_hash" TEXT;
+
+ALTER TABLE "trusted_devices" ADD COLUMN "ip_address" TEXT;
+ALTER TABLE "trusted_devices" ADD COLUMN "user_agent" TEXT;
 
 CREATE TABLE "mail_quotas" (
     "id" TEXT NOT NULL PRIMARY KEY,

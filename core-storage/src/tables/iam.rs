@@ -46,6 +46,7 @@ table! {
         password_hash: Opt<Text>,
         created_at: Time,
         updated_at: Time,
+        set_by_link_at: Opt<Time>,
     }
     unique { provider: [user_id, provider] }
     select accounts
@@ -74,6 +75,7 @@ table! {
         extended_at: Time,
         expires_at: Time,
         authenticated_at: Opt<Time>,
+        second_factor_at: Opt<Time>,
     }
     unique { token: [token_hash] }
     index { [user_id, created_at], [expires_at] }
@@ -288,6 +290,8 @@ table! {
         user_id: Text,
         created_at: Time,
         expires_at: Time,
+        ip_address: Opt<Text>,
+        user_agent: Opt<Text>,
     }
     index { [user_id, created_at], [expires_at] }
     select trusted_devices

@@ -173,8 +173,8 @@ impl<'s> Story<'s> {
         let ask = json!({ "email": ADA, "redirectTo": "/" });
         let asked = self.anonymous("/api/auth/request-password-reset", ask);
         let _ = asked.await.expect(200);
-        let link = self.link(ADA, "/api/auth/reset-password/").await;
-        let token = last_word(&link);
+        let link = self.link(ADA, "/reset-password?").await;
+        let token = parameter(&link, "token");
         self.marks.text("the token of a password's link", &token);
         let path = format!("/api/auth/reset-password/{token}?callbackURL=/");
         let followed = self.send("iam", Call::get(path)).await;
@@ -199,6 +199,7 @@ impl<'s> Story<'s> {
         let token = parameter(&link, "token");
         self.marks.text("the token of an address's link", &token);
         let verify = Call::get(format!("/api/auth/verify-email?token={token}"));
+        let verify = verify.bearer(&self.token);
         let _ = self.send("iam", verify).await.expect(200);
     }
 
@@ -206,7 +207,7 @@ impl<'s> Story<'s> {
         let ask = json!({ "email": ADA });
         let path = "/api/auth/sign-in/magic-link";
         let _ = self.anonymous(path, ask).await.expect(200);
-        let link = self.link(ADA, "/magic-link/verify").await;
+        let link = self.link(ADA, "/magic-link?").await;
         let token = parameter(&link, "token");
         self.marks.text("the token of a magic link", &token);
         let path = format!("/api/auth/magic-link/verify?token={token}");
@@ -349,15 +350,6 @@ impl<'s> Story<'s> {
             assert!(entries > 30, "{entries} entries");
         }
     }
-}
-
-/// The last segment of a link's path, or its token.
-fn last_word(link: &str) -> String {
-    if link.contains("token=") {
-        return parameter(link, "token");
-    }
-    let path = link.split('?').next().unwrap();
-    path.rsplit('/').next().unwrap().to_owned()
 }
 
 pub(super) fn parameter(link: &str, name: &str) -> String {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use core_domain::access::{PublicScope, SessionScope, authorize_person, authorize_session};
+use core_domain::gateway::RateClass;
 use core_domain::iam::{Passkey, Session, User};
 use core_domain::kernel::{Result, SessionId, Stored};
 use core_domain::port::{Mode, transact};
@@ -20,16 +21,22 @@ use super::passkeys;
 use super::row::{form, page};
 use super::user_agent::program;
 use crate::iam::config::Iam;
+use crate::iam::email_verification::send_link;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
 const REVOKE: &str = "/account/revoke-session";
 const REVOKE_OTHERS: &str = "/account/revoke-other-sessions";
+const SEND_LINK: &str = "/account/confirm-address";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(ACCOUNT, "accountPage"))
             .summary("Shows people their passkeys, sessions and devices.")
             .plain(with(iam, show)),
+        form(post(SEND_LINK, "sendVerificationEmailByForm"))
+            .summary("Sends the person a link that confirms their address.")
+            .rate(RateClass::Strict)
+            .plain(with(iam, send_confirmation)),
         form(post(REVOKE, "revokeSessionByForm"))
             .summary("Ends one of the person's sessions.")
             .plain(with(iam, revoke)),
@@ -50,6 +57,7 @@ enum Notice {
     PasskeyAdded,
     PasskeyRenamed,
     PasskeyRemoved,
+    LinkSent,
 }
 
 impl Notice {
@@ -62,6 +70,9 @@ impl Notice {
             Self::PasskeyAdded => "The passkey was added. You can sign in with it from now on.",
             Self::PasskeyRenamed => "The passkey has its new name.",
             Self::PasskeyRemoved => "The passkey was removed. Remove it from your device as well.",
+            Self::LinkSent => {
+                "A link is on its way to your address. Open it to confirm the address."
+            }
         }
     }
 }
@@ -93,7 +104,7 @@ async fn show(
     let content = html! {
         @if let Some(notice) = input.query.notice { (layout::notice(notice.words())) }
         (who(&iam, &account.person))
-        (passkeys::section(&iam, &account.passkeys))
+        (passkeys::section(&iam, &account.person, &account.passkeys))
         (sessions(&iam, account))
         section aria-labelledby="api-keys" {
             h2 id="api-keys" { "API keys" }
@@ -126,6 +137,12 @@ fn who(iam: &Iam, person: &User) -> Markup {
             p {
                 @if !person.name.as_str().is_empty() { strong { (person.name) } br; }
                 (person.email)
+            }
+            @if !person.email_verified {
+                p { "This address is not confirmed." }
+                form method="post" action=(iam.path(SEND_LINK)) {
+                    button.quiet type="submit" { "Send a link that confirms it" }
+                }
             }
             form method="post" action=(iam.path("/sign-out")) {
                 button.quiet type="submit" { "Sign out" }
@@ -182,6 +199,21 @@ fn name_of(session: &Session) -> String {
         Some(client) => format!("Device: {client} ({program})"),
         None => program,
     }
+}
+
+async fn send_confirmation(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input) -> Result<PageOr> {
+    iam.refuse_foreign_form(cx)?;
+    let outcome = async {
+        let (iam, person) = (&iam, &authorize_person(cx)?);
+        transact(cx.app.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                let email = user::profile(person, uow).await?.email.clone();
+                send_link(cx, iam, &scope, uow, &email, Some(ACCOUNT)).await
+            })
+        })
+        .await
+    };
+    back_to_account(&iam, outcome.await, "link-sent")
 }
 
 /// The fields of the form.

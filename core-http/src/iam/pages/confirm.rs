@@ -94,11 +94,12 @@ fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) 
                 (field.show(errors))
                 button type="submit" { "Confirm" }
             }
-        } @else {
+        }
+        @if methods.contains(&ProofMethod::SignIn) {
             (sign_in_again(iam, next))
         }
         @if methods.contains(&ProofMethod::Passkey) {
-            (passkeys::shown(iam, next, "Confirm with a passkey"))
+            (passkeys::as_proof(iam, next, "Confirm with a passkey", field.is_some()))
         }
         ul.ways {
             li { a href=(iam.path(ACCOUNT)) { "Back to your account" } }

@@ -5,8 +5,9 @@ use core_domain::kernel::{Code, Error, Result};
 use http::StatusCode;
 use maud::{Markup, html};
 
-use super::layout::alert;
-use crate::kernel::status_of;
+use super::layout::{alert, html_page};
+use crate::iam::config::Iam;
+use crate::kernel::{Output, PageOr, status_of};
 
 /// The field that a refusal is about, `None` for the whole form, and what to say.
 pub(super) type Words = (Option<&'static str>, &'static str);
@@ -50,9 +51,23 @@ impl FormErrors {
         })
     }
 
+    /// The same about another field, on a page whose field has another name.
+    pub(super) fn about(self, field: &'static str) -> Self {
+        Self {
+            field: self.field.map(|_| field),
+            ..self
+        }
+    }
+
     /// The status of the page that shows them.
     pub(super) const fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Returns a page with the form, in the status of the errors.
+    pub(super) fn page(&self, iam: &Iam, title: &str, content: &Markup) -> PageOr {
+        let page = html_page(iam, title, !self.status.is_success(), content);
+        PageOr::Page(Output::new(page).status(self.status))
     }
 
     pub(super) fn of_field(&self, name: &str) -> Option<&'static str> {

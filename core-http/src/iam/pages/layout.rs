@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::stylesheet;
 use crate::iam::config::Iam;
-use crate::kernel::{Html, Output, PageOr, SCRIPT_POLICY};
+use crate::kernel::{Html, Output, PageOr, SCRIPT_POLICY, form_policy};
 
 /// A page with this title, which is its heading as well.
 pub(super) fn html_page(iam: &Iam, title: &str, has_errors: bool, content: &Markup) -> Html {
@@ -52,6 +52,24 @@ pub(super) fn with_script(iam: &Iam, page: PageOr) -> PageOr {
             PageOr::Page(page.header(CONTENT_SECURITY_POLICY, policy))
         }
         other => other,
+    }
+}
+
+/// Lets the form of a page lead on to these targets, where they are on other origins.
+pub(super) fn with_form_targets<'t>(
+    iam: &Iam,
+    page: PageOr,
+    targets: impl Iterator<Item = &'t str>,
+) -> PageOr {
+    let origins: Vec<String> = targets
+        .filter_map(|target| iam.foreign_origin(target))
+        .collect();
+    let policy = HeaderValue::try_from(form_policy(&origins));
+    match (page, policy) {
+        (PageOr::Page(page), Ok(policy)) if !origins.is_empty() => {
+            PageOr::Page(page.header(CONTENT_SECURITY_POLICY, policy))
+        }
+        (page, _) => page,
     }
 }
 

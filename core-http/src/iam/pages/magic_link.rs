@@ -1,11 +1,13 @@
-//! Signing in with a link that is sent by mail.
+//! Sign-in with a link that is sent by mail. The link leads to a page whose button signs in, so that a mail scanner that opens the
+//! link does not use it up.
 
 use std::sync::Arc;
 
 use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
 use core_domain::kernel::{Code, Email, Error, Result};
-use core_domain::port::transact;
+use core_domain::port::{Mode, transact};
+use core_domain::use_case::iam::user::{check_magic_link, verify_magic_link};
 use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,17 +18,17 @@ use super::layout;
 use super::next::{leading_to, next_path};
 use super::row::{form, page};
 use crate::iam::config::Iam;
-use crate::iam::magic_link::{Targets, send_link};
+use crate::iam::magic_link::{PAGE as PATH, Targets, lead_on, send_link};
 use crate::iam::target::Target;
-use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
+use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
-const PATH: &str = "/magic-link";
+const SIGN_IN: &str = "/magic-link/sign-in";
 const TITLE: &str = "Sign in with a link";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "magicLinkPage"))
-            .summary("Asks for the address to send a link to.")
+            .summary("Asks for the address to send a link to; with the token of a link, whether to sign in.")
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "sendMagicLinkByForm"))
@@ -34,6 +36,11 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .rate(RateClass::Strict)
             .refuses(&[Code::InvalidCallbackUrl, Code::InvalidEmail])
             .plain(with(iam, send)),
+        form(post(SIGN_IN, "signInByLinkForm"))
+            .summary("Signs in by the token of a link, once, and leads on.")
+            .rate(RateClass::Strict)
+            .refuses(&[Code::InvalidCallbackUrl])
+            .plain(with(iam, sign_in)),
         page(get("/magic-link/sent", "magicLinkSentPage"))
             .summary("Says that a link was sent.")
             .plain(with(iam, sent)),
@@ -48,15 +55,23 @@ struct MagicLinkQuery {
     /// The code of why the last link signed nobody in.
     #[schemars(length(max = 64), regex(pattern = r"^[^\u0000]*$"))]
     error: Option<String>,
+    /// The token of a link.
+    #[schemars(length(max = 512), regex(pattern = r"^[^\u0000]*$"))]
+    token: Option<String>,
+    #[serde(flatten)]
+    targets: Targets,
 }
 
 async fn show(
-    _: &Cx,
+    cx: &Cx,
     iam: Arc<Iam>,
-    _: PublicScope,
+    scope: PublicScope,
     input: Input<(), MagicLinkQuery>,
 ) -> Result<PageOr> {
     let query = input.query;
+    if let Some(token) = &query.token {
+        return show_link(cx, &iam, &scope, token, &query.targets).await;
+    }
     let next = next_path(query.next.as_deref())?;
     let Some(code) = query.error.as_deref() else {
         let content = content(&iam, next, "", &FormErrors::none());
@@ -73,11 +88,70 @@ async fn show(
     Ok(layout::refused(&iam, TITLE, http::StatusCode::OK, &content))
 }
 
+/// The page that a link leads to. Nothing happens before its button is pressed.
+async fn show_link(
+    cx: &Cx,
+    iam: &Iam,
+    scope: &PublicScope,
+    token: &str,
+    targets: &Targets,
+) -> Result<PageOr> {
+    targets.ensure_ours(iam)?;
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let address = check_magic_link(scope, uow.as_mut(), token).await;
+    uow.rollback().await;
+    let address = match address {
+        Ok(address) => address,
+        Err(error) if error.code() == Code::InvalidToken => {
+            let target = targets.after_refusal(iam, error.code());
+            return Ok(PageOr::To(Output::new(target)));
+        }
+        Err(error) => return Err(error),
+    };
+    let content = html! {
+        p { "Sign in as " strong { (address) } " on this device?" }
+        form method="post" action=(iam.path(SIGN_IN)) {
+            (hidden("token", token))
+            @for (name, target) in targets.parameters() { (hidden(name, target)) }
+            button type="submit" { "Sign in" }
+        }
+        p.hint { "If you did not ask for this link, close this page: nothing has happened." }
+    };
+    let page = layout::shown(iam, TITLE, &content);
+    let targets = targets.parameters().map(|(_, target)| target);
+    Ok(layout::with_form_targets(iam, page, targets))
+}
+
+/// The fields of the form that signs in.
+#[derive(Clone, Deserialize, JsonSchema)]
+struct LinkForm {
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
+    token: String,
+    #[serde(flatten)]
+    targets: Targets,
+}
+
+async fn sign_in(
+    cx: &Cx,
+    iam: Arc<Iam>,
+    scope: PublicScope,
+    input: Input<(), (), LinkForm>,
+) -> Result<PageOr> {
+    let LinkForm { token, targets } = &input.body;
+    iam.refuse_foreign_form(cx)?;
+    targets.ensure_ours(&iam)?;
+    let outcome = transact(cx.app.store.as_ref(), |uow, _| {
+        Box::pin(verify_magic_link(cx, &scope, uow, token))
+    })
+    .await;
+    Ok(PageOr::To(lead_on(&iam, targets, outcome)?))
+}
+
 fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
     html! {
         form method="post" action=(iam.path(PATH)) {
             (errors.show())
-            p { "We send you a link. Whoever opens it is signed in, without a password." }
+            p { "We send you a link that signs you in without a password." }
             (hidden("next", next))
             (Field::email(email).show(errors))
             button type="submit" { "Send the link" }
@@ -128,7 +202,7 @@ async fn send(
 
 async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr> {
     let content = html! {
-        p { "A link is on its way to the address you entered. Open it on this device to sign in; it is good once, and not for long." }
+        p { "A link is on its way to the address you entered. Open it on this device to sign in. It works once, within five minutes." }
         p { "Nothing came? Look where unwanted mail goes, or " a href=(iam.path(PATH)) { "send another link" } "." }
     };
     Ok(layout::shown(&iam, "Look into your mail", &content))

@@ -23,6 +23,7 @@ mod sign_up;
 mod stylesheet;
 mod two_factor;
 mod user_agent;
+mod verify_email;
 
 use std::sync::Arc;
 
@@ -41,6 +42,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         sign_up::rows(iam),
         magic_link::rows(iam),
         reset_password::rows(iam),
+        verify_email::rows(iam),
         invitation::rows(iam),
         device::rows(iam),
         account::rows(iam),

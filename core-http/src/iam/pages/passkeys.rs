@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use core_domain::access::{PublicScope, authorize_person};
-use core_domain::iam::Passkey;
+use core_domain::iam::{Passkey, User};
 use core_domain::kernel::{Line, PasskeyId, Result, Stored};
 use core_domain::port::transact;
 use core_domain::use_case::iam::passkey;
@@ -51,8 +51,21 @@ pub(super) fn shown(iam: &Iam, next: &str, button: &str) -> Markup {
     }
 }
 
+/// As [`shown`], where a passkey is asked for. Without another way, it says what to do where the button does not work.
+pub(super) fn as_proof(iam: &Iam, next: &str, button: &str, has_other_way: bool) -> Markup {
+    let is_possible = iam.passkeys().is_ok();
+    html! {
+        (shown(iam, next, button))
+        @if !has_other_way && is_possible {
+            noscript { p { "Turn on script for this page: passkeys need it." } }
+        } @else if !has_other_way {
+            p { "Passkeys do not work here any more. Ask whoever runs the platform to remove yours." }
+        }
+    }
+}
+
 /// The person's passkeys; nothing where there can be none.
-pub(super) fn section(iam: &Iam, passkeys: &[Stored<Passkey>]) -> Markup {
+pub(super) fn section(iam: &Iam, person: &User, passkeys: &[Stored<Passkey>]) -> Markup {
     let possible = iam.passkeys().is_ok();
     html! {
         @if possible || !passkeys.is_empty() {
@@ -66,7 +79,11 @@ pub(super) fn section(iam: &Iam, passkeys: &[Stored<Passkey>]) -> Markup {
                         @for passkey in passkeys { li { (entry(iam, passkey)) } }
                     }
                 }
-                @if possible { (adding(iam)) }
+                @if possible && person.email_verified {
+                    (adding(iam))
+                } @else if possible {
+                    p { "Confirm your address to add a passkey." }
+                }
             }
         }
     }
@@ -165,9 +182,9 @@ async fn remove(
     iam.refuse_foreign_form(cx)?;
     let outcome = async {
         let scope = authorize_person(cx)?;
-        let (scope, id) = (&scope, &input.body.passkey);
+        let (scope, id, notices) = (&scope, &input.body.passkey, iam.notices(cx));
         transact(cx.app.store.as_ref(), |uow, _| {
-            Box::pin(passkey::remove(cx, scope, uow, id))
+            Box::pin(passkey::remove(cx, scope, uow, id, notices))
         })
         .await
     };

@@ -18,10 +18,10 @@ use super::form_errors::FormErrors;
 use super::layout;
 use super::row::{form, page};
 use crate::iam::config::Iam;
-use crate::iam::password::{send_reset_link, set_by_link};
-use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
+use crate::iam::password::{RESET_PAGE as PATH, reset_page, send_reset_link, set_by_link};
+use crate::iam::target::Target;
+use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
-const PATH: &str = "/reset-password";
 const SET: &str = "/reset-password/new";
 const TITLE: &str = "Forgot your password?";
 const SET_TITLE: &str = "Set a new password";
@@ -29,7 +29,8 @@ const SET_TITLE: &str = "Set a new password";
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         page(get(PATH, "resetPasswordPage"))
-            .summary("Asks for an address; with the token of a link, for the new password.")
+            .summary("Asks for an address; with the token of a link, for the new password, or sends on to the page that does.")
+            .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
         form(post(PATH, "requestPasswordResetByForm"))
             .summary("Sends a link for a new password, if the address has a user.")
@@ -58,6 +59,9 @@ struct ResetPasswordQuery {
     /// Of the link.
     #[schemars(length(max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: Option<String>,
+    /// The page of an application that asks for the new password in the place of ours. It gets the token as `token`.
+    #[serde(rename = "callbackURL")]
+    callback_url: Option<Target>,
 }
 
 async fn show(
@@ -66,13 +70,19 @@ async fn show(
     _: PublicScope,
     input: Input<(), ResetPasswordQuery>,
 ) -> Result<PageOr> {
-    let Some(token) = input.query.token else {
+    let query = input.query;
+    iam.refuse_foreign_target(query.callback_url.as_deref())?;
+    let Some(token) = query.token else {
         let content = address_content(&iam, "", &FormErrors::none());
         return Ok(layout::shown(&iam, TITLE, &content));
     };
     let mut uow = cx.app.store.begin(Mode::Read).await?;
     let good = check_reset_token(uow.as_mut(), &token).await;
     uow.rollback().await;
+    if let Some(target) = &query.callback_url {
+        let location = reset_page(&iam, target, &token, good)?;
+        return Ok(PageOr::To(Output::new(location)));
+    }
     match good {
         Ok(()) => {
             let content = password_content(&iam, &token, &FormErrors::none());

@@ -79,7 +79,7 @@ struct SignInQuery {
     /// A path of ours to go on to.
     next: Option<Target>,
     notice: Option<Notice>,
-    /// The code of why the last link confirmed no address.
+    /// The code of the reason why a mailed link did nothing.
     #[schemars(length(max = 64), regex(pattern = r"^[^\u0000]*$"))]
     error: Option<String>,
     /// Whoever is half signed in starts again.
@@ -110,7 +110,7 @@ async fn show(
     };
     let content = html! {
         @if query.error.is_some() {
-            (layout::alert("This link is not valid any more. Sign in to get a new one."))
+            (layout::alert("This link is not valid any more. Sign in, or ask for a new link."))
         } @else if let Some(notice) = query.notice {
             (layout::notice(notice.words()))
         }

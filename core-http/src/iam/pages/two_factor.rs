@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
-use core_domain::kernel::{Code, Line, Result};
+use core_domain::iam::ProofMethod;
+use core_domain::kernel::{Code, Error, Line, Result};
+use core_domain::port::Mode;
+use core_domain::use_case::iam::session::challenge_methods;
 use core_domain::use_case::iam::two_factor::Proof;
 use maud::{Markup, html};
 use schemars::JsonSchema;
@@ -14,6 +17,7 @@ use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
 use super::next::{NextQuery, leading_to, next_path};
+use super::passkeys;
 use super::row::{form, page};
 use crate::iam::config::Iam;
 use crate::iam::target::Target;
@@ -73,31 +77,49 @@ pub(super) fn proof(code: &str) -> Proof<'_> {
 async fn show(
     cx: &Cx,
     iam: Arc<Iam>,
-    _: PublicScope,
+    scope: PublicScope,
     input: Input<(), NextQuery>,
 ) -> Result<PageOr> {
     let next = next_path(input.query.next.as_deref())?;
-    if iam.challenge_token(&cx.headers).is_none() {
-        return Ok(layout::to(&iam, &leading_to("/sign-in", next)));
-    }
-    Ok(layout::shown(
-        &iam,
-        TITLE,
-        &content(&iam, next, &FormErrors::none()),
-    ))
+    let Some(methods) = methods(cx, &iam, &scope).await? else {
+        return Ok(layout::to(&iam, &leading_to("/sign-in?restart=true", next)));
+    };
+    let content = content(&iam, next, &methods, &FormErrors::none());
+    let page = layout::shown(&iam, TITLE, &content);
+    Ok(layout::with_script(&iam, page))
 }
 
-fn content(iam: &Iam, next: &str, errors: &FormErrors) -> Markup {
+/// The second factors with which the sign-in of the request can be completed; `None` if it does not wait for any.
+async fn methods(cx: &Cx, iam: &Iam, scope: &PublicScope) -> Result<Option<Vec<ProofMethod>>> {
+    let Some(token) = iam.challenge_token(&cx.headers) else {
+        return Ok(None);
+    };
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let methods = challenge_methods(scope, uow.as_mut(), &token).await;
+    uow.rollback().await;
+    match methods {
+        Err(error) if error.code() == Code::InvalidTwoFactorCookie => Ok(None),
+        methods => methods.map(Some),
+    }
+}
+
+fn content(iam: &Iam, next: &str, methods: &[ProofMethod], errors: &FormErrors) -> Markup {
+    let takes_codes = methods.contains(&ProofMethod::Totp);
     html! {
-        form method="post" action=(iam.path(PATH)) {
-            (errors.show())
-            (hidden("next", next))
-            (CODE.show(errors))
-            div.choice {
-                input id="trust" name="trust" type="checkbox" value="true";
-                label for="trust" { "Do not ask for a code on this device for 30 days" }
+        @if takes_codes {
+            form method="post" action=(iam.path(PATH)) {
+                (errors.show())
+                (hidden("next", next))
+                (CODE.show(errors))
+                div.choice {
+                    input id="trust" name="trust" type="checkbox" value="true";
+                    label for="trust" { "Do not ask for a code on this device for 30 days" }
+                }
+                button type="submit" { "Sign in" }
             }
-            button type="submit" { "Sign in" }
+        }
+        @if methods.contains(&ProofMethod::Passkey) {
+            (passkeys::as_proof(iam, next, "Sign in with a passkey", takes_codes))
         }
         ul.ways {
             li { a href=(iam.path(&leading_to("/sign-in?restart=true", next))) { "Start again" } }
@@ -140,11 +162,21 @@ async fn complete(
                 &iam, on, &done,
             )))
         }
-        Err(error) if error.code() == Code::InvalidTwoFactorCookie => again(),
+        Err(error) if is_over(&error) => again(),
         Err(error) => {
             let errors = FormErrors::of(error)?;
-            let content = content(&iam, next, &errors);
-            Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+            let methods = methods(cx, &iam, &scope).await?.unwrap_or_default();
+            let content = content(&iam, next, &methods, &errors);
+            let page = layout::refused(&iam, TITLE, errors.status(), &content);
+            Ok(layout::with_script(&iam, page))
         }
     }
+}
+
+/// Tells whether a sign-in does not wait any more, or not for a code.
+fn is_over(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::InvalidTwoFactorCookie | Code::TotpNotEnabled | Code::BackupCodesNotEnabled
+    )
 }

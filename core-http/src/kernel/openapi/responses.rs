@@ -21,7 +21,13 @@ pub(super) fn of(endpoint: &Endpoint, components: &mut Components) -> Result<Val
     let mut success = success(endpoint, components)?;
     for status in endpoint.success() {
         success["description"] = status.canonical_reason().unwrap_or("Success").into();
-        responses.insert(status.as_str().to_owned(), success.clone());
+        let mut response = success.clone();
+        if *status == StatusCode::FOUND
+            && let Some(response) = response.as_object_mut()
+        {
+            response.remove("content");
+        }
+        responses.insert(status.as_str().to_owned(), response);
     }
     if endpoint.shapes()?.answer.etag && endpoint.method() == Method::GET {
         let unchanged = json!({ "description": "What the client has is what there is." });

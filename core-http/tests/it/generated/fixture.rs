@@ -406,8 +406,11 @@ impl Fixture {
         let invitation = invited.await;
         let eve = world.sign_up("eve@example.net").await;
         let organizations = world.organizations_of(person, &eve).await;
+        world.confirm(person).await;
         let dora = world.sign_up("dora@example.net").await;
         let [magic, reset, verify] = world.link_tokens(&dora.email).await;
+        let unused = world.sign_up("hal@example.com").await;
+        let [.., unused] = world.link_tokens(&unused.email).await;
         let with_platform = world.set_up(person, "own-engines").await.expect(201);
         let key = json!({ "organizationId": with_platform.text("orgId") });
         let key = world.make_key(&person.caller(), key).await.expect(200);
@@ -444,6 +447,7 @@ impl Fixture {
             ("refresh_token", tokens.text("refresh_token").to_owned()),
             ("resetToken", reset),
             ("verifyToken", verify),
+            ("unusedAccountToken", unused),
             ("twoFactorCookie", waiting),
             ("recoveryCode", factor.recovery_codes[0].clone()),
             ("totpCode", set_up.code(world)),

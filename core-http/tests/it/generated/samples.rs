@@ -246,7 +246,8 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("signInMagicLink", Public).body(FROM_LINKS),
         sample("verifyMagicLink", Public).query("token={magicToken}"),
         sample("sendVerificationEmail", Public).body(FROM_LINKS),
-        sample("verifyEmail", Public).query("token={verifyToken}"),
+        sample("verifyEmail", Public).query("token={verifyToken}&callbackURL=/"),
+        sample("verifyEmailByPost", Public).body(r#"{"token": "{verifyToken}"}"#),
         sample("requestPasswordReset", Public).body(r#"{"redirectTo": "/"}"#),
         sample("followPasswordReset", Public)
             .query("callbackURL=/")
@@ -284,6 +285,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("revokeOtherAuthSessions", Person),
         sample("banUser", Operator),
         sample("unbanUser", Operator),
+        sample("removeUserFactors", Operator),
         sample("getCoreSession", Person),
         sample("validateSession", Service),
         sample("listSessions", Person),
@@ -370,6 +372,9 @@ pub(super) fn samples() -> Vec<Sample> {
             .headers(FROM_PAGE),
         sample("magicLinkPage", Public),
         sample("sendMagicLinkByForm", Public).headers(FROM_PAGE),
+        sample("signInByLinkForm", Public)
+            .body(r#"{"token": "{magicToken}", "callbackURL": "/", "newUserCallbackURL": null, "errorCallbackURL": null}"#)
+            .headers(FROM_PAGE),
         sample("signUpSentPage", Public),
         sample("magicLinkSentPage", Public),
         sample("resetPasswordPage", Public).query("token={resetToken}"),
@@ -378,6 +383,17 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("resetPasswordByForm", Public)
             .body(r#"{"token": "{resetToken}"}"#)
             .headers(FROM_PAGE),
+        sample("verifyEmailPage", Public).query("token={verifyToken}"),
+        sample("verifyEmailByForm", Public)
+            .body(r#"{"token": "{verifyToken}", "callbackURL": "/"}"#)
+            .headers(FROM_PAGE),
+        sample("takeOverAccountByForm", Public)
+            .body(r#"{"token": "{verifyToken}", "callbackURL": "/"}"#)
+            .headers(FROM_PAGE),
+        sample("deleteUnconfirmedAccountByForm", Public)
+            .body(r#"{"token": "{unusedAccountToken}", "callbackURL": "/", "sure": true}"#)
+            .headers(FROM_PAGE),
+        sample("unconfirmedAccountDeletedPage", Public),
         sample("invitationPage", Public)
             .query("id={invitationId}")
             .headers(COOKIE),
@@ -394,6 +410,7 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("deviceApprovedPage", Public),
         sample("deviceDeniedPage", Public),
         sample("accountPage", Public).headers(COOKIE),
+        sample("sendVerificationEmailByForm", Public).headers(COOKIE),
         sample("revokeSessionByForm", Public)
             .body(r#"{"session": "{id}"}"#)
             .headers(COOKIE),

@@ -4,6 +4,7 @@ use core_http::iam::IamOptions;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use super::pages::OWN;
 use super::{ADA, EVE, GET_SESSION, NEW, SIGN_UP, WRONG, cookies, without_request_id};
 use crate::world::{Answer, ORIGIN, PASSWORD, World, on_every_store};
 
@@ -24,10 +25,18 @@ async fn sign_up(world: &World, email: &str) -> Answer {
     answer
 }
 
-/// Follows the link of a mail.
+/// Opens the page of a link, and enters the password there if the page asks for it.
 async fn follow_link(world: &World, link: &str) -> Answer {
     let path = link.strip_prefix(ORIGIN).unwrap();
-    world.ask("GET", path, &[], Value::Null).await
+    let page = world.page(path, &[]).await;
+    if page.status != 200 {
+        return page;
+    }
+    let (_, query) = link.split_once('?').unwrap();
+    let link: Vec<(String, String)> = serde_urlencoded::from_str(query).unwrap();
+    let link = link.iter().map(|(name, value)| (&**name, &**value));
+    let fields: Vec<_> = link.chain([("password", PASSWORD)]).collect();
+    world.form("/verify-email", &fields, &[OWN]).await
 }
 
 async fn subjects(world: &World) -> Vec<String> {
@@ -100,12 +109,12 @@ async fn the_right_password_alone_is_told_that_the_address_is_not_confirmed_and_
     let refused = refused.refused(403, "EMAIL_NOT_VERIFIED");
     assert!(cookies(&refused).is_empty());
     let link = world.mailed_link(ADA).await;
-    let confirmed = follow_link(&world, &link).await.expect(302);
+    let confirmed = follow_link(&world, &link).await.expect(303);
     assert_eq!(confirmed.header("location"), "http://iam.test/dash");
     assert!(cookies(&confirmed).is_empty(), "a link is no session");
     let signed_in = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(signed_in.json["user"]["emailVerified"], true);
-    let again = follow_link(&world, &link).await.expect(302);
+    let again = follow_link(&world, &link).await.expect(303);
     let target = "http://iam.test/dash?error=INVALID_TOKEN";
     assert_eq!(again.header("location"), target);
 }
@@ -133,13 +142,13 @@ async fn where_it_is_wanted_the_link_that_confirms_an_address_signs_in_once() {
     });
     sign_up(&world, ADA).await;
     let link = world.mailed_link(ADA).await;
-    let confirmed = follow_link(&world, &link).await.expect(302);
+    let confirmed = follow_link(&world, &link).await.expect(303);
     assert_eq!(confirmed.header("location"), "http://iam.test/");
     let token = confirmed.header("set-auth-token");
     let session = world.held(token, "GET", GET_SESSION).await.expect(200);
     assert_eq!(session.json["user"]["email"], ADA);
     assert_eq!(world.audit("user.signed_in").await.len(), 1);
-    let again = follow_link(&world, &link).await.expect(302);
+    let again = follow_link(&world, &link).await.expect(303);
     assert!(cookies(&again).is_empty());
     // Whose address is confirmed already gets no such link.
     let before = subjects(&world).await;
@@ -175,7 +184,7 @@ async fn signing_up_with_an_address_again_and_again_keeps_no_link_from_its_owner
     refused.refused(403, "EMAIL_NOT_VERIFIED");
     assert_eq!(subjects(&world).await.len(), sent + 1);
     let confirmed = follow_link(&world, &world.mailed_link(ADA).await).await;
-    let _ = confirmed.expect(302);
+    let _ = confirmed.expect(303);
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
 }
 

@@ -2,9 +2,11 @@
 
 mod api_keys;
 mod authority;
+mod confirmation;
 mod confirmed_addresses;
 mod cross_origin;
 mod effects;
+mod factors;
 mod imported;
 mod invitations;
 mod links;

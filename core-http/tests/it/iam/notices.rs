@@ -179,3 +179,44 @@ async fn a_passkey_that_is_added_is_told_of_and_one_that_is_refused_is_not() {
         ["A passkey was added"]
     );
 }
+
+#[tokio::test]
+async fn a_secret_that_is_shown_codes_that_are_renewed_and_a_passkey_that_is_removed_are_told_of() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let password = json!({ "password": PASSWORD });
+    world.set_up_second_factor(&ada).await;
+    let mut mails_read = 0;
+    for call in ["get-totp-uri", "generate-backup-codes"] {
+        // Nobody is asked for this factor yet.
+        post_as(
+            &world,
+            &ada,
+            &format!("two-factor/{call}"),
+            password.clone(),
+        )
+        .await;
+    }
+    assert!(subjects(&world, &mut mails_read).await.is_empty());
+    let _ = world.second_factor(&ada).await;
+    let _ = world.passkey(&ada, 1).await;
+    mails_read = 2;
+    world.tick(1);
+    let passkey = json!({ "id": world.passkeys_of(&ada).await[0]["id"] });
+    for (path, body, subject) in [
+        (
+            "two-factor/get-totp-uri",
+            &password,
+            "Your authenticator's secret was shown",
+        ),
+        (
+            "two-factor/generate-backup-codes",
+            &password,
+            "Your recovery codes were renewed",
+        ),
+        ("passkey/delete-passkey", &passkey, "A passkey was removed"),
+    ] {
+        post_as(&world, &ada, path, body.clone()).await;
+        assert_eq!(subjects(&world, &mut mails_read).await, [subject]);
+    }
+}

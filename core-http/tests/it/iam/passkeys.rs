@@ -318,6 +318,8 @@ async fn a_passkey_somebody_added_to_an_address_that_is_not_theirs_goes_with_the
     let world = World::new();
     let mallory = world.sign_up(ADA).await;
     let mut hers = world.passkey(&mallory, 1).await;
+    // From before addresses had to be confirmed for a passkey.
+    world.set_confirmed(&mallory, false).await;
     let [magic, ..] = world.link_tokens(ADA).await;
     let _ = world.follow_magic_link(&magic).await.expect(200);
     let gone = world.sign_in_by_passkey(&mut hers).await;

@@ -144,6 +144,14 @@ impl World {
         })
     }
 
+    /// With an application on another origin.
+    pub(crate) fn with_trusted_origin(self, origin: &str) -> Self {
+        self.with_iam_config(&IamConfig {
+            trusted_origins: vec![origin.to_owned()],
+            ..iam_config()
+        })
+    }
+
     /// With nothing that registers and verifies passkeys.
     pub(crate) fn without_passkeys(self) -> Self {
         self.with_iam_config(&IamConfig {

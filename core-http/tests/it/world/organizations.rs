@@ -1,5 +1,7 @@
 //! Organizations of people who signed up.
 
+use core_domain::access::RecordKey;
+use core_domain::port::{Mode, Within};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
@@ -70,6 +72,18 @@ impl World {
         let body = json!({ "organizationId": organization });
         let left = self.organization(person, "leave", body).await;
         let _ = left.expect(200);
+    }
+
+    /// Notes that an address is confirmed, or that it is not, without a link and without a mail.
+    pub(crate) async fn set_confirmed(&self, person: &Person, is_confirmed: bool) {
+        let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
+        let users = uow.repositories(RecordKey::for_tests()).users();
+        let user = users.get(Within::Installation, &person.user_id).await;
+        let user = user.unwrap().unwrap();
+        let mut next = user.edit();
+        next.email_verified = is_confirmed;
+        users.replace(&user, next).await.unwrap();
+        uow.commit().await.unwrap();
     }
 
     /// Confirms the address of a person by a link.

@@ -63,8 +63,9 @@ impl World {
         self.iam.send(caller, method, &path, &headers, body).await
     }
 
-    /// A person begins to register a passkey.
+    /// A person, whose address is confirmed from now on, begins to register a passkey.
     pub(crate) async fn begin_passkey(&self, person: &Person) -> Ceremony {
+        self.set_confirmed(person, true).await;
         let call = "generate-register-options";
         let caller = person.caller();
         let begun = self.call_passkey(&caller, call, "", Value::Null);

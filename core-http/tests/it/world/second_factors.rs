@@ -40,8 +40,9 @@ impl World {
         self.iam.post(&person.caller(), &path, body).await
     }
 
-    /// A second factor that was set up and not confirmed.
+    /// A second factor that was set up and not confirmed, of a person whose address is confirmed from now on.
     pub(crate) async fn set_up_second_factor(&self, person: &Person) -> Authenticator {
+        self.set_confirmed(person, true).await;
         let body = json!({ "password": PASSWORD });
         let set_up = self.two_factor(person, "enable", body).await;
         Authenticator::read(&set_up.expect(200))
@@ -101,6 +102,7 @@ impl World {
             updated_at: now,
             extended_at: now,
             authenticated_at: Some(now),
+            second_factor_at: None,
             expires_at: Session::first_end(now, true),
         };
         let repositories = uow.repositories(RecordKey::for_tests());

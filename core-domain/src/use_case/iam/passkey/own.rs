@@ -1,9 +1,11 @@
 //! A person's own passkeys: listed, named and removed.
 
 use crate::access::{PersonScope, audited, ensure_fresh, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyQuery};
+use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyQuery, User};
 use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, Stored, UserId};
 use crate::port::UnitOfWork;
+use crate::use_case::iam::verification::Notices;
+use crate::use_case::iam::verification::mail::Notice;
 
 /// The passkeys of a user, oldest first.
 pub(super) async fn of_user(
@@ -50,7 +52,7 @@ pub async fn rename(
     audited::replace(cx, scope, uow, &seen, next, "passkey.renamed").await
 }
 
-/// Removes one of the person's passkeys: it signs in nowhere any more.
+/// Removes one of the person's passkeys: it does not sign in any more.
 ///
 /// # Errors
 /// `STEP_UP_REQUIRED` without a fresh proof of who calls; `PASSKEY_NOT_FOUND`.
@@ -59,8 +61,11 @@ pub async fn remove(
     scope: &PersonScope,
     uow: &mut dyn UnitOfWork,
     id: &PasskeyId,
+    notices: Notices<'_>,
 ) -> Result<()> {
     ensure_fresh(cx, uow).await?;
     let seen = find_own(scope, uow, id).await?;
-    audited::remove(cx, scope, uow, &seen, "passkey.removed").await
+    audited::remove(cx, scope, uow, &seen, "passkey.removed").await?;
+    let owner = unowned::<User>(uow).get(scope.user_id()).await?;
+    notices.tell(cx, uow, &owner, Notice::PasskeyRemoved).await
 }

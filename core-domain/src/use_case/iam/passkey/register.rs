@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use super::challenge::{Begun, consume_challenge, internal, store_challenge};
 use super::own::of_user;
 use crate::access::{AuditEvent, SessionScope, audited, ensure_fresh, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyDevice, PasskeyQuery, User};
+use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyDevice, PasskeyQuery, ProofMethod, User};
 use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, StoreError, Stored};
 use crate::port::{NewPasskey, PasskeyError, PasskeyUser, Passkeys, UnitOfWork};
+use crate::use_case::iam::session;
 use crate::use_case::iam::two_factor::Verified;
-use crate::use_case::iam::user::person_of_session;
+use crate::use_case::iam::user::{ensure_confirmed, person_of_session};
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::verification::mail::Notice;
 
@@ -36,7 +37,7 @@ impl std::fmt::Debug for Registration<'_> {
 /// Begins to register a passkey for the person of the session.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `PASSKEY_LIMIT_REACHED`.
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `PASSKEY_LIMIT_REACHED`.
 pub async fn begin_registration(
     cx: &Context,
     scope: &SessionScope,
@@ -45,6 +46,7 @@ pub async fn begin_registration(
 ) -> Result<Begun> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
+    ensure_confirmed(&user)?;
     let known = of_user(uow, &user.id).await?;
     ensure_room(&known)?;
     let known: Vec<String> = known.iter().map(|k| k.credential_id.clone()).collect();
@@ -72,7 +74,7 @@ fn ensure_room(known: &[Stored<Passkey>]) -> Result<()> {
 /// is.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `CHALLENGE_NOT_FOUND`; `PASSKEY_LIMIT_REACHED`;
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `CHALLENGE_NOT_FOUND`; `PASSKEY_LIMIT_REACHED`;
 /// `PREVIOUSLY_REGISTERED` when the passkey is known, whosoever it is.
 pub async fn complete_registration(
     cx: &Context,
@@ -84,6 +86,7 @@ pub async fn complete_registration(
 ) -> Result<Verified<Stored<Passkey>>> {
     ensure_fresh(cx, uow).await?;
     let user = person_of_session(scope, uow).await?;
+    ensure_confirmed(&user)?;
     let state = consume_challenge(uow, input.token, Some(&user.id)).await?;
     let made = match passkeys.complete_registration(&state, input.response) {
         Ok(made) => made,
@@ -108,6 +111,8 @@ pub async fn complete_registration(
         Error::Store(StoreError::Conflict { .. }) => previously_registered(),
         error => error,
     })?;
+    // The authenticator has just verified the person.
+    session::note_proof(scope, uow, ProofMethod::Passkey).await?;
     notices.tell(cx, uow, &user, Notice::PasskeyAdded).await?;
     Ok(Verified::Accepted(kept))
 }

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::challenge::{Begun, consume_challenge, internal, store_challenge};
 use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unowned};
-use crate::iam::{Passkey, PasskeyQuery, Session, User};
+use crate::iam::{Passkey, PasskeyQuery, ProofMethod, Session, User};
 use crate::kernel::{Code, Context, Error, Result, Stored};
 use crate::port::{PasskeyError, Passkeys, ShownPasskey, UnitOfWork, UsedPasskey};
 use crate::use_case::iam::session::{self, SignedIn};
 use crate::use_case::iam::two_factor::Verified;
 
 /// What sign-ins and proofs by a passkey are written down as.
-const METHOD: &str = "passkey";
+const METHOD: ProofMethod = ProofMethod::Passkey;
 
 /// The answer of an authenticator that was to show a passkey.
 #[derive(Clone, Copy)]
@@ -130,7 +130,8 @@ async fn accept(
         let session = unowned::<Session>(uow).get(own.session_id()).await?;
         return Ok(Verified::Accepted(Shown::Reauthenticated { user, session }));
     }
-    let signed_in = session::begin(cx, uow, user, true).await?;
+    let now = uow.now().await?;
+    let signed_in = session::begin(cx, uow, user, true, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::reauthenticate::accept_password;
 use crate::access::{PublicScope, audited, unaudited, unowned};
 use crate::iam::{
     MAX_SESSIONS, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
 };
 use crate::kernel::{
     Caller, Code, Context, Effect, Error, OrganizationId, Result, SessionId, Stored, TOKEN_LENGTH,
-    secret_token,
+    Timestamp, secret_token,
 };
 use crate::port::UnitOfWork;
 
@@ -33,36 +34,23 @@ impl std::fmt::Debug for SignedIn {
     }
 }
 
-/// Begins a session, unless the user is banned; for somebody who has shown all that is asked of them. It acts for the organization the user joined first, if any.
+/// Begins a session of a user who has shown everything that a sign-in asks of them. It acts for the organization that the user
+/// joined first, if any. `second_factor_at` is the time at which they showed a second factor, if they did.
+///
+/// # Errors
+/// `BANNED_USER`.
 pub(in crate::use_case::iam) async fn begin(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
     remembered: bool,
-) -> Result<SignedIn> {
-    begin_with(cx, uow, user, remembered, true).await
-}
-
-/// As [`begin`], for somebody who has shown their password alone on a device they trust: that is no fresh proof of who they
-/// are, as they have a second factor.
-pub(super) async fn begin_on_trusted_device(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    user: Stored<User>,
-    remembered: bool,
-) -> Result<SignedIn> {
-    begin_with(cx, uow, user, remembered, false).await
-}
-
-async fn begin_with(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    user: Stored<User>,
-    remembered: bool,
-    is_fresh: bool,
+    second_factor_at: Option<Timestamp>,
 ) -> Result<SignedIn> {
     ensure_not_banned(&user)?;
     evict_sessions(cx, uow, &user).await?;
+    if second_factor_at.is_some() {
+        accept_password(uow, &user.id).await?;
+    }
     let now = uow.now().await?;
     let first = MemberQuery::OfUser(user.id.clone());
     let member = unowned::<Member>(uow).first(&first).await?;
@@ -79,7 +67,8 @@ async fn begin_with(
         created_at: now,
         updated_at: now,
         extended_at: now,
-        authenticated_at: is_fresh.then_some(now),
+        authenticated_at: Some(now),
+        second_factor_at,
         expires_at: Session::first_end(now, remembered),
     };
     // Its entry is that of the sign-in.
@@ -115,6 +104,7 @@ pub(in crate::use_case::iam) async fn begin_for_client(
         updated_at: now,
         extended_at: now,
         authenticated_at: None,
+        second_factor_at: None,
         expires_at: Session::end_of_family(now, now),
     };
     // Its entry is that of its tokens.

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::super::eviction::evict;
-use super::begin::{SignedIn, as_user, begin, begin_on_trusted_device, ensure_not_banned};
+use super::begin::{SignedIn, as_user, begin, ensure_not_banned};
 use super::trusted_device::use_trust;
-use crate::access::{AuditEvent, audited, unaudited, unowned};
+use crate::access::{AuditEvent, EnrolledFactors, PublicScope, audited, unaudited, unowned};
 use crate::iam::{
-    CHALLENGE_LIFETIME, MAX_CHALLENGES, TokenHash, TwoFactor, TwoFactorChallenge,
+    CHALLENGE_LIFETIME, MAX_CHALLENGES, ProofMethod, TokenHash, TwoFactorChallenge,
     TwoFactorChallengeQuery, User,
 };
 use crate::kernel::{Code, Context, Error, Result, Stored, TOKEN_LENGTH, secret_token};
@@ -40,42 +40,60 @@ pub enum SignInOutcome {
     SecondFactorRequired(Challenged),
 }
 
-/// Begins a session, or asks for the second factor of somebody who has one.
+/// What somebody has shown who signs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::use_case::iam) enum FirstFactor<'a> {
+    /// The password of the account.
+    Password {
+        /// The token of the device, if it has one: it may be trusted.
+        device: Option<&'a str>,
+    },
+    /// A link that was sent by mail, or a password that such a link has set.
+    Link,
+}
+
+/// Begins a session, or asks for a second factor. A password is enough for people without an authenticator, and on devices that
+/// they trust. A link is enough for people without any second factor. Returns the next token of a trusted device too.
+///
+/// # Errors
+/// `BANNED_USER`.
 pub(in crate::use_case::iam) async fn begin_or_challenge(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     user: Stored<User>,
+    first: FirstFactor<'_>,
     remembered: bool,
-) -> Result<SignInOutcome> {
-    let (outcome, _) = begin_or_challenge_on(cx, uow, user, remembered, None).await?;
-    Ok(outcome)
-}
-
-/// As [`begin_or_challenge`], on a device with this token: the second factor is not asked for on one that the user trusts.
-/// Answers the next token of that device too.
-pub(in crate::use_case::iam) async fn begin_or_challenge_on(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    user: Stored<User>,
-    remembered: bool,
-    device: Option<&str>,
 ) -> Result<(SignInOutcome, Option<String>)> {
     ensure_not_banned(&user)?;
-    let two_factor = unowned::<TwoFactor>(uow).find(&user.id).await?;
-    if !two_factor.is_some_and(|two_factor| two_factor.is_confirmed()) {
-        let signed_in = begin(cx, uow, user, remembered).await?;
-        return Ok((SignInOutcome::SignedIn(signed_in), None));
-    }
-    let trusted = match device {
+    let factors = EnrolledFactors::of(uow, &user.id).await?;
+    let (is_asked, device) = match first {
+        FirstFactor::Password { device } => (factors.totp, device),
+        FirstFactor::Link => (factors.has_any(), None),
+    };
+    let trusted = match device.filter(|_| is_asked) {
         Some(token) => use_trust(cx, uow, &user, token).await?,
         None => None,
     };
-    if trusted.is_some() {
-        let signed_in = begin_on_trusted_device(cx, uow, user, remembered).await?;
+    if !is_asked || trusted.is_some() {
+        let signed_in = begin(cx, uow, user, remembered, None).await?;
         return Ok((SignInOutcome::SignedIn(signed_in), trusted));
     }
     let challenged = challenge(cx, uow, user, remembered).await?;
     Ok((SignInOutcome::SecondFactorRequired(challenged), None))
+}
+
+/// Returns the second factors with which a sign-in that waits under this token can be completed.
+///
+/// # Errors
+/// `INVALID_TWO_FACTOR_COOKIE` when no sign-in waits under the token.
+pub async fn challenge_methods(
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<Vec<ProofMethod>> {
+    let challenge = find_challenge(uow, token).await?;
+    let factors = EnrolledFactors::of(uow, &challenge.user_id).await?;
+    Ok(factors.methods())
 }
 
 async fn challenge(
@@ -136,10 +154,11 @@ pub(in crate::use_case::iam) async fn complete_challenge(
     uow: &mut dyn UnitOfWork,
     challenge: &Stored<TwoFactorChallenge>,
     user: Stored<User>,
-    method: &'static str,
+    method: ProofMethod,
 ) -> Result<SignedIn> {
     unaudited::remove(uow, challenge).await?;
-    let signed_in = begin(cx, uow, user, challenge.remembered).await?;
+    let now = uow.now().await?;
+    let signed_in = begin(cx, uow, user, challenge.remembered, Some(now)).await?;
     let event = AuditEvent {
         action: "user.signed_in",
         entity_id: signed_in.user.id.to_string(),

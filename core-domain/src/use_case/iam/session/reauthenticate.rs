@@ -1,44 +1,33 @@
-//! Proving once more who one is, within a session.
+//! Proofs of identity within a session.
 
 use serde_json::json;
 
 use crate::access::{AuditEvent, SessionScope, audited, unaudited, unowned};
-use crate::iam::{Session, TwoFactor};
-use crate::kernel::{Context, Error, Result};
+use crate::iam::{Account, AccountQuery, ProofMethod, ProofStrength, Session};
+use crate::kernel::{Context, Error, Result, Stored, UserId};
 use crate::port::UnitOfWork;
 
-/// The person showed the password of their session's user: that is a fresh proof, unless they have a second factor. Then
-/// that is the proof, as a password alone signs them in nowhere either.
+/// Records that the person showed the password of the session's user. Where the user has a second factor, that is no fresh
+/// proof: see [`crate::access::missing_proof`].
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session is gone.
+/// `UNAUTHORIZED` when the session has ended.
 pub async fn reauthenticate_by_password(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
-    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
-    let session = session.ok_or(Error::Unauthorized)?;
-    let two_factor = unowned::<TwoFactor>(uow).find(&session.user_id).await?;
-    if two_factor.is_some_and(|two_factor| two_factor.is_confirmed()) {
-        return Ok(());
-    }
-    reauthenticate(cx, scope, uow, "password").await
+    reauthenticate(cx, scope, uow, ProofMethod::Password).await
 }
 
-/// The person of a session proved who they are.
+/// Records that the person of a session proved who they are.
 pub(in crate::use_case::iam) async fn reauthenticate(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    method: &'static str,
+    method: ProofMethod,
 ) -> Result<()> {
-    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
-    let session = session.ok_or(Error::Unauthorized)?;
-    let now = uow.now().await?;
-    let mut next = session.edit();
-    next.authenticated_at = Some(now);
-    unaudited::replace(uow, &session, next).await?;
+    let session = note_proof(scope, uow, method).await?;
     let event = AuditEvent {
         action: "session.reauthenticated",
         entity_id: session.id.to_string(),
@@ -46,4 +35,32 @@ pub(in crate::use_case::iam) async fn reauthenticate(
         ..AuditEvent::default()
     };
     audited::event(cx, uow, event).await
+}
+
+/// As [`reauthenticate`], for a proof that is a part of a change with an audit entry of its own.
+pub(in crate::use_case::iam) async fn note_proof(
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    method: ProofMethod,
+) -> Result<Stored<Session>> {
+    let session = unowned::<Session>(uow).find(scope.session_id()).await?;
+    let session = session.ok_or(Error::Unauthorized)?;
+    let now = uow.now().await?;
+    let next = session.authenticated(method.strength(), now);
+    if method.strength() == ProofStrength::SecondFactor {
+        accept_password(uow, &session.user_id).await?;
+    }
+    unaudited::replace(uow, &session, next).await
+}
+
+/// Accepts the password of a user who has just shown a second factor as their own, also if a link set it.
+pub(super) async fn accept_password(uow: &mut dyn UnitOfWork, user: &UserId) -> Result<()> {
+    let password = AccountQuery::PasswordOf(user.clone());
+    let account = unowned::<Account>(uow).first(&password).await?;
+    if let Some(account) = account.filter(|account| account.set_by_link_at.is_some()) {
+        let mut next = account.edit();
+        next.set_by_link_at = None;
+        unaudited::replace(uow, &account, next).await?;
+    }
+    Ok(())
 }

@@ -21,6 +21,8 @@ pub(in crate::use_case::iam) async fn trust_device(
     let device = TrustedDevice {
         token_hash: TokenHash::of(&token),
         user_id: user.id.clone(),
+        ip_address: cx.request.ip.clone(),
+        user_agent: cx.request.user_agent.clone(),
         created_at: now,
         expires_at: now.plus(TRUSTED_FOR),
     };

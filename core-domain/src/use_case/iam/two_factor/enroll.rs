@@ -1,11 +1,13 @@
-//! Setting up a second factor and taking it away; both by whoever knows the password, which is checked before.
+//! Set-up and removal of the second factor, by people who have just proved who they are.
 
-use crate::access::{AuditEvent, SessionScope, audited, unowned};
+use crate::access::{AuditEvent, EnrolledFactors, SessionScope, audited, ensure_fresh, unowned};
 use crate::iam::{TotpSecret, TwoFactor, User, new_recovery_codes, recovery_hashes};
 use crate::kernel::{Cipher, Code, Context, Error, Result, Stored, secret_token};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session;
-use crate::use_case::iam::user::{PasswordCredential, person_of_password};
+use crate::use_case::iam::user::{
+    PasswordCredential, ensure_confirmed, person_of_password, person_of_session,
+};
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::verification::mail::Notice;
 
@@ -29,18 +31,21 @@ impl std::fmt::Debug for Enrolment {
 }
 
 /// Sets up a second factor. Nobody is asked for it before its first code was right; until then it may be set up anew.
+/// `checked` is the password that the person has just shown, if they did.
 ///
 /// # Errors
-/// `INVALID_PASSWORD` when the password was changed in between; `TWO_FACTOR_ALREADY_ENABLED`.
+/// `INVALID_PASSWORD` when the password was changed in between; `STEP_UP_REQUIRED` without a fresh proof, unless the person
+/// has no second factor and showed their password; `EMAIL_NOT_VERIFIED`; `TWO_FACTOR_ALREADY_ENABLED`.
 pub async fn set_up(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
     cipher: &Cipher,
-    checked: &PasswordCredential,
+    checked: Option<&PasswordCredential>,
     issuer: &str,
 ) -> Result<Enrolment> {
-    let user = person_of_password(scope, uow, checked).await?;
+    let user = person_with_proof(cx, scope, uow, checked).await?;
+    ensure_confirmed(&user)?;
     let seen = unowned::<TwoFactor>(uow).find(&user.id).await?;
     if seen.as_ref().is_some_and(|seen| seen.is_confirmed()) {
         return Err(Error::refused(
@@ -75,72 +80,105 @@ pub async fn set_up(
     })
 }
 
-async fn find_own(
+/// Returns the person of the session after they gave a fresh proof. The password that they have just shown is one, if they have
+/// no second factor.
+async fn person_with_proof(
+    cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    checked: &PasswordCredential,
+    checked: Option<&PasswordCredential>,
+) -> Result<Stored<User>> {
+    let user = match checked {
+        Some(checked) => person_of_password(scope, uow, checked).await?,
+        None => person_of_session(scope, uow).await?,
+    };
+    if checked.is_none() || EnrolledFactors::of(uow, &user.id).await?.has_any() {
+        ensure_fresh(cx, uow).await?;
+    }
+    Ok(user)
+}
+
+async fn find_own(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    checked: Option<&PasswordCredential>,
 ) -> Result<(Stored<User>, Stored<TwoFactor>)> {
-    let user = person_of_password(scope, uow, checked).await?;
+    let user = person_with_proof(cx, scope, uow, checked).await?;
     let found = unowned::<TwoFactor>(uow).find(&user.id).await?;
     let found = found
         .ok_or_else(|| Error::refused(Code::TwoFactorNotEnabled, "Two factor isn't enabled"))?;
     Ok((user, found))
 }
 
-/// What an authenticator reads, once more: for another device, or when the first look was missed.
+/// Returns what an authenticator reads, once more: for another device, or when the first look was missed.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`; `TWO_FACTOR_NOT_ENABLED`.
+/// `INVALID_PASSWORD`, `STEP_UP_REQUIRED` as [`set_up`]; `TWO_FACTOR_NOT_ENABLED`.
 pub async fn show_uri(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    cipher: &Cipher,
-    checked: &PasswordCredential,
+    checked: Option<&PasswordCredential>,
     issuer: &str,
+    notices: Notices<'_>,
 ) -> Result<String> {
-    let (user, found) = find_own(scope, uow, checked).await?;
-    let secret = TotpSecret::new(cipher.open(user.id.as_str(), &found.sealed_secret)?);
+    let (user, found) = find_own(cx, scope, uow, checked).await?;
+    let secret = notices
+        .cipher
+        .open(user.id.as_str(), &found.sealed_secret)?;
+    let secret = TotpSecret::new(secret);
     let event = AuditEvent {
         action: "two_factor.secret_shown",
         entity_id: user.id.to_string(),
         ..AuditEvent::default()
     };
     audited::event(cx, uow, event).await?;
+    if found.is_confirmed() {
+        notices
+            .tell(cx, uow, &user, Notice::TwoFactorSecretShown)
+            .await?;
+    }
     Ok(secret.uri(issuer, user.email.as_str()))
 }
 
-/// Makes new recovery codes; the old ones are good for nothing.
+/// Creates new recovery codes; the old ones become invalid.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`; `TWO_FACTOR_NOT_ENABLED`.
+/// `INVALID_PASSWORD`, `STEP_UP_REQUIRED` as [`set_up`]; `TWO_FACTOR_NOT_ENABLED`.
 pub async fn renew_recovery_codes(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    checked: &PasswordCredential,
+    checked: Option<&PasswordCredential>,
+    notices: Notices<'_>,
 ) -> Result<Vec<String>> {
-    let (user, seen) = find_own(scope, uow, checked).await?;
+    let (user, seen) = find_own(cx, scope, uow, checked).await?;
     let codes = new_recovery_codes(cx.entropy.as_ref());
     let mut next = seen.edit();
     next.recovery_codes = recovery_hashes(&user.id, &codes);
     let (cx, action) = (&cx.consequence(), "two_factor.recovery_codes_renewed");
     audited::replace(cx, scope, uow, &seen, next, action).await?;
+    if seen.is_confirmed() {
+        notices
+            .tell(cx, uow, &user, Notice::RecoveryCodesRenewed)
+            .await?;
+    }
     Ok(codes)
 }
 
-/// Takes the second factor away; no device is trusted any more.
+/// Removes the second factor; no device is trusted any more.
 ///
 /// # Errors
-/// `INVALID_PASSWORD`; `TWO_FACTOR_NOT_ENABLED`.
+/// `INVALID_PASSWORD`, `STEP_UP_REQUIRED` as [`set_up`]; `TWO_FACTOR_NOT_ENABLED`.
 pub async fn disable(
     cx: &Context,
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
-    checked: &PasswordCredential,
+    checked: Option<&PasswordCredential>,
     notices: Notices<'_>,
 ) -> Result<()> {
-    let (user, seen) = find_own(scope, uow, checked).await?;
+    let (user, seen) = find_own(cx, scope, uow, checked).await?;
     audited::remove(&cx.consequence(), scope, uow, &seen, "two_factor.disabled").await?;
     session::trust_no_device(uow, &user.id).await?;
     if !seen.is_confirmed() {

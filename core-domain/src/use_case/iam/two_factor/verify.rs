@@ -3,12 +3,15 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, unowned};
-use crate::iam::{TotpCode, TotpSecret, TwoFactor, User};
+use crate::access::{
+    AuditEvent, EnrolledFactors, PublicScope, SessionScope, audited, ensure_fresh, unaudited,
+    unowned,
+};
+use crate::iam::{ProofMethod, TotpCode, TotpSecret, TwoFactor, User};
 use crate::kernel::{Code, Context, Error, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
-use crate::use_case::iam::user::person_of_session;
+use crate::use_case::iam::user::{ensure_confirmed, person_of_session};
 use crate::use_case::iam::verification::Notices;
 use crate::use_case::iam::verification::mail::Notice;
 
@@ -24,15 +27,15 @@ pub enum Proof<'a> {
 // Codes stay out of logs.
 impl std::fmt::Debug for Proof<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Proof({})", self.method())
+        write!(f, "Proof({})", self.method().as_str())
     }
 }
 
 impl Proof<'_> {
-    const fn method(self) -> &'static str {
+    const fn method(self) -> ProofMethod {
         match self {
-            Self::Totp(_) => "totp",
-            Self::RecoveryCode(_) => "backup-code",
+            Self::Totp(_) => ProofMethod::Totp,
+            Self::RecoveryCode(_) => ProofMethod::BackupCode,
         }
     }
 
@@ -125,12 +128,13 @@ pub async fn verify_for_sign_in(
     Ok(Verified::Accepted(CompletedSignIn { signed_in, device }))
 }
 
-/// Shows the second factor within a session, which is a fresh proof of who one is. The first code that is right confirms a
-/// second factor that was set up.
+/// Takes a code as a fresh proof of who the person of the session is. The first correct code confirms a second factor that was
+/// set up.
 ///
 /// # Errors
-/// `UNAUTHORIZED` when the session is gone; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `RATE_LIMITED` when too many
-/// codes were wrong.
+/// `UNAUTHORIZED` when the session has ended; `TOTP_NOT_ENABLED` and `BACKUP_CODES_NOT_ENABLED`; `STEP_UP_REQUIRED` when the
+/// code would confirm a second factor of somebody who has another one and gave no fresh proof by it; `EMAIL_NOT_VERIFIED` when
+/// it would confirm one of somebody whose address is not confirmed; `RATE_LIMITED` when too many codes were wrong.
 pub async fn verify_in_session(
     cx: &Context,
     scope: &SessionScope,
@@ -143,11 +147,24 @@ pub async fn verify_in_session(
     let confirms = matches!(proof, Proof::Totp(_));
     let seen = seen.filter(|seen| confirms || seen.is_confirmed());
     let seen = seen.ok_or_else(|| proof.not_enabled())?;
+    if !seen.is_confirmed() {
+        ensure_may_confirm(cx, uow, &user).await?;
+    }
     if let Verified::Refused(error) = show(cx, uow, notices, &user, &seen, proof).await? {
         return Ok(Verified::Refused(error));
     }
     session::reauthenticate(cx, scope, uow, proof.method()).await?;
     Ok(Verified::Accepted(user))
+}
+
+/// Refuses to confirm a second factor of somebody whose address is not confirmed, or who has another second factor and gave no
+/// fresh proof by it.
+async fn ensure_may_confirm(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> Result<()> {
+    ensure_confirmed(user)?;
+    if EnrolledFactors::of(uow, &user.id).await?.has_any() {
+        ensure_fresh(cx, uow).await?;
+    }
+    Ok(())
 }
 
 /// Uses a code up, or counts it as wrong.

@@ -1,18 +1,21 @@
-//! Proving that one reads mail at one's address.
+//! Confirmation of an address, by whoever has the token of a mailed link and the account as well. The link alone confirms
+//! nothing: a stranger may have made the account with somebody else's address.
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, Covers, PublicScope, audited, unowned};
-use crate::iam::{User, UserQuery, VerificationPurpose};
-use crate::kernel::{Context, Email, Result, Stored, Unowned};
+use super::password::find_password_account;
+use super::sign_in::{PasswordCredential, refusal};
+use crate::access::{AuditEvent, Covers, PublicScope, audited, authorize_session, unowned};
+use crate::iam::{Member, MemberQuery, User, UserQuery, VerificationPurpose};
+use crate::kernel::{Context, Email, Error, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, SignInOutcome};
+use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
 use crate::use_case::iam::verification::mail::Notice;
 use crate::use_case::iam::verification::{self, Links, Notices, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::EmailVerification;
 
-/// Sends a link to an address that has a user who has not proved it is theirs. For another one the same work is done.
+/// Sends a link to an address that has a user who has not confirmed it. For another one the same work is done.
 ///
 /// # Errors
 /// When the store failed.
@@ -29,60 +32,147 @@ pub async fn send_verification_email(
     verification::send(cx, uow, PURPOSE, email, None, links).await
 }
 
-/// An address was confirmed.
+/// The account whose address a token confirms.
 #[derive(Clone, Debug, PartialEq)]
-pub struct VerifiedEmail {
-    /// Whose it is.
+pub struct ConfirmableAccount {
+    /// The user.
     pub user: Stored<User>,
-    /// What the sign-in led to, where one was wanted.
-    pub signed_in: Option<SignInOutcome>,
+    /// Whether the user has a password.
+    pub has_password: bool,
+    /// Whether the user is a member of an organization.
+    pub is_member: bool,
 }
 
-/// Takes the address of the token's user as theirs, and signs them in if wanted, unless they are or may not be. The token
-/// goes.
+/// Returns the account whose address a token confirms, without using the token up.
 ///
 /// # Errors
 /// `INVALID_TOKEN`.
+pub async fn confirmable_account(
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<ConfirmableAccount> {
+    let user = user_of_token(uow, token).await?;
+    let account = find_password_account(uow, &user.id).await?;
+    Ok(ConfirmableAccount {
+        has_password: account.is_some_and(|account| account.password_hash.is_some()),
+        is_member: is_member(uow, &user).await?,
+        user,
+    })
+}
+
+/// Returns the user whose address a token confirms, without using the token up.
+pub(super) async fn user_of_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<Stored<User>> {
+    let found = verification::find(uow, PURPOSE, token).await?;
+    let found = found.ok_or_else(invalid_token)?;
+    let with_email = UserQuery::WithEmail(found.email.clone());
+    let user = unowned::<User>(uow).first(&with_email).await?;
+    user.ok_or_else(invalid_token)
+}
+
+/// Tells whether a user is a member of any organization.
+pub(super) async fn is_member(uow: &mut dyn UnitOfWork, user: &User) -> Result<bool> {
+    let of_user = MemberQuery::OfUser(user.id.clone());
+    Ok(unowned::<Member>(uow).first(&of_user).await?.is_some())
+}
+
+/// What shows that whoever has the token of a link has the account as well.
+#[derive(Clone, Copy, Debug)]
+pub enum AccountProof<'a> {
+    /// The session of the caller.
+    Session,
+    /// The password of the account, which was checked.
+    Password {
+        /// What the password was checked against.
+        checked: &'a PasswordCredential,
+        /// Whether to sign in as well, if the address was not confirmed before.
+        sign_in: bool,
+    },
+}
+
+/// An address was confirmed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifiedEmail {
+    /// The user.
+    pub user: Stored<User>,
+    /// The outcome of the sign-in, where one was wanted.
+    pub signed_in: Option<SignInOutcome>,
+}
+
+/// Confirms the address of the token's user, and signs them in if wanted. The token is used up.
+///
+/// # Errors
+/// `INVALID_TOKEN`; `UNAUTHORIZED` when the caller has no session of the account; `INVALID_EMAIL_OR_PASSWORD` when the password
+/// was changed in between.
 pub async fn verify_email(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
     token: &str,
-    sign_in: bool,
+    proof: AccountProof<'_>,
     notices: Notices<'_>,
 ) -> Result<VerifiedEmail> {
-    let used = verification::consume(uow, PURPOSE, token).await?;
-    let with_email = UserQuery::WithEmail(used.email.clone());
-    let user = unowned::<User>(uow).first(&with_email).await?;
-    let user = user.ok_or_else(invalid_token)?;
+    let user = user_of_token(uow, token).await?;
+    ensure_owner(cx, uow, &user, proof).await?;
+    verification::consume(uow, PURPOSE, token).await?;
     let as_user = session::as_user(cx, &user);
     let is_new = !user.email_verified;
     let user = confirm_email(&as_user, scope, uow, &user, notices).await?;
-    let known = cx.caller.user_id() == Some(&user.id);
-    if !sign_in || !is_new || known || user.banned_at.is_some() {
-        return Ok(VerifiedEmail {
-            user,
-            signed_in: None,
-        });
+    let wants_session = matches!(proof, AccountProof::Password { sign_in: true, .. });
+    let signed_in = match wants_session && is_new && user.banned_at.is_none() {
+        true => Some(sign_in(cx, uow, user.clone()).await?),
+        false => None,
+    };
+    Ok(VerifiedEmail { user, signed_in })
+}
+
+async fn ensure_owner(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: &User,
+    proof: AccountProof<'_>,
+) -> Result<()> {
+    match proof {
+        AccountProof::Session => {
+            let _ = authorize_session(cx)?;
+            match cx.caller.person_id() {
+                Some(person) if *person == user.id => Ok(()),
+                _ => Err(Error::Unauthorized),
+            }
+        }
+        AccountProof::Password { checked, .. } => {
+            let account = find_password_account(uow, &user.id).await?;
+            let current = account.and_then(|account| PasswordCredential::of(&account));
+            match current {
+                Some(current) if current == *checked => Ok(()),
+                _ => Err(refusal()),
+            }
+        }
     }
-    let outcome = session::begin_or_challenge(cx, uow, user.clone(), true).await?;
+}
+
+async fn sign_in(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+) -> Result<SignInOutcome> {
+    let as_user = session::as_user(cx, &user).consequence();
+    let first = FirstFactor::Password { device: None };
+    let (outcome, _) = session::begin_or_challenge(cx, uow, user, first, true).await?;
     if let SignInOutcome::SignedIn(signed_in) = &outcome {
         let event = AuditEvent {
             action: "user.signed_in",
-            entity_id: user.id.to_string(),
+            entity_id: signed_in.user.id.to_string(),
             details: Some(json!({ "method": PURPOSE, "sessionId": signed_in.session.id })),
             ..AuditEvent::default()
         };
         audited::event(&as_user, uow, event).await?;
     }
-    Ok(VerifiedEmail {
-        user,
-        signed_in: Some(outcome),
-    })
+    Ok(outcome)
 }
 
-/// Takes the address of a user, who has shown that they read mail there, as theirs, and tells them by mail. Of an address that
-/// is confirmed already nothing is changed.
+/// Marks the address of a user as confirmed and tells them by mail. The caller has checked that the user reads mail there. An
+/// address that is confirmed already stays as it is.
 pub(in crate::use_case::iam) async fn confirm_email(
     cx: &Context,
     scope: &impl Covers<Unowned>,

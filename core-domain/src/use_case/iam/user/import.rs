@@ -162,6 +162,7 @@ fn account(cx: &Context, person: &ImportedUser, user: &UserId, now: Timestamp) -
         user_id: user.clone(),
         provider: CREDENTIAL.to_owned(),
         password_hash: Some(person.password_hash.clone()?),
+        set_by_link_at: None,
         created_at: now,
         updated_at: now,
     })

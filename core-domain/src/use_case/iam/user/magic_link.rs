@@ -8,8 +8,8 @@ use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{Account, AccountQuery, User, UserQuery, VerificationPurpose};
 use crate::kernel::{Context, Email, Line, Result, Stored};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, SignInOutcome};
-use crate::use_case::iam::verification::{self, Links};
+use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
+use crate::use_case::iam::verification::{self, Links, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::MagicLink;
 
@@ -37,8 +37,23 @@ pub async fn send_magic_link(
     verification::send(cx, uow, PURPOSE, email, name, Some(links)).await
 }
 
-/// Signs in whoever has the token, for good and once; somebody new is signed up. Who has it reads mail at the address: if
-/// nobody had proved that before, whatever gives access and somebody else may have set up for the address goes.
+/// Returns the address that the token of a link was sent to, without using the token up.
+///
+/// # Errors
+/// `INVALID_TOKEN`.
+pub async fn check_magic_link(
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    token: &str,
+) -> Result<Email> {
+    let found = verification::find(uow, PURPOSE, token).await?;
+    let found = found.ok_or_else(invalid_token)?;
+    Ok(found.email.clone())
+}
+
+/// Signs in whoever has the token, once; somebody new is signed up. Who has the token reads mail at the address: if nobody had
+/// proved that before, everything that gives access and somebody else may have set up for the address is removed. Otherwise the
+/// link is one factor, and people with a second one are asked for it.
 ///
 /// # Errors
 /// `INVALID_TOKEN`; `BANNED_USER`.
@@ -64,7 +79,8 @@ pub async fn verify_magic_link(
             insert_user(cx, uow, new).await?
         }
     };
-    let outcome = session::begin_or_challenge(cx, uow, user, true).await?;
+    let begun = session::begin_or_challenge(cx, uow, user, FirstFactor::Link, true);
+    let (outcome, _) = begun.await?;
     let SignInOutcome::SignedIn(signed_in) = &outcome else {
         return Ok(LinkSignIn { outcome, is_new });
     };

@@ -2,7 +2,9 @@
 //! over from elsewhere; keeping them out.
 
 mod ban;
+mod disown;
 mod email_verification;
+mod factors;
 mod import;
 mod magic_link;
 mod password;
@@ -13,10 +15,15 @@ mod sign_up;
 mod take_over;
 
 pub use ban::{ban, unban};
+pub use disown::{delete_by_link, take_over_by_link};
 pub(super) use email_verification::confirm_email;
-pub use email_verification::{VerifiedEmail, send_verification_email, verify_email};
+pub use email_verification::{
+    AccountProof, ConfirmableAccount, VerifiedEmail, confirmable_account, send_verification_email,
+    verify_email,
+};
+pub use factors::remove_factors;
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
-pub use magic_link::{LinkSignIn, send_magic_link, verify_magic_link};
+pub use magic_link::{LinkSignIn, check_magic_link, send_magic_link, verify_magic_link};
 pub use password::{
     PasswordChanged, change_password, check_reset_token, list_accounts, own_credential,
     password_check_failed, request_password_reset, reset_password, wrong_password,
@@ -24,6 +31,7 @@ pub use password::{
 pub(super) use password::{person_of_password, person_of_session};
 pub use profile::{profile, update};
 pub use rehash::rehash_password;
+pub(super) use sign_in::ensure_confirmed;
 pub use sign_in::{
     Lockout, PasswordCredential, PasswordSignIn, SignIn, locked_out, password_credential,
     refuse_unconfirmed, sign_in, sign_in_failed,

@@ -8,7 +8,7 @@ use crate::access::{AuditEvent, PublicScope, SessionScope, audited, unaudited, u
 use crate::iam::{
     Account, AccountQuery, CREDENTIAL, PasswordHash, Session, User, UserQuery, VerificationPurpose,
 };
-use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, UserId};
+use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, Timestamp, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, Kept, SignedIn};
 use crate::use_case::iam::verification::mail::Notice;
@@ -40,7 +40,7 @@ pub async fn own_credential(
     uow: &mut dyn UnitOfWork,
 ) -> Result<(Stored<User>, Option<PasswordCredential>)> {
     let user = owner(scope, uow).await?;
-    let account = password_account(uow, &user.id).await?;
+    let account = find_password_account(uow, &user.id).await?;
     let credential = account.and_then(|account| PasswordCredential::of(&account));
     Ok((user, credential))
 }
@@ -52,7 +52,8 @@ async fn owner(scope: &SessionScope, uow: &mut dyn UnitOfWork) -> Result<Stored<
     user.ok_or(Error::Unauthorized)
 }
 
-async fn password_account(
+/// Returns the password account of a user.
+pub(super) async fn find_password_account(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
 ) -> Result<Option<Stored<Account>>> {
@@ -93,11 +94,12 @@ pub async fn change_password(
     notices: Notices<'_>,
 ) -> Result<PasswordChanged> {
     let (user, seen) = unchanged(scope, uow, checked).await?;
-    set_hash(uow, &seen, hash).await?;
+    set_hash(uow, &seen, hash, None).await?;
     record(cx, uow, "user.password_changed", &user, &seen.id).await?;
     notices
         .tell(cx, uow, &user, Notice::PasswordChanged)
         .await?;
+    let own = unowned::<Session>(uow).get(scope.session_id()).await?;
     let kept = if renew {
         Kept::None
     } else {
@@ -105,7 +107,7 @@ pub async fn change_password(
     };
     session::end_all(cx, scope, uow, &user.id, kept).await?;
     let renewed = match renew {
-        true => Some(session::begin(cx, uow, user.clone(), true).await?),
+        true => Some(session::begin(cx, uow, user.clone(), true, own.second_factor_at).await?),
         false => None,
     };
     Ok(PasswordChanged { user, renewed })
@@ -148,10 +150,12 @@ async fn set_hash(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<Account>,
     hash: &PasswordHash,
+    set_by_link_at: Option<Timestamp>,
 ) -> Result<()> {
     let now = uow.now().await?;
     let mut next = seen.edit();
     next.password_hash = Some(hash.clone());
+    next.set_by_link_at = set_by_link_at;
     next.updated_at = now;
     unaudited::replace(uow, seen, next).await?;
     Ok(())
@@ -206,7 +210,8 @@ pub async fn check_reset_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<
     found.map(drop).ok_or_else(invalid_token)
 }
 
-/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs.
+/// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs. Their second
+/// factors stay: the next sign-in asks for one.
 ///
 /// # Errors
 /// `INVALID_TOKEN`.
@@ -222,13 +227,27 @@ pub async fn reset_password(
     let with_email = UserQuery::WithEmail(used.email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
+    set_by_mail(cx, scope, uow, user, hash, notices).await
+}
+
+/// Sets a new password for a user who has shown that they read mail at their address, which is confirmed from now on. All their
+/// sessions end; if nobody had confirmed the address before, everything else that gives access goes as well.
+pub(super) async fn set_by_mail(
+    cx: &Context,
+    scope: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    user: Stored<User>,
+    hash: &PasswordHash,
+    notices: Notices<'_>,
+) -> Result<Stored<User>> {
     let cx = &session::as_user(cx, &user).consequence();
-    let account = match password_account(uow, &user.id).await? {
+    let now = Some(uow.now().await?);
+    let account = match find_password_account(uow, &user.id).await? {
         Some(seen) => {
-            set_hash(uow, &seen, hash).await?;
+            set_hash(uow, &seen, hash, now).await?;
             seen.id.clone()
         }
-        None => insert_account(cx, uow, &user.id, hash).await?,
+        None => insert_account(cx, uow, &user.id, hash, now).await?,
     };
     record(cx, uow, "user.password_reset", &user, &account).await?;
     notices.tell(cx, uow, &user, Notice::PasswordReset).await?;
@@ -245,6 +264,7 @@ pub(super) async fn insert_account(
     uow: &mut dyn UnitOfWork,
     user: &UserId,
     hash: &PasswordHash,
+    set_by_link_at: Option<Timestamp>,
 ) -> Result<AccountId> {
     let now = uow.now().await?;
     let account = Account {
@@ -252,6 +272,7 @@ pub(super) async fn insert_account(
         user_id: user.clone(),
         provider: CREDENTIAL.to_owned(),
         password_hash: Some(hash.clone()),
+        set_by_link_at,
         created_at: now,
         updated_at: now,
     };
@@ -268,5 +289,8 @@ pub async fn list_accounts(
     uow: &mut dyn UnitOfWork,
 ) -> Result<Vec<Stored<Account>>> {
     let user = owner(scope, uow).await?;
-    Ok(password_account(uow, &user.id).await?.into_iter().collect())
+    Ok(find_password_account(uow, &user.id)
+        .await?
+        .into_iter()
+        .collect())
 }

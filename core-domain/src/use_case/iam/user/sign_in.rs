@@ -8,7 +8,7 @@ use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{Account, AccountQuery, PasswordHash, User, UserQuery, VerificationPurpose};
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, UserId};
 use crate::port::UnitOfWork;
-use crate::use_case::iam::session::{self, SignInOutcome};
+use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
 use crate::use_case::iam::verification::{self, Links};
 
 /// The password account behind an address.
@@ -82,7 +82,7 @@ pub async fn password_credential(
 }
 
 /// The one refusal of a sign-in: the same whether the address or the password was wrong.
-fn refusal() -> Error {
+pub(super) fn refusal() -> Error {
     Error::refused(Code::InvalidEmailOrPassword, "Invalid email or password")
 }
 
@@ -100,16 +100,21 @@ pub async fn sign_in(
 ) -> Result<PasswordSignIn> {
     let checked = &input.checked;
     let account = unowned::<Account>(uow).find(&checked.account_id).await?;
-    let unchanged = account.is_some_and(|a| a.password_hash.as_ref() == Some(&checked.hash));
+    let account = account.filter(|a| a.password_hash.as_ref() == Some(&checked.hash));
     let user = unowned::<User>(uow).find(&checked.user_id).await?;
-    let Some(user) = user.filter(|_| unchanged) else {
+    let (Some(account), Some(user)) = (account, user) else {
         return Err(refusal());
     };
     if input.confirmed_only && !user.email_verified {
         return Err(not_verified());
     }
-    let (remembered, device) = (input.remembered, input.device.as_deref());
-    let begun = session::begin_or_challenge_on(cx, uow, user, remembered, device).await?;
+    let first = match account.set_by_link_at {
+        None => FirstFactor::Password {
+            device: input.device.as_deref(),
+        },
+        Some(_) => FirstFactor::Link,
+    };
+    let begun = session::begin_or_challenge(cx, uow, user, first, input.remembered).await?;
     let (outcome, device) = begun;
     let SignInOutcome::SignedIn(signed_in) = &outcome else {
         return Ok(PasswordSignIn { outcome, device });
@@ -130,6 +135,18 @@ pub async fn sign_in(
 
 fn not_verified() -> Error {
     Error::refused(Code::EmailNotVerified, "Email not verified")
+}
+
+/// Refuses a person who has not confirmed their address.
+///
+/// # Errors
+/// `EMAIL_NOT_VERIFIED`.
+pub(in crate::use_case::iam) fn ensure_confirmed(user: &User) -> Result<()> {
+    if user.email_verified {
+        Ok(())
+    } else {
+        Err(not_verified())
+    }
 }
 
 /// Records a sign-in that was refused because its address is not confirmed, sends a link that confirms it, and answers the

@@ -47,8 +47,8 @@ pub async fn sign_up(
     };
     // User, account and session have one entry: that of the sign-up.
     let user = insert_user(cx, uow, new).await?;
-    insert_account(cx, uow, &user.id, &input.password_hash).await?;
-    let signed_in = session::begin(cx, uow, user, input.remembered).await?;
+    insert_account(cx, uow, &user.id, &input.password_hash, None).await?;
+    let signed_in = session::begin(cx, uow, user, input.remembered, None).await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: signed_in.user.id.to_string(),
@@ -91,7 +91,7 @@ pub async fn sign_up_unconfirmed(
         return Ok(new.user(cx, uow.now().await?));
     }
     let user = insert_user(cx, uow, new).await?;
-    insert_account(cx, uow, &user.id, &input.password_hash).await?;
+    insert_account(cx, uow, &user.id, &input.password_hash, None).await?;
     verification::send_unasked(cx, uow, CONFIRM, &input.email, links).await?;
     let event = AuditEvent {
         action: "user.signed_up",

@@ -1,7 +1,8 @@
 //! Taking over an account whose address nobody had confirmed, by whoever shows that they read mail there.
 
-use crate::access::{Covers, audited, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyQuery, TwoFactor, User};
+use super::factors::{FactorRemoval, remove_all_factors};
+use crate::access::{Covers, audited};
+use crate::iam::User;
 use crate::kernel::{Context, Effect, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
@@ -16,10 +17,7 @@ pub(super) async fn take_over(
     user: &Stored<User>,
 ) -> Result<Stored<User>> {
     session::end_all(cx, scope, uow, &user.id, Kept::None).await?;
-    remove_passkeys(cx, scope, uow, user).await?;
-    if let Some(seen) = unowned::<TwoFactor>(uow).find(&user.id).await? {
-        audited::remove(cx, scope, uow, &seen, "two_factor.unverified_removed").await?;
-    }
+    remove_all_factors(cx, scope, uow, &user.id, FactorRemoval::Unverified).await?;
     if api_key::remove_of_user(uow, &user.id).await? > 0 {
         uow.effects()
             .add(Effect::UserAccessChanged(user.id.clone()));
@@ -27,18 +25,4 @@ pub(super) async fn take_over(
     let mut next = user.edit();
     next.email_verified = true;
     audited::replace(cx, scope, uow, user, next, "user.email_verified").await
-}
-
-async fn remove_passkeys(
-    cx: &Context,
-    scope: &impl Covers<Unowned>,
-    uow: &mut dyn UnitOfWork,
-    user: &User,
-) -> Result<()> {
-    let of_user = PasskeyQuery::OfUser(user.id.clone());
-    let passkeys = unowned::<Passkey>(uow);
-    for passkey in passkeys.list(&of_user, MAX_PASSKEYS).await? {
-        audited::remove(cx, scope, uow, &passkey, "passkey.unverified_removed").await?;
-    }
-    Ok(())
 }

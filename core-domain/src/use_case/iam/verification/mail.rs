@@ -35,7 +35,8 @@ pub(super) fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) ->
             subject: "Confirm your e-mail address",
             why: "Open this link within an hour to confirm that this is your address.",
             button: "Confirm the address",
-            note: IGNORE,
+            note: "If you did not sign up, somebody else did with your address. The page behind the link lets you take the \
+                   account over or delete it.",
         },
         VerificationPurpose::AlreadyRegistered => Letter {
             subject: "You already have an account",
@@ -73,12 +74,20 @@ pub(in crate::use_case::iam) fn invitation(
 pub(in crate::use_case::iam) enum Notice {
     /// A second factor is asked for from now on.
     TwoFactorEnabled,
-    /// The second factor was taken away.
+    /// The second factor was removed.
     TwoFactorDisabled,
+    /// The secret of the authenticator was shown once more.
+    TwoFactorSecretShown,
+    /// New recovery codes were created.
+    RecoveryCodesRenewed,
     /// A recovery code was used; so many are left.
     RecoveryCodeUsed(usize),
     /// A passkey was added.
     PasskeyAdded,
+    /// A passkey was removed.
+    PasskeyRemoved,
+    /// An operator removed the authenticator and the passkeys.
+    FactorsRemoved,
     /// The password was changed by whoever knew the old one.
     PasswordChanged,
     /// The password was set by a link.
@@ -99,6 +108,15 @@ pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -
             "Your second factor was disabled",
             "The second factor of your account was disabled. From now on the password alone signs in.",
         ),
+        Notice::TwoFactorSecretShown => (
+            "Your authenticator's secret was shown",
+            "The secret of your authenticator was shown once more. Whoever has seen it can set up another authenticator that \
+             shows the same codes.",
+        ),
+        Notice::RecoveryCodesRenewed => (
+            "Your recovery codes were renewed",
+            "New recovery codes were created for your account. The old ones do not work any more.",
+        ),
         Notice::RecoveryCodeUsed(count) => {
             left = match count {
                 0 => "A recovery code was used in the place of your authenticator. It was the last one: make new ones."
@@ -115,6 +133,15 @@ pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -
             "A passkey was added",
             "A passkey was added to your account. From now on it signs in without the password. Your account's page shows it, \
              and removes it.",
+        ),
+        Notice::PasskeyRemoved => (
+            "A passkey was removed",
+            "A passkey was removed from your account. It does not sign in any more.",
+        ),
+        Notice::FactorsRemoved => (
+            "Your second factors were removed",
+            "An operator removed the authenticator and the passkeys of your account and ended all your sessions. From now on the \
+             password alone signs in.",
         ),
         Notice::PasswordChanged => (
             "Your password was changed",

@@ -178,19 +178,27 @@ async fn where_addresses_must_be_confirmed_the_pages_say_what_to_do() {
     assert!(text(&refused, 403).contains("Your address is not confirmed yet."));
     let link = world.mailed_link(ADA).await;
     let link = link.strip_prefix(ORIGIN).unwrap();
-    for (location, words) in [
+    let page = text(&world.page(link, &[]).await, 200);
+    assert!(page.contains("Enter the password of your account"));
+    let (_, query) = link.split_once('?').unwrap();
+    let fields: Vec<(String, String)> = serde_urlencoded::from_str(query).unwrap();
+    let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+    let fields: Vec<_> = fields.chain([GOOD[1]]).collect();
+    let confirmed = world.form("/verify-email", &fields, &[OWN]).await;
+    for (led_on, target, words) in [
         (
+            confirmed,
             "/sign-in?notice=email-confirmed",
             "Your address is confirmed.",
         ),
         (
+            world.page(link, &[]).await,
             "/sign-in?notice=email-confirmed&error=INVALID_TOKEN",
             "This link is not valid any more.",
         ),
     ] {
-        let followed = world.page(link, &[]).await;
-        assert_eq!(followed.header("location"), format!("{ORIGIN}{location}"));
-        assert!(text(&world.page(location, &[]).await, 200).contains(words));
+        assert_eq!(location(&led_on), format!("{ORIGIN}{target}"));
+        assert!(text(&world.page(target, &[]).await, 200).contains(words));
     }
     let signed_in = world.form("/sign-in", &GOOD, &[OWN]).await;
     assert_eq!(location(&signed_in), "/account");

@@ -1,12 +1,51 @@
 //! Links that are sent by mail: to sign in, and for a new password.
 
-use super::{ADA, EVE, OWN, PASSWORD, World, cookies, location, text};
+use core_domain::kernel::Caller;
+use serde_json::{Value, json};
+
+use super::{ADA, EVE, Headers, OWN, PASSWORD, World, cookies, location, text};
 use crate::iam::NEW;
-use crate::world::ORIGIN;
+use crate::world::{Answer, ORIGIN, waiting_cookie};
+
+/// Where the form of a link that signs in is sent to.
+const SIGN_IN: &str = "/magic-link/sign-in";
 
 /// The path and query of a link.
 fn path(link: &str) -> &str {
     link.strip_prefix(ORIGIN).unwrap()
+}
+
+/// The hidden fields of the form of a page that a link leads to, without script.
+fn hidden_fields(page: &str) -> Vec<(String, String)> {
+    let tags = page.split("<input type=\"hidden\" ").skip(1);
+    let fields = tags.map(|tag| {
+        let value = |name: &str| {
+            let (_, rest) = tag.split_once(&format!("{name}=\"")).unwrap();
+            rest.split('"').next().unwrap().replace("&amp;", "&")
+        };
+        (value("name"), value("value"))
+    });
+    fields.collect()
+}
+
+impl World {
+    /// Presses the button of the page that a link leads to.
+    async fn press(&self, link: &str, action: &str, headers: Headers<'_>) -> Answer {
+        let page = text(&self.page(path(link), headers).await, 200);
+        assert!(page.contains(&format!("action=\"{action}\"")), "{page}");
+        let fields = hidden_fields(&page);
+        let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+        let fields: Vec<_> = fields.collect();
+        self.form(action, &fields, &[&[OWN], headers].concat())
+            .await
+    }
+
+    async fn magic_link(&self, body: Value) -> String {
+        let sent = self.post("/api/auth/sign-in/magic-link", body.clone());
+        let _ = sent.await.expect(200);
+        self.tick(1);
+        self.mailed_link(body["email"].as_str().unwrap()).await
+    }
 }
 
 #[tokio::test]
@@ -18,15 +57,148 @@ async fn a_link_signs_in_once_and_the_page_says_when_it_is_good_for_nothing() {
     let said = text(&world.page(location(&sent), &[]).await, 200);
     assert!(said.contains("Look into your mail"));
     let link = world.mailed_link(ADA).await;
-    let followed = world.page(path(&link), &[]).await;
+    let page = text(&world.page(path(&link), &[]).await, 200);
+    assert!(page.contains("Sign in as <strong>ada@example.org</strong>"));
+    let signed_in = world.press(&link, SIGN_IN, &[]).await;
     let target = format!("{ORIGIN}/device?user_code=BCDF-GHJK");
-    assert_eq!(followed.header("location"), target);
-    assert_eq!(cookies(&followed).len(), 1);
+    assert_eq!(location(&signed_in), target);
+    assert_eq!(cookies(&signed_in).len(), 1);
     let again = world.page(path(&link), &[]).await;
-    let asked = world.page(path(again.header("location")), &[]).await;
+    let asked = world.page(path(location(&again)), &[]).await;
     let page = text(&asked, 200);
     assert!(page.contains("role=\"alert\"") && page.contains("not valid any more"));
     assert!(page.contains("value=\"/device?user_code=BCDF-GHJK\""));
+}
+
+#[tokio::test]
+async fn a_scanner_that_opens_the_links_of_mails_changes_nothing_and_uses_none_of_them_up() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let magic = world.magic_link(json!({ "email": ADA })).await;
+    let _ = world
+        .form("/reset-password", &[("email", ADA)], &[OWN])
+        .await;
+    let reset = world.mailed_link(ADA).await;
+    let before = world.verifications(ADA).await;
+    let nobody = Caller::Anonymous;
+    for link in [&magic, &reset] {
+        for method in ["GET", "HEAD", "GET"] {
+            let looked = world
+                .iam
+                .send(&nobody, method, path(link), &[], Value::Null);
+            let looked = looked.await.expect(200);
+            assert!(cookies(&looked).is_empty());
+        }
+    }
+    assert_eq!(world.verifications(ADA).await, before);
+    assert!(world.audit("user.signed_in").await.is_empty());
+    let signed_in = world.press(&magic, SIGN_IN, &[]).await;
+    assert_eq!(location(&signed_in), "http://iam.test/");
+    let token = world.mailed_token(ADA).await;
+    let fields = [("token", token.as_str()), ("password", NEW)];
+    let set = world.form("/reset-password/new", &fields, &[OWN]).await;
+    assert_eq!(location(&set), "/sign-in?notice=password-changed");
+}
+
+#[tokio::test]
+async fn a_link_leads_somebody_new_somebody_known_and_a_refusal_to_their_own_targets() {
+    let world = World::new();
+    let body = json!({
+        "email": ADA, "callbackURL": "/known", "newUserCallbackURL": "/new", "errorCallbackURL": "/failed",
+    });
+    for (round, target) in ["/new", "/known"].into_iter().enumerate() {
+        let link = world.magic_link(body.clone()).await;
+        let signed_in = world.press(&link, SIGN_IN, &[]).await;
+        assert_eq!(location(&signed_in), format!("{ORIGIN}{target}"), "{round}");
+        let failed = "http://iam.test/failed?error=INVALID_TOKEN";
+        assert_eq!(location(&world.page(path(&link), &[]).await), failed);
+    }
+    // Without a target, the page that asks people to sign in says it.
+    let bare = world.page("/magic-link?token=nonsense", &[]).await;
+    assert_eq!(location(&bare), "http://iam.test/?error=INVALID_TOKEN");
+    let home = world.page("/?error=INVALID_TOKEN", &[]).await;
+    let page = text(&world.page(location(&home), &[]).await, 200);
+    assert!(page.contains("This link is not valid any more."));
+    for name in ["callbackURL", "newUserCallbackURL", "errorCallbackURL"] {
+        let foreign = format!("/magic-link?token=x&{name}=https%3A%2F%2Fevil.net");
+        assert_eq!(world.page(&foreign, &[]).await.status, 403);
+        let fields = [("token", "x"), (name, "https://evil.net")];
+        assert_eq!(world.form(SIGN_IN, &fields, &[OWN]).await.status, 403);
+    }
+    let foreign = "/reset-password?token=x&callbackURL=https%3A%2F%2Fevil.net";
+    assert_eq!(world.page(foreign, &[]).await.status, 403);
+}
+
+#[tokio::test]
+async fn the_form_of_a_link_may_lead_to_a_trusted_origin_and_no_other() {
+    let world = World::new().with_trusted_origin("https://app.example.org");
+    let target = "https://app.example.org/dash";
+    let link = world
+        .magic_link(json!({ "email": ADA, "callbackURL": target }))
+        .await;
+    let page = world.page(path(&link), &[]).await;
+    // Browsers hold redirections that follow a form to the policy as well.
+    let policy = page.header("content-security-policy");
+    assert!(
+        policy.ends_with("form-action 'self' https://app.example.org"),
+        "{policy}"
+    );
+    let signed_in = world.press(&link, SIGN_IN, &[]).await;
+    assert_eq!(location(&signed_in), target);
+    let link = world
+        .magic_link(json!({ "email": ADA, "callbackURL": "/dash" }))
+        .await;
+    let page = world.page(path(&link), &[]).await;
+    let policy = page.header("content-security-policy");
+    assert!(policy.ends_with("form-action 'self'"), "{policy}");
+}
+
+#[tokio::test]
+async fn a_link_on_an_account_with_a_passkey_alone_asks_for_it() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let mut authenticator = world.passkey(&ada, 1).await;
+    let link = world.magic_link(json!({ "email": ADA })).await;
+    let asked = world.press(&link, SIGN_IN, &[]).await;
+    assert_eq!(location(&asked), "http://iam.test/?twoFactorRedirect=true");
+    let cookie = waiting_cookie(&asked);
+    let headers = [("cookie", cookie.as_str())];
+    let home = world.page(path(location(&asked)), &headers).await;
+    let sign_in = world.page(location(&home), &headers).await;
+    assert_eq!(location(&sign_in), "/two-factor");
+    let page = text(&world.page("/two-factor", &headers).await, 200);
+    assert!(page.contains("Sign in with a passkey") && !page.contains("name=\"code\""));
+    let code = world.complete(&cookie, "verify-totp", "123456").await;
+    code.refused(400, "TOTP_NOT_ENABLED");
+    // So does a password that a link has set, until the passkey was shown.
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    let body = json!({ "email": ADA, "password": NEW });
+    let asked = world.post(super::super::SIGN_IN, body.clone()).await;
+    assert_eq!(asked.expect(200).json, json!({ "twoFactorRedirect": true }));
+    let by_passkey = world.sign_in_by_passkey(&mut authenticator).await;
+    let _ = by_passkey.expect(200);
+    let signed_in = world.post(super::super::SIGN_IN, body).await.expect(200);
+    assert!(signed_in.json["token"].is_string());
+}
+
+#[tokio::test]
+async fn people_ask_on_their_page_for_the_link_that_confirms_their_address() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let page = text(&world.page_of(&ada, "/account").await, 200);
+    assert!(page.contains("This address is not confirmed."));
+    assert!(page.contains("Confirm your address to add a passkey."));
+    let sent = world.form_of(&ada, "/account/confirm-address", &[]).await;
+    assert_eq!(location(&sent), "/account?notice=link-sent");
+    assert!(
+        world
+            .mailed_link(ADA)
+            .await
+            .contains("callbackURL=%2Faccount")
+    );
+    world.set_confirmed(&ada, true).await;
+    let page = text(&world.page_of(&ada, "/account").await, 200);
+    assert!(!page.contains("not confirmed") && page.contains("data-passkey=\"add\""));
 }
 
 #[tokio::test]

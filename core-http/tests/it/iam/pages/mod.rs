@@ -17,12 +17,12 @@ use serde_json::Value;
 use super::{ADA, EVE, FORM, Headers, cookies};
 use crate::world::{Answer, ORIGIN, PASSWORD, Person, World};
 
-const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-const OWN: (&str, &str) = ("origin", ORIGIN);
+pub(super) const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+pub(super) const OWN: (&str, &str) = ("origin", ORIGIN);
 
 impl World {
     /// A page, as a browser asks for it.
-    async fn page(&self, path: &str, headers: Headers<'_>) -> Answer {
+    pub(super) async fn page(&self, path: &str, headers: Headers<'_>) -> Answer {
         let headers = [&[HTML], headers].concat();
         let nobody = Caller::Anonymous;
         self.iam
@@ -31,19 +31,29 @@ impl World {
     }
 
     /// A page, for a person who is signed in.
-    async fn page_of(&self, person: &Person, path: &str) -> Answer {
+    pub(super) async fn page_of(&self, person: &Person, path: &str) -> Answer {
         self.page(path, &[("cookie", &person.cookie)]).await
     }
 
     /// A form as a browser posts it, with whatever headers it sends.
-    async fn form(&self, path: &str, fields: &[(&str, &str)], headers: Headers<'_>) -> Answer {
+    pub(super) async fn form(
+        &self,
+        path: &str,
+        fields: &[(&str, &str)],
+        headers: Headers<'_>,
+    ) -> Answer {
         let headers = [&[HTML, ("content-type", FORM)], headers].concat();
         let text = serde_urlencoded::to_string(fields).unwrap();
         self.post_with(path, &headers, &text).await
     }
 
     /// A form of our page, of a person who is signed in.
-    async fn form_of(&self, person: &Person, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(super) async fn form_of(
+        &self,
+        person: &Person,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Answer {
         self.form(path, fields, &[OWN, ("cookie", &person.cookie)])
             .await
     }
@@ -51,7 +61,7 @@ impl World {
 
 /// The text of a page with this status.
 #[track_caller]
-fn text(answer: &Answer, status: u16) -> String {
+pub(super) fn text(answer: &Answer, status: u16) -> String {
     let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
     assert_eq!(answer.status, status, "{text}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
@@ -60,7 +70,7 @@ fn text(answer: &Answer, status: u16) -> String {
 
 /// Where an answer sends the browser on to.
 #[track_caller]
-fn location(answer: &Answer) -> &str {
+pub(super) fn location(answer: &Answer) -> &str {
     let text = String::from_utf8_lossy(&answer.bytes);
     assert_eq!(answer.status, 303, "{text}");
     answer.header("location")

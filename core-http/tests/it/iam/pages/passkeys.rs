@@ -90,3 +90,18 @@ async fn a_person_sees_names_and_removes_their_passkeys() {
     assert_eq!(foreign.status, 403);
     assert_eq!(world.passkeys_of(&ada).await.len(), 1);
 }
+
+#[tokio::test]
+async fn whoever_has_a_passkey_alone_is_asked_for_it_and_not_for_the_password() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.passkey(&ada, 1).await;
+    let page = text(&world.page_of(&ada, "/account/confirm").await, 200);
+    assert!(page.contains("Confirm with a passkey") && page.contains("<noscript>"));
+    for other_way in ["name=\"password\"", "name=\"code\"", "Sign in again"] {
+        assert!(!page.contains(other_way), "{other_way}: {page}");
+    }
+    let world = world.without_passkeys();
+    let page = text(&world.page_of(&ada, "/account/confirm").await, 200);
+    assert!(page.contains("Ask whoever runs the platform to remove yours."));
+}

@@ -55,7 +55,10 @@ async fn a_recovery_code_completes_a_sign_in_and_nobody_is_asked_without_one_tha
         (303, "/account")
     );
     let nobody = world.page(PAGE, &[]).await;
-    assert_eq!(nobody.header("location"), "/sign-in?next=%2Fdevice");
+    assert_eq!(
+        nobody.header("location"),
+        "/sign-in?restart=true&next=%2Fdevice"
+    );
     let refused = world
         .form("/two-factor", &fields, &[("origin", "https://evil.net")])
         .await;

@@ -1,0 +1,284 @@
+//! A mailed link confirms an address together with a session or the password of the account, and never alone: a stranger may
+//! have made the account.
+
+use core_http::iam::IamOptions;
+use serde_json::{Value, json};
+
+use super::pages::{HTML, OWN, location, text};
+use super::{ADA, EVE, GET_SESSION, NEW, WRONG, cookies};
+use crate::world::{Answer, ORIGIN, PASSWORD, Person, World};
+
+const VERIFY: &str = "/api/auth/verify-email";
+const TAKE_OVER: &str = "/verify-email/take-over";
+const DELETE: &str = "/verify-email/delete";
+
+impl World {
+    /// The token of a link that confirms an address. Time passes.
+    async fn confirmation(&self, email: &str) -> String {
+        let path = "/api/auth/send-verification-email";
+        let _ = self.post(path, json!({ "email": email })).await.expect(200);
+        self.tick(1);
+        self.mailed_token(email).await
+    }
+
+    async fn follow(&self, token: &str, rest: &str, person: Option<&Person>) -> Answer {
+        let path = format!("{VERIFY}?token={token}{rest}");
+        let cookie = person.map(|person| ("cookie", person.cookie.as_str()));
+        self.ask("GET", &path, cookie.as_slice(), Value::Null).await
+    }
+
+    async fn confirm_with(&self, body: Value, person: Option<&Person>) -> Answer {
+        let bearer = person.map(|person| format!("Bearer {}", person.token));
+        let bearer = bearer
+            .as_ref()
+            .map(|value| ("authorization", value.as_str()));
+        self.ask("POST", VERIFY, bearer.as_slice(), body).await
+    }
+
+    async fn is_confirmed(&self, person: &Person) -> bool {
+        let path = "/api/auth/profile";
+        let profile = self.iam.get(&person.caller(), path).await.expect(200);
+        profile.json["emailVerified"] == true
+    }
+}
+
+#[tokio::test]
+async fn a_link_alone_confirms_nothing_and_is_not_used_up() {
+    let world = World::new();
+    let (mallory, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    let token = &world.confirmation(ADA).await;
+    for stranger in [None, Some(&eve)] {
+        let refused = world.follow(token, "", stranger).await;
+        refused.refused(401, "UNAUTHORIZED");
+        let refused = world
+            .confirm_with(json!({ "token": token }), stranger)
+            .await;
+        refused.refused(401, "UNAUTHORIZED");
+        let page = world.follow(token, "&callbackURL=%2Fdone", stranger).await;
+        let page = page.expect(302);
+        let expected = format!("{ORIGIN}/verify-email?token={token}&callbackURL=%2Fdone");
+        assert_eq!(page.header("location"), expected);
+        let page = world
+            .page(expected.strip_prefix(ORIGIN).unwrap(), &[])
+            .await;
+        assert!(text(&page, 200).contains("name=\"password\""));
+    }
+    assert!(!world.is_confirmed(&mallory).await);
+    assert!(world.audit("user.email_verified").await.is_empty());
+    let confirmed = world.confirm_with(json!({ "token": token }), Some(&mallory));
+    let confirmed = confirmed.await.expect(200);
+    assert_eq!(confirmed.json, json!({ "status": true, "user": null }));
+    assert!(world.is_confirmed(&mallory).await);
+    let used = world
+        .confirm_with(json!({ "token": token }), Some(&mallory))
+        .await;
+    used.refused(401, "INVALID_TOKEN");
+}
+
+#[tokio::test]
+async fn the_key_of_a_program_is_no_session_of_the_account() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let body = json!({ "organizationId": made.text("orgId") });
+    let key = world.make_key(&ada.caller(), body).await.expect(200);
+    let body = json!({ "token": world.confirmation(ADA).await });
+    let headers = [("x-api-key", key.text("key"))];
+    let refused = world.ask("POST", VERIFY, &headers, body).await;
+    refused.refused(401, "UNAUTHORIZED");
+}
+
+#[tokio::test]
+async fn the_password_of_the_account_confirms_and_signs_in_where_that_is_wanted() {
+    for auto_sign_in_after_verification in [false, true] {
+        let world = World::new().with_iam(IamOptions {
+            auto_sign_in_after_verification,
+            ..IamOptions::default()
+        });
+        let ada = world.sign_up(ADA).await;
+        let body = json!({ "token": world.confirmation(ADA).await, "password": PASSWORD });
+        let confirmed = world.confirm_with(body.clone(), None).await.expect(200);
+        assert_eq!(
+            !cookies(&confirmed).is_empty(),
+            auto_sign_in_after_verification
+        );
+        assert!(world.is_confirmed(&ada).await);
+        let used = world.confirm_with(body, None).await;
+        used.refused(401, "INVALID_TOKEN");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_with_a_link_counts_as_a_failed_sign_in() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let token = &world.confirmation(ADA).await;
+    let wrong = json!({ "token": token, "password": WRONG });
+    for _ in 0..5 {
+        let refused = world.confirm_with(wrong.clone(), None).await;
+        refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    }
+    assert_eq!(world.audit("user.sign_in_failed").await.len(), 5);
+    let right = json!({ "token": token, "password": PASSWORD });
+    let waits = world.confirm_with(right.clone(), None).await;
+    waits.refused(429, "RATE_LIMITED");
+    let waits = world.sign_in(ADA, PASSWORD).await;
+    waits.refused(429, "RATE_LIMITED");
+    world.tick(1);
+    let _ = world.confirm_with(right, None).await.expect(200);
+    assert!(world.is_confirmed(&ada).await);
+}
+
+#[tokio::test]
+async fn the_page_of_a_link_confirms_by_a_button_or_the_password_and_leads_on() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let path = format!(
+        "/verify-email?token={}&callbackURL=%2Fdone",
+        world.confirmation(ADA).await
+    );
+    let own = text(&world.page_of(&ada, &path).await, 200);
+    assert!(own.contains("Is <strong>ada@example.org</strong> your address?"));
+    assert!(!own.contains("name=\"password\""));
+    for method in ["GET", "HEAD"] {
+        let looked = world.ask(method, &path, &[HTML], Value::Null).await;
+        assert_eq!(looked.status, 200);
+    }
+    let page = text(&world.page(&path, &[]).await, 200);
+    assert!(page.contains("Enter the password of your account"));
+    assert!(page.contains("This account is not mine"));
+    let token = world.mailed_token(ADA).await;
+    let link = [("token", token.as_str()), ("callbackURL", "/done")];
+    let wrong = [&link[..], &[("password", WRONG)]].concat();
+    let refused = world.form("/verify-email", &wrong, &[OWN]).await;
+    assert!(text(&refused, 401).contains("The password is wrong."));
+    let without = world.form("/verify-email", &link, &[OWN]).await;
+    assert!(text(&without, 200).contains("Enter the password of your account"));
+    assert!(!world.is_confirmed(&ada).await);
+    let confirmed = world.form_of(&ada, "/verify-email", &link).await;
+    assert_eq!(location(&confirmed), "http://iam.test/done");
+    assert!(world.is_confirmed(&ada).await);
+    let used = world.page(&path, &[]).await;
+    assert_eq!(location(&used), "http://iam.test/done?error=INVALID_TOKEN");
+}
+
+#[tokio::test]
+async fn an_account_that_a_stranger_made_is_taken_over_with_a_new_password_in_one_step() {
+    let world = World::new();
+    let mallory = world.sign_up(ADA).await;
+    let device = world.approved(&mallory).await;
+    let token = world.confirmation(ADA).await;
+    let set = async |password| {
+        let fields = [("token", token.as_str()), ("newPassword", password)];
+        world.form(TAKE_OVER, &fields, &[OWN]).await
+    };
+    let short = text(&set("short").await, 400);
+    assert!(short.contains("newPassword-error") && !short.contains("password-error\""));
+    assert_eq!(
+        location(&set(NEW).await),
+        "/sign-in?notice=password-changed"
+    );
+    let ended = world.held(&mallory.token, "GET", GET_SESSION).await;
+    assert_eq!(ended.expect(200).json, Value::Null);
+    world.poll(&device).await.refused(400, "access_denied");
+    let old = world.sign_in(ADA, PASSWORD).await;
+    old.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    let ada = world.sign_in(ADA, NEW).await.expect(200);
+    assert_eq!(ada.json["user"]["id"], mallory.user_id.as_str());
+    assert_eq!(ada.json["user"]["emailVerified"], true);
+    let again = set(PASSWORD).await;
+    assert_eq!(location(&again), "http://iam.test/?error=INVALID_TOKEN");
+}
+
+#[tokio::test]
+async fn an_account_that_a_stranger_made_is_deleted_with_all_that_gives_access() {
+    let world = World::new();
+    let mallory = world.sign_up(ADA).await;
+    let device = world.approved(&mallory).await;
+    let token = world.confirmation(ADA).await;
+    let delete = async |sure| {
+        let fields = [("token", token.as_str()), ("sure", sure)];
+        world.form(DELETE, &fields, &[OWN]).await
+    };
+    let unsure = text(&delete("false").await, 200);
+    assert!(unsure.contains("Delete the account for good"));
+    let page = location(&delete("true").await).to_owned();
+    assert!(text(&world.page(&page, &[]).await, 200).contains("The account was deleted."));
+    let ended = world.held(&mallory.token, "GET", GET_SESSION).await;
+    assert_eq!(ended.expect(200).json, Value::Null);
+    world.poll(&device).await.refused(400, "access_denied");
+    let old = world.sign_in(ADA, PASSWORD).await;
+    old.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+    assert_eq!(
+        world.audit("user.deleted").await[0].entity_id,
+        mallory.user_id
+    );
+    let ada = world.sign_up(ADA).await;
+    assert_ne!(ada.user_id, mallory.user_id);
+}
+
+#[tokio::test]
+async fn a_member_of_an_organization_is_not_deleted_by_a_link() {
+    let world = World::new();
+    let mallory = world.sign_up(ADA).await;
+    world.found(&mallory, "engines").await;
+    let token = world.confirmation(ADA).await;
+    let path = format!("/verify-email?token={token}");
+    let page = text(&world.page(&path, &[]).await, 200);
+    assert!(page.contains("cannot be deleted here") && !page.contains(DELETE));
+    let fields = [("token", token.as_str()), ("sure", "true")];
+    let refused = world.form(DELETE, &fields, &[OWN]).await;
+    assert!(text(&refused, 409).contains("Take it over instead."));
+    let kept = world.held(&mallory.token, "GET", GET_SESSION).await;
+    assert!(kept.expect(200).json.is_object());
+}
+
+#[tokio::test]
+async fn a_confirmed_account_is_neither_taken_over_nor_deleted_by_an_older_link() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let older = world.confirmation(ADA).await;
+    world.confirm(&ada).await;
+    let authenticator = world.second_factor(&ada).await;
+    let over = "http://iam.test/?error=INVALID_TOKEN";
+    let token = ("token", older.as_str());
+    for (path, field) in [
+        (TAKE_OVER, ("newPassword", NEW)),
+        (DELETE, ("sure", "true")),
+    ] {
+        let refused = world.form(path, &[token, field], &[OWN]).await;
+        assert_eq!(location(&refused), over, "{path}");
+    }
+    let cookie = world.half_sign_in(ADA).await;
+    let code = authenticator.code(&world);
+    let done = world.complete(&cookie, "verify-totp", &code).await;
+    let _ = done.expect(200);
+    // The page says nothing of an account that needs it no more.
+    let page = world
+        .page(&format!("/verify-email?token={older}"), &[])
+        .await;
+    assert_eq!(location(&page), "http://iam.test/");
+}
+
+#[tokio::test]
+async fn only_our_own_targets_are_led_on_to() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let token = world.confirmation(ADA).await;
+    let foreign = format!("/verify-email?token={token}&callbackURL=https%3A%2F%2Fevil.net");
+    assert_eq!(world.page(&foreign, &[]).await.status, 403);
+    let fields = [
+        ("token", token.as_str()),
+        ("callbackURL", "https://evil.net"),
+        ("password", PASSWORD),
+        ("newPassword", NEW),
+        ("sure", "true"),
+    ];
+    for path in ["/verify-email", TAKE_OVER, DELETE] {
+        assert_eq!(
+            world.form(path, &fields, &[OWN]).await.status,
+            403,
+            "{path}"
+        );
+    }
+}

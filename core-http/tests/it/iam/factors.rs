@@ -1,0 +1,299 @@
+//! Changes of second factors: the proof that they need, and their removal by operators.
+
+use core_domain::kernel::Caller;
+use serde_json::{Value, json};
+
+use super::trusted_devices::{ada_with_device, sign_in};
+use super::{ADA, EVE, GET_SESSION, NEW, SIGN_IN};
+use crate::world::{Answer, PASSWORD, Person, World, operator, waiting_cookie};
+
+/// The routes that show, renew, add or remove an authenticator, all of which take the password.
+const OF_AUTHENTICATOR: [&str; 4] = ["get-totp-uri", "generate-backup-codes", "disable", "enable"];
+
+/// Asks for a fresh proof, and names the proofs that count.
+#[track_caller]
+fn asks_for(refused: Answer, methods: Value) {
+    let refused = refused.refused(403, "STEP_UP_REQUIRED");
+    assert_eq!(refused.json["error"]["details"]["methods"], methods);
+}
+
+impl World {
+    /// A new session of a person, begun by their password alone.
+    async fn session_by_password(&self, person: &Person) -> Person {
+        let body = json!({ "email": person.email, "password": PASSWORD });
+        let signed_in = self.post(SIGN_IN, body).await.expect(200);
+        self.with_session(person, signed_in.text("token")).await
+    }
+
+    async fn with_session(&self, person: &Person, token: &str) -> Person {
+        Person {
+            session_id: self.session_of(token).await,
+            token: token.to_owned(),
+            ..person.clone()
+        }
+    }
+
+    async fn passkey_options(&self, person: &Person) -> Answer {
+        let path = "/api/auth/passkey/generate-register-options";
+        self.iam.get(&person.caller(), path).await
+    }
+
+    async fn delete_passkey(&self, person: &Person, id: &Value) -> Answer {
+        let path = "/api/auth/passkey/delete-passkey";
+        self.iam
+            .post(&person.caller(), path, json!({ "id": id }))
+            .await
+    }
+
+    async fn remove_factors(&self, caller: &Caller, user: &str) -> Answer {
+        let path = format!("/api/core/users/{user}/factors");
+        self.iam.delete(caller, &path).await
+    }
+}
+
+#[tokio::test]
+async fn the_password_alone_changes_no_factor_on_a_trusted_device() {
+    let world = World::new();
+    let (ada, authenticator, device) = ada_with_device(&world).await;
+    let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
+    let trusted = world.with_session(&ada, signed_in.text("token")).await;
+    let proofs = json!(["totp", "backup-code"]);
+    let body = json!({ "password": PASSWORD });
+    for call in OF_AUTHENTICATOR {
+        let refused = world.two_factor(&trusted, call, body.clone()).await;
+        asks_for(refused, proofs.clone());
+        let refused = world.two_factor(&trusted, call, json!({})).await;
+        asks_for(refused, proofs.clone());
+    }
+    asks_for(world.passkey_options(&trusted).await, proofs.clone());
+    // A password that is shown once more is no proof either.
+    let (caller, path) = (&trusted.caller(), "/api/auth/verify-password");
+    let shown = world.iam.post(caller, path, body.clone()).await;
+    let _ = shown.expect(200);
+    let refused = world.two_factor(&trusted, "disable", body.clone()).await;
+    asks_for(refused, proofs);
+    let code = json!({ "code": authenticator.code(&world) });
+    let _ = world
+        .two_factor(&trusted, "verify-totp", code)
+        .await
+        .expect(200);
+    let _ = world.passkey_options(&trusted).await.expect(200);
+    for call in &OF_AUTHENTICATOR[..3] {
+        let _ = world
+            .two_factor(&trusted, call, body.clone())
+            .await
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_registered_passkey_is_a_second_factor_and_the_only_fresh_proof() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let mut authenticator = world.passkey(&ada, 1).await;
+    // Registering it was a proof, so a further one needs none.
+    let _ = world.passkey_options(&ada).await.expect(200);
+    let id = &world.passkeys_of(&ada).await[0]["id"];
+    let by_password = world.session_by_password(&ada).await;
+    let body = json!({ "password": PASSWORD });
+    asks_for(
+        world.passkey_options(&by_password).await,
+        json!(["passkey"]),
+    );
+    asks_for(
+        world.delete_passkey(&by_password, id).await,
+        json!(["passkey"]),
+    );
+    let refused = world.two_factor(&by_password, "enable", body).await;
+    asks_for(refused, json!(["passkey"]));
+    let signed_in = world.sign_in_by_passkey(&mut authenticator).await;
+    let token = signed_in.expect(200).json["session"]["token"].clone();
+    let by_passkey = world.with_session(&ada, token.as_str().unwrap()).await;
+    world.tick(599);
+    let _ = world.passkey_options(&by_passkey).await.expect(200);
+    world.tick(1);
+    asks_for(world.passkey_options(&by_passkey).await, json!(["passkey"]));
+    let asked = world.ask_for_passkey().await;
+    let shown = authenticator.get(&asked.options);
+    let caller = by_password.caller();
+    let proved = world.show_passkey(&caller, &asked.cookie, &shown).await;
+    let _ = proved.expect(200);
+    let _ = world.delete_passkey(&by_password, id).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_factor_that_is_enrolled_later_is_asked_for_in_older_sessions_at_once() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let older = world.session_by_password(&ada).await;
+    let _ = world.passkey_options(&older).await.expect(200);
+    let authenticator = world.second_factor(&ada).await;
+    let proofs = json!(["totp", "backup-code"]);
+    asks_for(world.passkey_options(&older).await, proofs);
+    // The first code was a proof in the session that showed it.
+    let _ = world.passkey(&ada, 1).await;
+    let proofs = json!(["totp", "backup-code", "passkey"]);
+    asks_for(world.passkey_options(&older).await, proofs);
+    for code in &authenticator.recovery_codes {
+        let body = json!({ "code": code });
+        let _ = world
+            .two_factor(&ada, "verify-backup-code", body)
+            .await
+            .expect(200);
+    }
+    // Without recovery codes none is asked for.
+    asks_for(
+        world.passkey_options(&older).await,
+        json!(["totp", "passkey"]),
+    );
+}
+
+#[tokio::test]
+async fn an_authenticator_that_was_set_up_before_a_passkey_is_not_confirmed_without_it() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let mallory = world.session_by_password(&ada).await;
+    let of_mallory = world.set_up_second_factor(&mallory).await;
+    let _ = world.passkey(&ada, 1).await;
+    let code = json!({ "code": of_mallory.code(&world) });
+    let refused = world.two_factor(&mallory, "verify-totp", code).await;
+    asks_for(refused, json!(["passkey"]));
+    assert!(world.audit("two_factor.enabled").await.is_empty());
+}
+
+#[tokio::test]
+async fn people_without_a_factor_set_one_up_by_their_password_or_in_a_fresh_session() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.confirm(&ada).await;
+    let set_up = world.two_factor(&ada, "enable", json!({})).await;
+    let _ = set_up.expect(200);
+    world.tick(600);
+    let stale = world.two_factor(&ada, "enable", json!({})).await;
+    asks_for(stale, json!(["password"]));
+    asks_for(world.passkey_options(&ada).await, json!(["password"]));
+    let _ = world.second_factor(&ada).await;
+}
+
+#[tokio::test]
+async fn a_session_that_a_password_change_begins_has_the_proofs_of_the_one_it_replaces() {
+    let world = World::new();
+    let (ada, _, device) = ada_with_device(&world).await;
+    let change = async |person: &Person| {
+        let body = json!({
+            "currentPassword": PASSWORD, "newPassword": PASSWORD, "revokeOtherSessions": true,
+        });
+        let path = "/api/auth/change-password";
+        let changed = world
+            .iam
+            .post(&person.caller(), path, body)
+            .await
+            .expect(200);
+        world.with_session(person, changed.text("token")).await
+    };
+    let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
+    let trusted = world.with_session(&ada, signed_in.text("token")).await;
+    let renewed = change(&trusted).await;
+    let proofs = json!(["totp", "backup-code"]);
+    asks_for(world.passkey_options(&renewed).await, proofs);
+}
+
+#[tokio::test]
+async fn an_operator_removes_the_factors_of_somebody_who_has_lost_them() {
+    let world = World::new();
+    let (ada, _, device) = ada_with_device(&world).await;
+    let _ = world.passkey(&ada, 1).await;
+    let eve = world.sign_up(EVE).await;
+    let refused = world.remove_factors(&eve.caller(), &ada.user_id).await;
+    refused.refused(403, "FORBIDDEN");
+    let missing = world.remove_factors(&operator(), "nobody").await;
+    missing.refused(404, "NOT_FOUND");
+    let mails = world.mails().await.len();
+    let removed = world.remove_factors(&operator(), &ada.user_id).await;
+    assert_eq!(removed.expect(200).json["id"], ada.user_id.as_str());
+    let ended = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert_eq!(ended.json, Value::Null);
+    for action in [
+        "two_factor.removed_by_operator",
+        "passkey.removed_by_operator",
+    ] {
+        assert_eq!(world.audit(action).await.len(), 1, "{action}");
+    }
+    let told = world.mails().await.split_off(mails);
+    let told: Vec<_> = told.iter().map(|mail| mail.subject.as_str()).collect();
+    assert_eq!(told, ["Your second factors were removed"]);
+    // The device is not trusted any more, and the password alone signs in and is a fresh proof.
+    let signed_in = sign_in(&world, ADA, PASSWORD, &device).await;
+    assert!(super::trusted_devices::device_of(&signed_in).is_none());
+    let ada = world.with_session(&ada, signed_in.text("token")).await;
+    let _ = world.passkey_options(&ada).await.expect(200);
+    // Once more nothing happens.
+    let again = world.remove_factors(&operator(), &ada.user_id).await;
+    let _ = again.expect(200);
+    assert_eq!(world.mails().await.len(), mails + 1);
+    let kept = world.held(&ada.token, "GET", GET_SESSION).await.expect(200);
+    assert!(kept.json.is_object());
+}
+
+#[tokio::test]
+async fn an_operator_who_gave_no_fresh_proof_removes_no_factors() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let (ada, eve) = (world.sign_up(ADA).await, world.sign_up(EVE).await);
+    let mut eve = eve.member_of(&platform, core_domain::kernel::Role::OWNER);
+    if let Caller::User {
+        membership: Some(membership),
+        ..
+    } = &mut eve
+    {
+        membership.operates = true;
+    }
+    world.tick(600);
+    asks_for(
+        world.remove_factors(&eve, &ada.user_id).await,
+        json!(["password"]),
+    );
+}
+
+#[tokio::test]
+async fn a_factor_is_enrolled_by_people_whose_address_is_confirmed_and_nobody_else() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let password = json!({ "password": PASSWORD });
+    let refused = world.two_factor(&ada, "enable", password).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    let refused = world.passkey_options(&ada).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    // Nor is what was begun before completed.
+    let authenticator = world.set_up_second_factor(&ada).await;
+    let begun = world.begin_passkey(&ada).await;
+    world.set_confirmed(&ada, false).await;
+    let made = world.authenticator(1).create(&begun.options);
+    let refused = world.finish_passkey(&ada, &begun.cookie, &made).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    let code = json!({ "code": authenticator.code(&world) });
+    let refused = world.two_factor(&ada, "verify-totp", code.clone()).await;
+    refused.refused(403, "EMAIL_NOT_VERIFIED");
+    world.set_confirmed(&ada, true).await;
+    let _ = world
+        .two_factor(&ada, "verify-totp", code)
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn a_new_password_by_mail_leaves_the_authenticator_and_the_sign_in_asks_for_it() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let authenticator = world.second_factor(&ada).await;
+    let _ = world.reset_password(ADA, NEW).await.expect(200);
+    let body = json!({ "email": ADA, "password": NEW });
+    let asked = world.post(SIGN_IN, body).await.expect(200);
+    let cookie = waiting_cookie(&asked);
+    let code = authenticator.code(&world);
+    let done = world.complete(&cookie, "verify-totp", &code).await;
+    let _ = done.expect(200);
+}
