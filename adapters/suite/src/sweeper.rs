@@ -6,8 +6,8 @@ use std::time::Duration;
 use core_domain::kernel::{Cipher, Context, Result};
 use core_domain::port::{Blobs, Store, transact};
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
-use core_domain::use_case::shared::{remove_expired_answers, remove_expired_mail_quotas};
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
+use core_domain::use_case::shared::{remove_expired_answers, remove_expired_mail_quotas};
 use core_http::kernel::App;
 use tokio::task::JoinHandle;
 

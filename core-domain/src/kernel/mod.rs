@@ -44,10 +44,10 @@ pub use hex::{hex, push_hex};
 pub use id::*;
 /// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
-pub use json_text::{JsonText, written_number};
+pub use json_text::{JsonText, written_number, written_text};
 pub(crate) use jws::Unverified;
-pub use limits::{Limits, MailLimits};
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
+pub use limits::{Limits, MailLimits};
 #[cfg(test)]
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;

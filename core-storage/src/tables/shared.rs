@@ -3,7 +3,8 @@
 use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
     IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, OutboxMessage,
-    OutboxQuery, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
+    OutboxQuery, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus,
+    WebhookQuery,
 };
 
 use crate::codec::{Int, Json, Opt, Text, Time};

@@ -85,6 +85,15 @@ pub(super) enum Types {
     Several(Vec<Type>),
 }
 
+impl Types {
+    pub(super) fn include(&self, wanted: Type) -> bool {
+        match self {
+            Self::One(one) => *one == wanted,
+            Self::Several(several) => several.contains(&wanted),
+        }
+    }
+}
+
 /// A type of JSON.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
