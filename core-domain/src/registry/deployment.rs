@@ -153,6 +153,7 @@ text_enum! {
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentFilter {
     /// The one with this key alone.
+    #[schemars(length(max = 255))]
     pub idempotency_key: Option<String>,
     /// Those that stand there alone.
     pub status: Option<DeploymentPhase>,

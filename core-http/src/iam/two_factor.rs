@@ -13,6 +13,7 @@ use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::MAX_PASSWORD_TEXT;
 use super::challenge::set_device_cookie;
 use super::config::Iam;
 use super::cookies::{no_store, set_session_cookie, with_header};
@@ -72,14 +73,14 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 /// A body with the caller's password.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct OwnPassword {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
 }
 
 /// The body of a set-up.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct EnableTwoFactor {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// What the authenticator calls this installation; its host name when not said.
     issuer: Option<Line<1, 64>>,

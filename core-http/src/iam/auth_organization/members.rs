@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::super::bounds::MAX_PERMISSION_QUERY;
 use super::common::{both, own};
 use super::views::{MemberView, MemberWithUser};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post};
@@ -197,6 +198,7 @@ async fn active_role(
 struct HasPermission {
     organization_id: Option<OrganizationId>,
     /// Actions by resource: `{"member": ["create", "update"]}`.
+    #[schemars(extend("x-maxBytes" = MAX_PERMISSION_QUERY))]
     permissions: BTreeMap<String, Vec<String>>,
 }
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use core_domain::access::{SessionScope, authorize_person};
-use core_domain::iam::UpdateOrganization;
-use core_domain::kernel::{
-    Code, JsonText, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug,
-};
+use core_domain::iam::{MAX_METADATA_BYTES, OrganizationMetadata, UpdateOrganization};
+use core_domain::kernel::{Code, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
     self, FoundOrganization, NewOwnOrganization, OwnMembership, list_invitations, list_members,
@@ -98,9 +96,12 @@ struct CreateOwnOrganization {
     slug: Slug,
     /// Address of its picture.
     logo: Option<Line<0, 2048>>,
-    /// Anything its members keep with it.
-    #[schemars(with = "Option<Map<String, Value>>")]
-    metadata: Option<JsonText>,
+    /// Anything its members keep with it, of at most 16 KiB.
+    #[schemars(
+        with = "Option<Map<String, Value>>",
+        extend("x-maxBytes" = MAX_METADATA_BYTES)
+    )]
+    metadata: Option<OrganizationMetadata>,
     /// The session goes on to act for what it acts for.
     #[serde(default)]
     keep_current_active_organization: bool,
@@ -292,10 +293,13 @@ struct OrganizationChange {
     /// Address of its picture; `null` takes it away.
     #[serde(default)]
     logo: Patch<Line<0, 2048>>,
-    /// Anything its members keep with it; `null` takes it away.
+    /// Anything its members keep with it, of at most 16 KiB; `null` takes it away.
     #[serde(default)]
-    #[schemars(with = "Patch<Map<String, Value>>")]
-    metadata: Patch<JsonText>,
+    #[schemars(
+        with = "Patch<Map<String, Value>>",
+        extend("x-maxBytes" = MAX_METADATA_BYTES)
+    )]
+    metadata: Patch<OrganizationMetadata>,
 }
 
 async fn update(

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
-use core_domain::kernel::written_text;
+use core_domain::kernel::{JsonText, written_text};
+use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
 use super::decimal::{Decimal, identity, same};
@@ -40,6 +41,9 @@ impl<'s> Validator<'s> {
         if let Some(words) = &schema.words {
             let is_word = words.iter().any(|word| same(word, value));
             found.unless(is_word, at, Kind::Enum(words));
+        }
+        if let Some(most) = schema.max_bytes {
+            found.unless(json_bytes(value) <= most, at, Kind::MaxBytes(most));
         }
         match value {
             Value::Number(_) => validate_number(schema, value, at, found),
@@ -243,6 +247,12 @@ fn is_of(value: &Value, wanted: Type) -> bool {
             None => wanted == Type::Object,
         },
     }
+}
+
+/// Returns the size of a value's JSON text without white space, with numbers as they are written.
+fn json_bytes(value: &Value) -> u64 {
+    let text = JsonText::deserialize(value);
+    text.map_or(u64::MAX, |text| text.as_str().len() as u64)
 }
 
 /// Compares a number of a request with a bound of a schema, by their exact values.

@@ -2,6 +2,7 @@
 
 mod access;
 mod bodies;
+mod bounds;
 mod contract;
 mod fixture;
 mod lists;

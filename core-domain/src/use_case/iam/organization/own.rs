@@ -7,8 +7,8 @@ use super::own_membership::{OwnMembership, own_membership};
 use super::refusal::refused;
 use crate::access::{PersonScope, SessionScope, audited, unowned};
 use crate::iam::{
-    Invitation, InvitationQuery, MAX_MEMBERS, Member, MemberQuery, Organization, OrganizationQuery,
-    OrganizationType, Session, UpdateOrganization,
+    Invitation, InvitationQuery, MAX_MEMBERS, Member, MemberQuery, Organization,
+    OrganizationMetadata, OrganizationQuery, OrganizationType, Session, UpdateOrganization,
 };
 use crate::kernel::{
     Code, Context, Effect, Error, JsonText, Line, Name, OrganizationId, Permission, Result, Slug,
@@ -29,7 +29,7 @@ pub struct NewOwnOrganization {
     /// Address of its picture.
     pub logo: Option<Line<0, 2048>>,
     /// What its members keep with it.
-    pub metadata: Option<JsonText>,
+    pub metadata: Option<OrganizationMetadata>,
     /// Whether the session goes on to act for what it acts for.
     pub keep_active: bool,
 }
@@ -52,7 +52,7 @@ pub async fn create_own(
         kind: OrganizationType::Tenant,
         platform_id: None,
         logo: new.logo,
-        metadata: new.metadata,
+        metadata: new.metadata.map(JsonText::from),
         owner: Some(scope.user_id().clone()),
     };
     let created = create(cx, scope, uow, new).await.map_err(exists)?;
