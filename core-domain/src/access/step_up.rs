@@ -11,11 +11,12 @@ use crate::kernel::{Caller, Code, Context, Error, Result, UserId};
 use crate::port::UnitOfWork;
 
 /// Refuses people who have not proved within the last 10 minutes who they are. Ask after the scope is opened, so that nobody
-/// learns from it what there is.
+/// learns from it what there is. The unit is marked, see [`Effects::needs_fresh_proof`](crate::kernel::Effects::needs_fresh_proof).
 ///
 /// # Errors
 /// `UNAUTHORIZED` when the session is over; `STEP_UP_REQUIRED`, whose `details.methods` say how to prove it.
-pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+pub async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    uow.effects().mark_fresh_proof();
     let Some(methods) = missing_proof(cx, uow).await? else {
         return Ok(());
     };

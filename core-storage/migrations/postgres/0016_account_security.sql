@@ -1,3 +1,11 @@
+ALTER TABLE "idempotency_keys" ADD COLUMN "needs_proof" BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE "idempotency_keys" ALTER COLUMN "needs_proof" DROP DEFAULT;
+
+DROP INDEX "deployments_idempotency_key";
+CREATE UNIQUE INDEX "deployments_idempotency_key" ON "deployments" ("platform_id", "idempotency_key", "user_id");
+
+CREATE INDEX "stack_versions_by_template_id_precedence" ON "stack_versions" ("template_id", "precedence", "id");
+
 CREATE TABLE "mail_quotas" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "sent_at" TEXT COLLATE "C" NOT NULL,

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::config::Iam;
-use super::common::{both, own};
+use super::common::{OnOwnOrganization, Own, both, own};
 use super::members::OneOrMore;
 use super::views::{InvitationView, MemberView};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
@@ -116,18 +116,24 @@ struct InviteMember {
     resend: bool,
 }
 
+impl OnOwnOrganization for InviteMember {
+    const REFUSALS: [Code; 2] = [Code::OrganizationNotFound, Code::MemberNotFound];
+
+    fn organization_id(&self) -> Option<&OrganizationId> {
+        self.organization_id.as_ref()
+    }
+}
+
 async fn invite(
     cx: &Cx,
     iam: Arc<Iam>,
-    session: SessionScope,
+    own: Own,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), InviteMember>,
 ) -> Result<Output<InvitationView>> {
     let body = input.body;
     let email = Email::parse(&body.email);
     let email = email.map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
-    let codes = [Code::OrganizationNotFound, Code::MemberNotFound];
-    let own = own(cx, &session, uow, body.organization_id, codes).await?;
     let new = NewInvitation {
         email,
         role: body.role.roles()?,

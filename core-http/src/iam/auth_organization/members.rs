@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::super::bounds::MAX_PERMISSION_QUERY;
-use super::common::{both, own};
+use super::common::{OnOwnOrganization, Own, both, own};
 use super::views::{MemberView, MemberWithUser};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post};
 
@@ -57,6 +57,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .writes(remove),
         post("/api/auth/organization/leave", "leaveOrganization")
             .summary("Leaves an organization; its only owner cannot.")
+            .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&OF_CHANGE)
             .refuses(&[Code::OnlyOwner])
@@ -264,14 +265,21 @@ struct UpdateMemberRole {
     organization_id: Option<OrganizationId>,
 }
 
+impl OnOwnOrganization for UpdateMemberRole {
+    const REFUSALS: [Code; 2] = OF_CHANGE;
+
+    fn organization_id(&self) -> Option<&OrganizationId> {
+        self.organization_id.as_ref()
+    }
+}
+
 async fn update_role(
     cx: &Cx,
-    session: SessionScope,
+    own: Own,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateMemberRole>,
 ) -> Result<Output<MemberView>> {
     let body = input.body;
-    let own = own(cx, &session, uow, body.organization_id, OF_CHANGE).await?;
     let roles = body.role.roles()?;
     let (person, membership) = (&own.person, &own.membership);
     let changed =
@@ -298,14 +306,21 @@ struct RemovedMember {
     member: MemberWithUser,
 }
 
+impl OnOwnOrganization for RemoveMember {
+    const REFUSALS: [Code; 2] = OF_CHANGE;
+
+    fn organization_id(&self) -> Option<&OrganizationId> {
+        self.organization_id.as_ref()
+    }
+}
+
 async fn remove(
     cx: &Cx,
-    session: SessionScope,
+    own: Own,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), RemoveMember>,
 ) -> Result<Output<RemovedMember>> {
     let body = input.body;
-    let own = own(cx, &session, uow, body.organization_id, OF_CHANGE).await?;
     let text = &body.member_id_or_email;
     let name = match (Email::parse(text), MemberId::parse(text)) {
         (Ok(email), _) => MemberName::Email(email),

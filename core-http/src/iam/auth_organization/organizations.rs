@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::super::config::Iam;
 use super::super::cookies::set_session_cookie;
 use super::super::status::Status;
-use super::common::{both, find, named, own, own_named};
+use super::common::{OnOwnOrganization, Own, both, find, named, own, own_named};
 use super::views::{InvitationView, MemberView, MemberWithUser, OrganizationView};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
@@ -56,6 +56,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .writes(update),
         post("/api/auth/organization/delete", "deleteOwnOrganization")
             .summary("Deletes an organization that has no platform.")
+            .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::NotAllowedToDeleteOrganization, Code::Conflict])
             .refuses_as(Code::UserIsNotMember, StatusCode::BAD_REQUEST)
@@ -302,14 +303,21 @@ struct OrganizationChange {
     metadata: Patch<OrganizationMetadata>,
 }
 
+impl OnOwnOrganization for UpdateOwnOrganization {
+    const REFUSALS: [Code; 2] = NOT_A_MEMBER;
+
+    fn organization_id(&self) -> Option<&OrganizationId> {
+        self.organization_id.as_ref()
+    }
+}
+
 async fn update(
     cx: &Cx,
-    session: SessionScope,
+    own: Own,
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateOwnOrganization>,
 ) -> Result<Output<OrganizationView>> {
-    let (data, id) = (input.body.data, input.body.organization_id);
-    let own = own(cx, &session, uow, id, NOT_A_MEMBER).await?;
+    let data = input.body.data;
     let command = UpdateOrganization {
         name: data.name,
         slug: data.slug,

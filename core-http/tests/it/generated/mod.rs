@@ -10,5 +10,6 @@ mod openapi;
 mod pages;
 mod plans;
 mod preconditions;
+mod replays;
 mod routes;
 mod samples;

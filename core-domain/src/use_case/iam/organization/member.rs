@@ -20,17 +20,21 @@ pub struct MemberOfOrganization {
     pub user: Option<Stored<User>>,
 }
 
-/// A page of the members, oldest first.
+/// The first members, oldest first; whole, whatever their size: their number is limited.
 ///
 /// # Errors
-/// `INVALID_CURSOR`.
+/// When the store failed.
 pub async fn list_members(
     own: &OwnMembership,
     uow: &mut dyn UnitOfWork,
     page: &PageRequest,
 ) -> Result<Page<MemberOfOrganization>> {
     let of = MemberQuery::OfOrganization(own.organization.id.clone());
-    let members = unowned::<Member>(uow).page(&of, page).await?;
+    let members = Page {
+        items: unowned::<Member>(uow).list(&of, page.limit).await?,
+        next: None,
+        total: unowned::<Member>(uow).count(&of).await?,
+    };
     with_users(uow, members).await
 }
 
