@@ -84,6 +84,7 @@ mod filter;
 mod identity_map;
 mod join;
 pub mod memory;
+mod page;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod query;
@@ -107,6 +108,7 @@ pub use checked_tx::CheckedTx;
 pub use cursor::CursorKey;
 pub use filter::{Filter, IntoValue, Op, prefix_end};
 pub use join::{Join, On, VisitJoined};
+pub use page::DEFAULT_PAGE_BYTES;
 pub use query::{Order, Select};
 pub use row_store::{Replacement, RowStore, RowTx};
 pub use table::{Column, Index, IndexPredicate, PLATFORM, Table, Type, Unique, VERSION};

@@ -4,6 +4,7 @@ use core_domain::kernel::{StoreError, Stored};
 use core_domain::port::Staged;
 
 use crate::filter::Filter;
+use crate::page::row_bytes;
 use crate::query::{Select, compare_positions};
 use crate::table::Table;
 use crate::tabular::Tabular;
@@ -99,7 +100,7 @@ impl RowUnit {
     }
 
     /// The rows of a query in the staging table and in that of the records, in order.
-    async fn read_rows<R: Tabular>(
+    pub(crate) async fn read_rows<R: Tabular>(
         &mut self,
         select: &Select,
     ) -> Result<Vec<DecodedRow<R>>, StoreError> {
@@ -123,46 +124,15 @@ impl RowUnit {
         rows.truncate(limit.unwrap_or(usize::MAX));
         Ok(rows)
     }
-
-    /// The first records of a query, at most so many, and the position of the last row of them if there are more.
-    pub(crate) async fn read_page<R: Tabular>(
-        &mut self,
-        select: &Select,
-        size: usize,
-    ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
-        if R::STAGING.is_some() || select.leaves_out_damaged {
-            let mut rows = self.read_rows::<R>(select).await?;
-            let more = rows.len() > size;
-            rows.truncate(size);
-            let last = rows.last().filter(|_| more);
-            let last = last.map(|row| row.position.clone());
-            return Ok((
-                rows.into_iter().filter_map(|row| row.record).collect(),
-                last,
-            ));
-        }
-        let (mut items, mut last, mut more) = (Vec::new(), None, false);
-        let mut visit = |row: &dyn ReadRow| {
-            if items.len() == size {
-                more = true;
-                return Ok(());
-            }
-            keep(&mut items, row)?;
-            if items.len() == size {
-                last = Some(select.position_of(row)?);
-            }
-            Ok(())
-        };
-        self.tx.select(select, &mut visit).await?;
-        Ok((items, last.filter(|_| more)))
-    }
 }
 
 /// A row of a query.
-struct DecodedRow<R> {
-    position: Vec<Value>,
+pub(crate) struct DecodedRow<R> {
+    pub(crate) position: Vec<Value>,
     /// `None` for a damaged one that is left out.
-    record: Option<Stored<R>>,
+    pub(crate) record: Option<Stored<R>>,
+    /// The size of the row in bytes.
+    pub(crate) bytes: usize,
 }
 
 impl<R: Tabular> DecodedRow<R> {
@@ -175,6 +145,7 @@ impl<R: Tabular> DecodedRow<R> {
         Ok(Self {
             position: select.position_of(row)?,
             record,
+            bytes: row_bytes(select.table, row)?,
         })
     }
 }

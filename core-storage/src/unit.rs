@@ -7,7 +7,8 @@ use async_trait::async_trait;
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
-    Effects, Page, PageRequest, PlatformId, StoreError, Stored, Timestamp, Total, for_each_record,
+    Bounded, Effects, Page, PageRequest, PlatformId, StoreError, Stored, Timestamp, Total,
+    for_each_record,
 };
 use core_domain::port::{
     Direction, Mode, Repositories, Repository, Staged, Store, UnitOfWork, Within,
@@ -20,6 +21,7 @@ use crate::cursor::{CursorKey, KeysetPosition};
 use crate::filter::Filter;
 use crate::identity_map::IdentityMap;
 use crate::join::{Join, VisitJoined};
+use crate::page::{DEFAULT_PAGE_BYTES, PageRows, PageSize};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, Table, VERSION};
@@ -31,6 +33,7 @@ use crate::value::{ReadRow, Row, Value};
 pub struct RecordStore {
     rows: Arc<dyn RowStore>,
     cursor_key: CursorKey,
+    page_bytes: usize,
     counts: Arc<Counts>,
     back_off: BackOff,
 }
@@ -42,9 +45,18 @@ impl RecordStore {
         Self {
             rows,
             cursor_key: cursor_key.into(),
+            page_bytes: DEFAULT_PAGE_BYTES,
             counts: Arc::default(),
             back_off: BackOff::default(),
         }
+    }
+
+    /// Sets the byte budget of a page: a page that reaches it is shorter than asked for, and has a cursor. A page has one
+    /// record at least. Default: [`DEFAULT_PAGE_BYTES`].
+    #[must_use]
+    pub const fn with_page_bytes(mut self, bytes: usize) -> Self {
+        self.page_bytes = bytes;
+        self
     }
 }
 
@@ -57,6 +69,7 @@ impl Store for RecordStore {
             is_snapshot: mode == Mode::Read,
             aborted: false,
             cursor_key: self.cursor_key.clone(),
+            page_bytes: self.page_bytes,
             counts: self.counts.clone(),
             known: IdentityMap::of(mode),
             effects: Effects::default(),
@@ -76,6 +89,7 @@ pub(crate) struct RowUnit {
     /// Set by a key that changes; the engine keeps its own flag.
     aborted: bool,
     cursor_key: CursorKey,
+    page_bytes: usize,
     pub(crate) counts: Arc<Counts>,
     known: IdentityMap,
     effects: Effects,
@@ -354,12 +368,12 @@ impl<R: Tabular> Repository<R> for RowUnit {
         } else {
             self.total::<R>(within, &select.filter, page.total).await?
         };
-        let limit = page.limit.max(1);
-        // One more than asked for tells whether there is a next page.
-        select.limit = Some(limit.saturating_add(1));
-        let size = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (items, last) = self.read_page(&select, size).await?;
-        let next = last.map(|after| {
+        let size = PageSize {
+            rows: usize::try_from(page.limit.max(1)).unwrap_or(usize::MAX),
+            bytes: self.page_bytes,
+        };
+        let (items, next) = self.read_page(&select, size).await?;
+        let next = next.map(|after| {
             let position = KeysetPosition { after, total };
             self.cursor_key.sign(&select, &position)
         });
@@ -388,6 +402,30 @@ impl<R: Tabular> Repository<R> for RowUnit {
             .walk(R::TABLE, key, direction, depth, &filter, &mut visit);
         walk.await?;
         Ok(records)
+    }
+
+    async fn walk_bounded(
+        &mut self,
+        within: Within<'_>,
+        key: &str,
+        direction: Direction,
+        depth: u32,
+    ) -> Result<Bounded<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        let filter = platform_filter(within).unwrap_or_else(Filter::all);
+        let mut rows = PageRows::up_to(PageSize {
+            rows: usize::MAX,
+            bytes: self.page_bytes,
+        });
+        let mut visit = |row: &dyn ReadRow| rows.take(R::TABLE, row);
+        let walk = self
+            .tx
+            .walk(R::TABLE, key, direction, depth, &filter, &mut visit);
+        walk.await?;
+        Ok(Bounded {
+            items: rows.items,
+            has_more: rows.has_more,
+        })
     }
 }
 

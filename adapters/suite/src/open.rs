@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::Store;
-use core_storage::{CursorKey, memory};
+use core_storage::{CursorKey, DEFAULT_PAGE_BYTES, RecordStore, memory};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::WorkerWake;
 use crate::{SuiteError, SystemClock};
 
-/// How many connections a store has, and how long it waits for what.
+/// How many connections a store has, how long it waits for what, and how large its pages get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolOptions {
@@ -32,6 +32,9 @@ pub struct PoolOptions {
     /// After which silence of this process Postgres gives up a transaction; zero is never. 30 s unless set.
     #[serde(with = "duration_text")]
     pub postgres_idle_timeout: Duration,
+    /// The byte budget of a page of a list, on every store: a page that reaches it is shorter than asked for, and has a cursor.
+    /// Default: 1 MiB.
+    pub page_bytes: usize,
 }
 
 impl Default for PoolOptions {
@@ -43,6 +46,7 @@ impl Default for PoolOptions {
             postgres_statement_timeout: Duration::from_secs(20),
             postgres_lock_timeout: Duration::from_secs(5),
             postgres_idle_timeout: Duration::from_secs(30),
+            page_bytes: DEFAULT_PAGE_BYTES,
         }
     }
 }
@@ -66,10 +70,6 @@ pub struct PostgresOptions {
 pub(crate) struct OpenOptions {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) cursor_key: CursorKey,
-    #[cfg_attr(
-        not(any(feature = "sqlite", feature = "postgres")),
-        expect(dead_code, reason = "the store in memory has no connections")
-    )]
     pub(crate) pool: PoolOptions,
     #[cfg_attr(
         not(feature = "postgres"),
@@ -120,10 +120,11 @@ impl StoreChoice {
     /// Opens it. A database server tells the time itself unless a clock is given.
     pub(crate) async fn open(self, options: OpenOptions) -> Result<Arc<dyn Store>, SuiteError> {
         match self {
-            Self::Memory => Ok(memory::open(memory::MemoryConfig {
-                clock: options.clock_or_system(),
-                cursor_key: options.cursor_key,
-            })),
+            Self::Memory => {
+                let rows = memory::rows(options.clock_or_system());
+                let store = RecordStore::new(rows, options.cursor_key);
+                Ok(Arc::new(store.with_page_bytes(options.pool.page_bytes)))
+            }
             Self::Sqlite(path) => sqlite(path, options).await,
             Self::Postgres(url) => postgres(url, options).await,
             Self::Given(store) => Ok(store),
@@ -138,6 +139,7 @@ async fn sqlite(path: PathBuf, options: OpenOptions) -> Result<Arc<dyn Store>, S
     let clock = options.clock_or_system();
     let mut config = sqlite::SqliteConfig::new(path, clock, options.cursor_key);
     config.readers = options.pool.sqlite_readers;
+    config.page_bytes = options.pool.page_bytes;
     Ok(sqlite::open(config).await?)
 }
 
@@ -162,6 +164,7 @@ fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres:
     config.statement_timeout = pool.postgres_statement_timeout;
     config.lock_timeout = pool.postgres_lock_timeout;
     config.idle_timeout = pool.postgres_idle_timeout;
+    config.page_bytes = pool.page_bytes;
     config
 }
 

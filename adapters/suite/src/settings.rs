@@ -36,7 +36,7 @@ pub struct Settings {
     pub cli: CliConfig,
     /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.
     pub worker: WorkerOptions,
-    /// How many connections the store has, and how long it waits for what.
+    /// How many connections the store has, how long it waits for what, and how large its pages get.
     pub pool: PoolOptions,
     /// Where in a Postgres database the records are, and whose server that may be.
     pub postgres: PostgresOptions,
@@ -91,6 +91,7 @@ impl Settings {
                 "listener.write_idle_timeout",
                 listener.write_idle_timeout.is_zero(),
             ),
+            ("listener.max_unread_bytes", listener.max_unread_bytes == 0),
             ("listener.max_header_lines", listener.max_header_lines == 0),
             ("services.max_body_bytes", self.services.max_body_bytes == 0),
             (
@@ -118,6 +119,7 @@ impl Settings {
                 self.pool.postgres_connections == 0,
             ),
             ("pool.sqlite_readers", self.pool.sqlite_readers == 0),
+            ("pool.page_bytes", self.pool.page_bytes == 0),
             #[cfg(feature = "local")]
             ("workerd.processes", self.workerd.processes == 0),
             #[cfg(feature = "local")]

@@ -68,5 +68,5 @@ pub use signed_in::{
     PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
     authorize_service, authorize_session, authorize_signed_in,
 };
-pub(crate) use step_up::{EnrolledFactors, ensure_fresh};
-pub use step_up::{missing_proof, proof_methods};
+pub(crate) use step_up::EnrolledFactors;
+pub use step_up::{ensure_fresh, missing_proof, proof_methods};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use super::key::RecordKey;
-use crate::kernel::{Error, Page, PageRequest, Record, Result, Stored, Unowned};
+use crate::kernel::{Bounded, Error, Page, PageRequest, Record, Result, Stored, Unowned};
 use crate::port::{Direction, Persisted, Repository, Staged, UnitOfWork, Within};
 
 /// The records of one kind that a scope reaches.
@@ -132,6 +132,22 @@ impl<'a, R: Persisted> Records<'a, R> {
         Ok(repository
             .walk(within, key.as_ref(), direction, depth)
             .await?)
+    }
+
+    /// As [`Records::walk`], for an answer: see [`Repository::walk_bounded`].
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn walk_bounded(
+        mut self,
+        key: impl AsRef<str> + Send,
+        direction: Direction,
+        depth: u32,
+    ) -> Result<Bounded<Stored<R>>> {
+        let within = self.within;
+        let repository = self.repository();
+        let walked = repository.walk_bounded(within, key.as_ref(), direction, depth);
+        Ok(walked.await?)
     }
 
     /// As [`Records::list`], with the rows locked for this unit, see [`Repository::claim`].

@@ -12,11 +12,13 @@ use crate::kernel::{Caller, Code, Context, Error, Result, UserId};
 use crate::port::UnitOfWork;
 
 /// Refuses people who have not proved within the last 10 minutes who they are: by a second factor, if they have enrolled one.
-/// Call it after the scope is opened, so that the refusal tells nothing about records that the caller may not see.
+/// Call it after the scope is opened, so that the refusal tells nothing about records that the caller may not see. Marks the
+/// unit of work, see [`Effects::needs_fresh_proof`](crate::kernel::Effects::needs_fresh_proof).
 ///
 /// # Errors
 /// `UNAUTHORIZED` when the session has ended; `STEP_UP_REQUIRED`, whose `details.methods` are the proofs that count.
-pub(crate) async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+pub async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    uow.effects().mark_fresh_proof();
     let Some(methods) = missing_proof(cx, uow).await? else {
         return Ok(());
     };

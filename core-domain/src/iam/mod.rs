@@ -36,8 +36,9 @@ pub use invitation::{
 };
 pub use oauth::*;
 pub use organization::{
-    Bootstrap, CreateOrganization, Member, MemberQuery, Organization, OrganizationQuery,
-    OrganizationType, SetUpOrganization, UpdateOrganization,
+    Bootstrap, CreateOrganization, MAX_METADATA_BYTES, Member, MemberQuery, Organization,
+    OrganizationMetadata, OrganizationQuery, OrganizationType, SetUpOrganization,
+    UpdateOrganization,
 };
 pub use passkey::{
     MAX_PASSKEY_REGISTRATIONS, MAX_PASSKEYS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,

@@ -5,9 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{PermissionGrant, RoleMappings};
 use crate::kernel::{
-    Email, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Roles, Slug, Timestamp,
-    UserId, record, text_enum, update_command,
+    BoundedJson, Email, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Roles, Slug,
+    Timestamp, UserId, record, text_enum, update_command,
 };
+
+/// The largest metadata of an organization, in bytes of JSON.
+pub const MAX_METADATA_BYTES: usize = 16 * 1024;
+
+/// The metadata of an organization, as a request sets it.
+pub type OrganizationMetadata = BoundedJson<MAX_METADATA_BYTES>;
 
 text_enum! {
     /// What an organization is for.
@@ -132,8 +138,8 @@ update_command! {
         optional {
             /// Address of its picture.
             logo: Line<0, 2048>,
-            /// What its members keep with it; an object.
-            metadata: JsonText,
+            /// What its members keep with it: an object of at most 16 KiB.
+            metadata: OrganizationMetadata,
         }
     }
 }

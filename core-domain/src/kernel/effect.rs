@@ -58,28 +58,42 @@ impl Effect {
 
 /// What follows from a unit of work, each thing once. Announced exactly when the unit was committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effects(BTreeSet<Effect>);
+pub struct Effects {
+    announced: BTreeSet<Effect>,
+    needs_fresh_proof: bool,
+}
 
 impl Effects {
     /// Adds a thing that follows.
     pub fn add(&mut self, effect: Effect) {
-        self.0.insert(effect);
+        self.announced.insert(effect);
     }
 
     /// Tells whether nothing follows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.announced.is_empty()
     }
 
     /// Tells whether this follows.
     #[must_use]
     pub fn contains(&self, effect: &Effect) -> bool {
-        self.0.contains(effect)
+        self.announced.contains(effect)
     }
 
     /// Everything that follows.
     pub fn iter(&self) -> impl Iterator<Item = &Effect> {
-        self.0.iter()
+        self.announced.iter()
+    }
+
+    /// Notes that the unit asked its caller for a fresh proof. The mark is not announced: it is for whoever stores the answer.
+    pub fn mark_fresh_proof(&mut self) {
+        self.needs_fresh_proof = true;
+    }
+
+    /// Tells whether the unit asked its caller for a fresh proof.
+    #[must_use]
+    pub const fn needs_fresh_proof(&self) -> bool {
+        self.needs_fresh_proof
     }
 }

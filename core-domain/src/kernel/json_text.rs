@@ -22,6 +22,13 @@ pub fn written_number(number: &str) -> Value {
     json!({ WRITTEN: number })
 }
 
+/// Returns the text of a number that [`written_number`] made; `None` for every other value.
+#[must_use]
+pub fn written_text(value: &Value) -> Option<&str> {
+    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+    fields.get(WRITTEN)?.as_str()
+}
+
 /// A JSON value as text: written and shown as it is, and never taken apart on the way. Two are equal when their texts are;
 /// read from a [`Value`], the fields of its objects are sorted by name.
 #[derive(Clone, Debug, Serialize)]

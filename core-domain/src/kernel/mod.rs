@@ -1,6 +1,7 @@
 //! What every service of the domain shares: ids, validated text, time, entropy, errors, pages, records, callers.
 
 mod arbitrary;
+mod bounded_json;
 mod caller;
 mod canonical;
 mod cipher;
@@ -32,6 +33,7 @@ mod text_value;
 mod time;
 
 pub(crate) use arbitrary::arbitrary;
+pub use bounded_json::BoundedJson;
 pub use caller::{Caller, Credential, Membership};
 pub use canonical::canonical_json;
 pub use cipher::Cipher;
@@ -44,7 +46,7 @@ pub use hex::{hex, push_hex};
 pub use id::*;
 /// Durations in settings, as people write them: `90s`, `1h 30m`. For serde's `with`.
 pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration_text;
-pub use json_text::{JsonText, written_number};
+pub use json_text::{JsonText, written_number, written_text};
 pub(crate) use jws::Unverified;
 pub use jws::{Ed25519Private, Ed25519Public, JwsError};
 pub use limits::{Limits, MailLimits};
@@ -52,7 +54,10 @@ pub use limits::{Limits, MailLimits};
 pub(crate) use machine::assert_only_table_moves;
 pub(crate) use machine::state_machine;
 pub use machine::{IllegalMove, Machine, Move};
-pub use page::{Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest, Total};
+pub use page::{
+    Bounded, Cursor, DeletedFilter, Limit, ListQuery, NoFilter, Page, PageRequest, Total,
+    WholeListQuery,
+};
 pub use patch::Patch;
 pub(crate) use patch::update_command;
 pub use permission::{Grant, Permission, WriteGrant, grant};

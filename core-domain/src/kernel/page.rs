@@ -79,6 +79,38 @@ impl<T> Page<T> {
     }
 }
 
+/// The beginning of a list that has no cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounded<T> {
+    /// The first records, as many as fit into the byte budget of a page; one at least.
+    pub items: Vec<T>,
+    /// Whether records are left out.
+    pub has_more: bool,
+}
+
+/// The query of a list that is answered whole unless it is very large.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct WholeListQuery {
+    /// The maximum number of records of the page; all that fit if absent.
+    #[serde(default)]
+    pub limit: Option<Limit>,
+    /// The cursor of the page; the first page if absent.
+    #[serde(default)]
+    pub cursor: Option<Cursor>,
+}
+
+impl WholeListQuery {
+    /// Returns the page that the query names, with at most `most` records.
+    #[must_use]
+    pub fn page(&self, most: u32) -> PageRequest {
+        PageRequest {
+            limit: self.limit.map_or(most, |limit| limit.0),
+            cursor: self.cursor.clone(),
+            total: Total::Unknown,
+        }
+    }
+}
+
 /// A page size: 1 to 100, more is clamped to 100, less is refused by the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(pub u32);

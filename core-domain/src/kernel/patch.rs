@@ -20,11 +20,11 @@ pub enum Patch<T> {
 
 impl<T> Patch<T> {
     /// Applies the change to a field.
-    pub fn apply(self, field: &mut Option<T>) {
+    pub fn apply<F: From<T>>(self, field: &mut Option<F>) {
         match self {
             Self::Keep => {}
             Self::Clear => *field = None,
-            Self::Set(value) => *field = Some(value),
+            Self::Set(value) => *field = Some(value.into()),
         }
     }
 }

@@ -336,6 +336,15 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_generated_map_holds_the_values_that_its_schema_describes() {
+        let schema = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        proptest!(|(map in json_of(&schema))| {
+            let map = map.as_object().unwrap();
+            prop_assert!(map.values().all(|value| value.is_string()), "{map:?}");
+        });
+    }
+
     fn check_record<R: Record + Arbitrary>() {
         let made = some::<R>(20);
         assert_eq!(made, some::<R>(20), "the same at every call");

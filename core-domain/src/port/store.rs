@@ -15,8 +15,8 @@ use super::api_key_context::ApiKeyContexts;
 use super::session_context::SessionContexts;
 use crate::access::RecordKey;
 use crate::kernel::{
-    Effects, Error, Page, PageRequest, PlatformId, Record, Result, StoreError, Stored, Timestamp,
-    for_each_record,
+    Bounded, Effects, Error, Page, PageRequest, PlatformId, Record, Result, StoreError, Stored,
+    Timestamp, for_each_record,
 };
 
 /// Which way to walk a tree of records.
@@ -200,6 +200,18 @@ pub trait Repository<R: Record>: Send {
         direction: Direction,
         depth: u32,
     ) -> Result<Vec<Stored<R>>, StoreError>;
+
+    /// As [`Repository::walk`], for an answer: keeps only the first records, as many as the byte budget of a page allows.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn walk_bounded(
+        &mut self,
+        within: Within<'_>,
+        key: &str,
+        direction: Direction,
+        depth: u32,
+    ) -> Result<Bounded<Stored<R>>, StoreError>;
 }
 
 /// How a unit of work will be used.

@@ -5,7 +5,12 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, json_text};
-use crate::kernel::{ConfigId, JsonText, PlatformId, Timestamp, UnixSeconds, record, text_enum};
+use crate::kernel::{
+    BoundedJson, ConfigId, JsonText, PlatformId, Timestamp, UnixSeconds, record, text_enum,
+};
+
+/// The largest free-form value of a request, in bytes of JSON.
+pub const MAX_FREE_FORM_BYTES: usize = 64 * 1024;
 
 text_enum! {
     /// What a platform can be configured in.
@@ -100,7 +105,7 @@ pub enum PlatformConfigQuery {
 pub struct SetConfig {
     /// Any JSON of at most 64 KiB; `null` when nothing is said.
     #[serde(default)]
-    pub config_value: JsonText,
+    pub config_value: BoundedJson<MAX_FREE_FORM_BYTES>,
 }
 
 /// Sets a key to the value it had.

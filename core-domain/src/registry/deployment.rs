@@ -120,8 +120,15 @@ pub enum DeploymentQuery {
         /// Only those that have not ended.
         in_flight: bool,
     },
-    /// The one with this key.
+    /// Those with this key. Each caller has keys of their own.
     WithKey(String),
+    /// The one with this key of this caller.
+    WithKeyOf {
+        /// The key.
+        key: String,
+        /// The person or program that deploys.
+        user_id: String,
+    },
     /// Those of a branch that have not ended; of those that no job works on, the ones that were moved since an instant.
     InFlightOf {
         /// The branch.
@@ -153,6 +160,7 @@ text_enum! {
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentFilter {
     /// The one with this key alone.
+    #[schemars(length(max = 255))]
     pub idempotency_key: Option<String>,
     /// Those that stand there alone.
     pub status: Option<DeploymentPhase>,

@@ -37,7 +37,9 @@ mod workspace_stack_status;
 
 pub use branch::{BRANCH_PATTERN, Branch, PRODUCTION};
 pub use build::{Build, BuildEnd, BuildQuery, BuildStatus, BuildTrigger, UpdateBuild};
-pub use config::{ConfigKey, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig};
+pub use config::{
+    ConfigKey, MAX_FREE_FORM_BYTES, PlatformConfig, PlatformConfigQuery, RollBackConfig, SetConfig,
+};
 pub use config_version::{
     ConfigDiff, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
 };

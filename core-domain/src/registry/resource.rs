@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AccountName, Platform, ResourceStatus};
+use super::{AccountName, MAX_FREE_FORM_BYTES, Platform, ResourceStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    EntityId, Environment, JobId, JsonText, Line, Patch, PlatformId, ResourceId, StackId,
-    Timestamp, record, text_enum, update_command,
+    BoundedJson, EntityId, Environment, JobId, JsonText, Line, Patch, PlatformId, ResourceId,
+    StackId, Timestamp, record, text_enum, update_command,
 };
 
 text_enum! {
@@ -116,7 +116,7 @@ impl Resource {
             cf_url: command.cf_url,
             status: ResourceStatus::Pending,
             provision_job_id: command.provision_job_id,
-            config: command.config,
+            config: command.config.into(),
             created_at: now,
             updated_at: now,
             deleted_at: None,
@@ -191,7 +191,7 @@ pub struct CreateResource {
     pub provision_job_id: Option<JobId>,
     /// Free-form settings of at most 64 KiB.
     #[serde(default)]
-    pub config: JsonText,
+    pub config: BoundedJson<MAX_FREE_FORM_BYTES>,
 }
 
 update_command! {
@@ -201,7 +201,7 @@ update_command! {
             /// Where it stands.
             status: Option<ResourceStatus>,
             /// Free-form settings of at most 64 KiB; they replace the ones there are.
-            config: Patch<JsonText>,
+            config: Patch<BoundedJson<MAX_FREE_FORM_BYTES>>,
         }
         optional {
             /// Its id at the provider; `null` takes it away.

@@ -13,10 +13,10 @@ pub const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct IdempotencyKey {
-    /// Hash of service, caller, organization, method, path and the client's key: what the answer is stored under.
+    /// Hash of the caller (kind and id), the service and the client's key.
     #[cfg_attr(any(test, feature = "proptest"), proptest(regex = "[0-9a-f]{64}"))]
     pub id: String,
-    /// Hash of the request's body: another body under the same key is refused.
+    /// Hash of method, documented path, query and body: another request under the same key is refused.
     pub request_hash: String,
     /// Status of the stored answer.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
@@ -26,6 +26,8 @@ pub struct IdempotencyKey {
     pub headers: Vec<(String, String)>,
     /// Body of the stored answer; encrypted when it holds a secret.
     pub body: String,
+    /// Whether the request asked for a fresh proof of the caller. A replay asks for one too.
+    pub needs_proof: bool,
     /// When the answer was stored.
     pub created_at: Timestamp,
     /// From when on the key counts as new.

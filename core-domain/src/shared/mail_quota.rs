@@ -50,6 +50,10 @@ impl MailRate {
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct MailQuota {
     /// What is counted: the kind of mail, and a hash of the address or the id of the organization.
+    #[cfg_attr(
+        any(test, feature = "proptest"),
+        proptest(regex = "[a-z]{1,12}:[0-9a-f]{64}")
+    )]
     pub id: String,
     /// When the mails were queued, oldest first.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "few()"))]

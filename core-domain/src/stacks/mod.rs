@@ -17,4 +17,7 @@ pub use template::{
     CreateTemplate, StackTemplate, StackTemplateQuery, TemplateEvent, TemplateName, TemplateStatus,
     UpdateTemplate,
 };
-pub use version::{PublishVersion, StackVersion, StackVersionQuery, VersionEvent, VersionStatus};
+pub use version::{
+    MAX_DEFINITION_BYTES, PublishVersion, StackVersion, StackVersionQuery, VersionEvent,
+    VersionStatus,
+};

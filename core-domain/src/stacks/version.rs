@@ -7,9 +7,12 @@ use super::{SemVer, StackDefinition};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    Audited, JsonText, PlatformId, Record, TemplateId, Timestamp, UnixSeconds, Unowned, VersionId,
-    snapshot, state_machine, text_enum,
+    Audited, BoundedJson, JsonText, PlatformId, Record, TemplateId, Timestamp, UnixSeconds,
+    Unowned, VersionId, snapshot, state_machine, text_enum,
 };
+
+/// The largest definition of a stack, in bytes of JSON.
+pub const MAX_DEFINITION_BYTES: usize = 256 * 1024;
 
 text_enum! {
     /// Whether a version is offered.
@@ -115,8 +118,8 @@ pub struct PublishVersion {
     /// Its number.
     pub version: SemVer,
     /// What it is made of: any object of at most 256 KiB whose known keys follow their rules.
-    #[schemars(with = "StackDefinition")]
-    pub stack_definition: JsonText,
+    #[schemars(with = "StackDefinition", extend("x-maxBytes" = MAX_DEFINITION_BYTES))]
+    pub stack_definition: BoundedJson<MAX_DEFINITION_BYTES>,
     /// The SDK it is made for.
     pub core_sdk_version: SemVer,
 }

@@ -8,6 +8,7 @@ mod memory_blobs;
 mod memory_dns;
 mod memory_infrastructure;
 mod memory_site;
+mod seeds;
 
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies {
@@ -24,6 +25,7 @@ pub use memory_blobs::MemoryBlobs;
 pub use memory_dns::MemoryDns;
 pub use memory_infrastructure::MemoryInfrastructure;
 pub use memory_site::MemorySite;
+pub use seeds::{cases, seeds};
 
 pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::bounds::MAX_EMAIL_TEXT;
 use super::config::Iam;
 use super::cookies::set_session_cookie;
 use super::identify::PresentedSession;
@@ -53,6 +54,7 @@ struct UpdateUserBody {
     image: Patch<Line<0, 2048>>,
     /// Refused: an address is changed in no such way.
     #[serde(default)]
+    #[schemars(extend("x-maxBytes" = MAX_EMAIL_TEXT))]
     email: Option<Value>,
 }
 

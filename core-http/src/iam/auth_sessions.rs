@@ -22,10 +22,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .reads(with(iam, list)),
         post("/api/auth/revoke-session", "revokeAuthSession")
             .summary("Ends one of the caller's sessions, named by its token or id.")
+            .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .writes(revoke),
         post("/api/auth/revoke-sessions", "revokeAuthSessions")
             .summary("Ends all of the caller's sessions.")
+            .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .writes(revoke_all),
         post("/api/auth/revoke-other-sessions", "revokeOtherAuthSessions")

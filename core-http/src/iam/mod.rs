@@ -7,6 +7,7 @@ mod audit;
 mod auth_organization;
 mod auth_sessions;
 mod authority;
+mod bounds;
 mod challenge;
 mod config;
 mod cookies;

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::bounds::MAX_PASSKEY_RESPONSE;
 use super::config::Iam;
 use super::cookies::{no_store, set_session_cookie, with_header};
 use super::session::AuthSession;
@@ -129,6 +130,7 @@ async fn begin_registration(
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyRegistration {
     /// What `navigator.credentials.create` gave, as JSON.
+    #[schemars(extend("x-maxBytes" = MAX_PASSKEY_RESPONSE))]
     response: Map<String, Value>,
     /// How the person calls the passkey.
     name: Option<Line<1, 255>>,
@@ -181,6 +183,7 @@ async fn begin_authentication(
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyAuthentication {
     /// What `navigator.credentials.get` gave, as JSON.
+    #[schemars(extend("x-maxBytes" = MAX_PASSKEY_RESPONSE))]
     response: Map<String, Value>,
 }
 

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::begin_attempt;
+use super::bounds::MAX_PASSWORD_TEXT;
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
 use super::status::Status;
@@ -75,9 +76,9 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangePassword {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     current_password: String,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     new_password: String,
     /// The session of the request ends as well, and a new one begins.
     revoke_other_sessions: Option<bool>,
@@ -151,7 +152,7 @@ pub(super) async fn check_own(
 /// The body of a check.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct VerifyPassword {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
 }
 
@@ -284,7 +285,7 @@ pub(super) fn reset_page(
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResetPassword {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     new_password: String,
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,

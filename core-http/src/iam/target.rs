@@ -5,6 +5,8 @@ use std::ops::Deref;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use super::bounds::MAX_TARGET;
+
 /// An address or a path as it was sent: whoever uses it asks first whether it is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -35,7 +37,7 @@ impl JsonSchema for Target {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "type": "string", "maxLength": 2048, "pattern": r"^[^\u0000]*$", "examples": ["/account"]
+            "type": "string", "maxLength": MAX_TARGET, "pattern": r"^[^\u0000]*$", "examples": ["/account"]
         })
     }
 }

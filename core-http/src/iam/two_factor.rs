@@ -14,6 +14,7 @@ use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::MAX_PASSWORD_TEXT;
 use super::challenge::set_device_cookie;
 use super::config::Iam;
 use super::cookies::{no_store, set_session_cookie, with_header};
@@ -93,7 +94,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 #[derive(Clone, Deserialize, JsonSchema)]
 struct OwnPassword {
     /// The caller's password. It takes the place of a fresh proof for people without a second factor.
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
 }
 
@@ -101,7 +102,7 @@ struct OwnPassword {
 #[derive(Clone, Deserialize, JsonSchema)]
 struct EnableTwoFactor {
     /// The caller's password. It takes the place of a fresh proof for people without a second factor.
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
     /// What the authenticator calls this installation; its host name when not said.
     issuer: Option<Line<1, 64>>,

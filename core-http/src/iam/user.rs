@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::begin_attempt;
+use super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT, MAX_TARGET};
 use super::challenge::{TwoFactorRedirect, set_challenge_cookie, set_device_cookie};
 use super::config::Iam;
 use super::cookies::{set_session_cookie, with_header};
@@ -58,12 +59,12 @@ struct SignUpEmail {
     /// What the person calls themselves; may be empty.
     name: Line<0, 255>,
     email: Email,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// Address of a picture.
     image: Option<Line<0, 2048>>,
     #[serde(rename = "callbackURL")]
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
+    #[schemars(length(max = MAX_TARGET), regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
     callback_url: Option<String>,
     remember_me: Option<bool>,
 }
@@ -198,12 +199,12 @@ async fn signed_up_unconfirmed(
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SignInEmail {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     #[serde(rename = "callbackURL")]
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
+    #[schemars(length(max = MAX_TARGET), regex(pattern = r"^[^\u0000]*$"), example = "/dashboard")]
     callback_url: Option<String>,
     remember_me: Option<bool>,
 }

@@ -1,12 +1,12 @@
 //! What handlers answer: records and pages as they are, other JSON, bytes, streams, events, redirects, pages of HTML.
 
 use core_domain::access::AuditEvent;
-use core_domain::kernel::{Error, Page, Record, Result, Stored};
+use core_domain::kernel::{Bounded, Error, Page, Record, Result, Stored};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::lists::{Data, ListP1};
+use super::lists::{BoundedData, Data, ListP1};
 use super::reply::{Content, Reply};
 
 /// Writes the schema of a type into a generator.
@@ -207,6 +207,18 @@ impl<R: Record + Serialize + JsonSchema> Answer for Vec<Stored<R>> {
     fn reply(self, default: StatusCode) -> Result<Reply> {
         let data = self.into_iter().map(Stored::into_inner).collect();
         Output::new(Data { data }).reply(default)
+    }
+}
+
+impl<R: Record + Serialize + JsonSchema> Answer for Bounded<Stored<R>> {
+    fn kind() -> AnswerKind {
+        Output::<BoundedData<R>>::kind()
+    }
+
+    fn reply(self, default: StatusCode) -> Result<Reply> {
+        let data = self.items.into_iter().map(Stored::into_inner).collect();
+        let has_more = self.has_more;
+        Output::new(BoundedData { data, has_more }).reply(default)
     }
 }
 

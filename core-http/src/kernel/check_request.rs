@@ -32,6 +32,7 @@ pub(super) async fn check(
             json_body(content_type, &bytes)?
         };
         issues.extend(checker.issues(&parsed.body));
+        checker.respell_numbers(&mut parsed.body);
     } else if !cx.method.is_safe() && http_body::Body::size_hint(&body).lower() > 0 {
         // Nothing of it is read; but a page may send other types than JSON without being asked.
         require_json(content_type)?;

@@ -33,6 +33,8 @@ pub struct Cx {
     pub extensions: Extensions,
     /// The idempotency key of this write, if the row takes keys and the request has one.
     pub(super) claim: Option<Claim>,
+    /// Whether a success of the row can end what it asks of its caller.
+    pub(super) ends_access: bool,
     /// The first success status of the row.
     pub(super) success: StatusCode,
 }

@@ -19,13 +19,19 @@ use super::handler::{PlainHandler, UnitHandler, UploadHandler};
 use super::input::{Input, PathParams, RawInput};
 use super::long_poll::WaitQuery;
 use super::parse::Parsed;
+use super::replay::{Progress, find_stored, withholds};
 use super::reply::Reply;
 use super::row::Row;
 use super::scope::{CallerScope, OpenScope};
 use super::service_error::ServiceError;
 use super::shapes::Shapes;
 
-pub(super) type UnitRun = dyn for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Seen>>
+pub(super) type UnitRun = dyn for<'a> Fn(
+        &'a Cx,
+        &'a mut (dyn UnitOfWork + 'a),
+        &'a Parsed,
+        &'a Progress,
+    ) -> BoxFuture<'a, Result<Seen>>
     + Send
     + Sync;
 type PlainRun = dyn for<'a> Fn(&'a Cx, &'a Parsed) -> BoxFuture<'a, Result<Reply>> + Send + Sync;
@@ -38,6 +44,8 @@ pub(super) struct Seen {
     pub(super) ended: bool,
     /// Of an answer that only tells what would happen.
     pub(super) dry_run: Option<AuditEvent>,
+    /// Whether it is an answer that was given before.
+    pub(super) is_replay: bool,
 }
 
 impl Seen {
@@ -47,12 +55,13 @@ impl Seen {
             reply,
             ended: true,
             dry_run: None,
+            is_replay: true,
         }
     }
 
-    /// Whether what the answer says has happened.
+    /// Whether what the answer says has happened in this unit.
     pub(super) const fn has_happened(&self) -> bool {
-        self.dry_run.is_none()
+        self.dry_run.is_none() && !self.is_replay
     }
 }
 
@@ -68,7 +77,12 @@ pub(super) enum Handler {
 // These tell the compiler that the closures hold for every lifetime.
 fn unit_run<F>(run: F) -> Arc<UnitRun>
 where
-    F: for<'a> Fn(&'a Cx, &'a mut (dyn UnitOfWork + 'a), &'a Parsed) -> BoxFuture<'a, Result<Seen>>
+    F: for<'a> Fn(
+            &'a Cx,
+            &'a mut (dyn UnitOfWork + 'a),
+            &'a Parsed,
+            &'a Progress,
+        ) -> BoxFuture<'a, Result<Seen>>
         + Send
         + Sync
         + 'static,
@@ -266,16 +280,33 @@ where
     H: for<'a> UnitHandler<'a, S, P, Q, B, A>,
 {
     let handler = Arc::new(handler);
-    unit_run(move |cx, uow, parsed| {
+    unit_run(move |cx, uow, parsed, progress| {
         let handler = Arc::clone(&handler);
         Box::pin(async move {
             let input: Input<P, Q, B> = parsed.input()?;
-            let scope = S::open(cx, uow, &input).await?;
-            let answer = handler.call(cx, scope, uow, input).await?;
+            let scope = S::open(cx, uow, &input).await;
+            let claim = cx.claim.as_ref();
+            let (stored, scope) = find_stored(cx, claim, uow, scope).await?;
+            if let (Some(claim), Some(stored)) = (claim, stored) {
+                if let Ok(scope) = scope
+                    && !cx.ends_access
+                    && let Err(error) = handler.call(cx, scope, uow, input).await
+                    && withholds(&error, claim)
+                {
+                    return Err(error);
+                }
+                return Ok(Seen::stored(stored.reply));
+            }
+            let scope = scope?;
+            progress.note_let_in();
+            let answer = handler.call(cx, scope, uow, input).await;
+            progress.note_unit(uow);
+            let answer = answer?;
             Ok(Seen {
                 ended: ended(&answer),
                 dry_run: answer.dry_run(),
                 reply: answer.reply(cx.success)?,
+                is_replay: false,
             })
         })
     })

@@ -1,7 +1,10 @@
 //! `Idempotency-Key`: a write that is sent twice happens once, and both get the same answer.
 //!
-//! A key belongs to its caller, service, method and path. The answer is a row in the very unit of work of the change; who
-//! sends the same key while the first request still runs is asked to wait.
+//! A key belongs to its caller and service. Method, documented path, query and body are the request: another request under the
+//! same key is refused. The answer is a row in the very unit of work of the change; who sends the same key while the first
+//! request still runs is asked to wait.
+//!
+//! A stored answer is shown only to a caller who would be let in now: see [`replay`](super::replay).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +13,7 @@ use core_domain::kernel::{Caller, Cipher, Code, Error, Result, hex};
 use core_domain::port::UnitOfWork;
 use core_domain::shared::{IdempotencyKey, KEPT_FOR};
 use core_domain::use_case::shared::{find_answer, store_answer};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use super::header_names;
@@ -25,33 +28,17 @@ const HEADER: &str = "idempotency-key";
 #[derive(Clone, Debug, Default)]
 pub struct InFlight(Arc<Mutex<HashSet<String>>>);
 
-/// Whose a key is and what it is for.
+/// The owner of a key.
 pub(super) struct KeyScope<'a> {
     pub(super) service: &'static str,
     pub(super) caller: &'a Caller,
-    pub(super) method: &'a Method,
-    pub(super) path: &'a str,
 }
 
 impl KeyScope<'_> {
     /// The id of a key in this scope.
     fn id_of(&self, key: &str) -> String {
         let caller = self.caller;
-        let organization = caller.membership().map(|own| own.organization_id.as_str());
-        let vouched_by = match caller {
-            Caller::User { service, .. } => service.as_deref(),
-            _ => None,
-        };
-        hash(&[
-            self.service,
-            caller.kind(),
-            caller.actor_id(),
-            organization.unwrap_or_default(),
-            vouched_by.unwrap_or_default(),
-            self.method.as_str(),
-            self.path,
-            key,
-        ])
+        hash(&[caller.kind(), caller.actor_id(), self.service, key])
     }
 }
 
@@ -72,10 +59,18 @@ pub(super) struct StoredAnswer {
     status: StatusCode,
     headers: Vec<(String, String)>,
     body: String,
+    needs_proof: bool,
+}
+
+/// A stored answer that belongs to the request.
+pub(super) struct FoundAnswer {
+    pub(super) reply: Reply,
+    /// Whether the caller must have a fresh proof to see it.
+    pub(super) needs_proof: bool,
 }
 
 impl Claim {
-    /// Claims the key of a request. `request` is its query string and the canonical JSON of its body.
+    /// Claims the key of a request. `request` is its method, documented path, query string and the canonical JSON of its body.
     ///
     /// # Errors
     /// `IDEMPOTENCY_IN_PROGRESS` when the key's first request still runs.
@@ -103,7 +98,7 @@ impl Claim {
     ///
     /// # Errors
     /// `IDEMPOTENCY_KEY_REUSED` when it was given to another request.
-    pub(super) async fn find(&self, uow: &mut dyn UnitOfWork) -> Result<Option<Reply>> {
+    pub(super) async fn find(&self, uow: &mut dyn UnitOfWork) -> Result<Option<FoundAnswer>> {
         let Some(stored) = find_answer(uow, &self.id).await? else {
             return Ok(None);
         };
@@ -113,18 +108,27 @@ impl Claim {
                 "This idempotency key was used with another request.",
             ));
         }
-        self.read(&stored).map(Some)
+        Ok(Some(FoundAnswer {
+            reply: self.read(&stored)?,
+            needs_proof: stored.needs_proof,
+        }))
+    }
+
+    /// Tells whether the answers of the row hold secrets.
+    pub(super) const fn is_secret(&self) -> bool {
+        self.cipher.is_some()
     }
 
     /// The answer as it will be stored.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` for an answer that cannot be stored.
-    pub(super) fn record(&self, reply: &Reply) -> Result<StoredAnswer> {
+    pub(super) fn record(&self, reply: &Reply, needs_proof: bool) -> Result<StoredAnswer> {
         Ok(StoredAnswer {
             status: reply.status,
             headers: stored_headers(reply),
             body: self.sealed(reply)?,
+            needs_proof,
         })
     }
 
@@ -161,6 +165,7 @@ impl Claim {
             status: i64::from(answer.status.as_u16()),
             headers: answer.headers,
             body: answer.body,
+            needs_proof: answer.needs_proof,
             created_at: now,
             expires_at: now.plus(KEPT_FOR),
         };
@@ -306,10 +311,9 @@ mod tests {
         let scope = KeyScope {
             service: "test",
             caller: &caller,
-            method: &Method::POST,
-            path: "/a",
         };
-        Claim::of(&InFlight::default(), &scope, "k1", &["", "{}"], cipher).unwrap()
+        let request = ["POST", "/a", "", "{}"];
+        Claim::of(&InFlight::default(), &scope, "k1", &request, cipher).unwrap()
     }
 
     fn json(status: StatusCode, text: &str) -> Reply {
@@ -318,7 +322,7 @@ mod tests {
 
     /// Stores the answer as that of a change, or as a refusal.
     async fn keep(store: &dyn Store, claim: &Claim, answer: &Reply, changed: bool) -> Result<()> {
-        let answer = &claim.record(answer)?;
+        let answer = &claim.record(answer, false)?;
         transact(store, |uow, _| {
             Box::pin(async move {
                 match changed {
@@ -332,7 +336,8 @@ mod tests {
 
     async fn replayed(store: &dyn Store, claim: &Claim) -> Reply {
         let mut uow = store.begin(Mode::Read).await.unwrap();
-        claim.find(uow.as_mut()).await.unwrap().unwrap()
+        let found = claim.find(uow.as_mut()).await;
+        found.unwrap().unwrap().reply
     }
 
     #[tokio::test]
@@ -380,7 +385,7 @@ mod tests {
     async fn what_is_no_json_is_not_stored_and_nothing_is_stored_as_nothing() {
         let claim = claim(None);
         let bytes = Content::Bytes("text/plain", "x".into());
-        assert!(claim.record(&reply(StatusCode::OK, bytes)).is_err());
+        assert!(claim.record(&reply(StatusCode::OK, bytes), false).is_err());
         let store = store();
         let empty = reply(StatusCode::NO_CONTENT, Content::Empty);
         keep(store.as_ref(), &claim, &empty, true).await.unwrap();

@@ -24,22 +24,36 @@ pub struct Data<T> {
     pub data: Vec<T>,
 }
 
-/// `{data, total}`: a bounded list, whole.
+/// `{data, hasMore}`: the beginning of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "BoundedData_{T}")]
+pub(super) struct BoundedData<T> {
+    /// The first records.
+    pub data: Vec<T>,
+    /// `true` if records are left out because the answer would be too large; absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_more: bool,
+}
+
+/// `{data, total, cursor}`: a list that is whole unless it is very large.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Counted_{T}")]
 pub struct Counted<T> {
     /// The records.
     pub data: Vec<T>,
-    /// How many there are.
+    /// The number of records of all pages.
     pub total: u64,
+    /// The cursor of the next page; `null` if there is none.
+    pub cursor: Option<String>,
 }
 
-impl<T: Clone> Counted<T> {
-    /// Records as they are stored, and how many there are.
-    pub fn of(records: Vec<Stored<T>>, total: u64) -> Self {
+impl<T: Clone> From<Page<Stored<T>>> for Counted<T> {
+    fn from(page: Page<Stored<T>>) -> Self {
         Self {
-            data: records.into_iter().map(Stored::into_inner).collect(),
-            total,
+            data: page.items.into_iter().map(Stored::into_inner).collect(),
+            total: page.total,
+            cursor: page.next.map(|cursor| cursor.0),
         }
     }
 }

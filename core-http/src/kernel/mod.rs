@@ -42,6 +42,7 @@ mod options;
 mod parse;
 mod pipeline;
 pub(crate) mod rate_limit;
+mod replay;
 mod reply;
 mod request_id;
 mod router;

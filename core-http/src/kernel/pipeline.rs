@@ -26,6 +26,7 @@ use super::idempotency::{Claim, KeyScope, key_of};
 use super::inner::Inner;
 use super::long_poll::{Wait, look_until};
 use super::parse::Parsed;
+use super::replay::Progress;
 use super::reply::{Content, JSON, Reply};
 use super::request_id::request_id;
 use super::status::status_of;
@@ -246,6 +247,7 @@ fn context(
         headers: std::mem::take(&mut parts.headers),
         extensions: std::mem::take(&mut parts.extensions),
         claim: None,
+        ends_access: endpoint.row.ends_access,
         success: endpoint.first_success(),
     }
 }
@@ -281,11 +283,10 @@ fn claim(service: &Inner, endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Resu
     let scope = KeyScope {
         service: service.name,
         caller: &cx.caller,
-        method: &cx.method,
-        path: &path,
     };
     let body = canonical_json(&parsed.body);
-    let request = [cx.uri.query().unwrap_or_default(), &body];
+    let query = cx.uri.query().unwrap_or_default();
+    let request = [cx.method.as_str(), &path, query, &body];
     let cipher = endpoint.row.secret_answer.then(|| cx.app.cipher.clone());
     Claim::of(&cx.app.in_flight, &scope, key, &request, cipher).map(Some)
 }
@@ -312,17 +313,13 @@ async fn run(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed) -> Result<Reply> {
 /// Runs a handler that writes, and stores its answer under the idempotency key of the request, if it has one.
 async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun) -> Result<Reply> {
     let store = cx.app.store.as_ref();
+    let progress = &Progress::default();
     let seen = transact_if(store, Seen::has_happened, |uow, _| {
+        progress.reset();
         Box::pin(async move {
-            let Some(claim) = &cx.claim else {
-                return handler(cx, uow, parsed).await;
-            };
-            if let Some(reply) = claim.find(uow).await? {
-                return Ok(Seen::stored(reply));
-            }
-            let seen = handler(cx, uow, parsed).await?;
-            if seen.has_happened() {
-                let answer = claim.record(&seen.reply)?;
+            let seen = handler(cx, uow, parsed, progress).await?;
+            if let Some(claim) = cx.claim.as_ref().filter(|_| seen.has_happened()) {
+                let answer = claim.record(&seen.reply, progress.needs_proof())?;
                 claim.store(uow, answer).await?;
             }
             Ok(seen)
@@ -333,21 +330,28 @@ async fn write(endpoint: &Endpoint, cx: &Cx, parsed: &Parsed, handler: &UnitRun)
             reply,
             dry_run: Some(event),
             ..
-        }) => answer_dry_run(cx, reply, &event).await,
+        }) => answer_dry_run(cx, reply, &event, progress).await,
         Ok(seen) => Ok(seen.reply),
         Err(error) => Err(endpoint.row.worded(error)),
     };
     if let (Err(error), Some(claim)) = (&outcome, &cx.claim)
+        && progress.was_let_in()
         && is_final(error)
     {
-        store_refusal(endpoint, cx, claim, error).await?;
+        store_refusal(endpoint, cx, claim, error, progress).await?;
     }
     outcome
 }
 
 /// Writes that it was asked what would happen, and keeps the answer under the idempotency key of the request.
-async fn answer_dry_run(cx: &Cx, reply: Reply, event: &AuditEvent) -> Result<Reply> {
-    let answer = cx.claim.as_ref().map(|claim| claim.record(&reply));
+async fn answer_dry_run(
+    cx: &Cx,
+    reply: Reply,
+    event: &AuditEvent,
+    progress: &Progress,
+) -> Result<Reply> {
+    let record = |claim: &Claim| claim.record(&reply, progress.needs_proof());
+    let answer = cx.claim.as_ref().map(record);
     let answer = &answer.transpose()?;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
@@ -365,7 +369,7 @@ async fn answer_dry_run(cx: &Cx, reply: Reply, event: &AuditEvent) -> Result<Rep
 /// Runs a handler that reads, in a unit of its own.
 async fn look(cx: &Cx, parsed: &Parsed, mode: Mode, handler: &UnitRun) -> Result<Seen> {
     let mut uow = cx.app.store.begin(mode).await?;
-    let seen = handler(cx, uow.as_mut(), parsed).await;
+    let seen = handler(cx, uow.as_mut(), parsed, &Progress::default()).await;
     uow.rollback().await;
     seen
 }
@@ -401,10 +405,16 @@ fn is_final(error: &Error) -> bool {
 }
 
 /// A refusal is an answer as well.
-async fn store_refusal(endpoint: &Endpoint, cx: &Cx, claim: &Claim, error: &Error) -> Result<()> {
+async fn store_refusal(
+    endpoint: &Endpoint,
+    cx: &Cx,
+    claim: &Claim,
+    error: &Error,
+    progress: &Progress,
+) -> Result<()> {
     let body = stored_body(error, &cx.request.request_id, endpoint.row.style);
     let refusal = reply(status_of(error.code()), Content::Json(body));
-    let refusal = &claim.record(&refusal)?;
+    let refusal = &claim.record(&refusal, progress.needs_proof())?;
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(claim.store_refusal(uow, refusal.clone()))
     })

@@ -40,6 +40,7 @@ pub struct Row {
     pub(super) if_match: bool,
     pub(super) if_none_match: bool,
     pub(super) secret_answer: bool,
+    pub(super) ends_access: bool,
     words: Vec<Wording>,
     pub(super) body_limit: Option<usize>,
     pub(super) takes_forms: bool,
@@ -76,6 +77,7 @@ impl Row {
             if_match: false,
             if_none_match: false,
             secret_answer: false,
+            ends_access: false,
             words: Vec::new(),
             body_limit: None,
             takes_forms: false,
@@ -159,6 +161,14 @@ impl Row {
     #[must_use]
     pub const fn secret_answer(mut self) -> Self {
         self.secret_answer = true;
+        self
+    }
+
+    /// A success of the row can end what it asks of its caller. A repetition with the same `Idempotency-Key` gets the stored
+    /// answer, although the handler would refuse the caller now.
+    #[must_use]
+    pub const fn ends_access(mut self) -> Self {
+        self.ends_access = true;
         self
     }
 

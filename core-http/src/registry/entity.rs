@@ -1,7 +1,9 @@
 //! Entities.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{Code, EntityId, ListQuery, Page, PlatformId, Result, Stored, grant};
+use core_domain::kernel::{
+    Bounded, Code, EntityId, ListQuery, Page, PlatformId, Result, Stored, grant,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{CreateEntity, DeleteEntity, Entity, EntityFilter, UpdateEntity};
 use core_domain::use_case::registry::{entity, removal_plan};
@@ -119,6 +121,6 @@ async fn descendants(
     scope: Reads,
     uow: &mut dyn UnitOfWork,
     input: Input<One>,
-) -> Result<Vec<Stored<Entity>>> {
+) -> Result<Bounded<Stored<Entity>>> {
     entity::descendants(&scope, uow, &input.path.1).await
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::ServeOptions;
+use super::unread::{ConnectionUnread, UnreadBytes};
 
 /// Receiving a head.
 const HEAD: u8 = 0;
@@ -39,12 +40,14 @@ pub(super) struct Activity {
     blocked: AtomicU64,
     /// Whether to linger at the end.
     lingers: AtomicBool,
+    unread: ConnectionUnread,
 }
 
 impl Activity {
     /// A connection that was just accepted.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(unread: Arc<UnreadBytes>) -> Self {
         Self {
+            unread: ConnectionUnread::new(unread),
             began: Instant::now(),
             phase: AtomicU8::new(HEAD),
             since: AtomicU64::new(0),
@@ -90,11 +93,26 @@ impl Activity {
     fn write_blocked(&self) {
         if self.blocked.load(Ordering::Relaxed) == 0 {
             self.blocked.store(self.now() + 1, Ordering::Relaxed);
+            self.unread.blocked();
         }
     }
 
-    fn write_progress(&self) {
+    fn write_progress(&self, bytes: usize) {
         self.blocked.store(0, Ordering::Relaxed);
+        self.unread.written(bytes);
+    }
+
+    /// The bytes of answers that wait for the client.
+    pub(super) const fn unread(&self) -> &ConnectionUnread {
+        &self.unread
+    }
+
+    /// Since when the client has read nothing although there is something to send; `None` if it reads.
+    pub(super) fn blocked_since(&self) -> Option<Instant> {
+        match self.blocked.load(Ordering::Relaxed) {
+            0 => None,
+            blocked => self.at(blocked - 1, Duration::ZERO),
+        }
     }
 
     /// How long the connection has been idle, if it is.
@@ -137,6 +155,16 @@ impl Activity {
     }
 }
 
+/// Releases the bytes that wait for a client when its connection ends.
+#[derive(Debug)]
+pub(super) struct UnreadGuard(pub(super) Arc<Activity>);
+
+impl Drop for UnreadGuard {
+    fn drop(&mut self) {
+        self.0.unread.release();
+    }
+}
+
 /// Marks the connection as idle when the body of its answer is dropped.
 #[derive(Debug)]
 pub(super) struct AnswerGuard(pub(super) Arc<Activity>);
@@ -164,11 +192,13 @@ impl<T> Observed<T> {
         }
     }
 
-    fn written<R>(&self, outcome: Poll<R>) -> Poll<R> {
-        if outcome.is_pending() {
-            self.activity.write_blocked();
-        } else {
-            self.activity.write_progress();
+    fn written(&self, outcome: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
+        match &outcome {
+            Poll::Pending => self.activity.write_blocked(),
+            Poll::Ready(written) => {
+                let bytes = written.as_ref().copied().unwrap_or_default();
+                self.activity.write_progress(bytes);
+            }
         }
         outcome
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use super::activity::Activity;
+use super::unread::UnreadBytes;
 
 /// How often an idle connection is looked for at the limit.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -18,14 +19,16 @@ pub(super) struct Connections {
     limit: usize,
     tasks: JoinSet<()>,
     open: HashMap<Id, (Arc<Activity>, AbortHandle)>,
+    unread: Arc<UnreadBytes>,
 }
 
 impl Connections {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, unread: Arc<UnreadBytes>) -> Self {
         Self {
             limit: limit.max(1),
             tasks: JoinSet::new(),
             open: HashMap::new(),
+            unread,
         }
     }
 
@@ -38,14 +41,40 @@ impl Connections {
         self.open.insert(handle.id(), (activity, handle));
     }
 
-    /// Completes when a connection has ended; never, while there is none.
+    /// Completes when a connection has ended, or was closed because too many bytes wait for clients.
     pub(super) async fn ended(&mut self) {
-        let ended = match self.tasks.join_next_with_id().await {
-            None => return std::future::pending().await,
-            Some(Ok((id, ()))) => id,
-            Some(Err(error)) => error.id(),
+        let ended = tokio::select! {
+            ended = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => ended,
+            () = self.unread.exceeded() => return self.close_longest_blocked(),
         };
-        self.open.remove(&ended);
+        match ended {
+            Some(Ok((id, ()))) => self.open.remove(&id),
+            Some(Err(error)) => self.open.remove(&error.id()),
+            None => None,
+        };
+    }
+
+    /// Closes connections whose clients read nothing, the longest blocked first, until the others wait for fewer bytes than the
+    /// limit.
+    fn close_longest_blocked(&self) {
+        let mut blocked: Vec<_> = self
+            .open
+            .values()
+            .filter_map(|(activity, handle)| Some((activity.blocked_since()?, activity, handle)))
+            .collect();
+        blocked.sort_by_key(|(since, ..)| *since);
+        let mut excess = self.unread.excess();
+        for (_, activity, handle) in blocked {
+            if excess == 0 {
+                return;
+            }
+            let held = activity.unread().held();
+            if held > 0 {
+                tracing::debug!(target: "core::serve", held, "a connection was closed: its client does not read");
+                handle.abort();
+                excess = excess.saturating_sub(held);
+            }
+        }
     }
 
     /// Completes when there are fewer connections than the limit. Closes an idle one for that.

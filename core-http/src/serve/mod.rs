@@ -4,6 +4,7 @@ mod activity;
 mod connections;
 mod incoming_body;
 mod options;
+mod unread;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -32,8 +33,9 @@ use tower::{Service, ServiceExt};
 pub use incoming_body::IncomingBody;
 pub use options::ServeOptions;
 
-use self::activity::{Activity, AnswerGuard, Observed};
+use self::activity::{Activity, AnswerGuard, Observed, UnreadGuard};
 use self::connections::Connections;
+use self::unread::UnreadBytes;
 use crate::kernel::{Body, BoxError, Draining, PeerAddr};
 
 /// A type-erased service: connections are compiled here once, and not again for every service in every crate that
@@ -86,7 +88,8 @@ where
     let options = Arc::new(options);
     let graceful = GracefulShutdown::new();
     let (drain, draining) = watch::channel(false);
-    let mut connections = Connections::new(options.max_connections);
+    let unread = UnreadBytes::new(options.max_unread_bytes);
+    let mut connections = Connections::new(options.max_connections, Arc::clone(&unread));
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
@@ -109,7 +112,7 @@ where
             () = &mut shutdown => break,
             () = connections.below_limit() => {}
         }
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(Activity::new(Arc::clone(&unread)));
         let connection = answer(
             stream,
             peer,
@@ -158,6 +161,9 @@ fn answer(
         let observed = Arc::clone(&observed);
         async move {
             let mut response = answered.await;
+            if response.body().is_whole() {
+                observed.unread().hold(length(response.body()));
+            }
             if let Some(unread) = unread
                 && !unread.discarded(is_held_back).await
             {
@@ -176,10 +182,17 @@ fn answer(
         .serve_connection(TokioIo::new(stream), handler);
     let connection = graceful.watch(connection);
     async move {
+        let _unread = UnreadGuard(Arc::clone(&activity));
         if let Err(error) = supervised(connection, &activity, &options).await {
             tracing::debug!(target: "core::serve", %error, "a connection ended early");
         }
     }
+}
+
+/// The length of a body whose bytes are all there.
+fn length(body: &Body) -> usize {
+    let length = http_body::Body::size_hint(body).lower();
+    usize::try_from(length).unwrap_or(usize::MAX)
 }
 
 /// The body, with the guard dropped together with it.

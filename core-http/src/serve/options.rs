@@ -34,6 +34,10 @@ pub struct ServeOptions {
     /// answer, so streams may last.
     #[serde(with = "duration_text")]
     pub write_idle_timeout: Duration,
+    /// Maximum bytes of answers that wait in memory for the clients of this listener. Above it, the connection whose client
+    /// has read nothing for longest is closed. Each connection waits with two answers at most. Streams do not count: they
+    /// produce what is read. Default: 64 MiB.
+    pub max_unread_bytes: usize,
     /// How long requests in flight may take after the shutdown began. 25 seconds unless set.
     #[serde(with = "duration_text")]
     pub drain: Duration,
@@ -54,6 +58,7 @@ impl Default for ServeOptions {
                 total: Duration::from_secs(15 * 60),
             },
             write_idle_timeout: Duration::from_secs(60),
+            max_unread_bytes: 64 * 1024 * 1024,
             drain: Duration::from_secs(25),
             max_head_bytes: 16 * 1024,
             max_header_lines: 100,

@@ -1,7 +1,7 @@
 //! Stack templates.
 
 use core_domain::access::{OperatorScope, SignedInScope};
-use core_domain::kernel::{Code, Result, Stored, TemplateId};
+use core_domain::kernel::{Code, Result, Stored, TemplateId, WholeListQuery};
 use core_domain::port::UnitOfWork;
 use core_domain::stacks::{
     CreateTemplate, StackTemplate, StackVersion, TemplateName, UpdateTemplate,
@@ -65,10 +65,10 @@ async fn list(
     _: &Cx,
     scope: SignedInScope,
     uow: &mut dyn UnitOfWork,
-    _: Input,
+    input: Input<(), WholeListQuery>,
 ) -> Result<Output<Counted<StackTemplate>>> {
-    let (templates, total) = template::list(&scope, uow).await?;
-    Ok(Output::new(Counted::of(templates, total)))
+    let page = template::list(&scope, uow, &input.query).await?;
+    Ok(Output::new(Counted::from(page)))
 }
 
 async fn create(

@@ -1,7 +1,7 @@
 //! Versions of stack templates. The digest of a version's definition is its entity tag.
 
 use core_domain::access::{OperatorScope, SignedInScope};
-use core_domain::kernel::{Code, Result, Stored, VersionId};
+use core_domain::kernel::{Code, Result, Stored, VersionId, WholeListQuery};
 use core_domain::port::UnitOfWork;
 use core_domain::stacks::{PublishVersion, SemVer, StackVersion, TemplateName};
 use core_domain::use_case::stacks::version;
@@ -47,10 +47,10 @@ async fn list(
     _: &Cx,
     scope: SignedInScope,
     uow: &mut dyn UnitOfWork,
-    input: Input<(TemplateName,)>,
+    input: Input<(TemplateName,), WholeListQuery>,
 ) -> Result<Output<Counted<StackVersion>>> {
-    let (versions, total) = version::list(&scope, uow, &input.path.0).await?;
-    Ok(Output::new(Counted::of(versions, total)))
+    let page = version::list(&scope, uow, &input.path.0, &input.query).await?;
+    Ok(Output::new(Counted::from(page)))
 }
 
 async fn publish(

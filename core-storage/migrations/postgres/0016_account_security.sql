@@ -1,3 +1,6 @@
+ALTER TABLE "idempotency_keys" ADD COLUMN "needs_proof" BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE "idempotency_keys" ALTER COLUMN "needs_proof" DROP DEFAULT;
+
 ALTER TABLE "accounts" ADD COLUMN "set_by_link_at" BIGINT;
 
 ALTER TABLE "sessions" ADD COLUMN "second_factor_at" BIGINT;
@@ -6,6 +9,11 @@ ALTER TABLE "invitations" ADD COLUMN "secret_hash" TEXT COLLATE "C";
 
 ALTER TABLE "trusted_devices" ADD COLUMN "ip_address" TEXT COLLATE "C";
 ALTER TABLE "trusted_devices" ADD COLUMN "user_agent" TEXT COLLATE "C";
+
+DROP INDEX "deployments_idempotency_key";
+CREATE UNIQUE INDEX "deployments_idempotency_key" ON "deployments" ("platform_id", "idempotency_key", "user_id");
+
+CREATE INDEX "stack_versions_by_template_id_precedence" ON "stack_versions" ("template_id", "precedence", "id");
 
 CREATE TABLE "mail_quotas" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,

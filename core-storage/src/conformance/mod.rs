@@ -11,6 +11,7 @@ mod isolation;
 mod joins;
 mod keyset;
 mod lost_replies;
+mod page_bytes;
 mod queries;
 mod races;
 mod records;
@@ -131,4 +132,5 @@ pub async fn run(store: Arc<dyn RowStore>) {
 pub async fn records(store: Arc<dyn Store>) {
     records::run(&store).await;
     staging::run(&store).await;
+    page_bytes::run(&store).await;
 }

@@ -53,7 +53,7 @@ fn platform(id: &str) -> PlatformId {
     some(PlatformId::parse(id))
 }
 
-fn entity(id: &str, platform_id: &str, parent: Option<&str>) -> Entity {
+pub(super) fn entity(id: &str, platform_id: &str, parent: Option<&str>) -> Entity {
     Entity {
         id: some(EntityId::parse(id)),
         platform_id: platform(platform_id),

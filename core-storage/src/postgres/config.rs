@@ -7,6 +7,7 @@ use std::time::Duration;
 use core_domain::kernel::Clock;
 
 use crate::cursor::CursorKey;
+use crate::page::DEFAULT_PAGE_BYTES;
 
 /// What the Postgres store needs.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub struct PostgresConfig {
     /// `idle_in_transaction_session_timeout`: after which silence of this process the server gives up a transaction, and
     /// its locks. 30 s unless set.
     pub idle_timeout: Duration,
+    /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes).
+    pub page_bytes: usize,
 }
 
 impl std::fmt::Debug for PostgresConfig {
@@ -61,6 +64,7 @@ impl PostgresConfig {
             statement_timeout: Duration::from_secs(20),
             lock_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(30),
+            page_bytes: DEFAULT_PAGE_BYTES,
         }
     }
 }

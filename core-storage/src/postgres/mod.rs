@@ -40,9 +40,10 @@ use unit::Unit;
 /// [`StoreError::Unavailable`] when the database cannot be reached; [`StoreError::Backend`] when the address or the name
 /// of the schema is not valid or the database was made by a newer version.
 pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
-    let cursor_key = config.cursor_key.clone();
+    let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let rows = rows(config, &[]).await?;
-    Ok(Arc::new(RecordStore::new(rows, cursor_key)))
+    let store = RecordStore::new(rows, cursor_key);
+    Ok(Arc::new(store.with_page_bytes(page_bytes)))
 }
 
 /// Opens the row engine; the `extra` tables are created if missing.

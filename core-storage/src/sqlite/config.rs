@@ -6,6 +6,7 @@ use std::sync::Arc;
 use core_domain::kernel::Clock;
 
 use crate::cursor::CursorKey;
+use crate::page::DEFAULT_PAGE_BYTES;
 
 /// `PRAGMA synchronous`: when a commit is flushed to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct SqliteConfig {
     pub synchronous: Synchronous,
     /// How many units can read at once.
     pub readers: u32,
+    /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes).
+    pub page_bytes: usize,
 }
 
 impl SqliteConfig {
@@ -45,6 +48,7 @@ impl SqliteConfig {
             cursor_key: cursor_key.into(),
             synchronous: Synchronous::Full,
             readers: 4,
+            page_bytes: DEFAULT_PAGE_BYTES,
         }
     }
 }

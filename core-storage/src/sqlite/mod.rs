@@ -43,9 +43,10 @@ use writer::Writer;
 /// [`StoreError::Unavailable`] when the file cannot be opened or another process has it open;
 /// [`StoreError::Backend`] when it was made by a newer version.
 pub async fn open(config: SqliteConfig) -> Result<Arc<dyn Store>, StoreError> {
-    let cursor_key = config.cursor_key.clone();
+    let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
     let rows = rows(config, &[]).await?;
-    Ok(Arc::new(RecordStore::new(rows, cursor_key)))
+    let store = RecordStore::new(rows, cursor_key);
+    Ok(Arc::new(store.with_page_bytes(page_bytes)))
 }
 
 /// Opens the row engine; the `extra` tables are created if missing.

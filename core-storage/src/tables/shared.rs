@@ -7,7 +7,7 @@ use core_domain::shared::{
     WebhookQuery,
 };
 
-use crate::codec::{Int, Json, Opt, Text, Time};
+use crate::codec::{Bool, Int, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
@@ -49,6 +49,7 @@ table! {
         status: Int,
         headers: Json,
         body: Text,
+        needs_proof: Bool,
         created_at: Time,
         expires_at: Time,
     }

@@ -52,6 +52,7 @@ table! {
         pre_release: Bool = |record| record.version.is_pre_release(),
     }
     unique { version: [template_id, precedence] }
+    index { [template_id, precedence] }
     select stack_versions
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::{
-    AuditId, Context, EntityId, Environment, JsonText, Name, PlatformId, Record, ResourceId, Slug,
-    Timestamp,
+    AuditId, BoundedJson, Context, EntityId, Environment, JsonText, Name, PlatformId, Record,
+    ResourceId, Slug, Timestamp,
 };
 use core_domain::port::{Mode, Persisted, Store, Within, transact};
 use core_domain::registry::{
@@ -189,7 +189,7 @@ async fn fill_resources(store: &Arc<dyn Store>, count: u32) {
             cf_id: None,
             cf_url: None,
             provision_job_id: None,
-            config: JsonText::of(&json!({})),
+            config: BoundedJson::empty_object(),
         };
         let id = ResourceId::parse(&fill::id(number)).unwrap();
         Resource::create(id, &platform, entity.id.clone(), command, at(number))

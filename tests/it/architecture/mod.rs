@@ -5,6 +5,7 @@ mod fields;
 mod files;
 mod imports;
 mod layers;
+mod randomness;
 mod records;
 mod secrets;
 mod sources;

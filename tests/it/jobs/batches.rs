@@ -6,6 +6,7 @@ use core_domain::access::authorize_operator;
 use core_domain::kernel::JobId;
 use core_domain::port::transact;
 use core_domain::provisioning::{JobStatus, StepStatus};
+use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::{
     Finished, HeldJob, LeaseState, Unsupervised, Worker, enqueue_many,
 };
@@ -308,7 +309,7 @@ async fn a_report_of_a_job_that_was_changed_since_is_decided_by_what_is_stored(w
 /// The answer of the commit is lost, or the commit: the repetition finds what the first one did.
 #[tokio::test]
 async fn a_batch_whose_commit_is_not_answered_is_written_once() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         let (world, faults, _) = Engine::faulty(FakeProvider::default());
         for lane in 0..4 {
             world.create_plain(lane).await;

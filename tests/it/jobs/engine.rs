@@ -4,6 +4,7 @@ use core_domain::kernel::Clock;
 use core_domain::provisioning::{
     FailureKind, JobLease, JobStatus, MAX_LOST_LEASES, Step, StepStatus,
 };
+use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::{Outcome, Unsupervised};
 
 use super::audit::invariants_hold;
@@ -49,7 +50,7 @@ async fn survives_provider_faults(world: Engine, seed: u64) {
 
 #[tokio::test]
 async fn no_seed_of_provider_faults_makes_an_object_twice() {
-    for seed in 0..150 {
+    for seed in seeds(150) {
         let run = tokio::spawn(survives_provider_faults(Engine::memory().await, seed));
         assert!(run.await.is_ok(), "seed {seed}");
     }

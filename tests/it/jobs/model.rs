@@ -6,6 +6,7 @@ use core_domain::provisioning::{
     DlqEntry, DlqQuery, DlqStatus, Failure, FailureKind, HoldScope, Job, JobError, JobMove,
     JobStatus, Report, StepStatus,
 };
+use core_domain::testing;
 use core_domain::use_case::provisioning::{Claimed, JobKind, LeaseState};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -352,8 +353,7 @@ fn any_order_keeps_the_invariants(cases: u32, longest: usize, backend: Backend) 
         .build()
         .unwrap();
     let config = Config {
-        cases,
-        failure_persistence: None,
+        cases: testing::cases(cases),
         ..Config::default()
     };
     let steps = prop::collection::vec(step(), 1..longest);

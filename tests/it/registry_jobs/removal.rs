@@ -1,6 +1,6 @@
 //! Deprovisioning an environment, and removing a platform for good.
 
-use core_domain::kernel::{EntityId, Environment, JsonText, PlatformId};
+use core_domain::kernel::{BoundedJson, EntityId, Environment, PlatformId};
 use core_domain::port::{self, Infrastructure, ResourceRef};
 use core_domain::provisioning::{DlqEntry, DlqQuery, FailureKind, JobStatus};
 use core_domain::registry::{CreateResource, Platform, ProviderName, ResourceStatus, ResourceType};
@@ -72,7 +72,7 @@ async fn enter_by_hand(world: &Platforms, platform: &PlatformId, entity: &Entity
         cf_id: None,
         cf_url: None,
         provision_job_id: None,
-        config: JsonText::default(),
+        config: BoundedJson::default(),
     };
     as_operator!(world, platform, |cx, scope, uow| resource::create(
         cx,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use core_domain::access::authorize_operator;
-use core_domain::kernel::{EntityId, Environment, JobId, JsonText, Line, PlatformId};
+use core_domain::kernel::{BoundedJson, EntityId, Environment, JobId, JsonText, Line, PlatformId};
 use core_domain::port::{Infrastructure, ResourceRef, transact};
 use core_domain::registry::{
     ActivateFeature, AddCustomDomain, CreateDnsRecord, CustomDomain, CustomDomainQuery,
@@ -209,7 +209,7 @@ async fn publish(world: &Platforms) {
     });
     let release = &PublishVersion {
         version: SemVer::parse("1.0.0").unwrap(),
-        stack_definition: JsonText::of(&definition),
+        stack_definition: BoundedJson::new(JsonText::of(&definition)).unwrap(),
         core_sdk_version: SemVer::parse("1.0.0").unwrap(),
     };
     let published = transact(world.store.as_ref(), |uow, _| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use core_cloudflare_fake::{Fault, Matcher, Pace, Silence};
 use core_domain::port::ProviderError;
+use core_domain::testing::seeds;
 
 use crate::operations::{Operation, all};
 use crate::world::World;
@@ -100,7 +101,7 @@ async fn a_request_that_is_refused_with_status_200_has_not_worked() {
 
 #[tokio::test]
 async fn an_account_that_fails_at_random_ends_where_a_good_one_does() {
-    for seed in 0..20 {
+    for seed in seeds(20) {
         for operation in all() {
             let mut world = World::new().await;
             operation.prepare(&world).await.unwrap();

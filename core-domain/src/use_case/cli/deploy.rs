@@ -12,7 +12,8 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{
-    Branch, BuildTrigger, Deployment, DeploymentStatus, PlatformStatus, ResourceType, resource_name,
+    Branch, BuildTrigger, Deployment, DeploymentQuery, DeploymentStatus, PlatformStatus,
+    ResourceType, resource_name,
 };
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::{Target, build, deployment};
@@ -25,7 +26,8 @@ const REPEATED_WITHIN: Duration = Duration::from_secs(10 * 60);
 pub struct Deploy {
     /// The branch.
     pub branch: Branch,
-    /// What makes a second request the same deployment; the content does when there is none.
+    /// The idempotency key: a second request of the same person or program is the same deployment. The content decides
+    /// if there is none.
     pub key: Option<String>,
     /// Who deploys.
     pub user_id: String,
@@ -116,11 +118,15 @@ async fn replay_or_conflict(
     uow: &mut dyn UnitOfWork,
     wanted: &Deploy,
 ) -> Result<Option<Stored<Deployment>>> {
+    let key = wanted.key.clone().map(|key| DeploymentQuery::WithKeyOf {
+        key,
+        user_id: wanted.user_id.clone(),
+    });
     let earlier = deployment::earlier(
         scope,
         uow,
         &wanted.branch,
-        wanted.key.as_deref(),
+        key,
         &wanted.content_hash,
         REPEATED_WITHIN,
     )

@@ -1,7 +1,6 @@
 //! The configuration of platforms. Every value a key gets is a version of its history, in the same commit.
 
 use super::Upserted;
-use super::free_form::check_free_form;
 use crate::access::{PlatformAccess, PlatformScope, audited, unaudited};
 use crate::kernel::{
     ConfigId, ConfigVersionId, Context, Error, ListQuery, Page, Record, Result, Stored, grant,
@@ -42,7 +41,7 @@ pub async fn get(
 /// Sets a key. The value it has already makes no version.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for a value that is too large; `VERSION_CONFLICT`.
+/// `VERSION_CONFLICT`.
 pub async fn set(
     cx: &Context,
     scope: &PlatformScope<grant::ConfigWrite>,
@@ -50,8 +49,7 @@ pub async fn set(
     key: ConfigKey,
     command: SetConfig,
 ) -> Result<Upserted<PlatformConfig>> {
-    let value = command.config_value;
-    check_free_form("configValue", &value)?;
+    let value = command.config_value.into();
     if let Some(seen) = find(scope, uow, key).await? {
         let next = seen.edit().with_value(value);
         let stored = replace(cx, scope, uow, &seen, next, "config.updated").await?;

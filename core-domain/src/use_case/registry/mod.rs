@@ -10,7 +10,6 @@ pub mod dns;
 pub mod domain;
 pub mod entity;
 pub mod feature;
-mod free_form;
 mod hostname;
 pub mod job_plan;
 pub(super) mod jobs;

@@ -3,7 +3,8 @@
 use super::MAX_LISTED;
 use crate::access::{OperatorScope, SignedInScope, audited, unowned};
 use crate::kernel::{
-    Code, Context, Error, Machine, Record, Result, StoreError, Stored, TemplateId,
+    Code, Context, Error, Machine, Page, Record, Result, StoreError, Stored, TemplateId,
+    WholeListQuery,
 };
 use crate::port::UnitOfWork;
 use crate::stacks::{
@@ -32,17 +33,17 @@ pub async fn create(
     })
 }
 
-/// The templates, newest first, and how many there are.
+/// The templates, newest first.
 ///
 /// # Errors
-/// When the store failed.
+/// `INVALID_CURSOR`.
 pub async fn list(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
-) -> Result<(Vec<Stored<StackTemplate>>, u64)> {
-    let all = StackTemplateQuery::All;
-    let total = unowned::<StackTemplate>(uow).count(&all).await?;
-    Ok((unowned(uow).list(&all, MAX_LISTED).await?, total))
+    query: &WholeListQuery,
+) -> Result<Page<Stored<StackTemplate>>> {
+    let page = query.page(MAX_LISTED);
+    unowned(uow).page(&StackTemplateQuery::All, &page).await
 }
 
 /// The template with this name.

@@ -6,8 +6,8 @@ use super::MAX_LISTED;
 use super::template::named;
 use crate::access::{OperatorScope, SignedInScope, audited, unaudited, unowned};
 use crate::kernel::{
-    Code, Context, Error, IllegalMove, Machine, Record, Result, StoreError, Stored, TemplateId,
-    VersionId, hex,
+    Code, Context, Error, IllegalMove, Machine, Page, Record, Result, StoreError, Stored,
+    TemplateId, VersionId, WholeListQuery, hex,
 };
 use crate::port::UnitOfWork;
 use crate::stacks::{
@@ -15,14 +15,11 @@ use crate::stacks::{
     TemplateName, TemplateStatus, VersionEvent, VersionStatus,
 };
 
-/// The largest definition, in bytes of JSON without spaces: 256 KiB.
-const MAX_DEFINITION_BYTES: usize = 256 * 1024;
-
 /// Publishes a version; it never changes afterwards. The template's latest version is settled in the same unit.
 ///
 /// # Errors
 /// `CONFLICT` when the template has a version of this precedence, deprecated or not; `INVALID_STATE` when the template
-/// is deprecated; `VALIDATION_ERROR` for a definition that is too large or breaks the rules of its known keys; `NOT_FOUND`.
+/// is deprecated; `VALIDATION_ERROR` for a definition that breaks the rules of its known keys; `NOT_FOUND`.
 pub async fn publish(
     cx: &Context,
     scope: &OperatorScope,
@@ -30,11 +27,7 @@ pub async fn publish(
     name: &TemplateName,
     command: PublishVersion,
 ) -> Result<Stored<StackVersion>> {
-    let definition = command.stack_definition;
-    if definition.as_str().len() > MAX_DEFINITION_BYTES {
-        let message = format!("must have at most {MAX_DEFINITION_BYTES} bytes");
-        return Err(Error::invalid("stackDefinition", "too_long", message));
-    }
+    let definition = command.stack_definition.into();
     StackDefinition::parse(&definition).map_err(Error::Invalid)?;
     let template = named(uow, name).await?;
     let same = StackVersionQuery::Exactly(template.id.clone(), command.version.clone());
@@ -69,19 +62,19 @@ fn version_taken() -> Error {
     Error::refused(Code::Conflict, "The template has this version already.")
 }
 
-/// The versions of a template, highest precedence first, and how many there are.
+/// The versions of a template, highest precedence first.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND`; `INVALID_CURSOR`.
 pub async fn list(
     _: &SignedInScope,
     uow: &mut dyn UnitOfWork,
     name: &TemplateName,
-) -> Result<(Vec<Stored<StackVersion>>, u64)> {
+    query: &WholeListQuery,
+) -> Result<Page<Stored<StackVersion>>> {
     let template = named(uow, name).await?;
     let all = StackVersionQuery::OfTemplate(template.id.clone());
-    let total = unowned::<StackVersion>(uow).count(&all).await?;
-    Ok((unowned(uow).list(&all, MAX_LISTED).await?, total))
+    unowned(uow).page(&all, &query.page(MAX_LISTED)).await
 }
 
 /// The version of this precedence; deprecated ones too.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use super::super::bounds::MAX_PERMISSION_QUERY;
 use super::common::{NamesOrganization, both, names_organization};
 use super::views::{MemberView, MemberWithUser};
 use crate::kernel::{BySession, Cx, Endpoint, ErrorStyle, Input, Output, Row, post};
@@ -63,6 +64,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             "leaveOrganization",
         )))
         .summary("Leaves an organization; its only owner cannot.")
+        .ends_access()
         .refuses(&[Code::OnlyOwner])
         .writes(leave),
     ];
@@ -203,6 +205,7 @@ async fn active_role(
 struct HasPermission {
     organization_id: Option<OrganizationId>,
     /// Actions by resource: `{"member": ["create", "update"]}`.
+    #[schemars(extend("x-maxBytes" = MAX_PERMISSION_QUERY))]
     permissions: BTreeMap<String, Vec<String>>,
 }
 

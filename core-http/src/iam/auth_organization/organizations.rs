@@ -5,9 +5,9 @@ use std::sync::Arc;
 use core_domain::access::{
     MemberScope, MembershipScope, NewOrganizationScope, SessionScope, authorize_person,
 };
-use core_domain::iam::UpdateOrganization;
+use core_domain::iam::{MAX_METADATA_BYTES, OrganizationMetadata, UpdateOrganization};
 use core_domain::kernel::{
-    Code, JsonText, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug, grant,
+    Code, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
@@ -58,6 +58,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .writes(update),
         post("/api/auth/organization/delete", "deleteOwnOrganization")
             .summary("Deletes an organization that has no platform.")
+            .ends_access()
             .errors(ErrorStyle::TopLevelCode)
             .refuses(&[Code::Conflict])
             .rewords(Code::NotFound, Code::UserIsNotMember)
@@ -103,9 +104,12 @@ struct CreateOwnOrganization {
     slug: Slug,
     /// Address of its picture.
     logo: Option<Line<0, 2048>>,
-    /// Anything its members keep with it.
-    #[schemars(with = "Option<Map<String, Value>>")]
-    metadata: Option<JsonText>,
+    /// Anything its members keep with it, of at most 16 KiB.
+    #[schemars(
+        with = "Option<Map<String, Value>>",
+        extend("x-maxBytes" = MAX_METADATA_BYTES)
+    )]
+    metadata: Option<OrganizationMetadata>,
     /// The session goes on to act for what it acts for.
     #[serde(default)]
     keep_current_active_organization: bool,
@@ -295,10 +299,13 @@ struct OrganizationChange {
     /// Address of its picture; `null` takes it away.
     #[serde(default)]
     logo: Patch<Line<0, 2048>>,
-    /// Anything its members keep with it; `null` takes it away.
+    /// Anything its members keep with it, of at most 16 KiB; `null` takes it away.
     #[serde(default)]
-    #[schemars(with = "Patch<Map<String, Value>>")]
-    metadata: Patch<JsonText>,
+    #[schemars(
+        with = "Patch<Map<String, Value>>",
+        extend("x-maxBytes" = MAX_METADATA_BYTES)
+    )]
+    metadata: Patch<OrganizationMetadata>,
 }
 
 names_organization!(UpdateOwnOrganization);

@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::bounds::MAX_PASSWORD_TEXT;
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
@@ -119,7 +120,7 @@ fn sign_in_again(iam: &Iam, next: &str) -> Markup {
 /// The fields of the form: one of the first two.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct ConfirmForm {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: Option<String>,
     /// Of an authenticator: six digits; otherwise it is a recovery code.
     code: Option<Line<0, 64>>,

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::bounds::MAX_EMAIL_TEXT;
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
@@ -165,7 +166,7 @@ fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {
 /// The fields of the form.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct MagicLinkForm {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
     /// A path of ours to go on to.
     next: Option<Target>,

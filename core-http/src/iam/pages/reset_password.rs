@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
@@ -133,7 +134,7 @@ fn password_content(iam: &Iam, token: &str, errors: &FormErrors) -> Markup {
 /// The fields of the form for the address.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct AddressForm {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
 }
 
@@ -171,7 +172,7 @@ async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr>
 struct NewPasswordForm {
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     password: String,
 }
 

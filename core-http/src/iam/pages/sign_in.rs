@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
@@ -154,9 +155,9 @@ fn content(iam: &Iam, next: &str, entered: &Entered<'_>, errors: &FormErrors) ->
 /// The fields of the form.
 #[derive(Clone, Deserialize, JsonSchema)]
 struct SignInForm {
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// Browsers leave a box that is not ticked out.
     remember: Option<bool>,

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
@@ -99,9 +100,9 @@ fn content(iam: &Iam, next: &str, [name, email]: [&str; 2], errors: &FormErrors)
 struct SignUpForm {
     /// What the person calls themselves.
     name: Line<0, 255>,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
+    #[schemars(length(max = MAX_EMAIL_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "ada@example.org")]
     email: String,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
     /// A path of ours to go on to.
     next: Option<Target>,

@@ -30,6 +30,7 @@ pub(super) fn explain(violation: Violation<'_>, issues: &mut Vec<Issue>) {
         Kind::MaxItems(limit) => ("too_long", format!("must have at most {limit} items")),
         Kind::MinProperties(limit) => ("too_short", format!("must have at least {limit} fields")),
         Kind::MaxProperties(limit) => ("too_long", format!("must have at most {limit} fields")),
+        Kind::MaxBytes(limit) => ("too_long", format!("must have at most {limit} bytes")),
         Kind::Minimum(limit) => ("too_small", format!("must be at least {limit}")),
         Kind::Maximum(limit) => ("too_big", format!("must be at most {limit}")),
         Kind::Pattern(pattern) => ("pattern", format!("must match {pattern}")),

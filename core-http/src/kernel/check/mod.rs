@@ -1,9 +1,11 @@
 //! The schema is the validator: what `OpenAPI` shows is what a request is checked against.
 
+mod decimal;
 mod explain;
 #[cfg(test)]
 mod oracle;
 mod pattern;
+mod plain;
 mod schema;
 mod violation;
 mod walk;
@@ -54,6 +56,12 @@ impl Checker {
         }
         issues.truncate(MAX_ISSUES);
         issues
+    }
+
+    /// Rewrites the numbers of a valid value in the spelling that its types read: `1e2` becomes 100 where the schema wants
+    /// an integer. Free-form values are left as they were written.
+    pub(super) fn respell_numbers(&self, value: &mut Value) {
+        plain::respell(&self.compiled, value);
     }
 }
 

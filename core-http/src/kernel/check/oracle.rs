@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::Checker;
-use crate::kernel::format;
+use crate::kernel::{format, parse_strict};
 
 type Verdict = (String, &'static str);
 
@@ -86,8 +86,10 @@ fn judge_choice(
     verdicts.push((path.to_owned(), code));
 }
 
-fn ours(schema: &Value, value: &Value) -> Vec<Verdict> {
-    let issues = Checker::of_schema(schema.clone()).unwrap().issues(value);
+/// Our verdicts on a value as it comes in a request, with the numbers as they are written.
+fn ours(schema: &Value, value: &str) -> Vec<Verdict> {
+    let value = parse_strict(value.as_bytes()).unwrap();
+    let issues = Checker::of_schema(schema.clone()).unwrap().issues(&value);
     let verdict = |path: Vec<String>| path.iter().map(|segment| format!("/{segment}")).collect();
     let verdicts = issues.into_iter().map(|i| (verdict(i.path), i.code));
     verdicts.collect()
@@ -98,7 +100,7 @@ fn one_value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (-3..4).prop_map(Value::from),
-        prop_oneof![Just(0.5), Just(2.0), Just(-1.5)].prop_map(Value::from),
+        prop_oneof![Just(0.5), Just(2.0), Just(-1.5), Just(-0.0)].prop_map(Value::from),
         "[ab1 ]{0,4}".prop_map(Value::from),
         Just(json!("a@b.example")),
     ];
@@ -109,6 +111,31 @@ fn one_value() -> impl Strategy<Value = Value> {
                 .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
         ]
     })
+}
+
+/// The JSON text of a value whose integers are spelled in several ways; plainly with 0.
+fn spelled(value: &Value, spelling: usize) -> String {
+    let list = |items: Vec<String>| items.join(",");
+    match value {
+        Value::Number(number) if number.is_i64() => match spelling % 4 {
+            0 => number.to_string(),
+            1 => format!("{number}.0"),
+            2 => format!("{number}.00e0"),
+            _ if number.as_i64() == Some(0) => "-0".to_owned(),
+            _ => format!("{number}E+0"),
+        },
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            let items = items.map(|(at, item)| spelled(item, spelling * (at + 1)));
+            format!("[{}]", list(items.collect()))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields = fields.map(|(name, f)| format!("\"{name}\":{}", spelled(f, spelling)));
+            format!("{{{}}}", list(fields.collect()))
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Keywords about a value alone.
@@ -165,15 +192,57 @@ fn one_schema() -> impl Strategy<Value = Value> {
     })
 }
 
+fn assert_same_verdicts(schema: &Value, value: &Value, spelling: usize) {
+    let text = spelled(value, spelling);
+    let (mut theirs, mut ours) = (theirs(schema, value), ours(schema, &text));
+    theirs.sort();
+    ours.sort();
+    assert_eq!(ours, theirs, "{text} by {schema}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn every_value_is_judged_as_by_a_full_validator(schema in one_schema(), value in one_value()) {
-        let (mut theirs, mut ours) = (theirs(&schema, &value), ours(&schema, &value));
-        theirs.sort();
-        ours.sort();
-        prop_assert_eq!(ours, theirs, "{} by {}", value, schema);
+    fn every_value_is_judged_as_by_a_full_validator(
+        schema in one_schema(),
+        value in one_value(),
+        spelling in 0_usize..4,
+    ) {
+        assert_same_verdicts(&schema, &value, spelling);
+    }
+}
+
+#[test]
+fn items_that_differ_only_in_how_a_number_is_written_are_not_unique() {
+    let schema = json!({ "allOf": [{ "uniqueItems": true }] });
+    for items in [
+        json!([2, 2.0]),
+        json!([0, -0.0]),
+        json!([[1], [1.0]]),
+        json!([{ "a": 3 }, { "a": 3.0 }]),
+        json!([1, true]),
+        json!(["1", 1]),
+    ] {
+        for spelling in 0..4 {
+            assert_same_verdicts(&schema, &items, spelling);
+        }
+    }
+    assert_eq!(ours(&schema, "[100,1e2]").len(), 1);
+    assert_eq!(ours(&schema, "[1e-400,1e-401,0]"), []);
+}
+
+#[test]
+fn a_constant_and_a_word_of_a_choice_are_met_by_every_spelling_of_their_number() {
+    for schema in [
+        json!({ "const": [{ "n": 2 }] }),
+        json!({ "enum": [7, [{ "n": 2.0 }]] }),
+    ] {
+        for spelling in 0..4 {
+            assert_same_verdicts(&schema, &json!([{ "n": 2 }]), spelling);
+            assert_same_verdicts(&schema, &json!([{ "n": 3 }]), spelling);
+        }
+        assert_eq!(ours(&schema, r#"[{"n":0.2e1}]"#), []);
     }
 }
 
@@ -190,7 +259,7 @@ fn a_type_that_holds_itself_is_judged_at_every_depth() {
         ("/next/next/next/n", "required"),
     ];
     let wanted = wanted.map(|(path, code)| (path.to_owned(), code));
-    let (mut theirs, mut ours) = (theirs(&schema, &value), ours(&schema, &value));
+    let (mut theirs, mut ours) = (theirs(&schema, &value), ours(&schema, &value.to_string()));
     theirs.sort();
     ours.sort();
     assert_eq!(ours, wanted);

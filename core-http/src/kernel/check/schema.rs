@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use super::pattern;
 use crate::kernel::format;
 
-/// Everything that is wanted of a value. No keyword is passed over in silence: one that is not known is an error.
+/// The constraints of a value: keywords of JSON Schema, and `x-maxBytes`. No keyword is passed over in silence: one that is not known is an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Schema {
@@ -36,6 +36,9 @@ pub(super) struct Schema {
     pub(super) items: Subschema,
     pub(super) min_properties: Option<u64>,
     pub(super) max_properties: Option<u64>,
+    /// Bytes of the JSON text without white space.
+    #[serde(rename = "x-maxBytes")]
+    pub(super) max_bytes: Option<u64>,
     pub(super) required: Vec<String>,
     pub(super) properties: BTreeMap<String, Subschema>,
     pub(super) additional_properties: Subschema,
@@ -83,6 +86,15 @@ impl<'de> Deserialize<'de> for Subschema {
 pub(super) enum Types {
     One(Type),
     Several(Vec<Type>),
+}
+
+impl Types {
+    pub(super) fn include(&self, wanted: Type) -> bool {
+        match self {
+            Self::One(one) => *one == wanted,
+            Self::Several(several) => several.contains(&wanted),
+        }
+    }
 }
 
 /// A type of JSON.

@@ -26,6 +26,7 @@ pub(super) enum Kind<'s> {
     UniqueItems,
     MinProperties(u64),
     MaxProperties(u64),
+    MaxBytes(u64),
     Required(&'s str),
     AdditionalProperties,
     /// What each branch says against the value.

@@ -3,9 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 
-use core_domain::kernel::canonical_json;
+use core_domain::kernel::{JsonText, written_text};
+use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
+use super::decimal::{Decimal, identity, same};
 use super::schema::{Schema, Subschema, Type, Types};
 use super::violation::{Found, Kind, Location, Violation};
 
@@ -40,8 +42,14 @@ impl<'s> Validator<'s> {
             let is_word = words.iter().any(|word| same(word, value));
             found.unless(is_word, at, Kind::Enum(words));
         }
+        if let Some(most) = schema.max_bytes {
+            found.unless(json_bytes(value) <= most, at, Kind::MaxBytes(most));
+        }
         match value {
-            Value::Number(number) => validate_number(schema, number, at, found),
+            Value::Number(_) => validate_number(schema, value, at, found),
+            written if written_text(written).is_some() => {
+                validate_number(schema, written, at, found);
+            }
             Value::String(text) => validate_text(schema, text, at, found),
             Value::Array(items) => self.validate_items(schema, items, at, found),
             Value::Object(fields) => self.validate_fields(schema, fields, at, found),
@@ -118,7 +126,7 @@ impl<'s> Validator<'s> {
         );
         if schema.unique_items {
             let mut known = HashSet::new();
-            let unique = items.iter().all(|item| known.insert(canonical_json(item)));
+            let unique = items.iter().all(|item| known.insert(identity(item)));
             found.unless(unique, at, Kind::UniqueItems);
         }
         for (position, item) in items.iter().enumerate() {
@@ -163,7 +171,7 @@ impl<'s> Validator<'s> {
 
 fn validate_number<'s>(
     schema: &'s Schema,
-    number: &Number,
+    number: &Value,
     at: Location<'_>,
     found: &mut Found<'s>,
 ) {
@@ -227,36 +235,34 @@ fn is_of(value: &Value, wanted: Type) -> bool {
         Value::Number(number) => match wanted {
             Type::Number => true,
             // 7.0 is an integer.
-            Type::Integer => !number.is_f64() || number.as_f64().is_some_and(|n| n.fract() == 0.0),
+            Type::Integer => !number.is_f64() || Decimal::of_number(number).is_integer(),
             _ => false,
         },
         Value::String(_) => wanted == Type::String,
         Value::Array(_) => wanted == Type::Array,
-        Value::Object(_) => wanted == Type::Object,
+        Value::Object(_) => match Decimal::of(value) {
+            Some(number) => {
+                wanted == Type::Number || (wanted == Type::Integer && number.is_integer())
+            }
+            None => wanted == Type::Object,
+        },
     }
 }
 
-/// Compares integers exactly, other numbers as doubles.
-fn compare(one: &Number, other: &Number) -> Ordering {
-    if let (Some(one), Some(other)) = (one.as_i128(), other.as_i128()) {
-        return one.cmp(&other);
-    }
-    let double = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
-    double(one).total_cmp(&double(other))
+/// Returns the size of a value's JSON text without white space, with numbers as they are written.
+fn json_bytes(value: &Value) -> u64 {
+    let text = JsonText::deserialize(value);
+    text.map_or(u64::MAX, |text| text.as_str().len() as u64)
 }
 
-/// Tells whether two values are the same; 7 and 7.0 are.
-fn same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => compare(one, other).is_eq(),
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
-        }
-        (Value::Object(one), Value::Object(other)) => {
-            let in_other =
-                |(name, a): (&String, &Value)| other.get(name).is_some_and(|b| same(a, b));
-            one.len() == other.len() && one.iter().all(in_other)
-        }
-        (one, other) => one == other,
+/// Compares a number of a request with a bound of a schema, by their exact values.
+fn compare(number: &Value, bound: &Number) -> Ordering {
+    let integers = (
+        number.as_number().and_then(Number::as_i128),
+        bound.as_i128(),
+    );
+    if let (Some(number), Some(bound)) = integers {
+        return number.cmp(&bound);
     }
+    Decimal::of(number).cmp(&Some(Decimal::of_number(bound)))
 }

@@ -46,8 +46,8 @@ fn allows(schema: &Value, kind: &str) -> bool {
 }
 
 /// Values that break each rule of a schema, with the code of the issue.
-fn breaking(schema: &Value) -> Vec<(Value, &'static str)> {
-    let schema = of_values(schema);
+fn breaking(whole: &Value) -> Vec<(Value, &'static str)> {
+    let schema = of_values(whole);
     let mut bad = Vec::new();
     for (value, kind) in [
         (json!("seven"), "string"),
@@ -66,6 +66,10 @@ fn breaking(schema: &Value) -> Vec<(Value, &'static str)> {
     }
     if let Some(most) = length("maxLength") {
         bad.push((json!("x".repeat(most + 1)), "too_long"));
+    }
+    if let Some(most) = whole["x-maxBytes"].as_u64() {
+        let text = "x".repeat(usize::try_from(most).unwrap());
+        bad.push((json!({ "x": text }), "too_long"));
     }
     if schema["enum"].is_array() {
         bad.push((json!("moon"), "invalid_enum"));

@@ -55,6 +55,30 @@ pub(super) async fn filled(case: &Case) {
             let retried = case.service.post(&operator(), &path, Value::Null).await;
             let _ = retried.expect(200);
         }
+        "listStackTemplates" => {
+            for name in ["one", "two"].map(|name| format!("{name}-{round}")) {
+                let template = json!({ "name": name, "displayName": name, "description": name });
+                let made = world
+                    .stacks
+                    .post(&operator(), &case.ask().path, template)
+                    .await;
+                let _ = made.expect(201);
+                world.tick(1);
+            }
+        }
+        "listStackVersions" => {
+            for patch in [1, 2] {
+                let version = format!("2.{round}.{patch}");
+                let version =
+                    json!({ "version": version, "coreSdkVersion": "1.0.0", "stackDefinition": {} });
+                let made = world
+                    .stacks
+                    .post(&operator(), &case.ask().path, version)
+                    .await;
+                let _ = made.expect(201);
+            }
+            world.tick(1);
+        }
         _ => {}
     }
     if case.name() == "listAuditCheckpoints" {

@@ -2,6 +2,7 @@
 
 mod access;
 mod bodies;
+mod bounds;
 mod contract;
 mod fixture;
 mod lists;
@@ -9,5 +10,6 @@ mod openapi;
 mod pages;
 mod plans;
 mod preconditions;
+mod replays;
 mod routes;
 mod samples;

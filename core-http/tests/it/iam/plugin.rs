@@ -456,3 +456,26 @@ async fn the_last_owner_stays_however_many_leave_at_once(world: World) {
 }
 
 on_every_store! { one_invitation_makes_one_member, the_last_owner_stays_however_many_leave_at_once }
+
+#[tokio::test]
+async fn metadata_of_more_than_16_kib_is_refused_and_of_16_kib_kept() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let metadata = |bytes: usize| json!({ "a": "x".repeat(bytes - r#"{"a":""}"#.len()) });
+    let body = |bytes| json!({ "name": "Acme", "slug": "acme", "metadata": metadata(bytes) });
+    let refused = world
+        .organization(&ada, "create", body(16 * 1024 + 1))
+        .await;
+    let refused = refused.refused(400, "VALIDATION_ERROR");
+    assert_eq!(refused.issues(), ["metadata: too_long"]);
+    let _ = world
+        .organization(&ada, "create", body(16 * 1024))
+        .await
+        .expect(200);
+    let change = json!({ "data": { "metadata": metadata(16 * 1024 + 1) } });
+    let refused = world.organization(&ada, "update", change).await;
+    assert_eq!(refused.issues(), ["data.metadata: too_long"]);
+    let change = json!({ "data": { "metadata": { "a": "new" } } });
+    let changed = world.organization(&ada, "update", change).await.expect(200);
+    assert_eq!(changed.json["metadata"], json!({ "a": "new" }));
+}

@@ -151,7 +151,7 @@ async fn a_replay_has_the_entity_tag_and_the_headers_of_the_first_answer_but_no_
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_its_caller_service_and_organization() {
+async fn a_key_belongs_to_its_caller_and_service_whatever_organization_they_act_for() {
     let [one, other] = services();
     let ada = |platform| member("ada", platform, Role::OWNER).unwrap();
     let mut answers = vec![
@@ -164,11 +164,13 @@ async fn a_key_belongs_to_its_caller_service_and_organization() {
     for caller in [
         vouched,
         ada("p1"),
-        ada("p2"),
         member("eve", "p1", Role::OWNER).unwrap(),
     ] {
         answers.push(make(&one, &caller).await);
     }
+    let elsewhere = make(&one, &ada("p2")).await;
+    assert_eq!(elsewhere.header("idempotency-replayed"), "true");
+    assert_eq!(elsewhere.json, answers[3].json);
     let mut bodies: Vec<String> = answers
         .iter()
         .map(|answer| answer.json.to_string())
@@ -201,7 +203,7 @@ async fn a_row_that_answers_nothing_replays_its_refusals_a_conflict_in_the_store
     ];
     let api = Api(Service::builder("one", app, rows).build().unwrap());
     for (path, status, code) in [("/missing", 404, "NOT_FOUND"), ("/taken", 409, "CONFLICT")] {
-        let headers = [("idempotency-key", "k1")];
+        let headers = [("idempotency-key", path)];
         let mut said = Vec::new();
         for replayed in ["", "true"] {
             let caller = operator();
@@ -212,4 +214,74 @@ async fn a_row_that_answers_nothing_replays_its_refusals_a_conflict_in_the_store
         }
         assert_eq!(said[0], said[1], "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_setup_of_an_organization_is_replayed_although_the_session_acts_for_it_since() {
+    let world = World::new();
+    let ada = world.sign_up("ada@example.org").await;
+    let headers = [
+        ("cookie", &*ada.cookie),
+        ("origin", "http://iam.test"),
+        ("idempotency-key", "k1"),
+    ];
+    let body = json!({ "name": "Engines", "slug": "engines" });
+    let set_up = async || {
+        let (method, path) = ("POST", "/api/core/org-setup");
+        world
+            .iam
+            .send(&Caller::Anonymous, method, path, &headers, body.clone())
+            .await
+    };
+    let first = set_up().await.expect(201);
+    let again = set_up().await.expect(201);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.json, first.json);
+}
+
+#[tokio::test]
+async fn a_key_is_its_callers_whatever_path_it_comes_by_and_another_request_is_refused() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let headers = [("idempotency-key", "k1")];
+    let create = async |path: &str, slug: &str| {
+        let body = json!({ "name": "One", "slug": slug, "type": "tenant" });
+        let path = path.replace("{id}", &platform);
+        world
+            .registry
+            .send(&operator(), "POST", &path, &headers, body)
+            .await
+    };
+    let path = "/api/v1/platforms/{id}/entities";
+    let first = create(path, "one").await.expect(201);
+    // The spelling that remains behind a gateway is the same operation.
+    let alias = create("/{id}/entities", "one").await.expect(201);
+    assert_eq!(alias.header("idempotency-replayed"), "true");
+    assert_eq!(alias.json, first.json);
+    let other = create(path, "two").await;
+    other.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    let elsewhere = world.platform("looms").await;
+    let other = create(&path.replace("{id}", &elsewhere), "one").await;
+    other.refused(422, "IDEMPOTENCY_KEY_REUSED");
+    let query = create("/api/v1/platforms/{id}/entities?x=1", "one").await;
+    query.refused(422, "IDEMPOTENCY_KEY_REUSED");
+}
+
+#[tokio::test]
+async fn a_refusal_by_the_scope_is_not_kept_for_the_key() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let headers = [("idempotency-key", "k1")];
+    let path = format!("/api/v1/platforms/{platform}/entities");
+    let body = json!({ "name": "One", "slug": "one", "type": "tenant" });
+    let create = async |caller: &Caller| {
+        world
+            .registry
+            .send(caller, "POST", &path, &headers, body.clone())
+            .await
+    };
+    let stranger = member("ada", "other", Role::OWNER).unwrap();
+    create(&stranger).await.refused(404, "NOT_FOUND");
+    let now_a_member = member("ada", &platform, Role::OWNER).unwrap();
+    let _ = create(&now_a_member).await.expect(201);
 }

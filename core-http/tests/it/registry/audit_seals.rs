@@ -7,6 +7,7 @@ use core_domain::kernel::Context;
 use core_domain::shared::{
     AuditCheckpoint, AuditEntry, AuditHead, AuditSeal, AuditStream, GENESIS,
 };
+use core_domain::testing::seeds;
 use core_domain::use_case::shared::seal;
 use core_storage::{Filter, Value as Column};
 use serde_json::{Value, json};
@@ -122,7 +123,7 @@ async fn a_sealer_that_dies_anywhere_seals_nothing_twice_and_leaves_nothing_out(
             break;
         }
     }
-    for seed in 0..50 {
+    for seed in seeds(50) {
         world
             .write_entries(&[entry(entries + 1, None, "thing.made")])
             .await;

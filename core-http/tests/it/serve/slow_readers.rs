@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use core_http::kernel::{Body, BoxError};
+use core_http::kernel::{Body, BoxError, bytes_body};
 use core_http::{IncomingBody, ServeOptions};
 use http::{Request, Response};
 use http_body::Frame;
@@ -131,4 +131,114 @@ async fn a_stream_that_pauses_is_not_cut_off() {
     assert!(received.contains("piece 0") && received.contains("piece 1"));
     assert!(received.ends_with("0\r\n\r\n"), "{received}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// The size of an answer that no socket buffers hold.
+const HUGE: usize = 16 * MIB;
+
+/// The memory of a huge answer. All answers share one buffer, so that the test itself needs little.
+struct HugeAnswer {
+    bytes: Arc<Vec<u8>>,
+    live: Arc<AtomicUsize>,
+    dropped: mpsc::UnboundedSender<()>,
+}
+
+impl AsRef<[u8]> for HugeAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for HugeAnswer {
+    fn drop(&mut self) {
+        self.live.fetch_sub(1, Ordering::SeqCst);
+        let _ = self.dropped.send(());
+    }
+}
+
+/// A server whose answers to `/huge` are counted while they are in memory.
+struct HugeAnswers {
+    server: Server,
+    live: Arc<AtomicUsize>,
+    asked: mpsc::UnboundedReceiver<()>,
+    dropped: mpsc::UnboundedReceiver<()>,
+}
+
+impl HugeAnswers {
+    async fn start(options: ServeOptions) -> Self {
+        let bytes = Arc::new(vec![b'x'; HUGE]);
+        let live = Arc::new(AtomicUsize::new(0));
+        let (ask, asked) = mpsc::unbounded_channel();
+        let (drop, dropped) = mpsc::unbounded_channel();
+        let count = Arc::clone(&live);
+        let service = service_fn(move |request: Request<IncomingBody>| {
+            let (bytes, live) = (Arc::clone(&bytes), Arc::clone(&count));
+            let (ask, dropped) = (ask.clone(), drop.clone());
+            async move {
+                if request.uri().path() != "/huge" {
+                    return lengths(request).await;
+                }
+                live.fetch_add(1, Ordering::SeqCst);
+                let answer = HugeAnswer {
+                    bytes,
+                    live,
+                    dropped,
+                };
+                let _ = ask.send(());
+                Ok(Response::new(bytes_body(Bytes::from_owner(answer))))
+            }
+        });
+        let server = Server::start(service, options).await;
+        Self {
+            server,
+            live,
+            asked,
+            dropped,
+        }
+    }
+}
+
+async fn within_20_seconds<T>(work: impl Future<Output = Option<T>>) -> Option<T> {
+    let done = tokio::time::timeout(Duration::from_secs(20), work).await;
+    done.ok().flatten()
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_are_dropped_above_the_limit_of_the_listener() {
+    let options = ServeOptions {
+        max_unread_bytes: 4 * HUGE,
+        ..options()
+    };
+    let mut answers = HugeAnswers::start(options).await;
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut client = answers.server.connect().await;
+        client.write(&get("/huge")).await;
+        clients.push(client);
+        assert!(within_20_seconds(answers.asked.recv()).await.is_some());
+    }
+    for _ in 0..16 {
+        assert!(within_20_seconds(answers.dropped.recv()).await.is_some());
+    }
+    assert_eq!(answers.live.load(Ordering::SeqCst), 4);
+    answers.server.serves_others().await;
+    // Those that waited shortest are still served.
+    let mut last = clients.pop().unwrap();
+    assert_eq!(last.answer().await.len(), "200 ".len() + HUGE);
+}
+
+#[tokio::test]
+async fn a_connection_waits_with_two_answers_at_most_however_many_requests_it_sent() {
+    let answers = HugeAnswers::start(options()).await;
+    let mut client = answers.server.connect().await;
+    client.write(&get("/huge").repeat(64)).await;
+    let (mut received, mut buffer) = (0, vec![0; MIB]);
+    while received < 5 * HUGE {
+        let read = within_20_seconds(async { client.0.read(&mut buffer).await.ok() }).await;
+        received += read.unwrap();
+        let live = answers.live.load(Ordering::SeqCst);
+        assert!(live <= 2, "{live} answers wait");
+    }
 }

@@ -172,3 +172,31 @@ async fn a_definition_has_at_most_256_kib() {
     let refused = larger.refused(400, "VALIDATION_ERROR");
     assert_eq!(refused.issues(), ["stackDefinition: too_long"]);
 }
+
+#[tokio::test]
+async fn large_versions_are_listed_on_pages_of_a_mebibyte() {
+    let world = World::new();
+    world.create_stack("web").await;
+    let definition = json!({ "text": "x".repeat(200 * 1024) });
+    for patch in 0..12 {
+        let number = format!("1.0.{patch}");
+        let published = world.publish("web", &number, &definition);
+        let _ = published.await.expect(201);
+    }
+    let (mut numbers, mut path) = (Vec::new(), "/web/versions".to_owned());
+    let mut pages = 0;
+    loop {
+        let page = world.stack(&path).await;
+        assert_eq!(page.json["total"], 12);
+        assert!(page.json.to_string().len() < 1_100 * 1024);
+        let data = page.json["data"].as_array().unwrap();
+        numbers.extend(data.iter().map(|version| version["version"].clone()));
+        pages += 1;
+        match page.json["cursor"].as_str() {
+            Some(cursor) => path = format!("/web/versions?cursor={cursor}"),
+            None => break,
+        }
+    }
+    let expected: Vec<Value> = (0..12).rev().map(|n| json!(format!("1.0.{n}"))).collect();
+    assert_eq!((pages, numbers), (3, expected));
+}

@@ -31,7 +31,7 @@ table! {
         content_hash: Opt<Text>,
         job_id: Opt<Text>,
     }
-    unique { idempotency_key: [platform_id, idempotency_key] }
+    unique { idempotency_key: [platform_id, idempotency_key, user_id] }
     index {
         [platform_id, created_at],
         [platform_id, created_at] where [IN_FLIGHT],
@@ -51,6 +51,9 @@ fn deployments(query: &DeploymentQuery) -> Select {
         DeploymentQuery::WithKey(key) => {
             Select::of(Deployment::TABLE).filter(Filter::eq("idempotency_key", key))
         }
+        DeploymentQuery::WithKeyOf { key, user_id } => Select::of(Deployment::TABLE)
+            .filter(Filter::eq("idempotency_key", key))
+            .filter(Filter::eq("user_id", user_id)),
         DeploymentQuery::InFlightOf {
             branch,
             moved_since,

@@ -16,6 +16,7 @@ use std::task::{Context, Waker};
 use core_domain::kernel::{Clock, JobId, Timestamp};
 use core_domain::port::{Mode, Store};
 use core_domain::provisioning::{HoldScope, Job, JobHoldQuery, JobStatus, StepStatus};
+use core_domain::testing::seeds;
 use core_domain::use_case::provisioning::JobKind;
 use core_storage::fault::FaultStore;
 
@@ -238,8 +239,8 @@ impl Simulation {
     }
 }
 
-/// How many seeds are tried; `JOB_SEEDS=20000` tries more, `JOB_SEED=17` that one alone.
-const SEEDS: u64 = 2_000;
+/// How many seeds are usually tried.
+const SEEDS: u32 = 2_000;
 
 /// What happened in many runs.
 #[derive(Debug, Default)]
@@ -298,33 +299,25 @@ fn run_seeds(seeds: Range<u64>, mutant: Mutant) -> Result<Tally, (u64, String)> 
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "which seeds are tried is asked of whoever runs the tests"
-)]
-fn asked(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn no_seed_breaks_an_invariant() {
-    if let Some(seed) = asked("JOB_SEED") {
-        assert_eq!(run_seed(seed, Mutant::None).err(), None, "seed {seed}");
+    let range = seeds(SEEDS);
+    let count = range.end - range.start;
+    let tally = run_seeds(range, Mutant::None);
+    let tally = tally.unwrap_or_else(|(seed, broken)| panic!("PROPTEST_RNG_SEED={seed}: {broken}"));
+    if count < u64::from(SEEDS) {
         return;
     }
-    let seeds = asked("JOB_SEEDS").unwrap_or(SEEDS);
-    let tally = run_seeds(0..seeds, Mutant::None);
-    let tally = tally.unwrap_or_else(|(seed, broken)| panic!("JOB_SEED={seed}: {broken}"));
     // The runs were worth it: much went wrong, and most jobs were done all the same.
-    assert!(tally.mishaps > seeds, "{tally:?}");
-    assert!(tally.lost > seeds / 8, "{tally:?}");
-    assert!(tally.completed > seeds, "{tally:?}");
-    assert!(tally.undone > seeds / 20, "{tally:?}");
+    assert!(tally.mishaps > count, "{tally:?}");
+    assert!(tally.lost > count / 8, "{tally:?}");
+    assert!(tally.completed > count, "{tally:?}");
+    assert!(tally.undone > count / 20, "{tally:?}");
 }
 
 #[track_caller]
 fn is_found(mutant: Mutant, invariants: &[&str]) {
-    let (seed, broken) = run_seeds(0..SEEDS, mutant).unwrap_err();
+    let (seed, broken) = run_seeds(0..u64::from(SEEDS), mutant).unwrap_err();
     let named = invariants.iter().any(|name| broken.starts_with(name));
     assert!(named, "{mutant:?}, seed {seed}: {broken}");
 }

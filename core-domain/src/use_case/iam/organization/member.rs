@@ -21,7 +21,7 @@ pub struct MemberOfOrganization {
     pub user: Option<Stored<User>>,
 }
 
-/// Returns the members who joined first, oldest first.
+/// Returns the members who joined first, oldest first. The page has no byte budget: members are small and their number is limited.
 ///
 /// # Errors
 /// When the store failed.

@@ -8,8 +8,8 @@ use crate::access::{
     audited, find_member, find_organization, unowned,
 };
 use crate::iam::{
-    Invitation, InvitationQuery, Member, MemberQuery, Organization, OrganizationType, Session,
-    UpdateOrganization,
+    Invitation, InvitationQuery, Member, MemberQuery, Organization, OrganizationMetadata,
+    OrganizationType, Session, UpdateOrganization,
 };
 use crate::kernel::{
     Code, Context, Effect, Error, JsonText, Line, Name, Result, Slug, Stored, grant,
@@ -29,7 +29,7 @@ pub struct NewOwnOrganization {
     /// Address of its picture.
     pub logo: Option<Line<0, 2048>>,
     /// What its members keep with it.
-    pub metadata: Option<JsonText>,
+    pub metadata: Option<OrganizationMetadata>,
     /// Whether the session goes on to act for what it acts for.
     pub keep_active: bool,
 }
@@ -60,7 +60,7 @@ pub async fn create_own(
         kind: OrganizationType::Tenant,
         platform_id: None,
         logo: new.logo,
-        metadata: new.metadata,
+        metadata: new.metadata.map(JsonText::from),
         owner: Some(scope.owner().clone()),
     };
     let organization = create(cx, scope, uow, new).await.map_err(exists)?;

@@ -27,16 +27,13 @@ pub(in crate::use_case) async fn earlier(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     branch: &Branch,
-    key: Option<&str>,
+    key: Option<DeploymentQuery>,
     content_hash: &str,
     short_while: Duration,
 ) -> Result<EarlierDeployments> {
     let now = uow.now().await?;
     let with_key = match key {
-        Some(key) => {
-            let query = DeploymentQuery::WithKey(key.to_owned());
-            scope.records::<Deployment>(uow).first(&query).await?
-        }
+        Some(key) => scope.records::<Deployment>(uow).first(&key).await?,
         None => None,
     };
     let same_content = DeploymentQuery::WithContent {

@@ -9,6 +9,9 @@ use crate::registry::{
 };
 use crate::use_case::registry::Upserted;
 
+/// Maximum number of deployments of a platform that are compared by their key. Callers have keys of their own, and few choose the same.
+const MAX_WITH_KEY: u32 = 100;
+
 /// The newest deployments of a platform.
 ///
 /// # Errors
@@ -52,11 +55,12 @@ pub async fn enter(
     command: CreateDeployment,
 ) -> Result<Upserted<Deployment>> {
     let with_key = DeploymentQuery::WithKey(command.idempotency_key.to_string());
-    let known = scope.records::<Deployment>(uow).first(&with_key).await?;
-    if let Some(known) = known {
-        if known.is_repeated_by(&command) {
-            return Ok(Upserted::existing(known));
-        }
+    let deployments = scope.records::<Deployment>(uow);
+    let mut known = deployments.list(&with_key, MAX_WITH_KEY).await?;
+    if let Some(at) = known.iter().position(|one| one.is_repeated_by(&command)) {
+        return Ok(Upserted::existing(known.swap_remove(at)));
+    }
+    if !known.is_empty() {
         return Err(key_reused());
     }
     let now = uow.now().await?;

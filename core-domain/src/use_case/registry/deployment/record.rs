@@ -7,7 +7,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::registry::{Deployment, DeploymentChange, DeploymentQuery, DeploymentStatus};
 
-/// Enters a deployment whose key no other of the platform was found to have. When one was faster, the unit runs again and
+/// Enters a deployment whose key no other of the same person was found to have. When one was faster, the unit runs again and
 /// finds it.
 ///
 /// # Errors

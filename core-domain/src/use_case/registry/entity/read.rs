@@ -1,8 +1,8 @@
 //! Finding entities.
 
-use super::tree::{ancestors_of, descendants_of, not_deleted};
+use super::tree::{ancestors_of, first_descendants_of, not_deleted};
 use crate::access::PlatformScope;
-use crate::kernel::{Context, EntityId, ListQuery, Page, Result, Stored, grant};
+use crate::kernel::{Bounded, Context, EntityId, ListQuery, Page, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Entity, EntityFilter, EntityQuery};
 
@@ -51,7 +51,7 @@ pub async fn ancestors(
     ancestors_of(scope, uow, entity).await
 }
 
-/// The entities below one that are not deleted, breadth first, without itself.
+/// The entities below one that are not deleted, breadth first, without itself; the first ones, if there are very many.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -59,7 +59,7 @@ pub async fn descendants(
     scope: &PlatformScope<grant::EntityRead>,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
-) -> Result<Vec<Stored<Entity>>> {
+) -> Result<Bounded<Stored<Entity>>> {
     not_deleted(scope, uow, entity).await?;
-    descendants_of(scope, uow, entity).await
+    first_descendants_of(scope, uow, entity).await
 }

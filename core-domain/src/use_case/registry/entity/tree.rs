@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::access::PlatformAccess;
-use crate::kernel::{Code, EntityId, Error, IllegalMove, Record, Result, Stored};
+use crate::kernel::{Bounded, Code, EntityId, Error, IllegalMove, Record, Result, Stored};
 use crate::port::{Direction, UnitOfWork};
 use crate::registry::{
     Entity, EntityQuery, EntityStatus, FeatureActivation, FeatureActivationQuery, MAX_DEPTH,
@@ -43,15 +43,31 @@ pub(in crate::use_case::registry) async fn descendants_of(
     Ok(below)
 }
 
+/// As [`descendants_of`], for an answer: as many as the byte budget of a page allows.
+pub(super) async fn first_descendants_of(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    entity: &EntityId,
+) -> Result<Bounded<Stored<Entity>>> {
+    let entities = scope.records::<Entity>(uow);
+    let walk = entities.walk_bounded(entity, Direction::Descendants, depth());
+    let mut below = walk.await?;
+    below.items.retain(|e| e.status != EntityStatus::Deleted);
+    Ok(below)
+}
+
+fn depth() -> u32 {
+    u32::try_from(MAX_DEPTH).unwrap_or(u32::MAX)
+}
+
 async fn walk(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     entity: &EntityId,
     direction: Direction,
 ) -> Result<Vec<Stored<Entity>>> {
-    let depth = u32::try_from(MAX_DEPTH).unwrap_or(u32::MAX);
     let entities = scope.records::<Entity>(uow);
-    entities.walk(entity, direction, depth).await
+    entities.walk(entity, direction, depth()).await
 }
 
 /// Refuses what would be added to an entity that is suspended, or stands below one that is.

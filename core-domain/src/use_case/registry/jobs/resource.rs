@@ -8,8 +8,8 @@ use super::removal::{delete_entry, remove_if_owned};
 use super::target::{HasTarget, Target};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
-    Context, EntityId, Environment, Error, JobId, JsonText, Line, PlatformId, ResourceId, Result,
-    Slug, Stored,
+    BoundedJson, Context, EntityId, Environment, Error, JobId, Line, PlatformId, ResourceId,
+    Result, Slug, Stored,
 };
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
@@ -262,7 +262,7 @@ pub(super) async fn upsert_resource<K: JobKind>(
         cf_id: Line::parse(&made.cf_id).ok(),
         cf_url: made.cf_url.clone(),
         provision_job_id: None,
-        config: JsonText::of(&json!({})),
+        config: BoundedJson::empty_object(),
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());

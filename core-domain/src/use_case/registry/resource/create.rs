@@ -6,7 +6,6 @@ use crate::kernel::{Context, EntityId, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{CreateResource, Resource};
 use crate::use_case::registry::entity;
-use crate::use_case::registry::free_form::check_free_form;
 
 /// Enters a resource.
 ///
@@ -22,7 +21,6 @@ pub async fn create(
 ) -> Result<Stored<Resource>> {
     let entity = entity::not_deleted(scope, uow, entity).await?;
     entity::ensure_not_suspended(scope, uow, &entity).await?;
-    check_free_form("config", &command.config)?;
     check_job(scope, uow, command.provision_job_id.as_ref()).await?;
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());

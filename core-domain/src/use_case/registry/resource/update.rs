@@ -5,7 +5,6 @@ use crate::access::{PlatformScope, audited};
 use crate::kernel::{Context, JsonText, Machine, Patch, ResourceId, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Resource, ResourceEvent, UpdateResource};
-use crate::use_case::registry::free_form::check_free_form;
 
 /// Changes an entry.
 ///
@@ -33,10 +32,7 @@ pub async fn update(
     match &command.config {
         Patch::Keep => {}
         Patch::Clear => next.config = JsonText::default(),
-        Patch::Set(config) => {
-            check_free_form("config", config)?;
-            next.config = config.clone();
-        }
+        Patch::Set(config) => next.config = config.clone().into(),
     }
     if let Patch::Set(job) = &command.provision_job_id {
         check_job(scope, uow, Some(job)).await?;

@@ -1,11 +1,9 @@
 //! The entries of a workspace stack's parts in the catalogue: entered when a job for them is queued, so that whatever it
 //! leaves behind is known.
 
-use serde_json::json;
-
 use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
-    Context, Error, JobId, JsonText, Line, Machine, ResourceId, Result, Stored, Timestamp,
+    BoundedJson, Context, Error, JobId, Line, Machine, ResourceId, Result, Stored, Timestamp,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{FailureKind, Job, StepStatus};
@@ -144,7 +142,7 @@ async fn entry(
         cf_id: None,
         cf_url: None,
         provision_job_id: Some(job.clone()),
-        config: JsonText::of(&json!({})),
+        config: BoundedJson::empty_object(),
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use core_domain::testing::cases;
 use proptest::prelude::{BoxedStrategy, Just, ProptestConfig, Strategy};
 use proptest::test_runner::TestRunner;
 use proptest_state_machine::ReferenceStateMachine;
@@ -69,21 +70,16 @@ const STEPS: usize = 30;
 /// How far the clock is set forward before each case, in seconds, so that no limit of one case is met by the next.
 const PAUSE: u64 = 3 * DAY;
 
-/// As many cases as `PROPTEST_CASES` says, or few.
-fn config(backend: Backend, file: &'static str) -> ProptestConfig {
-    let config = ProptestConfig::with_source_file(file);
-    if std::env::var_os("PROPTEST_CASES").is_some() {
-        return config;
-    }
-    let cases = match backend {
+/// Few cases on the stores that take longer.
+fn config(backend: Backend) -> ProptestConfig {
+    ProptestConfig::with_cases(cases(match backend {
         Backend::Memory => 24,
         Backend::Sqlite => 8,
         Backend::Postgres => 4,
-    };
-    ProptestConfig { cases, ..config }
+    }))
 }
 
-pub(super) fn run<S: Subject>(backend: Backend, file: &'static str) {
+pub(super) fn run<S: Subject>(backend: Backend) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -92,7 +88,7 @@ pub(super) fn run<S: Subject>(backend: Backend, file: &'static str) {
     let world = Arc::new(runtime.block_on(World::on(backend)));
     let count = Cell::new(0);
     let steps = Reference::<S::Model>::sequential_strategy(1..=STEPS);
-    let outcome = TestRunner::new(config(backend, file)).run(&steps, |(mut model, steps, seen)| {
+    let outcome = TestRunner::new(config(backend)).run(&steps, |(mut model, steps, seen)| {
         count.set(count.get() + 1);
         world.tick(PAUSE);
         runtime.block_on(async {
@@ -155,17 +151,17 @@ macro_rules! machine {
 
             #[test]
             fn on_memory() {
-                run::<super::$subject>(Backend::Memory, file!());
+                run::<super::$subject>(Backend::Memory);
             }
 
             #[test]
             fn on_sqlite() {
-                run::<super::$subject>(Backend::Sqlite, file!());
+                run::<super::$subject>(Backend::Sqlite);
             }
 
             #[test]
             fn on_postgres() {
-                run::<super::$subject>(Backend::Postgres, file!());
+                run::<super::$subject>(Backend::Postgres);
             }
         }
     };

@@ -9,6 +9,7 @@ mod use_cases;
 
 use std::collections::BTreeSet;
 
+use core_domain::testing;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -160,8 +161,7 @@ fn any_operations(cases: u32, most: usize, check: impl AsyncFn(&[Operation])) {
         .build()
         .unwrap();
     let config = Config {
-        cases,
-        failure_persistence: None,
+        cases: testing::cases(cases),
         ..Config::default()
     };
     let operations = prop::collection::vec(operation(), 1..most);

@@ -1,0 +1,112 @@
+//! Numbers in the spelling that types of Rust read.
+
+use std::collections::BTreeMap;
+
+use core_domain::kernel::written_text;
+use serde_json::{Number, Value};
+
+use super::decimal::Decimal;
+use super::schema::{Schema, Subschema, Type, Types};
+
+/// Rewrites numbers where the schema wants some: a whole number as an integer, any other one as the nearest double.
+pub(super) fn respell(schema: &Schema, value: &mut Value) {
+    let speller = Speller {
+        definitions: &schema.definitions,
+    };
+    speller.visit(schema, value);
+}
+
+#[derive(Clone, Copy)]
+struct Speller<'s> {
+    definitions: &'s BTreeMap<String, Subschema>,
+}
+
+impl Speller<'_> {
+    fn visit(self, schema: &Schema, value: &mut Value) {
+        let number = schema.types.as_ref().and_then(|types| spell(value, types));
+        if let Some(number) = number {
+            *value = Value::Number(number);
+            return;
+        }
+        match value {
+            Value::Array(items) => {
+                for (position, item) in items.iter_mut().enumerate() {
+                    let schema = schema.prefix_items.get(position).unwrap_or(&schema.items);
+                    self.visit_by(schema, item);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let known = schema.properties.get(name);
+                    self.visit_by(known.unwrap_or(&schema.additional_properties), field);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        let alternatives = [&schema.any_of, &schema.one_of];
+        let alternatives = alternatives.into_iter().flatten().flatten();
+        for branch in schema.all_of.iter().chain(alternatives) {
+            self.visit_by(branch, value);
+        }
+        let referred = schema.reference.as_ref();
+        if let Some(schema) = referred.and_then(|name| self.definitions.get(name)) {
+            self.visit_by(schema, value);
+        }
+    }
+
+    fn visit_by(self, schema: &Subschema, value: &mut Value) {
+        if let Some(schema) = &schema.0 {
+            self.visit(schema, value);
+        }
+    }
+}
+
+/// Returns a number in the spelling of its types; `None` if it has that already, or is no number.
+fn spell(value: &Value, types: &Types) -> Option<Number> {
+    let written = match value {
+        Value::Number(number) if number.is_f64() => None,
+        other => Some(written_text(other)?),
+    };
+    if types.include(Type::Integer)
+        && let Some(integer) = Decimal::of(value)?.to_integer()
+    {
+        return Some(integer);
+    }
+    let double = written?.parse().ok().and_then(Number::from_f64);
+    double.filter(|_| types.include(Type::Number))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Checker;
+    use crate::kernel::parse_strict;
+
+    #[test]
+    fn numbers_are_spelled_as_their_types_read_them_and_free_form_values_as_they_came() {
+        let integer = json!({ "type": "integer" });
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "n": { "type": ["integer", "null"] }, "d": { "type": "number" },
+                "list": { "type": "array", "prefixItems": [{ "type": "string" }], "items": integer },
+                "choice": { "anyOf": [{ "type": "null" }, integer] },
+                "named": { "$ref": "#/$defs/N" }, "all": { "allOf": [{ "type": "object", "additionalProperties": integer }] },
+                "free": true,
+            },
+            "$defs": { "N": integer },
+        });
+        let text = r#"{"n":1e2,"d":1.50,"list":["1e2",2.0,-0],"choice":30e-1,"named":7.0,"all":{"a":1E1},"free":{"n":1e2}}"#;
+        let checker = Checker::of_schema(schema).unwrap();
+        let mut value = parse_strict(text.as_bytes()).unwrap();
+        assert_eq!(checker.issues(&value).len(), 0);
+        checker.respell_numbers(&mut value);
+        let free = value["free"].take();
+        assert_eq!(
+            value.to_string(),
+            r#"{"all":{"a":10},"choice":3,"d":1.5,"free":null,"list":["1e2",2,0],"n":100,"named":7}"#
+        );
+        assert_eq!(free, parse_strict(br#"{"n":1e2}"#).unwrap());
+    }
+}

@@ -1,0 +1,98 @@
+//! The bytes of answers that wait in memory for clients to read them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// The waiting bytes of all connections of a listener, and their limit.
+#[derive(Debug)]
+pub(super) struct UnreadBytes {
+    limit: usize,
+    total: AtomicUsize,
+    /// Told when the limit may be exceeded by connections whose clients do not read.
+    exceeded: Notify,
+}
+
+impl UnreadBytes {
+    pub(super) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            total: AtomicUsize::new(0),
+            exceeded: Notify::new(),
+        })
+    }
+
+    /// How many bytes are beyond the limit.
+    pub(super) fn excess(&self) -> usize {
+        let total = self.total.load(Ordering::Relaxed);
+        total.saturating_sub(self.limit)
+    }
+
+    /// Completes when the limit may be exceeded.
+    pub(super) async fn exceeded(&self) {
+        self.exceeded.notified().await;
+    }
+
+    fn check(&self) {
+        if self.excess() > 0 {
+            self.exceeded.notify_one();
+        }
+    }
+}
+
+/// The waiting bytes of one connection. The memory of an answer is free when all of it is written.
+#[derive(Debug)]
+pub(super) struct ConnectionUnread {
+    listener: Arc<UnreadBytes>,
+    held: AtomicUsize,
+    unwritten: AtomicUsize,
+}
+
+impl ConnectionUnread {
+    pub(super) const fn new(listener: Arc<UnreadBytes>) -> Self {
+        Self {
+            listener,
+            held: AtomicUsize::new(0),
+            unwritten: AtomicUsize::new(0),
+        }
+    }
+
+    /// The bytes that wait.
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Counts an answer that begins to wait.
+    pub(super) fn hold(&self, bytes: usize) {
+        self.unwritten.fetch_add(bytes, Ordering::Relaxed);
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        self.listener.total.fetch_add(bytes, Ordering::Relaxed);
+        self.listener.check();
+    }
+
+    /// Notes that bytes were written to the socket.
+    pub(super) fn written(&self, bytes: usize) {
+        let unwritten = self.unwritten.load(Ordering::Relaxed);
+        if unwritten == 0 {
+            return;
+        }
+        let left = unwritten.saturating_sub(bytes);
+        self.unwritten.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.release();
+        }
+    }
+
+    /// Notes that the client reads too slowly for the next byte.
+    pub(super) fn blocked(&self) {
+        self.listener.check();
+    }
+
+    /// Ends the waiting: everything is written, or the connection has ended.
+    pub(super) fn release(&self) {
+        self.unwritten.store(0, Ordering::Relaxed);
+        let held = self.held.swap(0, Ordering::Relaxed);
+        self.listener.total.fetch_sub(held, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,189 @@
+//! Every value of every request has a bound that its schema shows.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::world::World;
+
+/// Formats whose texts are short whatever they say.
+const BOUNDED_FORMATS: [&str; 4] = ["date-time", "email", "idn-hostname", "uuid"];
+
+/// The fields of a schema, and of the schemas that it is made of, that nothing bounds.
+struct Unbounded<'d> {
+    document: &'d Value,
+    found: BTreeSet<String>,
+    /// The definitions that are being looked at, so that a type that holds itself is looked at once.
+    open: Vec<&'d str>,
+}
+
+impl<'d> Unbounded<'d> {
+    fn visit(&mut self, schema: &'d Value, at: &str) {
+        match schema {
+            Value::Bool(false) => {}
+            Value::Object(keywords) if !keywords.is_empty() => self.visit_keywords(keywords, at),
+            _ => self.report(at, "is of any type and size"),
+        }
+    }
+
+    fn visit_keywords(&mut self, schema: &'d Map<String, Value>, at: &str) {
+        let has = |keyword: &str| schema.contains_key(keyword);
+        if has("x-maxBytes") || has("const") || has("enum") {
+            return;
+        }
+        if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+            if !self.open.contains(&target) {
+                self.open.push(target);
+                let pointer = target.trim_start_matches('#');
+                self.visit(self.document.pointer(pointer).unwrap(), at);
+                self.open.pop();
+            }
+            return;
+        }
+        let choices = ["anyOf", "oneOf", "allOf"].into_iter();
+        let choices = choices
+            .filter_map(|keyword| schema.get(keyword)?.as_array())
+            .flatten();
+        let mut is_choice = false;
+        for branch in choices {
+            is_choice = true;
+            self.visit(branch, at);
+        }
+        let types = match schema.get("type") {
+            Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+            Some(Value::String(one)) => vec![one.as_str()],
+            _ if is_choice => vec![],
+            _ => return self.report(at, "is of any type and size"),
+        };
+        for kind in types {
+            match kind {
+                "string" => self.visit_text(schema, at),
+                "array" => self.visit_list(schema, at),
+                "object" => self.visit_object(schema, at),
+                _ => {}
+            }
+        }
+    }
+
+    fn visit_text(&mut self, schema: &'d Map<String, Value>, at: &str) {
+        let format = schema
+            .get("format")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if !schema.contains_key("maxLength") && !BOUNDED_FORMATS.contains(&format) {
+            self.report(at, "is text of any length");
+        }
+    }
+
+    fn visit_list(&mut self, schema: &'d Map<String, Value>, at: &str) {
+        if !schema.contains_key("maxItems") {
+            self.report(at, "is a list of any length");
+        }
+        let items = schema.get("items").unwrap_or(&Value::Bool(true));
+        self.visit(items, &format!("{at}[]"));
+    }
+
+    fn visit_object(&mut self, schema: &'d Map<String, Value>, at: &str) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            self.visit(property, &format!("{at}.{name}"));
+        }
+        // Fields that no shape names are ignored, unless there are no others.
+        let others = schema.get("additionalProperties");
+        let Some(others) = others.filter(|others| **others != false) else {
+            if properties.is_none() {
+                self.report(at, "is an object of any size");
+            }
+            return;
+        };
+        if !schema.contains_key("maxProperties") {
+            self.report(at, "has any number of fields");
+        }
+        self.visit(others, &format!("{at}.*"));
+    }
+
+    fn report(&mut self, at: &str, problem: &str) {
+        self.found.insert(format!("{at} {problem}"));
+    }
+}
+
+/// What is unbounded in the queries and bodies that a description shows. Bodies that are no JSON and no form have the limit of
+/// their route.
+fn unbounded(document: &Value) -> BTreeSet<String> {
+    let mut found = Unbounded {
+        document,
+        found: BTreeSet::new(),
+        open: Vec::new(),
+    };
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let contents = operation["requestBody"]["content"].as_object();
+            for (content_type, content) in contents.into_iter().flatten() {
+                if content_type.ends_with("json") || content_type.ends_with("urlencoded") {
+                    found.visit(&content["schema"], &format!("{method} {path} body"));
+                }
+            }
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                if parameter["in"] == "query" {
+                    let name = parameter["name"].as_str().unwrap();
+                    found.visit(&parameter["schema"], &format!("{method} {path} ?{name}"));
+                }
+            }
+        }
+    }
+    found.found
+}
+
+#[test]
+fn every_text_list_and_free_form_value_of_a_request_has_a_bound_in_its_schema() {
+    let world = World::new();
+    let mut documents = 0;
+    for service in world.services() {
+        let document: Value = serde_json::from_str(service.0.openapi()).unwrap();
+        let found = unbounded(&document);
+        assert!(found.is_empty(), "{found:#?}");
+        documents += 1;
+    }
+    assert_eq!(documents, 5);
+}
+
+#[test]
+fn a_value_without_a_bound_is_found_wherever_it_is() {
+    let text = json!({ "type": "string" });
+    let of = |schema: Value| {
+        let document = json!({
+            "paths": { "/a": { "post": { "requestBody": { "content": { "application/json": { "schema": schema } } } } } },
+            "components": { "schemas": { "Node": { "type": "object", "properties": {
+                "next": { "$ref": "#/components/schemas/Node" }, "text": { "type": "string" } } } } },
+        });
+        unbounded(&document).len()
+    };
+    for bad in [
+        text.clone(),
+        json!(true),
+        json!({}),
+        json!({ "description": "anything" }),
+        json!({ "type": "object" }),
+        json!({ "type": ["string", "null"] }),
+        json!({ "type": "string", "format": "uri" }),
+        json!({ "type": "array", "items": { "type": "integer" } }),
+        json!({ "type": "array", "maxItems": 3, "items": text }),
+        json!({ "type": "array", "maxItems": 3 }),
+        json!({ "type": "object", "additionalProperties": { "type": "integer" } }),
+        json!({ "type": "object", "maxProperties": 3, "additionalProperties": true }),
+        json!({ "type": "object", "properties": { "a": { "anyOf": [{ "type": "null" }, text] } } }),
+        json!({ "$ref": "#/components/schemas/Node" }),
+    ] {
+        assert_eq!(of(bad.clone()), 1, "{bad}");
+    }
+    for good in [
+        json!({ "type": "string", "maxLength": 3 }),
+        json!({ "type": "string", "format": "uuid" }),
+        json!({ "x-maxBytes": 3 }),
+        json!({ "type": "array", "maxItems": 3, "items": { "enum": ["a"] } }),
+        json!({ "type": "object", "properties": {} }),
+        json!(false),
+    ] {
+        assert_eq!(of(good.clone()), 0, "{good}");
+    }
+}

@@ -1,0 +1,170 @@
+//! A stored answer is shown only to a caller whom a new request would let in now.
+
+use core_domain::access::RecordKey;
+use core_domain::iam::MemberQuery;
+use core_domain::kernel::{Caller, PermissionSet, Role, Roles, UserId};
+use core_domain::port::{Mode, Within};
+use core_http::kernel::testing::Answer;
+use serde_json::json;
+
+use super::fixture::{Ask, Case, every_row};
+use super::samples::Least;
+use crate::world::{World, owner};
+
+const KEY: &str = "idempotency-key";
+
+/// Longer than a proof of the caller is fresh.
+const PROOF_EXPIRES_AFTER: u64 = 11 * 60;
+
+/// What a caller loses between a request and its repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Loss {
+    SignedOut,
+    RoleTakenAway,
+    OrganizationLeft,
+    PlatformSuspended,
+    ProofExpired,
+    MembershipRemoved,
+}
+
+const LOSSES: [Loss; 6] = [
+    Loss::SignedOut,
+    Loss::RoleTakenAway,
+    Loss::OrganizationLeft,
+    Loss::PlatformSuspended,
+    Loss::ProofExpired,
+    Loss::MembershipRemoved,
+];
+
+/// Rows whose own success ends what they ask for: their repetition gets the stored answer as long as the scope is open.
+const ENDS_ACCESS: [&str; 4] = [
+    "leaveOrganization",
+    "deleteOwnOrganization",
+    "revokeAuthSession",
+    "revokeAuthSessions",
+];
+
+/// The caller of a row; a person who operates the installation where the row is for operators.
+fn first_caller(case: &Case) -> Caller {
+    let mut caller = match case.sample.least {
+        Least::Operator => owner(&case.fixture.ids["platformId"]),
+        _ => return case.least(),
+    };
+    if let Caller::User {
+        membership: Some(own),
+        ..
+    } = &mut caller
+    {
+        own.operates = true;
+    }
+    caller
+}
+
+/// The same caller after the loss.
+async fn after(case: &Case, loss: Loss, mut caller: Caller) -> Caller {
+    let world = &case.fixture.world;
+    if let Caller::User { membership, .. } = &mut caller {
+        match loss {
+            Loss::RoleTakenAway => {
+                if let Some(own) = membership {
+                    own.permissions = PermissionSet::new(Vec::<&str>::new());
+                    own.role = Roles::from(Role::MEMBER);
+                }
+            }
+            Loss::OrganizationLeft => *membership = None,
+            _ => {}
+        }
+    }
+    match loss {
+        Loss::SignedOut => return Caller::Anonymous,
+        Loss::PlatformSuspended => set_suspension(case, "suspended").await,
+        Loss::ProofExpired => world.tick(PROOF_EXPIRES_AFTER),
+        Loss::MembershipRemoved => remove_memberships(world, caller.user_id()).await,
+        Loss::RoleTakenAway | Loss::OrganizationLeft => {}
+    }
+    caller
+}
+
+async fn set_suspension(case: &Case, status: &str) {
+    let platform = &case.fixture.ids["platformId"];
+    let flag = json!({ "platformId": platform, "status": status });
+    let world = &case.fixture.world;
+    let _ = world.as_service("/internal/platform-status", &flag).await;
+}
+
+async fn remove_memberships(world: &World, user: Option<&UserId>) {
+    let Some(user) = user else { return };
+    let mut uow = world.app.store.begin(Mode::Write).await.unwrap();
+    let members = uow.repositories(RecordKey::for_tests()).members();
+    let of_user = MemberQuery::OfUser(user.clone());
+    members
+        .remove_all(Within::Installation, &of_user)
+        .await
+        .unwrap();
+    uow.commit().await.unwrap();
+}
+
+/// Tells whether an answer refuses the caller because of the loss: they were answered otherwise before.
+fn is_refused_for_loss(before: &Answer, anew: &Answer) -> bool {
+    let not_a_member = [
+        "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
+        "MEMBER_NOT_FOUND",
+    ];
+    let refuses_caller = match anew.status.as_u16() {
+        401 | 403 | 404 | 451 => true,
+        400 => not_a_member.contains(&anew.code()),
+        _ => false,
+    };
+    refuses_caller && (before.status, before.code()) != (anew.status, anew.code())
+}
+
+async fn send(case: &Case, caller: &Caller, ask: &Ask, key: &str) -> Answer {
+    case.send(caller, &ask.clone().with(KEY, key)).await
+}
+
+#[tokio::test]
+async fn the_answer_of_a_key_is_not_shown_to_a_caller_who_has_lost_the_right_to_it() {
+    let count = std::cell::RefCell::new(std::collections::BTreeMap::new());
+    every_row(async |case: &Case| {
+        if !case.row().takes_idempotency_keys() || case.sample.least == Least::Service {
+            return false;
+        }
+        let (caller, ask, name) = (first_caller(case), case.ask(), case.name());
+        let first = send(case, &caller, &ask, "once").await;
+        assert!(first.is_good(), "{name}: {}", first.json);
+        let ends_access = ENDS_ACCESS.contains(&name);
+        for loss in LOSSES {
+            if loss != Loss::SignedOut && ends_access {
+                continue;
+            }
+            let before = send(case, &caller, &ask, &format!("before-{loss:?}")).await;
+            let caller = after(case, loss, caller.clone()).await;
+            let anew = send(case, &caller, &ask, &format!("{loss:?}")).await;
+            let replay = send(case, &caller, &ask, "once").await;
+            if loss == Loss::PlatformSuspended {
+                set_suspension(case, "active").await;
+            }
+            if !is_refused_for_loss(&before, &anew) {
+                continue;
+            }
+            let context = format!("{name} {loss:?}: {} {}", replay.status, replay.json);
+            assert_eq!(replay.header("idempotency-replayed"), "", "{context}");
+            assert_eq!(replay.status, anew.status, "{context}");
+            assert_eq!(replay.code(), anew.code(), "{context}");
+            *count.borrow_mut().entry(loss).or_insert(0) += 1;
+        }
+        true
+    })
+    .await;
+    let count = count.into_inner();
+    for (loss, least) in [
+        (Loss::SignedOut, 60),
+        (Loss::RoleTakenAway, 30),
+        (Loss::OrganizationLeft, 30),
+        (Loss::PlatformSuspended, 25),
+        (Loss::ProofExpired, 5),
+        (Loss::MembershipRemoved, 8),
+    ] {
+        assert!(count.get(&loss) >= Some(&least), "{loss:?}: {count:?}");
+    }
+}

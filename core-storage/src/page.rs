@@ -1,0 +1,162 @@
+//! Reading the records of a page: as many as were asked for, and as many bytes as the budget allows.
+
+use core_domain::kernel::{StoreError, Stored};
+
+use crate::query::Select;
+use crate::read::DecodedRow;
+use crate::table::{Table, Type};
+use crate::tabular::Tabular;
+use crate::unit::{RowUnit, decode};
+use crate::value::{ReadRow, Value};
+
+/// The default byte budget of a page: 1 MiB.
+pub const DEFAULT_PAGE_BYTES: usize = 1024 * 1024;
+
+/// The first number of rows that are read of a table with free-form values, whose rows may be large. A power of two, as
+/// every further number: an engine that prepares statements by their limit knows few of them.
+const FIRST_SLICE: usize = 16;
+
+/// The largest page that is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct PageSize {
+    /// The greatest number of rows; at least 1.
+    pub(crate) rows: usize,
+    /// The greatest number of bytes. One row is read whatever its size.
+    pub(crate) bytes: usize,
+}
+
+/// The records of a page while it is read.
+pub(crate) struct PageRows<R> {
+    pub(crate) items: Vec<Stored<R>>,
+    /// Whether a row was met that the page has no room for.
+    pub(crate) has_more: bool,
+    size: PageSize,
+    rows: usize,
+    bytes: usize,
+    /// The keyset position of the last row that was taken, where its record does not tell it.
+    last: Option<Vec<Value>>,
+}
+
+impl<R: Tabular> PageRows<R> {
+    pub(crate) const fn up_to(size: PageSize) -> Self {
+        Self {
+            items: Vec::new(),
+            has_more: false,
+            size,
+            rows: 0,
+            bytes: 0,
+            last: None,
+        }
+    }
+
+    /// Takes a row, if there is room for it.
+    pub(crate) fn take(&mut self, table: &Table, row: &dyn ReadRow) -> Result<(), StoreError> {
+        if self.admit(row_bytes(table, row)?) {
+            self.items.push(decode(row)?);
+        }
+        Ok(())
+    }
+
+    /// Makes room for a row of this size. Returns whether there is any; without, the page is full.
+    fn admit(&mut self, bytes: usize) -> bool {
+        let total = self.bytes.saturating_add(bytes);
+        if self.has_more
+            || self.rows == self.size.rows
+            || (self.rows > 0 && total > self.size.bytes)
+        {
+            self.has_more = true;
+            return false;
+        }
+        self.rows += 1;
+        self.bytes = total;
+        true
+    }
+
+    /// Returns how many rows to read next. One row beyond the page tells whether another page follows.
+    fn slice(&self, table: &Table) -> usize {
+        let missing = self.size.rows - self.rows + 1;
+        if !has_free_form(table) {
+            return missing;
+        }
+        if self.rows == 0 {
+            return missing.min(FIRST_SLICE);
+        }
+        let average = (self.bytes / self.rows).max(1);
+        let room = self.size.bytes.saturating_sub(self.bytes) / average + 1;
+        room.next_power_of_two().min(missing)
+    }
+
+    /// Returns the position of the last row.
+    fn position(&mut self, select: &Select) -> Result<Option<Vec<Value>>, StoreError> {
+        if self.last.is_some() {
+            return Ok(self.last.clone());
+        }
+        let last = self.items.last();
+        last.map(|record| select.position_of(&record.to_row()))
+            .transpose()
+    }
+}
+
+/// Tells whether rows of the table hold values of any size, as far as the table can tell.
+fn has_free_form(table: &Table) -> bool {
+    table.columns.iter().any(|column| column.kind == Type::Json)
+}
+
+/// The size of a row in bytes: its text, and 8 bytes for every other value.
+pub(crate) fn row_bytes(table: &Table, row: &dyn ReadRow) -> Result<usize, StoreError> {
+    let mut bytes = 0;
+    for at in 0..table.columns.len() {
+        bytes += row.read(at)?.as_text().map_or(8, str::len);
+    }
+    Ok(bytes)
+}
+
+impl RowUnit {
+    /// Reads the first records of a query that fit into a page, and the keyset position of the last one if more follow. Rows are
+    /// read in slices, so that few are read that do not fit.
+    pub(crate) async fn read_page<R: Tabular>(
+        &mut self,
+        select: &Select,
+        size: PageSize,
+    ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
+        let mut page = PageRows::<R>::up_to(size);
+        let mut select = select.clone();
+        loop {
+            let slice = page.slice(select.table);
+            select.limit = Some(u32::try_from(slice).unwrap_or(u32::MAX));
+            let read = self.read_slice(&select, &mut page).await?;
+            let last = page.position(&select)?;
+            if page.has_more || read < slice {
+                let next = last.filter(|_| page.has_more);
+                return Ok((page.items, next));
+            }
+            select.after = last;
+        }
+    }
+
+    /// Reads the rows of a slice into the page. Returns how many rows there were.
+    async fn read_slice<R: Tabular>(
+        &mut self,
+        select: &Select,
+        page: &mut PageRows<R>,
+    ) -> Result<usize, StoreError> {
+        if R::STAGING.is_some() || select.leaves_out_damaged {
+            let rows: Vec<DecodedRow<R>> = self.read_rows(select).await?;
+            let read = rows.len();
+            for row in rows {
+                if page.admit(row.bytes) {
+                    page.items.extend(row.record);
+                    page.last = Some(row.position);
+                }
+            }
+            return Ok(read);
+        }
+        let mut read = 0;
+        let mut visit = |row: &dyn ReadRow| {
+            read += 1;
+            page.take(select.table, row)
+        };
+        self.tx.select(select, &mut visit).await?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,51 @@
+# How the scripts of this folder start a throw-away PostgreSQL. To be sourced, after install.sh.
+
+postgres_bin() {
+    for candidate in "$(command -v initdb 2>/dev/null || true)" $(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -rV); do
+        candidate=$(readlink -f "$candidate" 2>/dev/null || true)
+        if [ -n "$candidate" ] && [ -x "$(dirname "$candidate")/postgres" ]; then dirname "$candidate"; return; fi
+    done
+}
+
+install_postgres() { # sets pg_bin
+    pg_bin=$(postgres_bin)
+    if [ -z "$pg_bin" ]; then
+        install "the Postgres store's server" postgresql
+        pg_bin=$(postgres_bin)
+        [ -n "$pg_bin" ] || die "PostgreSQL was installed but its programs were not found"
+    fi
+}
+
+# PostgreSQL refuses to run as root.
+as_postgres() {
+    if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+
+free_port() {
+    local port
+    for _ in $(seq 50); do
+        port=$((20000 + RANDOM % 30000))
+        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then echo "$port"; return; fi
+    done
+    die "no free port found"
+}
+
+start_postgres() { # below the folder $work; sets CORE_TEST_POSTGRES_URL
+    say "starting a throw-away PostgreSQL"
+    local pg_port
+    pg_data=$work/postgres
+    mkdir "$pg_data"
+    if [ "$(id -u)" = 0 ]; then
+        id postgres >/dev/null 2>&1 || useradd --system --no-create-home --shell /bin/false postgres
+        chown postgres "$pg_data"
+    fi
+    as_postgres "$pg_bin/initdb" -D "$pg_data" -U core -A trust -E UTF8 --locale=C >"$work/initdb.log" 2>&1 || { cat "$work/initdb.log"; die "initdb failed"; }
+    pg_port=$(free_port)
+    as_postgres "$pg_bin/pg_ctl" -D "$pg_data" -w -t 60 -l "$pg_data/log" \
+        -o "-h 127.0.0.1 -p $pg_port -k $pg_data -c fsync=off -c max_connections=200" start >/dev/null || { cat "$pg_data/log"; die "PostgreSQL did not start"; }
+    export CORE_TEST_POSTGRES_URL="postgres://core@127.0.0.1:$pg_port/postgres"
+}
+
+stop_postgres() {
+    if [ -f "${pg_data:-}/postmaster.pid" ]; then as_postgres "$pg_bin/pg_ctl" -D "$pg_data" -m immediate stop >/dev/null 2>&1 || true; fi
+}
