@@ -54,8 +54,8 @@ pub(super) struct Iam {
     /// The address people reach IAM at, without a slash at its end.
     pub(super) base_url: String,
     pub(super) options: IamOptions,
-    /// Where a new password is set.
-    password_page: String,
+    /// The address of the page that shows people what can act for them.
+    security_page: String,
     origins: Vec<String>,
     passkeys: Option<Arc<dyn Passkeys>>,
 }
@@ -71,7 +71,7 @@ impl Iam {
             options: config.options,
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
-            password_page: format!("{base_url}/reset-password"),
+            security_page: format!("{base_url}{SECURITY_PAGE}"),
             base_url,
             origins: origins.filter_map(|url| origin_of(url)).collect(),
             passkeys: config.passkeys.clone(),
@@ -122,7 +122,7 @@ impl Iam {
     /// How the owners of accounts are told what has happened to them.
     pub(super) fn notices<'a>(&'a self, cx: &'a Cx) -> Notices<'a> {
         Notices {
-            page: &self.password_page,
+            page: &self.security_page,
             cipher: &cx.app.cipher,
         }
     }
@@ -188,6 +188,9 @@ impl Iam {
         }
     }
 }
+
+/// The page that shows people what can act for them.
+pub(super) const SECURITY_PAGE: &str = "/account/security";
 
 /// What a value of a query must not have as it is.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC

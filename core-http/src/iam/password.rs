@@ -9,7 +9,7 @@ use core_domain::iam::{PasswordHash, User, check_password, normal_password};
 use core_domain::kernel::{Code, Email, Error, Result, Stored};
 use core_domain::port::{Mode, UnitOfWork, transact};
 use core_domain::use_case::iam::session;
-use core_domain::use_case::iam::user::{self, PasswordCredential, wrong_password};
+use core_domain::use_case::iam::user::{self, PasswordCredential, PasswordReset, wrong_password};
 use core_domain::use_case::iam::verification::Links;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -289,6 +289,8 @@ struct ResetPassword {
     new_password: String,
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
+    /// Whether the API keys of the person are deleted as well. Default: false.
+    delete_api_keys: Option<bool>,
 }
 
 async fn reset(
@@ -299,8 +301,24 @@ async fn reset(
 ) -> Result<Output<Status>> {
     let body = input.body;
     iam.refuse_foreign_origin(cx)?;
-    set_by_link(cx, &iam, &scope, &body.token, &body.new_password).await?;
+    let new = NewPassword {
+        token: &body.token,
+        password: &body.new_password,
+        delete_api_keys: body.delete_api_keys.unwrap_or(false),
+    };
+    set_by_link(cx, &iam, &scope, new).await?;
     Ok(Output::new(Status::OK))
+}
+
+/// A new password by the token of a link.
+#[derive(Clone, Copy)]
+pub(super) struct NewPassword<'a> {
+    /// The token of the link.
+    pub(super) token: &'a str,
+    /// The new password, as entered.
+    pub(super) password: &'a str,
+    /// Whether the API keys of the person are deleted as well.
+    pub(super) delete_api_keys: bool,
 }
 
 /// Sets a new password by the token of a link.
@@ -308,9 +326,13 @@ pub(super) async fn set_by_link(
     cx: &Cx,
     iam: &Iam,
     scope: &PublicScope,
-    token: &str,
-    password: &str,
+    new: NewPassword<'_>,
 ) -> Result<()> {
+    let NewPassword {
+        token,
+        password,
+        delete_api_keys,
+    } = new;
     let password = normal_password(password)?;
     check_password(&password)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
@@ -319,8 +341,13 @@ pub(super) async fn set_by_link(
     good?;
     let hash = &PasswordHash::new(cx.app.hasher.hash(&password).await.map_err(broken)?);
     let notices = iam.notices(cx);
+    let reset = &PasswordReset {
+        token,
+        hash,
+        delete_api_keys,
+    };
     let user = transact(cx.app.store.as_ref(), |uow, _| {
-        Box::pin(user::reset_password(cx, scope, uow, token, hash, notices))
+        Box::pin(user::reset_password(cx, scope, uow, reset, notices))
     })
     .await?;
     iam.failed_sign_ins.clear(&user.email).await;

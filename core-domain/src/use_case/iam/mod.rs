@@ -6,6 +6,7 @@ mod eviction;
 pub mod grant;
 pub mod oauth;
 pub mod organization;
+pub mod own_access;
 pub mod passkey;
 pub mod role;
 pub mod service_token;

@@ -20,7 +20,7 @@ use super::next::{ACCOUNT, back_to_account, sign_in_first};
 use super::passkeys;
 use super::row::{form, page};
 use super::user_agent::program;
-use crate::iam::config::Iam;
+use crate::iam::config::{Iam, SECURITY_PAGE};
 use crate::iam::email_verification::send_link;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, with};
 
@@ -106,6 +106,10 @@ async fn show(
         (who(&iam, &account.person))
         (passkeys::section(&iam, &account.person, &account.passkeys))
         (sessions(&iam, account))
+        section aria-labelledby="security" {
+            h2 id="security" { "Security" }
+            p { a href=(iam.path(SECURITY_PAGE)) { "Everything that can act for you" } }
+        }
         section aria-labelledby="api-keys" {
             h2 id="api-keys" { "API keys" }
             p { a href=(iam.path(api_keys::PATH)) { "Keys of your programs" } }
@@ -193,7 +197,8 @@ fn entry(iam: &Iam, session: &Session, is_own: bool) -> Markup {
     }
 }
 
-fn name_of(session: &Session) -> String {
+/// What people call a session.
+pub(super) fn name_of(session: &Session) -> String {
     let program = program(session.user_agent.as_deref());
     match session.client_id {
         Some(client) => format!("Device: {client} ({program})"),

@@ -88,6 +88,13 @@ pub(super) fn alert(text: &str) -> Markup {
     html! { p.alert role="alert" { (text) } }
 }
 
+/// A moment, to the day.
+pub(super) fn day(at: Timestamp) -> Markup {
+    let exact = at.to_rfc3339();
+    let day = exact.get(..10).unwrap_or(&exact);
+    html! { time datetime=(day) { (day) } }
+}
+
 /// A moment, to the minute.
 pub(super) fn moment(at: Timestamp) -> Markup {
     let exact = at.to_rfc3339();

@@ -18,6 +18,7 @@ mod passkeys;
 mod reset_password;
 mod row;
 mod script;
+mod security;
 mod sign_in;
 mod sign_up;
 mod stylesheet;
@@ -47,6 +48,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         device::rows(iam),
         account::rows(iam),
         confirm::rows(iam),
+        security::rows(iam),
         api_keys::rows(iam),
         passkeys::rows(iam),
     ];

@@ -17,9 +17,12 @@ use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
+use super::next::leading_to;
 use super::row::{form, page};
-use crate::iam::config::Iam;
-use crate::iam::password::{RESET_PAGE as PATH, reset_page, send_reset_link, set_by_link};
+use crate::iam::config::{Iam, SECURITY_PAGE};
+use crate::iam::password::{
+    NewPassword, RESET_PAGE as PATH, reset_page, send_reset_link, set_by_link,
+};
 use crate::iam::target::Target;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
 
@@ -117,7 +120,7 @@ fn address_content(iam: &Iam, email: &str, errors: &FormErrors) -> Markup {
 fn password_content(iam: &Iam, token: &str, errors: &FormErrors) -> Markup {
     let password = Field {
         hint: Some(
-            "8 characters or more. You are signed out everywhere and sign in again with it.",
+            "8 characters or more. You are signed out everywhere and sign in again with it. Your passkeys and API keys stay.",
         ),
         ..Field::password("New password", "new-password")
     };
@@ -126,6 +129,10 @@ fn password_content(iam: &Iam, token: &str, errors: &FormErrors) -> Markup {
             (errors.show())
             (hidden("token", token))
             (password.show(errors))
+            div.choice {
+                input id="delete-keys" name="deleteKeys" type="checkbox" value="true";
+                label for="delete-keys" { "Delete my API keys as well" }
+            }
             button type="submit" { "Set the password" }
         }
     }
@@ -174,6 +181,9 @@ struct NewPasswordForm {
     token: String,
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     password: String,
+    /// Browsers leave a box that is not ticked out.
+    #[serde(rename = "deleteKeys")]
+    delete_keys: Option<bool>,
 }
 
 async fn set(
@@ -182,10 +192,21 @@ async fn set(
     scope: PublicScope,
     input: Input<(), (), NewPasswordForm>,
 ) -> Result<PageOr> {
-    let NewPasswordForm { token, password } = input.body;
+    let NewPasswordForm {
+        token,
+        password,
+        delete_keys,
+    } = input.body;
     iam.refuse_foreign_form(cx)?;
-    let Err(error) = set_by_link(cx, &iam, &scope, &token, &password).await else {
-        return Ok(layout::to(&iam, "/sign-in?notice=password-changed"));
+    let new = NewPassword {
+        token: &token,
+        password: &password,
+        delete_api_keys: delete_keys.unwrap_or(false),
+    };
+    let Err(error) = set_by_link(cx, &iam, &scope, new).await else {
+        // What else can act for the person is shown after the sign-in.
+        let path = leading_to("/sign-in?notice=password-changed", SECURITY_PAGE);
+        return Ok(layout::to(&iam, &path));
     };
     if error.code() == Code::InvalidToken {
         return ask_again(&iam, error, StatusCode::BAD_REQUEST);

@@ -189,6 +189,8 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("POST", "/account/confirm-address"),
     ("POST", "/account/revoke-session"),
     ("POST", "/account/revoke-other-sessions"),
+    ("GET", "/account/security"),
+    ("POST", "/account/security"),
     ("GET", "/account/confirm"),
     ("POST", "/account/confirm"),
     ("GET", "/account/api-keys"),

@@ -415,6 +415,8 @@ pub(super) fn samples() -> Vec<Sample> {
             .body(r#"{"session": "{id}"}"#)
             .headers(COOKIE),
         sample("revokeOtherSessionsByForm", Public).headers(COOKIE),
+        sample("securityPage", Public).headers(COOKIE),
+        sample("endAccessByForm", Public).headers(COOKIE),
         sample("confirmPage", Public).headers(COOKIE),
         sample("confirmByForm", Public)
             .body(r#"{"password": "correct horse battery"}"#)

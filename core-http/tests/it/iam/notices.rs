@@ -10,10 +10,10 @@ async fn told(world: &World, mails_read: &mut usize) -> Vec<(String, String)> {
     let mails = world.mails().await;
     let new = mails[*mails_read..].iter().map(|mail| {
         assert_eq!(mail.to.as_str(), ADA);
-        assert!(mail.text.contains("\nhttp://iam.test/reset-password\n"));
+        assert!(mail.text.contains("\nhttp://iam.test/account/security\n"));
         assert!(
             mail.html
-                .contains("href=\"http://iam.test/reset-password\"")
+                .contains("href=\"http://iam.test/account/security\"")
         );
         for secret in [PASSWORD, NEW, "token="] {
             assert!(!mail.text.contains(secret) && !mail.html.contains(secret));

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::{IssuedApiKey, key_name, requests_per_minute};
-use crate::access::{ApiKeyScope, audited, ensure_fresh};
-use crate::iam::{ApiKey, ApiKeyEvent, ApiKeySecret, ApiKeyStatus};
-use crate::kernel::{Code, Context, Effect, Error, Line, Machine, Result, Stored, grant};
+use crate::access::{ApiKeyScope, Batches, Covers, audited, ensure_fresh, unowned};
+use crate::iam::{ApiKey, ApiKeyEvent, ApiKeyQuery, ApiKeySecret, ApiKeyStatus};
+use crate::kernel::{
+    Code, Context, Effect, Error, Line, Machine, Result, Stored, Unowned, UserId, grant,
+};
 use crate::port::UnitOfWork;
 
 /// What somebody wants to change of a key.
@@ -86,10 +88,37 @@ pub async fn delete(
     scope: &ApiKeyScope<grant::ApiKeyWrite>,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
-    let mut next = scope.key().edit();
+    revoke(cx, scope, uow, scope.key()).await
+}
+
+/// Deletes every key that somebody has made for themselves.
+pub(in crate::use_case::iam) async fn delete_all_of_user(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    user: &UserId,
+) -> Result<()> {
+    let of_user = ApiKeyQuery::OfUser(user.clone());
+    let mut keys = Batches::<ApiKey>::of(of_user);
+    while let Some(batch) = keys.next(unowned(uow)).await? {
+        for key in batch {
+            revoke(cx, scope, uow, &key).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn revoke(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    key: &Stored<ApiKey>,
+) -> Result<()> {
+    let mut next = key.edit();
     next.status = ApiKeyEvent::Revoke.next(next.status)?;
     let action = ApiKeyEvent::Revoke.of_event().action;
-    replace(cx, scope, uow, next, action).await?;
+    let stored = audited::replace(cx, scope, uow, key, next, action).await?;
+    uow.effects().add(Effect::ApiKeyChanged(stored.id.clone()));
     Ok(())
 }
 

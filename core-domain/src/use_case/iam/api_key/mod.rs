@@ -5,6 +5,7 @@ mod create;
 mod list;
 mod lookup;
 
+pub(super) use change::delete_all_of_user;
 pub use change::{UpdateApiKey, delete, rotate, update};
 pub use create::{IssuedApiKey, NewApiKey, create};
 pub use list::{of_organization, own};

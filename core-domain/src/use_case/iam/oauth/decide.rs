@@ -1,13 +1,18 @@
 //! The person's side: they enter the code of a device and decide about it.
 
 use super::grant::GrantRefusal;
-use crate::access::{Batches, Covers, SessionScope, audited, unowned};
+use crate::access::{Batches, Covers, PersonScope, SessionScope, audited, unowned};
 use crate::iam::{
     DeviceAuthorization, DeviceAuthorizationQuery, DeviceDecision, DeviceEvent, DeviceStatus,
     Session, User, UserCode,
 };
-use crate::kernel::{Code, Context, Error, Machine, Record, Result, Stored, Unowned, UserId};
+use crate::kernel::{
+    Code, Context, DeviceAuthorizationId, Error, Machine, Record, Result, Stored, Unowned, UserId,
+};
 use crate::port::UnitOfWork;
+
+/// The largest number of approved devices in a list. An approval lasts 10 minutes at most.
+const MAX_LISTED: u32 = 100;
 
 /// Lets the device with this code sign in for the person of the session, or refuses it. Deciding the same twice is fine.
 ///
@@ -63,14 +68,59 @@ pub(in crate::use_case::iam) async fn revoke_approvals(
     let mut devices = Batches::<DeviceAuthorization>::of(approved);
     while let Some(batch) = devices.next(unowned(uow)).await? {
         for device in batch {
-            let revoke = DeviceEvent::Revoke;
-            let mut next = device.edit();
-            next.status = revoke.next(device.status)?;
-            let action = revoke.of_event().action;
-            audited::replace(cx, scope, uow, &device, next, action).await?;
+            revoke(cx, scope, uow, &device).await?;
         }
     }
     Ok(())
+}
+
+async fn revoke(
+    cx: &Context,
+    scope: &impl Covers<Unowned>,
+    uow: &mut dyn UnitOfWork,
+    device: &Stored<DeviceAuthorization>,
+) -> Result<()> {
+    let event = DeviceEvent::Revoke;
+    let mut next = device.edit();
+    next.status = event.next(device.status)?;
+    let action = event.of_event().action;
+    audited::replace(cx, scope, uow, device, next, action).await?;
+    Ok(())
+}
+
+/// Returns the devices that the person approved and that can still get their first tokens, at most 100.
+///
+/// # Errors
+/// When the store failed.
+pub async fn list_approved(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<DeviceAuthorization>>> {
+    let approved = DeviceAuthorizationQuery::ApprovedBy(scope.user_id().clone());
+    let mut devices = unowned::<DeviceAuthorization>(uow)
+        .list(&approved, MAX_LISTED)
+        .await?;
+    let now = uow.now().await?;
+    devices.retain(|device| !device.is_expired(now));
+    Ok(devices)
+}
+
+/// Takes the person's approval of a device back, before it has tokens.
+///
+/// # Errors
+/// `NOT_FOUND` for a device that the person did not approve, or that has its tokens.
+pub async fn revoke_approval(
+    cx: &Context,
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    id: &DeviceAuthorizationId,
+) -> Result<()> {
+    let device = unowned::<DeviceAuthorization>(uow).get(id).await?;
+    let is_approved = device.status == DeviceStatus::Approved;
+    if !is_approved || device.user_id.as_ref() != Some(scope.user_id()) {
+        return Err(Error::NotFound(DeviceAuthorization::KIND));
+    }
+    revoke(cx, scope, uow, &device).await
 }
 
 /// The session of the person who decides, and the device with the code.

@@ -11,7 +11,7 @@ mod sweep;
 mod tokens;
 
 pub(super) use decide::revoke_approvals;
-pub use decide::{decide, pending};
+pub use decide::{decide, list_approved, pending, revoke_approval};
 pub use device::{DeviceCodes, redeem, request};
 pub use exchange::refresh;
 pub use grant::{GrantOutcome, GrantRefusal};

@@ -19,5 +19,5 @@ pub(super) use own::{Kept, end_all};
 pub use own::{list, revoke, revoke_all, revoke_named, sign_out};
 pub use reauthenticate::reauthenticate_by_password;
 pub(super) use reauthenticate::{note_proof, reauthenticate};
-pub use trusted_device::remove_expired_trust;
+pub use trusted_device::{distrust_device, list_trusted_devices, remove_expired_trust};
 pub(super) use trusted_device::{trust_device, trust_no_device};

@@ -1,12 +1,16 @@
 //! Devices on which the password signs in without the second factor.
 
+use serde_json::json;
+
 use super::super::eviction::evict;
 use super::begin::as_user;
-use crate::access::{AuditEvent, audited, unaudited, unowned};
+use crate::access::{AuditEvent, PersonScope, audited, unaudited, unowned};
 use crate::iam::{
     MAX_TRUSTED_DEVICES, TRUSTED_FOR, TokenHash, TrustedDevice, TrustedDeviceQuery, User,
 };
-use crate::kernel::{Context, Result, TOKEN_LENGTH, UserId, secret_token};
+use crate::kernel::{
+    Context, Error, Record, Result, Stored, TOKEN_LENGTH, Timestamp, UserId, secret_token,
+};
 use crate::port::UnitOfWork;
 
 /// Trusts the device of somebody who has just shown their second factor. Answers its token, which is never shown again.
@@ -72,6 +76,46 @@ pub(super) async fn use_trust(
     unaudited::remove(uow, &seen).await?;
     unaudited::insert(uow, next).await?;
     Ok(Some(token))
+}
+
+/// Returns the devices that the person trusts, newest first; there are never more than [`MAX_TRUSTED_DEVICES`].
+///
+/// # Errors
+/// When the store failed.
+pub async fn list_trusted_devices(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<Stored<TrustedDevice>>> {
+    let of_user = TrustedDeviceQuery::OfUser(scope.user_id().clone());
+    let devices = unowned::<TrustedDevice>(uow);
+    let mut devices = devices.list(&of_user, 2 * MAX_TRUSTED_DEVICES).await?;
+    let now = uow.now().await?;
+    devices.retain(|device| now < device.expires_at);
+    devices.reverse();
+    Ok(devices)
+}
+
+/// Ends the person's trust in the device that became trusted at this time.
+///
+/// # Errors
+/// `NOT_FOUND` when there is none.
+pub async fn distrust_device(
+    cx: &Context,
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    since: Timestamp,
+) -> Result<()> {
+    let devices = list_trusted_devices(scope, uow).await?;
+    let device = devices.iter().find(|device| device.created_at == since);
+    let device = device.ok_or(Error::NotFound(TrustedDevice::KIND))?;
+    unaudited::remove(uow, device).await?;
+    let event = AuditEvent {
+        action: "two_factor.device_distrusted",
+        entity_id: scope.user_id().to_string(),
+        details: Some(json!({ "since": since, "ipAddress": device.ip_address })),
+        ..AuditEvent::default()
+    };
+    audited::event(cx, uow, event).await
 }
 
 /// Trusts no device of the user any more; the entry is that of what it is a part of.

@@ -25,8 +25,8 @@ pub use factors::remove_factors;
 pub use import::{ImportOutcome, ImportedUser, KnownUsers, import, preview_import};
 pub use magic_link::{LinkSignIn, check_magic_link, send_magic_link, verify_magic_link};
 pub use password::{
-    PasswordChanged, change_password, check_reset_token, list_accounts, own_credential,
-    password_check_failed, request_password_reset, reset_password, wrong_password,
+    PasswordChanged, PasswordReset, change_password, check_reset_token, list_accounts,
+    own_credential, password_check_failed, request_password_reset, reset_password, wrong_password,
 };
 pub(super) use password::{person_of_password, person_of_session};
 pub use profile::{profile, update};

@@ -10,6 +10,7 @@ use crate::iam::{
 };
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, Stored, Timestamp, UserId};
 use crate::port::UnitOfWork;
+use crate::use_case::iam::api_key;
 use crate::use_case::iam::session::{self, Kept, SignedIn};
 use crate::use_case::iam::verification::mail::Notice;
 use crate::use_case::iam::verification::{self, Links, Notices, invalid_token};
@@ -210,6 +211,26 @@ pub async fn check_reset_token(uow: &mut dyn UnitOfWork, token: &str) -> Result<
     found.map(drop).ok_or_else(invalid_token)
 }
 
+/// A new password by the token of a link.
+#[derive(Clone, Copy)]
+pub struct PasswordReset<'a> {
+    /// The token of the link.
+    pub token: &'a str,
+    /// The hash of the new password.
+    pub hash: &'a PasswordHash,
+    /// Whether the API keys of the person are deleted as well.
+    pub delete_api_keys: bool,
+}
+
+// The token stays out of logs.
+impl std::fmt::Debug for PasswordReset<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PasswordReset")
+            .field("delete_api_keys", &self.delete_api_keys)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Sets a new password for whoever has the token, once. All their sessions end, and the address counts as theirs. Their second
 /// factors stay: the next sign-in asks for one.
 ///
@@ -219,15 +240,18 @@ pub async fn reset_password(
     cx: &Context,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
-    token: &str,
-    hash: &PasswordHash,
+    reset: &PasswordReset<'_>,
     notices: Notices<'_>,
 ) -> Result<Stored<User>> {
-    let used = verification::consume(uow, PURPOSE, token).await?;
+    let used = verification::consume(uow, PURPOSE, reset.token).await?;
     let with_email = UserQuery::WithEmail(used.email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
     let user = user.ok_or_else(invalid_token)?;
-    set_by_mail(cx, scope, uow, user, hash, notices).await
+    if reset.delete_api_keys {
+        let cx = &session::as_user(cx, &user).consequence();
+        api_key::delete_all_of_user(cx, scope, uow, &user.id).await?;
+    }
+    set_by_mail(cx, scope, uow, user, reset.hash, notices).await
 }
 
 /// Sets a new password for a user who has shown that they read mail at their address, which is confirmed from now on. All their

@@ -96,7 +96,7 @@ pub(in crate::use_case::iam) enum Notice {
     EmailVerified,
 }
 
-/// The mail to the owner of an account. It leads to where a new password is set.
+/// The mail to the owner of an account. It leads to the page that shows what can act for the owner, and ends it.
 pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -> Mail {
     let left;
     let (subject, why) = match notice {
@@ -159,8 +159,9 @@ pub(in crate::use_case::iam) fn notice(notice: Notice, to: &Email, link: &str) -
     Letter {
         subject,
         why,
-        button: "Set a new password",
-        note: "If that was you, there is nothing to do. If it was not, set a new password at once by the link above.",
+        button: "Check your account",
+        note: "If that was you, there is nothing to do. If it was not, open the link above: it shows everything that can act for \
+               you. End what is not yours, and set a new password. If you cannot sign in, ask for a new password there.",
     }
     .to(to, link)
 }

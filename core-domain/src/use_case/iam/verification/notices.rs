@@ -9,7 +9,7 @@ use crate::use_case::shared::queue_mail;
 /// How owners are told.
 #[derive(Clone, Copy)]
 pub struct Notices<'a> {
-    /// Where a new password is set: what to do when it was somebody else.
+    /// The address of the page that shows owners what can act for them, and ends it.
     pub page: &'a str,
     /// The cipher of the installation, which encrypts the mail in the outbox.
     pub cipher: &'a Cipher,

@@ -97,7 +97,10 @@ async fn a_scanner_that_opens_the_links_of_mails_changes_nothing_and_uses_none_o
     let token = world.mailed_token(ADA).await;
     let fields = [("token", token.as_str()), ("password", NEW)];
     let set = world.form("/reset-password/new", &fields, &[OWN]).await;
-    assert_eq!(location(&set), "/sign-in?notice=password-changed");
+    assert_eq!(
+        location(&set),
+        "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity"
+    );
 }
 
 #[tokio::test]
@@ -202,6 +205,35 @@ async fn people_ask_on_their_page_for_the_link_that_confirms_their_address() {
 }
 
 #[tokio::test]
+async fn a_new_password_by_mail_leaves_the_api_keys_unless_they_are_to_be_deleted() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    world.set_confirmed(&ada, true).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let body = json!({ "organizationId": made.text("orgId") });
+    let key = world.make_key(&ada.caller(), body).await.expect(200);
+    let key = key.text("key");
+    for (ticked, verdict) in [(None, "VALID"), (Some(("deleteKeys", "true")), "REVOKED")] {
+        let _ = world
+            .form("/reset-password", &[("email", ADA)], &[OWN])
+            .await;
+        world.tick(1);
+        let token = world.mailed_token(ADA).await;
+        let path = format!("/reset-password?token={token}");
+        let page = world.page(&path, &[]).await;
+        assert!(text(&page, 200).contains("Delete my API keys as well"));
+        let fields = [("token", token.as_str()), ("password", NEW)];
+        let fields = [&fields[..], ticked.as_slice()].concat();
+        let done = world.form("/reset-password/new", &fields, &[OWN]).await;
+        // The page that shows what else can act for them comes after the sign-in.
+        let target = "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity";
+        assert_eq!(location(&done), target);
+        assert_eq!(world.verdict(key).await, verdict);
+    }
+    assert_eq!(world.audit("api_key.deleted").await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_link_sets_a_new_password_once_and_nobody_learns_who_has_an_account() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
@@ -221,7 +253,10 @@ async fn a_link_sets_a_new_password_once_and_nobody_learns_who_has_an_account() 
     };
     assert!(text(&set("short").await, 400).contains("password-error"));
     let done = set(NEW).await;
-    assert_eq!(location(&done), "/sign-in?notice=password-changed");
+    assert_eq!(
+        location(&done),
+        "/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity"
+    );
     for (password, status) in [(PASSWORD, 401), (NEW, 303)] {
         let fields = [("email", ADA), ("password", password)];
         let signed_in = world.form("/sign-in", &fields, &[OWN]).await;

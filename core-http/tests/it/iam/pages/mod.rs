@@ -9,6 +9,7 @@ mod invitations;
 mod layout;
 mod links;
 mod passkeys;
+mod security;
 mod two_factor;
 
 use core_domain::kernel::Caller;

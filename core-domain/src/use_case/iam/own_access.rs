@@ -1,0 +1,142 @@
+//! Everything that can act for a person: listed for them, and ended by them. Each thing is ended by its own use case.
+
+use super::two_factor;
+use super::verification::Notices;
+use super::{api_key, oauth, passkey, session};
+use crate::access::{
+    EnrolledFactors, PersonScope, SessionScope, authorize_api_key, authorize_person, ensure_fresh,
+};
+use crate::iam::{ApiKey, DeviceAuthorization, Passkey, Session, TrustedDevice};
+use crate::kernel::{
+    ApiKeyId, Code, Context, DeviceAuthorizationId, Error, PasskeyId, Result, SessionId, Stored,
+    Timestamp, grant,
+};
+use crate::port::UnitOfWork;
+
+/// Everything that can act for a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnAccess {
+    /// The valid sessions of browsers and programs, newest first.
+    pub sessions: Vec<Stored<Session>>,
+    /// The devices that the person approved and that have no tokens yet.
+    pub approved_devices: Vec<Stored<DeviceAuthorization>>,
+    /// The devices on which the password signs in without a second factor, newest first.
+    pub trusted_devices: Vec<Stored<TrustedDevice>>,
+    /// The person's API keys, newest first.
+    pub api_keys: Vec<Stored<ApiKey>>,
+    /// The person's passkeys, oldest first.
+    pub passkeys: Vec<Stored<Passkey>>,
+    /// Whether sign-ins ask for a code of an authenticator.
+    pub has_authenticator: bool,
+}
+
+/// Returns everything that can act for the person.
+///
+/// # Errors
+/// When the store failed.
+pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<OwnAccess> {
+    Ok(OwnAccess {
+        sessions: session::list(scope, uow).await?,
+        approved_devices: oauth::list_approved(scope, uow).await?,
+        trusted_devices: session::list_trusted_devices(scope, uow).await?,
+        api_keys: api_key::own(scope, uow).await?,
+        passkeys: passkey::list(scope, uow).await?,
+        has_authenticator: EnrolledFactors::of(uow, scope.user_id()).await?.totp,
+    })
+}
+
+/// A thing that can act for a person, or help to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessItem {
+    /// A session.
+    Session(SessionId),
+    /// A device that the person approved and that has no tokens yet.
+    ApprovedDevice(DeviceAuthorizationId),
+    /// The device that became trusted at this time: its token changes with every sign-in.
+    TrustedDevice(Timestamp),
+    /// An API key.
+    ApiKey(ApiKeyId),
+    /// A passkey.
+    Passkey(PasskeyId),
+    /// The authenticator, with its recovery codes.
+    Authenticator,
+}
+
+/// The things that a person ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessSelection {
+    /// These.
+    Items(Vec<AccessItem>),
+    /// Everything but the session of the caller and the authenticator, which does not sign in by itself.
+    Everything,
+}
+
+/// Ends things that can act for the person. Those that have ended already are left out.
+///
+/// # Errors
+/// `UNAUTHORIZED` when the session of the caller has ended; `STEP_UP_REQUIRED` without a fresh proof of who calls.
+pub async fn end(
+    cx: &Context,
+    scope: &SessionScope,
+    uow: &mut dyn UnitOfWork,
+    selection: &AccessSelection,
+    notices: Notices<'_>,
+) -> Result<()> {
+    ensure_fresh(cx, uow).await?;
+    let cx = &cx.consequence();
+    let person = &authorize_person(cx)?;
+    let items = match selection {
+        AccessSelection::Items(items) => items.clone(),
+        AccessSelection::Everything => {
+            session::revoke_all(cx, scope, uow, false).await?;
+            keys_and_passkeys(person, uow).await?
+        }
+    };
+    for item in &items {
+        match end_item(cx, scope, person, uow, item, notices).await {
+            Err(error) if !is_missing(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn keys_and_passkeys(
+    scope: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+) -> Result<Vec<AccessItem>> {
+    let keys = api_key::own(scope, uow).await?;
+    let keys = keys.iter().map(|key| AccessItem::ApiKey(key.id.clone()));
+    let passkeys = passkey::list(scope, uow).await?;
+    let passkeys = passkeys.iter();
+    let passkeys = passkeys.map(|passkey| AccessItem::Passkey(passkey.id.clone()));
+    Ok(keys.chain(passkeys).collect())
+}
+
+async fn end_item(
+    cx: &Context,
+    scope: &SessionScope,
+    person: &PersonScope,
+    uow: &mut dyn UnitOfWork,
+    item: &AccessItem,
+    notices: Notices<'_>,
+) -> Result<()> {
+    match item {
+        AccessItem::Session(id) => session::revoke(cx, person, uow, id).await,
+        AccessItem::ApprovedDevice(id) => oauth::revoke_approval(cx, person, uow, id).await,
+        AccessItem::TrustedDevice(since) => session::distrust_device(cx, person, uow, *since).await,
+        AccessItem::ApiKey(id) => {
+            let key = authorize_api_key::<grant::ApiKeyWrite>(cx, uow, id).await?;
+            api_key::delete(cx, &key, uow).await
+        }
+        AccessItem::Passkey(id) => passkey::remove(cx, person, uow, id, notices).await,
+        AccessItem::Authenticator => two_factor::disable(cx, scope, uow, None, notices).await,
+    }
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::NotFound | Code::KeyNotFound | Code::PasskeyNotFound | Code::TwoFactorNotEnabled
+    )
+}
