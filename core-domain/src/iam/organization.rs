@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{PermissionGrant, RoleMappings};
 use crate::kernel::{
-    Email, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Roles, Slug, Timestamp,
-    UserId, record, text_enum, update_command,
+    Email, JsonText, Line, MemberId, Name, OrganizationId, OrganizationName, PlatformId, Roles,
+    Slug, Timestamp, UserId, record, text_enum, update_command,
 };
 
 text_enum! {
@@ -112,6 +112,8 @@ pub enum MemberQuery {
     Of(OrganizationId, UserId),
     /// All memberships of the user, oldest first.
     OfUser(UserId),
+    /// The user's memberships as an owner.
+    OwnedBy(UserId),
     /// All members of the organization, oldest first.
     OfOrganization(OrganizationId),
     /// The owners of the organization, oldest first.
@@ -124,8 +126,8 @@ update_command! {
     /// Changes an organization.
     pub struct UpdateOrganization for Organization {
         set {
-            /// What people call it.
-            name: Name,
+            /// The organization's name.
+            name: OrganizationName,
             /// Its name in addresses.
             slug: Slug,
         }
@@ -142,8 +144,8 @@ update_command! {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateOrganization {
-    /// What people call it.
-    pub name: Name,
+    /// The organization's name.
+    pub name: OrganizationName,
     /// Its name in addresses.
     pub slug: Slug,
     /// Who owns it.
@@ -160,8 +162,8 @@ const fn tenant() -> OrganizationType {
 /// Sets up an organization with its platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SetUpOrganization {
-    /// What people call the organization and its platform.
-    pub name: Name,
+    /// The name of the organization and its platform.
+    pub name: OrganizationName,
     /// The slug of both.
     pub slug: Slug,
 }
@@ -171,8 +173,8 @@ pub struct SetUpOrganization {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bootstrap {
-    /// What people call it; `Core Operator` when not said.
-    pub name: Option<Name>,
+    /// The organization's name. Default: `Core Operator`.
+    pub name: Option<OrganizationName>,
     /// Its name in addresses; `core-operator` when not said.
     pub slug: Option<Slug>,
     /// Who shall own it.

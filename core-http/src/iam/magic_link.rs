@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
 use core_domain::iam::User;
-use core_domain::kernel::{Code, Email, Error, Line, Result};
+use core_domain::kernel::{Code, Email, Error, PersonName, Result};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::session::{Challenged, SignInOutcome, SignedIn};
 use core_domain::use_case::iam::user;
@@ -69,8 +69,8 @@ impl Targets {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct SendMagicLink {
     email: Email,
-    /// What somebody new calls themselves.
-    name: Option<Line<0, 255>>,
+    /// The person's name, for somebody new.
+    name: Option<PersonName>,
     #[serde(flatten)]
     targets: Targets,
 }
@@ -99,7 +99,7 @@ pub(super) async fn send_link(
     iam: &Iam,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
-    (email, name): (&Email, Option<Line<0, 255>>),
+    (email, name): (&Email, Option<PersonName>),
     targets: &Targets,
 ) -> Result<()> {
     let link = |token: &str| {

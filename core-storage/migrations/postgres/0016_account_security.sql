@@ -1,5 +1,7 @@
 ALTER TABLE "invitations" ADD COLUMN "secret_hash" TEXT COLLATE "C";
 
+CREATE INDEX "onboardings_by_user_id_created_at" ON "onboardings" ("user_id", "created_at", "id");
+
 CREATE TABLE "mail_quotas" (
     "id" TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     "sent_at" TEXT COLLATE "C" NOT NULL,
