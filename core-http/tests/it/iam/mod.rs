@@ -10,6 +10,7 @@ mod invitation_mails;
 mod invitations;
 mod links;
 mod machines;
+mod membership_audit;
 mod new_organizations;
 mod notices;
 mod oauth;
