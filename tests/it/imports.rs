@@ -65,3 +65,12 @@ async fn what_cannot_be_imported_from_or_into_is_named() {
     let (good, _, said) = import(folder.path(), &memory, "").await;
     assert!(!good && said.contains("in memory"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_with_a_web_address_is_not_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = json!({ "email": "ada@example.org", "name": "Win at evil.example/now" });
+    let (good, _, said) = import(folder.path(), &["--dry-run", "-"], &row.to_string()).await;
+    let problem = "line 1: name is not a line of up to 255 characters without a web address";
+    assert!(!good && said.contains(problem), "{said}");
+}

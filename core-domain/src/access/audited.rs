@@ -26,7 +26,7 @@ pub async fn insert<R: Persisted + Audited>(
     ensure_covered(scope, &record)?;
     let stored = repository::<R>(uow).insert(record).await?;
     let after = Some(stored.audit_snapshot());
-    write_entry(cx, uow, &*stored, action, None, after).await?;
+    write_entry(cx, scope, uow, &*stored, action, None, after).await?;
     Ok(stored)
 }
 
@@ -51,7 +51,8 @@ pub async fn replace<R: Persisted + Audited>(
     next.touch(uow.now().await?);
     let stored = repository::<R>(uow).replace(seen, next).await?;
     let (before, after) = (seen.audit_snapshot(), stored.audit_snapshot());
-    write_entry(cx, uow, &*stored, action, Some(before), Some(after)).await?;
+    let (before, after) = (Some(before), Some(after));
+    write_entry(cx, scope, uow, &*stored, action, before, after).await?;
     Ok(stored)
 }
 
@@ -70,7 +71,7 @@ pub async fn remove<R: Persisted + Audited>(
     cx.check_if_match(seen)?;
     repository::<R>(uow).remove(seen).await?;
     let before = Some(seen.audit_snapshot());
-    write_entry(cx, uow, &**seen, action, before, None).await
+    write_entry(cx, scope, uow, &**seen, action, before, None).await
 }
 
 /// Something that happened and changed no record by itself: a sign-in that failed, a plan that was asked for, a read of
@@ -122,8 +123,10 @@ fn ensure_covered<R: Audited>(scope: &impl Covers<R::Owner>, record: &R) -> Resu
     }
 }
 
+/// Writes an entry in the audit of the record's platform; of the scope's, for a record that belongs to none.
 async fn write_entry<R: Audited>(
     cx: &Context,
+    scope: &impl Covers<R::Owner>,
     uow: &mut dyn UnitOfWork,
     record: &R,
     action: &'static str,
@@ -132,7 +135,7 @@ async fn write_entry<R: Audited>(
 ) -> Result<()> {
     let entry = Entry {
         stream: AuditStream::Changes,
-        platform_id: record.audit_platform().cloned(),
+        platform_id: record.audit_platform().or(scope.audit_platform()).cloned(),
         action,
         entity_id: record.key().to_owned(),
         before,

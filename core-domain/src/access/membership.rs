@@ -142,8 +142,8 @@ impl Deref for MemberScope {
 }
 
 covers_unowned! {
-    MembershipScope<G>, for G;
-    MemberScope;
+    MembershipScope<G>, for G, audited in |scope| scope.organization.platform_id.as_ref();
+    MemberScope, audited in |scope| scope.0.organization.platform_id.as_ref();
 }
 
 /// Lets the caller in to an organization, to do `G`: its members by their roles and grants as they are now, its API keys by

@@ -120,6 +120,10 @@ impl<G: WriteGrant> Covers<Unowned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
     }
+
+    fn audit_platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
+    }
 }
 
 impl Covers<PlatformOwned> for PlatformWriter {
@@ -131,6 +135,10 @@ impl Covers<PlatformOwned> for PlatformWriter {
 impl Covers<Unowned> for PlatformWriter {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
+    }
+
+    fn audit_platform(&self) -> Option<&PlatformId> {
+        Some(self.id())
     }
 }
 

@@ -36,7 +36,9 @@ impl RecipientScope {
     }
 }
 
-covers_unowned! { RecipientScope; }
+covers_unowned! {
+    RecipientScope, audited in |scope| scope.organization.platform_id.as_ref();
+}
 
 /// Lets the recipient of an invitation in: a person whose address is the invited one and who proves it, by a confirmed address
 /// or by the secret of the mailed link. A wrong, old or used secret is as good as none. The invitation may have been

@@ -15,12 +15,6 @@ use crate::kernel::{
 /// How long an invitation is good for.
 pub const INVITATION_LIFETIME: Duration = Duration::from_secs(48 * 60 * 60);
 
-/// How many invitations of an organization wait for an answer at most.
-pub const MAX_PENDING_INVITATIONS: u64 = 100;
-
-/// How many members an organization has at most.
-pub const MAX_MEMBERS: u64 = 1_000;
-
 text_enum! {
     /// What became of an invitation.
     pub enum InvitationStatus {

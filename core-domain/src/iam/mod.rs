@@ -32,7 +32,7 @@ pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};
 pub use invitation::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
-    InvitationStatus, Invite, InvitedRole, MAX_MEMBERS, MAX_PENDING_INVITATIONS,
+    InvitationStatus, Invite, InvitedRole,
 };
 pub use oauth::*;
 pub use organization::{

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{PermissionGrant, RoleMappings};
 use crate::kernel::{
-    BoundedJson, Email, JsonText, Line, MemberId, Name, OrganizationId, PlatformId, Roles, Slug,
-    Timestamp, UserId, record, text_enum, update_command,
+    BoundedJson, Email, JsonText, Line, MemberId, Name, OrganizationId, OrganizationName, PlatformId,
+    Roles, Slug, Timestamp, UserId, record, text_enum, update_command,
 };
 
 /// The largest metadata of an organization, in bytes of JSON.
@@ -118,6 +118,8 @@ pub enum MemberQuery {
     Of(OrganizationId, UserId),
     /// All memberships of the user, oldest first.
     OfUser(UserId),
+    /// The user's memberships as an owner.
+    OwnedBy(UserId),
     /// All members of the organization, oldest first.
     OfOrganization(OrganizationId),
     /// The owners of the organization, oldest first.
@@ -130,8 +132,8 @@ update_command! {
     /// Changes an organization.
     pub struct UpdateOrganization for Organization {
         set {
-            /// What people call it.
-            name: Name,
+            /// The organization's name.
+            name: OrganizationName,
             /// Its name in addresses.
             slug: Slug,
         }
@@ -148,8 +150,8 @@ update_command! {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateOrganization {
-    /// What people call it.
-    pub name: Name,
+    /// The organization's name.
+    pub name: OrganizationName,
     /// Its name in addresses.
     pub slug: Slug,
     /// Who owns it.
@@ -166,8 +168,8 @@ const fn tenant() -> OrganizationType {
 /// Sets up an organization with its platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SetUpOrganization {
-    /// What people call the organization and its platform.
-    pub name: Name,
+    /// The name of the organization and its platform.
+    pub name: OrganizationName,
     /// The slug of both.
     pub slug: Slug,
 }
@@ -177,8 +179,8 @@ pub struct SetUpOrganization {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bootstrap {
-    /// What people call it; `Core Operator` when not said.
-    pub name: Option<Name>,
+    /// The organization's name. Default: `Core Operator`.
+    pub name: Option<OrganizationName>,
     /// Its name in addresses; `core-operator` when not said.
     pub slug: Option<Slug>,
     /// Who shall own it.

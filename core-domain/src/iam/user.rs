@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PasswordHash;
-use crate::kernel::{AccountId, Email, Line, Reason, Timestamp, UserId, record, update_command};
+use crate::kernel::{
+    AccountId, Email, Line, PersonName, Reason, Timestamp, UserId, record, update_command,
+};
 
 /// The provider of accounts that are an e-mail address with a password.
 pub const CREDENTIAL: &str = "credential";
@@ -45,8 +47,8 @@ update_command! {
     /// Changes what a person says of themselves.
     pub struct UpdateUser for User {
         set {
-            /// What they call themselves; may be empty.
-            name: Line<0, 255>,
+            /// The person's name; may be empty.
+            name: PersonName,
         }
         optional {
             /// Address of a picture.

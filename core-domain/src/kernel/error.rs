@@ -142,10 +142,6 @@ text_enum! {
         AlreadyInvited = "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION",
         /// The address is that of a member.
         AlreadyMember = "USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION",
-        /// Too many invitations wait for an answer.
-        InvitationLimitReached = "INVITATION_LIMIT_REACHED",
-        /// The organization has as many members as it may.
-        MembershipLimitReached = "ORGANIZATION_MEMBERSHIP_LIMIT_REACHED",
         /// There is no such invitation, or it cannot be answered any more.
         InvitationNotFound = "INVITATION_NOT_FOUND",
         /// The invitation is for another address.

@@ -78,7 +78,7 @@ macro_rules! update_command {
             /// Applies the fields that need no rule to the record.
             pub(crate) fn apply_to(self, record: &mut $record) {
                 $($(if let Some(value) = self.$field {
-                    record.$field = value;
+                    record.$field = value.into();
                 })+)?
                 $($(self.$optional.apply(&mut record.$optional);)+)?
             }

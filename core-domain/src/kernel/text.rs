@@ -1,7 +1,7 @@
 //! Validated text. A value that exists is valid.
 
-use super::TextValue;
 use super::text_value::text_enum;
+use super::{OrganizationName, PlainName, TextValue};
 
 /// Why a text was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum TextError {
     /// Not of the form wanted.
     #[error("does not have the expected form")]
     Malformed,
+    /// With a web address or a line break, where a name is wanted.
+    #[error("must not contain a web address or a line break")]
+    NotPlain,
 }
 
 /// Declares a validated text: a newtype with `parse`, text form, serde and schema.
@@ -99,7 +102,7 @@ macro_rules! forbidden {
 }
 
 /// The pattern of a line of text; may be empty.
-const LINE: &str = concat!("^[^", forbidden!(), "]*$");
+pub(super) const LINE: &str = concat!("^[^", forbidden!(), "]*$");
 
 /// The pattern of a line of text with something to read in it.
 pub(crate) const READABLE_LINE: &str = concat!(
@@ -139,7 +142,7 @@ fn bounded(text: &str, min: usize, max: usize) -> Result<(), TextError> {
 }
 
 /// A line of text without blanks at its ends.
-fn line(text: &str, min: usize, max: usize) -> Result<String, TextError> {
+pub(super) fn line(text: &str, min: usize, max: usize) -> Result<String, TextError> {
     let text = text.trim();
     bounded(text, min, max)?;
     if text.chars().any(is_forbidden) {
@@ -237,6 +240,20 @@ impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// The form in which a name is stored. Names that were stored before there was a rule on web addresses may break it.
+impl<const MIN: usize, const MAX: usize> From<PlainName<MIN, MAX>> for Line<MIN, MAX> {
+    fn from(name: PlainName<MIN, MAX>) -> Self {
+        Self(name.into())
+    }
+}
+
+/// The form in which a name is stored. Names that were stored before there was a rule on web addresses may break it.
+impl From<OrganizationName> for Name {
+    fn from(name: OrganizationName) -> Self {
+        Self(name.into())
     }
 }
 

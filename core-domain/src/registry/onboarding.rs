@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Tier;
 use crate::kernel::{
-    Email, JobId, Line, Name, OnboardingId, PlatformId, SessionId, Slug, TemplateId, Timestamp,
-    UserId, record, state_machine, text_enum,
+    Email, JobId, Line, Name, OnboardingId, OrganizationName, PlatformId, SessionId, Slug,
+    TemplateId, Timestamp, UserId, record, state_machine, text_enum,
 };
 
 text_enum! {
@@ -125,6 +125,8 @@ impl Onboarding {
 pub enum OnboardingQuery {
     /// The open one that has reserved a slug.
     OpenWithSlug(Slug),
+    /// The open ones for an owner.
+    OpenOf(UserId),
     /// The one that this caller gave this id.
     RequestedAs {
         /// The caller, as the audit names callers.
@@ -140,8 +142,8 @@ pub enum OnboardingQuery {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartOnboarding {
-    /// What organization and platform shall be called.
-    pub platform_name: Name,
+    /// The name of the organization and its platform.
+    pub platform_name: OrganizationName,
     /// The slug of both.
     pub slug: Slug,
     /// The tier that is wanted.

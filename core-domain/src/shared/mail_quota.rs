@@ -44,6 +44,15 @@ impl MailRate {
     }
 }
 
+/// A rate that one more mail would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExceededRate {
+    /// The rate.
+    pub rate: MailRate,
+    /// The time until a mail is allowed again.
+    pub retry_after: Duration,
+}
+
 /// The recent mails of one kind to one address, or from one organization. The record is kept until no rate counts its mails
 /// any more, so that the numbers hold over all clients, all nodes and all restarts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +96,17 @@ impl MailQuota {
     /// The quota with one more mail at `now`.
     ///
     /// # Errors
-    /// The time until a mail is allowed again, when one of the rates would be exceeded.
-    pub fn take(&self, rates: &[MailRate], now: Timestamp) -> Result<Self, Duration> {
-        let waits = rates.iter().filter_map(|rate| self.wait(*rate, now));
-        if let Some(wait) = waits.max() {
-            return Err(wait);
+    /// The rate that allows a mail last, when rates would be exceeded.
+    pub fn take(&self, rates: &[MailRate], now: Timestamp) -> Result<Self, ExceededRate> {
+        let exceeded = rates.iter().filter_map(|rate| {
+            let retry_after = self.wait(*rate, now)?;
+            Some(ExceededRate {
+                rate: *rate,
+                retry_after,
+            })
+        });
+        if let Some(exceeded) = exceeded.max_by_key(|exceeded| exceeded.retry_after) {
+            return Err(exceeded);
         }
         let longest = rates.iter().map(|rate| rate.window).max();
         let longest = longest.unwrap_or_default();
@@ -157,8 +172,9 @@ mod tests {
                         prop_assert!(next.sent_at.len() <= usize::try_from(per_day).unwrap());
                         quota = next;
                     }
-                    Err(wait) => {
+                    Err(ExceededRate { rate, retry_after: wait }) => {
                         prop_assert!(!is_allowed && wait > Duration::ZERO);
+                        prop_assert!(rates.contains(&rate) && !within(rate));
                         if per_hour > 0 && per_day > 0 {
                             prop_assert!(quota.take(&rates, now.plus(wait)).is_ok());
                         }
@@ -174,7 +190,9 @@ mod tests {
         let quota = MailQuota::new("id".to_owned(), START);
         let quota = quota.take(&pause, START).unwrap();
         let later = START.plus(Duration::from_secs(100));
-        assert_eq!(quota.take(&pause, later), Err(Duration::from_secs(200)));
+        let exceeded = quota.take(&pause, later).unwrap_err();
+        assert_eq!(exceeded.retry_after, Duration::from_secs(200));
+        assert_eq!(exceeded.rate, pause[0]);
         assert!(
             quota
                 .take(&pause, START.plus(Duration::from_secs(300)))

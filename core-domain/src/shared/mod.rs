@@ -21,7 +21,7 @@ pub use audit_seal::{
 };
 pub use change_event::ChangeEvent;
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
-pub use mail_quota::{MailQuota, MailQuotaQuery, MailRate};
+pub use mail_quota::{ExceededRate, MailQuota, MailQuotaQuery, MailRate};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};
 pub use webhook::{
     CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, MAX_WEBHOOKS, SealedWebhookSecret, UpdateWebhook,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use core_domain::access::{PersonScope, PublicScope, SessionScope};
 use core_domain::iam::{Account, UpdateUser, User};
-use core_domain::kernel::{AccountId, Code, Error, Line, Patch, Result, Stored, Timestamp, UserId};
+use core_domain::kernel::{
+    AccountId, Code, Error, Line, Patch, PersonName, PlainName, Result, Stored, Timestamp, UserId,
+};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::user;
 use schemars::JsonSchema;
@@ -48,7 +50,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 /// The body of a change.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct UpdateUserBody {
-    name: Option<Line<0, 255>>,
+    name: Option<PersonName>,
     /// Address of a picture; `null` takes it away.
     #[serde(default)]
     image: Patch<Line<0, 2048>>,
@@ -140,7 +142,7 @@ async fn profile(
 /// The body of a change of the profile.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 struct UpdateProfile {
-    name: Option<Line<1, 255>>,
+    name: Option<PlainName<1, 255>>,
     /// Address of a picture; `null` takes it away.
     #[serde(default)]
     #[schemars(url, length(max = 2048), example = "https://example.org/ada.png")]
@@ -153,13 +155,8 @@ async fn update_profile(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), UpdateProfile>,
 ) -> Result<Stored<User>> {
-    let name = input
-        .body
-        .name
-        .map(|name| Line::parse(name.as_str()))
-        .transpose();
     let command = UpdateUser {
-        name: name.map_err(|error| Error::Internal(error.to_string()))?,
+        name: input.body.name.map(PlainName::into),
         image: input.body.image,
     };
     user::update(cx, &scope, uow, command).await

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use core_domain::access::MembershipScope;
+use core_domain::gateway::RateClass;
 use core_domain::iam::{Invitation, Invite};
 use core_domain::kernel::{
-    Code, Error, InvitationId, ListQuery, OrganizationId, Result, Role, Stored, grant,
+    Code, Cursor, Error, InvitationId, Limit, OrganizationId, PageRequest, Result, Role, Stored,
+    Total, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{self, Cancellation, NewInvitation};
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::config::Iam;
 use crate::kernel::{Cx, Endpoint, Input, ListP4, Output, delete, get, post, with};
@@ -25,11 +27,12 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .reads(list),
         post(ALL, "createInvitation")
             .summary("Invites somebody by mail.")
+            .rate(RateClass::Strict)
             .success(&[StatusCode::CREATED])
             .refuses(&[
                 Code::Conflict,
                 Code::NotFound,
-                Code::InvitationLimitReached,
+                Code::LimitReached,
                 Code::RoleNotFound,
                 Code::StepUpRequired,
             ])
@@ -42,18 +45,39 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "cancelInvitation",
         )
         .summary("Takes an invitation back.")
+        .rate(RateClass::Strict)
         .rewords(Code::InvitationNotFound, Code::NotFound)
         .writes(cancel),
     ]
+}
+
+/// The query of the list. Its limit is an integer of 1 to 100; other lists take a larger limit as 100.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+struct InvitationListQuery {
+    /// Maximum number of invitations on a page. Default: 50.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
+    limit: u32,
+    /// Where the page begins; the beginning of the list if missing.
+    cursor: Option<Cursor>,
+}
+
+const fn default_limit() -> u32 {
+    Limit::DEFAULT.0
 }
 
 async fn list(
     _: &Cx,
     scope: MembershipScope<grant::InvitationRead>,
     uow: &mut dyn UnitOfWork,
-    input: Input<(OrganizationId,), ListQuery>,
+    input: Input<(OrganizationId,), InvitationListQuery>,
 ) -> Result<Output<ListP4<Invitation>>> {
-    let page = organization::list_invitations(&scope, uow, &input.query.page()).await?;
+    let page = PageRequest {
+        limit: input.query.limit,
+        cursor: input.query.cursor,
+        total: Total::Unknown,
+    };
+    let page = organization::list_invitations(&scope, uow, &page).await?;
     Ok(Output::new(ListP4 {
         cursor: page.next.map(|cursor| cursor.0),
         data: page.items.into_iter().map(Stored::into_inner).collect(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
 use core_domain::iam::User;
-use core_domain::kernel::{Code, Email, Error, Line, Result};
+use core_domain::kernel::{Code, Email, Error, PersonName, Result};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::session::SignInOutcome;
 use core_domain::use_case::iam::user::{self, LinkSignIn};
@@ -95,8 +95,8 @@ impl Targets {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct SendMagicLink {
     email: Email,
-    /// What somebody new calls themselves.
-    name: Option<Line<0, 255>>,
+    /// The person's name, for somebody new.
+    name: Option<PersonName>,
     #[serde(flatten)]
     targets: Targets,
 }
@@ -125,7 +125,7 @@ pub(super) async fn send_link(
     iam: &Iam,
     scope: &PublicScope,
     uow: &mut dyn UnitOfWork,
-    (email, name): (&Email, Option<Line<0, 255>>),
+    (email, name): (&Email, Option<PersonName>),
     targets: &Targets,
 ) -> Result<()> {
     let link = |token: &str| {

@@ -28,7 +28,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         post("/api/core/org-setup", "orgSetup")
             .summary("Sets up an organization with its platform; by session cookie alone.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::SlugTaken, Code::PlatformSuspended])
+            .refuses(&[Code::SlugTaken, Code::LimitReached, Code::PlatformSuspended])
             .writes(with(iam, set_up)),
         post("/api/core/bootstrap", "bootstrap")
             .summary("Creates the operator organization; works once.")
@@ -70,7 +70,7 @@ async fn set_up(
         org_id: done.org_id,
         platform_id: done.platform_id,
         slug,
-        name,
+        name: name.into(),
     }))
 }
 

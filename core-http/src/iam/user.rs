@@ -5,7 +5,7 @@ use std::sync::Arc;
 use core_domain::access::PublicScope;
 use core_domain::gateway::RateClass;
 use core_domain::iam::{PasswordHash, User, check_password, normal_password};
-use core_domain::kernel::{Code, Email, Error, Line, Result};
+use core_domain::kernel::{Code, Email, Error, Line, PersonName, Result};
 use core_domain::port::{HashForm, Mode, PasswordError, transact};
 use core_domain::use_case::iam::session::{self, SignInOutcome};
 use core_domain::use_case::iam::user::{self, PasswordCredential, PasswordSignIn, SignIn, SignUp};
@@ -56,8 +56,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SignUpEmail {
-    /// What the person calls themselves; may be empty.
-    name: Line<0, 255>,
+    /// The person's name; may be empty.
+    name: PersonName,
     email: Email,
     #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "correct horse battery")]
     password: String,
@@ -116,7 +116,7 @@ async fn sign_up(
 
 /// What somebody new says of themselves.
 pub(super) struct Newcomer {
-    pub(super) name: Line<0, 255>,
+    pub(super) name: PersonName,
     pub(super) email: Email,
     pub(super) image: Option<Line<0, 2048>>,
     pub(super) remembered: bool,

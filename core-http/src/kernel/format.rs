@@ -1,5 +1,6 @@
 //! The text formats schemas name, checked by the same rules the domain's types have.
 
+pub(super) use core_domain::kernel::is_plain_name as plain_name;
 use core_domain::kernel::{Email, Timestamp};
 use core_domain::registry::Hostname;
 

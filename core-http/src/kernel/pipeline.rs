@@ -390,7 +390,8 @@ fn is_final(error: &Error) -> bool {
         | Error::VersionConflict
         | Error::Store(StoreError::Conflict { .. }) => true,
         Error::Refused { code, .. } => {
-            *code != Code::IdempotencyInProgress
+            *code != Code::LimitReached
+                && *code != Code::IdempotencyInProgress
                 && *code != Code::IdempotencyKeyReused
                 && matches!(
                     status_of(*code),

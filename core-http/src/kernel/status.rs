@@ -72,8 +72,6 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NotAllowedToDeleteOrganization
         | Code::NotAllowedToInvite
         | Code::NotAllowedToInviteRole
-        | Code::InvitationLimitReached
-        | Code::MembershipLimitReached
         | Code::NotRecipient
         | Code::NotAllowedToCancelInvitation
         | Code::EmailVerificationRequired

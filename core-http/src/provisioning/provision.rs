@@ -23,7 +23,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/v1/provision/onboard", "provisionOnboarding")
             .summary("Queues the job that creates an organization with its platform and infrastructure. With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::Forbidden, Code::NotFound, Code::SlugTaken, Code::InvalidState])
+            .refuses(&[Code::Forbidden, Code::NotFound, Code::SlugTaken, Code::LimitReached, Code::InvalidState])
             .writes(onboard),
         post("/api/v1/provision/platform/deprovision", "deprovisionPlatform")
             .summary("Queues the job that removes a platform's infrastructure in an environment, before its other jobs. With dryRun only tells what it would do.")

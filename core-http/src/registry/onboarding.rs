@@ -17,7 +17,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/v1/onboarding/start", "startOnboarding")
             .summary("Asks for an organization with a platform; a job creates both.")
             .success(&[StatusCode::ACCEPTED])
-            .refuses(&[Code::SlugTaken, Code::NotFound, Code::InvalidState])
+            .refuses(&[
+                Code::SlugTaken,
+                Code::LimitReached,
+                Code::NotFound,
+                Code::InvalidState,
+            ])
             .writes(start),
         get("/api/v1/onboarding/status/{onboardingId}", "getOnboarding")
             .summary("Shows how far an onboarding is.")

@@ -28,6 +28,8 @@ ALTER TABLE "trusted_devices" ADD COLUMN "user_agent" TEXT;
 DROP INDEX "deployments_idempotency_key";
 CREATE UNIQUE INDEX "deployments_idempotency_key" ON "deployments" ("platform_id", "idempotency_key", "user_id");
 
+CREATE INDEX "onboardings_by_user_id_created_at" ON "onboardings" ("user_id", "created_at", "id");
+
 CREATE INDEX "stack_versions_by_template_id_precedence" ON "stack_versions" ("template_id", "precedence", "id");
 
 CREATE TABLE "mail_quotas" (

@@ -178,6 +178,10 @@ table! {
 
 fn members(query: &MemberQuery) -> Select {
     let of = |user| Select::of(Member::TABLE).filter(Filter::eq("user_id", user));
+    let is_owner = || {
+        let several = Filter::Prefix("role", "owner,".to_owned());
+        Filter::Or(vec![Filter::eq("role", "owner"), several])
+    };
     match query {
         MemberQuery::Of(organization, user) => {
             of(user).filter(Filter::eq("organization_id", organization))
@@ -186,13 +190,11 @@ fn members(query: &MemberQuery) -> Select {
         MemberQuery::OfOrganization(organization) => Select::of(Member::TABLE)
             .filter(Filter::eq("organization_id", organization))
             .order_by("created_at"),
-        MemberQuery::OwnersOf(organization) => {
-            let several = Filter::Prefix("role", "owner,".to_owned());
-            Select::of(Member::TABLE)
-                .filter(Filter::eq("organization_id", organization))
-                .filter(Filter::Or(vec![Filter::eq("role", "owner"), several]))
-                .order_by("created_at")
-        }
+        MemberQuery::OwnedBy(user) => of(user).filter(is_owner()).order_by("created_at"),
+        MemberQuery::OwnersOf(organization) => Select::of(Member::TABLE)
+            .filter(Filter::eq("organization_id", organization))
+            .filter(is_owner())
+            .order_by("created_at"),
         MemberQuery::WithGrants(organization) => Select::of(Member::TABLE)
             .filter(Filter::eq("organization_id", organization))
             .filter(Filter::NotNull("grants"))

@@ -1,7 +1,7 @@
 //! Onboarding: one job makes organization, platform and tenant, a second one in the platform's lane the infrastructure.
 
 use core_domain::access::{authorize_new_organization, authorize_session};
-use core_domain::kernel::{Context, Name, Slug};
+use core_domain::kernel::{Context, OrganizationName, Slug};
 use core_domain::port::{Mode, transact};
 use core_domain::provisioning::{JobStatus, LaneKey};
 use core_domain::registry::{
@@ -17,7 +17,7 @@ on_every_store! { Platforms: an_onboarding_ends_with_its_jobs }
 
 async fn start(world: &Platforms, cx: &Context) -> Onboarding {
     let wanted = &StartOnboarding {
-        platform_name: Name::parse("Engines").unwrap(),
+        platform_name: OrganizationName::parse("Engines").unwrap(),
         slug: Slug::parse("engines").unwrap(),
         tier: OnboardingTier::Growth,
         stack_template_id: None,

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use core_domain::access::{PublicScope, authorize_new_organization};
 use core_domain::iam::{PasswordHash, SetUpOrganization};
 use core_domain::kernel::{
-    Caller, Context, Email, Environment, JobId, Line, Name, PlatformId, Slug,
+    Caller, Context, Email, Environment, JobId, Line, OrganizationName, PersonName, PlatformId,
+    Slug,
 };
 use core_domain::port::{ProviderError, Store, transact};
 use core_domain::registry::{PlatformStatus, Resource, ResourceQuery};
@@ -109,7 +110,7 @@ impl Platforms {
     /// Somebody who has signed up, with a session.
     pub(crate) async fn person(&self) -> Context {
         let new = &SignUp {
-            name: Line::parse("Ada").unwrap(),
+            name: PersonName::parse("Ada").unwrap(),
             email: Email::parse("ada@example.org").unwrap(),
             image: None,
             password_hash: PasswordHash::new("none".to_owned()),
@@ -136,7 +137,7 @@ impl Platforms {
     pub(crate) async fn set_up(&self, slug: &str) -> OrganizationSetUp {
         let cx = &self.person().await;
         let command = &SetUpOrganization {
-            name: Name::parse("Engines").unwrap(),
+            name: OrganizationName::parse("Engines").unwrap(),
             slug: Slug::parse(slug).unwrap(),
         };
         let set_up = transact(self.store.as_ref(), |uow, _| {

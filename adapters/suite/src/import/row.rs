@@ -1,7 +1,7 @@
 //! One person of a file, as text.
 
 use core_domain::iam::PasswordHash;
-use core_domain::kernel::{Email, Line, Timestamp, UserId};
+use core_domain::kernel::{Email, Line, PersonName, Timestamp, UserId};
 use core_domain::port::{HashForm, PasswordHasher};
 use core_domain::use_case::iam::user::ImportedUser;
 use serde_json::{Map, Value};
@@ -38,8 +38,8 @@ pub(super) fn parse(text: &str, hasher: &dyn PasswordHasher) -> Result<ImportedU
     let name = row.text("name").unwrap_or_default();
     let name = row.checked(
         "name",
-        Line::parse(&name).ok(),
-        "is not a line of up to 255 characters",
+        PersonName::parse(&name).ok(),
+        "is not a line of up to 255 characters without a web address",
     );
     let email = row.text("email");
     if row.fields.get("email").is_none_or(Value::is_null) {

@@ -37,7 +37,7 @@ pub async fn set_up(
     let now = uow.now().await?;
     let setup = TenantSetup {
         platform_id: PlatformId::generate(now, cx.entropy.as_ref()),
-        name: command.name,
+        name: command.name.into(),
         slug: command.slug,
         tier: Tier::Starter,
         owner: Some(scope.owner().clone()),

@@ -1,12 +1,10 @@
 //! Takes mails from the quotas that bound them, in the unit of work that queues the mail.
 
-use std::time::Duration;
-
 use crate::access::{unaudited, unowned};
 use crate::iam::TokenHash;
 use crate::kernel::{Email, OrganizationId, Result};
 use crate::port::UnitOfWork;
-use crate::shared::{MailQuota, MailQuotaQuery, MailRate};
+use crate::shared::{ExceededRate, MailQuota, MailQuotaQuery, MailRate};
 
 /// What a quota counts.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +58,7 @@ pub(in crate::use_case) enum MailPermit {
     /// The mail is counted and must be queued in the same unit of work.
     Granted,
     /// A rate would be exceeded. Nothing was counted.
-    Refused {
-        /// The time until a mail is allowed again.
-        retry_after: Duration,
-    },
+    Refused(ExceededRate),
 }
 
 /// Counts one mail in each of the quotas, or in none if one of them refuses it.
@@ -85,7 +80,7 @@ pub(in crate::use_case) async fn take_mail(
         };
         match next {
             Ok(next) => taken.push((stored, next)),
-            Err(retry_after) => return Ok(MailPermit::Refused { retry_after }),
+            Err(exceeded) => return Ok(MailPermit::Refused(exceeded)),
         }
     }
     for (stored, next) in taken {

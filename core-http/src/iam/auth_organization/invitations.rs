@@ -6,6 +6,7 @@ use core_domain::access::{
     MembershipScope, PersonScope, RecipientScope, Requirement, authorize_invitation,
     authorize_recipient,
 };
+use core_domain::gateway::RateClass;
 use core_domain::iam::InvitationRef;
 use core_domain::kernel::{
     Code, Context, Email, Error, Grant, InvitationId, OrganizationId, PageRequest, Result, grant,
@@ -41,7 +42,8 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     let style = |row: Row| row.errors(ErrorStyle::TopLevelCode);
     let mut rows = vec![
         style(post("/api/auth/organization/invite-member", "inviteMember"))
-            .summary("Invites somebody by mail.")
+            .summary("Invites somebody by mail, or sends a pending invitation again.")
+            .rate(RateClass::Strict)
             .rewords(Code::NoActiveOrganization, Code::OrganizationNotFound)
             .rewords(Code::NotFound, Code::MemberNotFound)
             .rewords(Code::Forbidden, Code::NotAllowedToInvite)
@@ -50,7 +52,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::NotAllowedToInviteRole,
                 Code::AlreadyInvited,
                 Code::AlreadyMember,
-                Code::InvitationLimitReached,
+                Code::LimitReached,
                 Code::StepUpRequired,
                 Code::InvalidEmail,
             ])
@@ -60,7 +62,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "acceptInvitation",
         )))
         .summary("Accepts an invitation; the session acts for the organization.")
-        .refuses(&[Code::AlreadyMember, Code::MembershipLimitReached])
+        .refuses(&[Code::AlreadyMember, Code::LimitReached])
         .writes(with(iam, accept)),
         for_recipient(style(post(
             "/api/auth/organization/reject-invitation",
@@ -73,6 +75,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             "cancelOwnInvitation",
         ))
         .summary("Takes an invitation back.")
+        .rate(RateClass::Strict)
         .rewords(Code::NotFound, Code::InvitationNotFound)
         .rewords(Code::Forbidden, Code::NotAllowedToCancelInvitation)
         .writes(cancel),

@@ -47,6 +47,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         .rewords(Code::Forbidden, Code::NotAllowedToUpdateMember)
         .refuses(&[
             Code::OrganizationWithoutOwner,
+            Code::LimitReached,
             Code::RoleNotFound,
             Code::StepUpRequired,
         ])

@@ -7,7 +7,7 @@ use core_domain::access::{
 };
 use core_domain::iam::{MAX_METADATA_BYTES, OrganizationMetadata, UpdateOrganization};
 use core_domain::kernel::{
-    Code, Line, Name, OrganizationId, PageRequest, Patch, Result, Slug, grant,
+    Code, Line, OrganizationId, OrganizationName, PageRequest, Patch, Result, Slug, grant,
 };
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::organization::{
@@ -34,7 +34,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         post("/api/auth/organization/create", "createOwnOrganization")
             .summary("Creates an organization that the caller owns; the session acts for it.")
             .errors(ErrorStyle::TopLevelCode)
-            .refuses(&[Code::OrganizationAlreadyExists])
+            .refuses(&[Code::OrganizationAlreadyExists, Code::LimitReached])
             .writes(create),
         post("/api/auth/organization/check-slug", "checkOrganizationSlug")
             .summary("Tells whether a slug is free.")
@@ -100,7 +100,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CreateOwnOrganization {
-    name: Name,
+    name: OrganizationName,
     slug: Slug,
     /// Address of its picture.
     logo: Option<Line<0, 2048>>,
@@ -294,7 +294,7 @@ struct UpdateOwnOrganization {
 /// What is changed.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 struct OrganizationChange {
-    name: Option<Name>,
+    name: Option<OrganizationName>,
     slug: Option<Slug>,
     /// Address of its picture; `null` takes it away.
     #[serde(default)]

@@ -122,7 +122,6 @@ fn of_form(code: Code) -> Option<&'static str> {
         Code::InvalidState => "This was decided already, in another way.",
         Code::AlreadyMember => "You are a member of this organization already.",
         Code::PlatformSuspended => "The platform of this organization is suspended.",
-        Code::MembershipLimitReached => "This organization cannot have more members.",
         _ => return None,
     })
 }

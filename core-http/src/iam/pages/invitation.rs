@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::form::hidden;
-use super::form_errors::FormErrors;
+use super::form_errors::{FormErrors, Words};
 use super::layout;
 use super::layout::moment;
 use super::next::sign_in_first;
@@ -53,7 +53,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::EmailVerificationRequiredToAnswer,
                 Code::PlatformSuspended,
                 Code::AlreadyMember,
-                Code::MembershipLimitReached,
+                Code::LimitReached,
             ])
             .refuses_as(Code::InvitationNotFound, StatusCode::NOT_FOUND)
             .plain(with(iam, answer)),
@@ -245,10 +245,17 @@ async fn answer(
     ) {
         return not_for_them(&iam, error, &name);
     }
-    let errors = FormErrors::of(error)?;
+    let errors = FormErrors::on_page(error, words)?;
     let details = find_invitation(cx, &name).await?;
     let content = content(&iam, &details, &name, &errors);
     Ok(layout::refused(&iam, TITLE, errors.status(), &content))
+}
+
+/// What the page says of a refusal.
+fn words(code: Code) -> Option<Words> {
+    let words =
+        "This organization cannot have more members, or you own as many organizations as you may.";
+    (code == Code::LimitReached).then_some((None, words))
 }
 
 async fn answered(

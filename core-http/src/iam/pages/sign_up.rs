@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use core_domain::access::{PublicScope, authorize_session};
 use core_domain::gateway::RateClass;
-use core_domain::kernel::{Code, Email, Error, Line, Result};
+use core_domain::kernel::{Code, Email, Error, Line, PersonName, Result};
 use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT};
 use super::form::{Field, hidden};
-use super::form_errors::FormErrors;
+use super::form_errors::{FormErrors, Words};
 use super::layout;
 use super::next::{NextQuery, leading_to, next_path};
 use super::row::{form, page};
@@ -121,7 +121,7 @@ async fn sign_up(
         Ok(SignUpOutcome::SignedIn(begun)) => begun,
         Ok(SignUpOutcome::LinkSent(_)) => return Ok(layout::to(&iam, SENT_PAGE)),
         Err(error) => {
-            let errors = FormErrors::of(error)?;
+            let errors = FormErrors::on_page(error, words)?;
             let entered = [body.name.as_str(), &body.email];
             let content = content(&iam, next, entered, &errors);
             return Ok(layout::refused(&iam, TITLE, errors.status(), &content));
@@ -140,6 +140,14 @@ async fn sent(_: &Cx, iam: Arc<Iam>, _: PublicScope, _: Input) -> Result<PageOr>
     Ok(layout::shown(&iam, "Look into your mail", &content))
 }
 
+/// What is wrong with a name: the one field whose rules the form leaves to the domain.
+fn words(code: Code) -> Option<Words> {
+    (code == Code::ValidationError).then_some((
+        Some("name"),
+        "A name cannot contain a web address. Enter the name alone.",
+    ))
+}
+
 async fn begun(
     cx: &Cx,
     iam: &Iam,
@@ -148,8 +156,9 @@ async fn begun(
 ) -> Result<SignUpOutcome> {
     let email = Email::parse(&form.email)
         .map_err(|_| Error::refused(Code::InvalidEmail, "Invalid email"))?;
+    let name = PersonName::parse(form.name.as_str());
     let newcomer = Newcomer {
-        name: form.name.clone(),
+        name: name.map_err(|error| Error::invalid("name", "invalid_format", error.to_string()))?,
         email,
         image: None,
         remembered: true,

@@ -1,6 +1,6 @@
 //! Violations in words.
 
-use core_domain::kernel::Issue;
+use core_domain::kernel::{Issue, PLAIN_NAME, TextError};
 
 use serde_json::Value;
 
@@ -34,6 +34,7 @@ pub(super) fn explain(violation: Violation<'_>, issues: &mut Vec<Issue>) {
         Kind::Minimum(limit) => ("too_small", format!("must be at least {limit}")),
         Kind::Maximum(limit) => ("too_big", format!("must be at most {limit}")),
         Kind::Pattern(pattern) => ("pattern", format!("must match {pattern}")),
+        Kind::Format(PLAIN_NAME) => ("invalid_format", TextError::NotPlain.to_string()),
         Kind::Format(format) => ("invalid_format", format!("must be of the format {format}")),
         Kind::UniqueItems => ("not_unique", "must not hold an item twice".to_owned()),
         Kind::AdditionalProperties => ("unknown_field", "has fields that are not known".to_owned()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use core_domain::kernel::PLAIN_NAME;
 use regex::Regex;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
@@ -143,6 +144,7 @@ impl From<String> for Format {
             "date-time" => format::date_time,
             "uri" => format::uri,
             "uuid" => format::uuid,
+            PLAIN_NAME => format::plain_name,
             _ => |_: &str| true,
         };
         Self { name, fits }

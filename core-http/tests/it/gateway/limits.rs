@@ -101,6 +101,22 @@ fn a_service_in_process_knows_its_routes_and_their_rate_classes() {
     for (method, path, expected) in [
         (Method::POST, "/api/auth/sign-in/email", strict),
         (Method::POST, "/api/auth/sign-up/email", strict),
+        (Method::POST, "/api/auth/organization/invite-member", strict),
+        (
+            Method::POST,
+            "/api/auth/organization/cancel-invitation",
+            strict,
+        ),
+        (
+            Method::POST,
+            "/api/core/organizations/o-1/invitations",
+            strict,
+        ),
+        (
+            Method::DELETE,
+            "/api/core/organizations/o-1/invitations/i-1",
+            strict,
+        ),
         (Method::POST, "/api/auth/sign-out", default),
         (Method::HEAD, "/api/sessions", default),
         (Method::DELETE, "/api/sessions/s-1", default),

@@ -406,7 +406,6 @@ impl Fixture {
         let invitation = invited.await;
         let eve = world.sign_up("eve@example.net").await;
         let organizations = world.organizations_of(person, &eve).await;
-        world.confirm(person).await;
         let dora = world.sign_up("dora@example.net").await;
         let [magic, reset, verify] = world.link_tokens(&dora.email).await;
         let unused = world.sign_up("hal@example.com").await;

@@ -178,8 +178,17 @@ async fn every_list_is_walked_without_gaps_and_repetitions() {
     assert!(checked >= 8, "{checked}");
 }
 
+/// The largest limit that a list takes, if its schema names one.
+fn max_limit(case: &Case) -> Option<u64> {
+    let parameters = case.operation()["parameters"].clone();
+    let mut parameters = parameters.as_array().unwrap().iter();
+    let limit = parameters.find(|parameter| parameter["name"] == "limit")?;
+    limit["schema"]["maximum"].as_u64()
+}
+
 #[tokio::test]
-async fn cursors_and_limits_that_are_none_are_refused_and_more_than_a_hundred_is_a_hundred() {
+async fn invalid_cursors_and_limits_are_refused_and_more_than_a_hundred_is_a_hundred_without_a_maximum()
+ {
     every_row(async |case: &Case| {
         if !takes(case, "cursor") {
             return false;
@@ -199,9 +208,18 @@ async fn cursors_and_limits_that_are_none_are_refused_and_more_than_a_hundred_is
             let refusal = (answer.status.as_u16(), answer.code());
             assert_eq!(refusal, (400, code), "{} {query}", case.name());
         }
-        let ask = case.ask().with_query("limit=100000&unknown=x");
+        let (most, above) = match max_limit(case) {
+            Some(max) => (max, Some(max + 1)),
+            None => (100_000, None),
+        };
+        let ask = case.ask().with_query(&format!("limit={most}&unknown=x"));
         let answer = case.send(&least, &ask).await;
         assert_eq!(answer.status, 200, "{}: {}", case.name(), answer.json);
+        if let Some(above) = above {
+            let ask = case.ask().with_query(&format!("limit={above}"));
+            let answer = case.send(&least, &ask).await;
+            answer.refused(400, "VALIDATION_ERROR");
+        }
         true
     })
     .await;

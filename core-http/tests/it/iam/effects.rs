@@ -258,7 +258,7 @@ async fn a_session_that_acts_for_another_organization_is_announced_and_recorded(
     assert_eq!(whose, (&ada.session_id, &ada.user_id));
     let after = entries[0].after.as_ref().unwrap().value();
     assert_eq!(after["activeOrganizationId"], made.text("orgId"));
-    let body = json!({ "email": EVE });
+    let body = json!({ "ownerId": eve.user_id });
     let _ = world.as_service(BOOTSTRAP, &body).await.expect(201);
     assert_eq!(watch.changed(), [&*eve.session_id]);
     let platform = made.text("platformId");

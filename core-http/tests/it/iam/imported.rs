@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use core_domain::access::{PublicScope, authorize_operator};
 use core_domain::iam::PasswordHash;
-use core_domain::kernel::{Context, Email, Line, Timestamp, UserId};
+use core_domain::kernel::{Context, Email, Line, PersonName, Timestamp, UserId};
 use core_domain::port::{HashForm, Mode, PasswordError, PasswordHasher, Store, transact};
 use core_domain::use_case::iam::user::{
     ImportOutcome, ImportedUser, KnownUsers, PasswordCredential, import, password_credential,
@@ -92,7 +92,7 @@ async fn hash_on_file(world: &World) -> String {
 fn person(email: &str, id: Option<&str>, hash: Option<&str>) -> ImportedUser {
     ImportedUser {
         id: id.map(|id| UserId::parse(id).unwrap()),
-        name: Line::parse("Somebody").unwrap(),
+        name: PersonName::parse("Somebody").unwrap(),
         email: Email::parse(email).unwrap(),
         email_verified: true,
         image: Some(Line::parse("https://example.org/a.png").unwrap()),

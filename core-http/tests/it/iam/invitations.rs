@@ -213,3 +213,43 @@ async fn the_secret_is_in_the_mail_and_nowhere_else() {
         assert!(!text.contains(secret) && !text.contains(&hash), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_page_of_the_suites_own_list_has_one_to_a_hundred_invitations() {
+    let (world, ada, _, organization) = invited("member").await;
+    world.invite(&ada, &organization, BOB, "member").await;
+    let list = async |query: &str| {
+        let path = format!("/api/core/organizations/{organization}/invitations?{query}");
+        world.iam.get(&ada.caller(), &path).await
+    };
+    for (query, count) in [("", 2), ("limit=1", 1), ("limit=100", 2)] {
+        let listed = list(query).await.expect(200);
+        assert_eq!(listed.each("id").len(), count, "{query}");
+    }
+    for query in ["limit=0", "limit=101", "limit=4294967296"] {
+        list(query).await.refused(400, "VALIDATION_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn nobody_sends_an_invitation_again_whose_role_they_could_not_give() {
+    let (world, ada, _, organization) = invited("owner").await;
+    let bob = world.sign_up(BOB).await;
+    world.join([&ada, &bob], &organization, "admin").await;
+    let name = world.mailed_invitation(EVE).await;
+    world.tick(300);
+    let resend = async |person: &Person, role: &str| {
+        let body = json!({
+            "email": EVE, "role": role, "resend": true, "organizationId": organization,
+        });
+        world.organization(person, "invite-member", body).await
+    };
+    for role in ["member", "owner"] {
+        let refused = resend(&bob, role).await;
+        refused.refused(403, "YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE");
+    }
+    assert_eq!(world.mailed_invitation(EVE).await, name);
+    // The invitation keeps the role that it has.
+    let resent = resend(&ada, "member").await.expect(200);
+    assert_eq!(resent.json["role"], "owner");
+}

@@ -7,6 +7,9 @@ use crate::world::{Answer, Person, World, on_every_store, operator};
 
 const BOB: &str = "bob@example.org";
 
+/// Seconds until an organization may invite the same address again.
+const PAUSE: u64 = 300;
+
 async fn read(world: &World, person: &Person, call: &str) -> Answer {
     let path = format!("/api/auth/organization/{call}");
     world.iam.get(&person.caller(), &path).await
@@ -156,6 +159,7 @@ async fn an_invitation_is_for_its_recipient_alone_and_answered_once() {
     let twice = world.organization(&ada, "invite-member", twice).await;
     twice.refused(400, "USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION");
     let again = json!({ "email": EVE, "role": "member", "resend": true });
+    world.tick(PAUSE);
     let again = world
         .organization(&ada, "invite-member", again)
         .await
@@ -218,6 +222,7 @@ async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_p
         ),
         (&json!("rejected"), &Value::Null)
     );
+    world.tick(PAUSE);
     let id = world.invite(&ada, &organization, EVE, "member").await;
     let of = json!({ "invitationId": id });
     let bob = world.sign_up(BOB).await;
@@ -239,6 +244,7 @@ async fn an_invitation_is_rejected_canceled_or_too_old_and_a_new_one_takes_its_p
             .expect(200);
         assert_eq!(canceled.json["status"], "canceled");
     }
+    world.tick(PAUSE);
     let id = world.invite(&ada, &organization, EVE, "member").await;
     // A second has passed since the invitation was sent.
     world.tick(48 * 3_600 - 1);

@@ -95,6 +95,8 @@ async fn whoever_leaves_or_is_removed_leaves_no_key_behind_and_gets_none_back(wo
         let user = UserId::parse(&eve.user_id).unwrap();
         let keys = ApiKeyQuery::OfMember(of(organization), user);
         assert_eq!(world.left::<core_domain::iam::ApiKey>(keys).await, 0);
+        // Until the same address may be invited again.
+        world.tick(300);
         world.join([&ada, &eve], organization, "admin").await;
         assert_eq!(world.verdict(&key).await, "NOT_FOUND");
     }

@@ -167,9 +167,14 @@ impl World {
     }
 
     pub(crate) async fn on(backend: Backend) -> Self {
+        Self::on_with(backend, |_| {}).await
+    }
+
+    /// As [`World::on`], with other settings or ports.
+    pub(crate) async fn on_with(backend: Backend, change: impl FnOnce(&mut App)) -> Self {
         let clock = start();
         let opened = backend.open(clock.clone()).await;
-        Self::over(opened, clock, CliConfig::default(), |_| {})
+        Self::over(opened, clock, CliConfig::default(), change)
     }
 
     fn over(

@@ -30,7 +30,7 @@ table! {
         slug: [slug] where [IndexPredicate::Is("status", "open")],
         requested_id: [requested_by, requested_id],
     }
-    index { [requested_id] }
+    index { [requested_id], [user_id, created_at] }
     select onboardings
 }
 
@@ -39,6 +39,10 @@ fn onboardings(query: &OnboardingQuery) -> Select {
         OnboardingQuery::OpenWithSlug(slug) => Select::of(Onboarding::TABLE)
             .filter(Filter::eq("slug", slug))
             .filter(Filter::eq("status", &OnboardingStatus::Open)),
+        OnboardingQuery::OpenOf(user) => Select::of(Onboarding::TABLE)
+            .filter(Filter::eq("user_id", user))
+            .filter(Filter::eq("status", &OnboardingStatus::Open))
+            .order_by("created_at"),
         OnboardingQuery::RequestedAs {
             requested_by,
             requested_id,

@@ -43,7 +43,9 @@ pub async fn bootstrap(
     }
     let owner = owner_of(uow, &command).await?;
     let new = NewOrganization {
-        name: command.name.map_or_else(default_name, Ok)?,
+        name: command
+            .name
+            .map_or_else(default_name, |name| Ok(name.into()))?,
         slug: command.slug.map_or_else(default_slug, Ok)?,
         kind: OrganizationType::CoreOperator,
         platform_id: None,
@@ -75,7 +77,8 @@ async fn owner_of(uow: &mut dyn UnitOfWork, command: &Bootstrap) -> Result<Optio
             let user = unowned::<User>(uow).first(&with_email).await?;
             let user = user.ok_or(Error::NotFound(User::KIND))?;
             if !user.email_verified {
-                let message = "The address is not confirmed. Confirm it, or name the owner by ownerId.";
+                let message =
+                    "The address is not confirmed. Confirm it, or name the owner by ownerId.";
                 return Err(Error::refused(Code::Conflict, message));
             }
             Ok(Some(user.id.clone()))

@@ -1,5 +1,6 @@
 //! Making organizations with their owner.
 
+use super::limits::ensure_can_own_another;
 use crate::access::{Covers, ServiceScope, audited, unaudited, unowned};
 use crate::iam::{
     CreateOrganization, Member, Organization, OrganizationQuery, OrganizationType, RoleMappings,
@@ -28,13 +29,17 @@ pub(in crate::use_case) struct NewOrganization {
 /// Creates an organization with its owner's membership.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `CONFLICT` for a second operator organization or a platform that has one; `NOT_FOUND` for an unknown owner.
+/// `LIMIT_REACHED` for an owner with as many organizations as one person may own; `SLUG_TAKEN`; `CONFLICT` for a second operator
+/// organization or a platform that has one; `NOT_FOUND` for an unknown owner.
 pub(in crate::use_case) async fn create(
     cx: &Context,
     scope: &impl Covers<Unowned>,
     uow: &mut dyn UnitOfWork,
     new: NewOrganization,
 ) -> Result<Stored<Organization>> {
+    if let Some(owner) = &new.owner {
+        ensure_can_own_another(cx, uow, owner, 0).await?;
+    }
     let now = uow.now().await?;
     let organization = Organization {
         id: OrganizationId::generate(now, cx.entropy.as_ref()),
@@ -76,7 +81,7 @@ pub async fn create_for_owner(
     command: CreateOrganization,
 ) -> Result<Stored<Organization>> {
     let new = NewOrganization {
-        name: command.name,
+        name: command.name.into(),
         slug: command.slug,
         kind: command.kind,
         platform_id: None,

@@ -1,5 +1,6 @@
 //! Members: listed, given other roles, removed; one owner always stays.
 
+use super::limits::ensure_can_own_another;
 use super::refusal::ensure_roles_known;
 use crate::access::{
     Batches, Covers, MemberScope, MembershipScope, audited, ensure_fresh, find_member, unowned,
@@ -154,7 +155,7 @@ async fn has_another_owner(uow: &mut dyn UnitOfWork, member: &Member) -> Result<
 /// # Errors
 /// `MEMBER_NOT_FOUND`, `ROLE_NOT_FOUND`; `FORBIDDEN` for a caller who would make or unmake an owner without being one, or
 /// give roles that allow more than theirs; `YOU_CANNOT_LEAVE_THE_ORGANIZATION_WITHOUT_AN_OWNER`; `STEP_UP_REQUIRED` where
-/// an owner is made or unmade.
+/// an owner is made or unmade; `LIMIT_REACHED` for a new owner with as many organizations as one person may own.
 pub async fn update_member_role(
     cx: &Context,
     scope: &MembershipScope<grant::MemberUpdate>,
@@ -176,6 +177,9 @@ pub async fn update_member_role(
     let makes_owner = roles.contains(&Role::OWNER) && !seen.role.contains(&Role::OWNER);
     if makes_owner || unmakes_owner {
         ensure_fresh(cx, uow).await?;
+    }
+    if makes_owner {
+        ensure_can_own_another(cx, uow, &seen.user_id, 0).await?;
     }
     let mut next = seen.edit();
     next.role = roles;

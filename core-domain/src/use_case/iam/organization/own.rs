@@ -12,7 +12,7 @@ use crate::iam::{
     OrganizationType, Session, UpdateOrganization,
 };
 use crate::kernel::{
-    Code, Context, Effect, Error, JsonText, Line, Name, Result, Slug, Stored, grant,
+    Code, Context, Effect, Error, JsonText, Line, OrganizationName, Result, Slug, Stored, grant,
 };
 use crate::port::UnitOfWork;
 
@@ -22,8 +22,8 @@ const MAX_ORGANIZATIONS: u32 = 100;
 /// An organization that a person creates.
 #[derive(Clone, Debug)]
 pub struct NewOwnOrganization {
-    /// What people call it.
-    pub name: Name,
+    /// The organization's name.
+    pub name: OrganizationName,
     /// Its name in addresses.
     pub slug: Slug,
     /// Address of its picture.
@@ -46,7 +46,7 @@ pub struct OwnOrganization {
 /// Creates an organization that the person owns; their session acts for it, unless they say otherwise.
 ///
 /// # Errors
-/// `ORGANIZATION_ALREADY_EXISTS` when the slug is taken.
+/// `ORGANIZATION_ALREADY_EXISTS` when the slug is taken; `LIMIT_REACHED`.
 pub async fn create_own(
     cx: &Context,
     scope: &NewOrganizationScope,
@@ -55,7 +55,7 @@ pub async fn create_own(
 ) -> Result<OwnOrganization> {
     let keep_active = new.keep_active;
     let new = NewOrganization {
-        name: new.name,
+        name: new.name.into(),
         slug: new.slug,
         kind: OrganizationType::Tenant,
         platform_id: None,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::access::{AuditEvent, OperatorScope, audited, unaudited, unowned};
 use crate::iam::{Account, CREDENTIAL, PasswordHash, User, UserQuery};
-use crate::kernel::{AccountId, Context, Email, Line, Result, Timestamp, UserId};
+use crate::kernel::{AccountId, Context, Email, Line, PersonName, Result, Timestamp, UserId};
 use crate::port::UnitOfWork;
 
 /// A person to be taken over.
@@ -14,8 +14,8 @@ use crate::port::UnitOfWork;
 pub struct ImportedUser {
     /// The id they had; a new one unless given.
     pub id: Option<UserId>,
-    /// What they call themselves; may be empty.
-    pub name: Line<0, 255>,
+    /// Their name; may be empty.
+    pub name: PersonName,
     /// Their address.
     pub email: Email,
     /// Whether they proved that they read mail at the address.
@@ -145,7 +145,7 @@ impl KnownUsers {
 fn user(person: &ImportedUser, id: UserId, now: Timestamp) -> User {
     User {
         id,
-        name: person.name.clone(),
+        name: person.name.clone().into(),
         email: person.email.clone(),
         email_verified: person.email_verified,
         image: person.image.clone(),

@@ -6,7 +6,7 @@ use super::sign_up::{NewUser, insert_user};
 use super::take_over::take_over;
 use crate::access::{AuditEvent, PublicScope, audited, unowned};
 use crate::iam::{Account, AccountQuery, User, UserQuery, VerificationPurpose};
-use crate::kernel::{Context, Email, Line, Result, Stored};
+use crate::kernel::{Context, Email, PersonName, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
 use crate::use_case::iam::verification::{self, Links, invalid_token};
@@ -31,9 +31,10 @@ pub async fn send_magic_link(
     _: &PublicScope,
     uow: &mut dyn UnitOfWork,
     email: &Email,
-    name: Option<Line<0, 255>>,
+    name: Option<PersonName>,
     links: Links<'_>,
 ) -> Result<()> {
+    let name = name.map(PersonName::into);
     verification::send(cx, uow, PURPOSE, email, name, Some(links)).await
 }
 

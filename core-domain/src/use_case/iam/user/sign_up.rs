@@ -6,7 +6,7 @@ use super::password::insert_account;
 use crate::access::{AuditEvent, PublicScope, audited, unaudited, unowned};
 use crate::iam::{PasswordHash, User, UserQuery, VerificationPurpose};
 use crate::kernel::{
-    Code, Context, Email, Error, Line, Result, StoreError, Stored, Timestamp, UserId,
+    Code, Context, Email, Error, Line, PersonName, Result, StoreError, Stored, Timestamp, UserId,
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
@@ -17,8 +17,8 @@ const CONFIRM: VerificationPurpose = VerificationPurpose::EmailVerification;
 /// What somebody signs up with.
 #[derive(Clone, Debug)]
 pub struct SignUp {
-    /// What they call themselves; may be empty.
-    pub name: Line<0, 255>,
+    /// Their name; may be empty.
+    pub name: PersonName,
     /// Their address.
     pub email: Email,
     /// Address of a picture.
@@ -40,7 +40,7 @@ pub async fn sign_up(
     input: &SignUp,
 ) -> Result<SignedIn> {
     let new = NewUser {
-        name: input.name.clone(),
+        name: input.name.clone().into(),
         email: input.email.clone(),
         email_verified: false,
         image: input.image.clone(),
@@ -73,7 +73,7 @@ pub async fn sign_up_unconfirmed(
     sign_in_page: &str,
 ) -> Result<User> {
     let new = NewUser {
-        name: input.name.clone(),
+        name: input.name.clone().into(),
         email: input.email.clone(),
         email_verified: false,
         image: input.image.clone(),

@@ -1,7 +1,7 @@
 //! What the mails of IAM say, as text and as HTML.
 
 use crate::iam::VerificationPurpose;
-use crate::kernel::Email;
+use crate::kernel::{Email, is_plain_name};
 use crate::port::Mail;
 
 /// A mail with one link in it.
@@ -49,13 +49,26 @@ pub(super) fn with_link(purpose: VerificationPurpose, to: &Email, link: &str) ->
     letter.to(to, link)
 }
 
-/// The mail to somebody who is invited to an organization.
+/// The names in the mail to somebody who is invited.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::use_case::iam) struct InvitationNames<'a> {
+    /// The name of the organization.
+    pub(in crate::use_case::iam) organization: &'a str,
+    /// The name or address of the inviter; `None` if the user was deleted.
+    pub(in crate::use_case::iam) inviter: Option<&'a str>,
+}
+
+/// The mail to somebody who is invited to an organization. Names that are not plain are left out: they may have been stored
+/// before there was the rule.
 pub(in crate::use_case::iam) fn invitation(
     to: &Email,
-    organization: &str,
-    inviter: &str,
+    names: InvitationNames<'_>,
     link: &str,
 ) -> Mail {
+    let is_plain = |name: &&str| is_plain_name(name);
+    let organization = Some(names.organization).filter(is_plain);
+    let organization = organization.unwrap_or("an organization");
+    let inviter = names.inviter.filter(is_plain).unwrap_or("Somebody");
     let subject = format!("Invitation to {organization}");
     let why = format!(
         "{inviter} invites you to join {organization}. The invitation is good for 48 hours."
@@ -213,12 +226,11 @@ mod tests {
     #[test]
     fn what_people_write_is_text_in_the_html_of_a_mail() {
         let to = Email::parse("ada@example.org").unwrap();
-        let mail = invitation(
-            &to,
-            "<b>Acme</b>",
-            "\"Eve\" & co",
-            "https://x.test/?a=1&b=2",
-        );
+        let names = InvitationNames {
+            organization: "<b>Acme</b>",
+            inviter: Some("\"Eve\" & co"),
+        };
+        let mail = invitation(&to, names, "https://x.test/?a=1&b=2");
         assert!(
             mail.html
                 .contains("&quot;Eve&quot; &amp; co invites you to join &lt;b&gt;Acme")
@@ -226,5 +238,28 @@ mod tests {
         assert!(mail.html.contains("href=\"https://x.test/?a=1&amp;b=2\""));
         assert!(mail.text.contains("https://x.test/?a=1&b=2\n"));
         assert_eq!(mail.subject, "Invitation to <b>Acme</b>");
+    }
+
+    #[test]
+    fn names_that_are_not_plain_are_left_out_of_mails() {
+        let to = Email::parse("ada@example.org").unwrap();
+        let names = InvitationNames {
+            organization: "Win at evil.example/now",
+            inviter: Some("https://evil.example"),
+        };
+        let mail = invitation(&to, names, "https://x.test/");
+        let sentence = "Somebody invites you to join an organization.";
+        assert!(mail.text.starts_with(sentence), "{}", mail.text);
+        assert_eq!(mail.subject, "Invitation to an organization");
+        assert!(!format!("{mail:?}").contains("evil"));
+        let names = InvitationNames {
+            organization: "Booking.com",
+            inviter: Some("www.evil.example/x@example.org"),
+        };
+        let mail = invitation(&to, names, "https://x.test/");
+        assert!(
+            mail.text
+                .starts_with("Somebody invites you to join Booking.com.")
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{Onboarding, OnboardingQuery, OnboardingStatus, StartOnboarding, Tier};
 use crate::stacks::TemplateStatus;
-use crate::use_case::iam::user;
+use crate::use_case::iam::{organization, user};
 use crate::use_case::provisioning::{self, enqueue};
 use crate::use_case::registry::jobs::{Onboard, OnboardInput, Target};
 use crate::use_case::registry::slug::{self, slug_taken};
@@ -35,7 +35,8 @@ pub struct ProvisionOnboarding {
 /// Reserves the slug and queues the job that creates organization, platform and infrastructure, for the scope's owner.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown stack template; `INVALID_STATE` for one that is deprecated.
+/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown stack template; `INVALID_STATE` for one that is deprecated; `LIMIT_REACHED` for an
+/// owner with as many organizations as one person may own, those of open onboardings included.
 pub async fn start(
     cx: &Context,
     scope: &NewOrganizationScope,
@@ -95,6 +96,10 @@ async fn run(
     if slug::is_taken(uow, &request.wanted.slug).await? {
         return Err(slug_taken());
     }
+    // The job that creates the organization has no limits.
+    let open = OnboardingQuery::OpenOf(request.user_id.clone());
+    let open = unowned::<Onboarding>(uow).count(&open).await?;
+    organization::ensure_can_own_another(cx, uow, &request.user_id, open).await?;
     let now = uow.now().await?;
     let id = OnboardingId::generate(now, cx.entropy.as_ref());
     let platform_id = PlatformId::generate(now, cx.entropy.as_ref());
@@ -111,7 +116,7 @@ async fn run(
         id,
         requested_by: requester(cx),
         requested_id: request.requested_id,
-        platform_name: wanted.platform_name,
+        platform_name: wanted.platform_name.into(),
         slug: wanted.slug,
         tier: wanted.tier,
         platform_tier,
@@ -174,7 +179,7 @@ async fn replay_or_conflict(
     stack_template_id: Option<&TemplateId>,
 ) -> Result<(Stored<Onboarding>, Stored<Job>)> {
     let wanted = &request.wanted;
-    let same = known.platform_name == wanted.platform_name
+    let same = known.platform_name.as_str() == wanted.platform_name.as_str()
         && known.slug == wanted.slug
         && known.tier == wanted.tier
         && known.stack_template_id.as_ref() == stack_template_id

@@ -88,6 +88,8 @@ async fn a_members_key_ends_with_the_membership_and_a_new_one_does_not_bring_it_
     assert_eq!(listed().await, 1);
     world.leave(&eve, &ada.org).await;
     assert_eq!(world.verdict(secret).await, "NOT_FOUND");
+    // Until the same address may be invited again.
+    world.tick(300);
     let _ = world.join([&ada.person, &eve], &ada.org, "member").await;
     assert_eq!(world.verdict(secret).await, "NOT_FOUND");
     assert_eq!(listed().await, 0);

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use core_domain::kernel::Limits;
 use core_domain::testing::cases;
 use proptest::prelude::{BoxedStrategy, Just, ProptestConfig, Strategy};
 use proptest::test_runner::TestRunner;
@@ -85,7 +86,14 @@ pub(super) fn run<S: Subject>(backend: Backend) {
         .enable_all()
         .build()
         .unwrap();
-    let world = Arc::new(runtime.block_on(World::on(backend)));
+    // The quotas of mails have tests of their own.
+    let world = World::on_with(backend, |app| {
+        app.options.limits = Arc::new(Limits {
+            mail: Limits::unlimited().mail,
+            ..Limits::default()
+        });
+    });
+    let world = Arc::new(runtime.block_on(world));
     let count = Cell::new(0);
     let steps = Reference::<S::Model>::sequential_strategy(1..=STEPS);
     let outcome = TestRunner::new(config(backend)).run(&steps, |(mut model, steps, seen)| {

@@ -116,10 +116,12 @@ impl Record {
         let mut pending = pending.filter(|invited| invited.to == to && invited.status == "pending");
         if let Some(known) = pending.next() {
             if now < known.until {
-                if resend {
+                let resends =
+                    resend && (known.role != Role::Owner || self.members[by] == Some(Role::Owner));
+                if resends {
                     known.until = until;
                 }
-                return resend;
+                return resends;
             }
             known.status = "expired";
         }

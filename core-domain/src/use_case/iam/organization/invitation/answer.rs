@@ -1,14 +1,12 @@
 //! Answering invitations, by their recipients.
 
 use super::super::active::set_active;
+use super::super::limits::{ensure_can_own_another, ensure_room_for_member};
 use super::super::member::{MemberOfOrganization, member_with_user};
 use super::apply_event;
 use crate::access::{PersonScope, RecipientScope, SessionScope, audited, find_member, unowned};
-use crate::iam::{
-    Invitation, InvitationEvent, InvitationQuery, MAX_MEMBERS, Member, MemberQuery, Organization,
-    User,
-};
-use crate::kernel::{Code, Context, Effect, Error, MemberId, Result, Stored};
+use crate::iam::{Invitation, InvitationEvent, InvitationQuery, Member, Organization, User};
+use crate::kernel::{Code, Context, Effect, Error, MemberId, Result, Role, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::user::confirm_email;
 use crate::use_case::iam::verification::Notices;
@@ -99,7 +97,8 @@ pub struct Answered {
 ///
 /// # Errors
 /// `INVITATION_NOT_FOUND` if the invitation can no longer be answered; `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION`;
-/// `ORGANIZATION_MEMBERSHIP_LIMIT_REACHED`.
+/// `LIMIT_REACHED` if the organization has as many members as it may have, and for a new owner with as many organizations as one
+/// person may own.
 pub async fn accept_invitation(
     cx: &Context,
     scope: &RecipientScope,
@@ -113,9 +112,9 @@ pub async fn accept_invitation(
     if known.is_some() {
         return Err(Error::of_code(Code::AlreadyMember));
     }
-    let all = MemberQuery::OfOrganization(seen.organization_id.clone());
-    if unowned::<Member>(uow).count(&all).await? >= MAX_MEMBERS {
-        return Err(Error::of_code(Code::MembershipLimitReached));
+    ensure_room_for_member(cx, uow, &seen.organization_id).await?;
+    if seen.role.contains(&Role::OWNER) {
+        ensure_can_own_another(cx, uow, &user.id, 0).await?;
     }
     confirm_email(cx, session, uow, user, notices).await?;
     let now = uow.now().await?;

@@ -1,19 +1,23 @@
 //! Inviting people.
 
+use serde_json::json;
+
+use super::super::limits::ensure_room_for_invitation;
 use super::super::refusal::ensure_roles_known;
 use super::apply_event;
 use crate::access::{MembershipScope, audited, ensure_fresh, find_member, unowned};
 use crate::iam::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
-    InvitationStatus, MAX_PENDING_INVITATIONS, Member, MemberQuery, User, UserQuery,
+    InvitationStatus, Member, MemberQuery, User, UserQuery,
 };
 use crate::kernel::{
     Cipher, Code, Context, Email, Error, InvitationId, OrganizationId, Result, Role, Roles, Stored,
     UserId, grant,
 };
 use crate::port::UnitOfWork;
+use crate::shared::{ExceededRate, MailRate};
 use crate::use_case::iam::verification::mail;
-use crate::use_case::shared::queue_mail;
+use crate::use_case::shared::{MailPermit, MailSubject, queue_mail, take_mail};
 
 /// Whom a person invites, and how they are told.
 pub struct NewInvitation<'a> {
@@ -45,7 +49,8 @@ impl std::fmt::Debug for NewInvitation<'_> {
 /// `ROLE_NOT_FOUND`; `YOU_ARE_NOT_ALLOWED_TO_INVITE_USER_WITH_THIS_ROLE` for a role that allows more than the caller's;
 /// `FORBIDDEN` for callers other than services who name another inviter; `VALIDATION_ERROR` if there is no inviter and nobody
 /// owns the organization; `STEP_UP_REQUIRED` where an owner is invited; `USER_IS_ALREADY_INVITED_TO_THIS_ORGANIZATION`;
-/// `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION`; `INVITATION_LIMIT_REACHED`.
+/// `USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION`; `LIMIT_REACHED` if the organization has as many pending invitations as it may
+/// have, and if a quota of mails is used up. Then `details.limit` is the number and `details.retryAfter` the seconds to wait.
 pub async fn invite(
     cx: &Context,
     scope: &MembershipScope<grant::InvitationCreate>,
@@ -72,16 +77,63 @@ pub async fn invite(
             create(cx, scope, uow, &inviter, &new).await?
         }
     };
+    take_invitation_mail(cx, uow, organization, &new.email).await?;
     let inviter = unowned::<User>(uow).find(&inviter).await?;
-    let inviter = inviter.as_ref().map(|user| match user.name.as_str() {
-        "" => user.email.as_str(),
-        name => name,
-    });
-    let organization = scope.organization().name.as_str();
-    let inviter = inviter.unwrap_or(organization);
-    let mail = mail::invitation(&stored.email, organization, inviter, &(new.link)(&name));
+    let names = mail::InvitationNames {
+        organization: scope.organization().name.as_str(),
+        inviter: inviter.as_ref().map(|user| match user.name.as_str() {
+            "" => user.email.as_str(),
+            name => name,
+        }),
+    };
+    let mail = mail::invitation(&stored.email, names, &(new.link)(&name));
     queue_mail(cx, uow, new.cipher, &mail).await?;
     Ok(stored)
+}
+
+/// Counts a mail to the address and from the organization.
+async fn take_invitation_mail(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    organization: &OrganizationId,
+    email: &Email,
+) -> Result<()> {
+    let (kind, limits) = ("invitation", &cx.limits.mail);
+    let to_address = [
+        MailRate::per_hour(limits.invitations_per_hour),
+        MailRate::per_day(limits.invitations_per_day),
+    ];
+    let from_organization = [MailRate::per_day(
+        limits.invitations_per_organization_and_day,
+    )];
+    let pause = [MailRate::pause(limits.resend_pause)];
+    let of_both = MailSubject::AddressOf {
+        kind,
+        email,
+        organization,
+    };
+    let quotas = [
+        (MailSubject::Address { kind, email }, &to_address[..]),
+        (
+            MailSubject::Organization { kind, organization },
+            &from_organization[..],
+        ),
+        (of_both, &pause[..]),
+    ];
+    match take_mail(uow, &quotas).await? {
+        MailPermit::Granted => Ok(()),
+        MailPermit::Refused(exceeded) => Err(mail_limit_reached(exceeded)),
+    }
+}
+
+fn mail_limit_reached(exceeded: ExceededRate) -> Error {
+    let seconds = exceeded.retry_after.as_millis().div_ceil(1_000);
+    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+    Error::Refused {
+        code: Code::LimitReached,
+        message: "Too many invitations were mailed lately. Try again later.".to_owned(),
+        details: json!({ "limit": exceeded.rate.max, "retryAfter": seconds }),
+    }
 }
 
 /// Refuses roles that allow more than the caller's, and ownership unless the caller is an owner with a fresh proof.
@@ -162,7 +214,7 @@ async fn create(
     new: &NewInvitation<'_>,
 ) -> Result<(Stored<Invitation>, InvitationRef)> {
     let organization = &scope.organization().id;
-    ensure_room(uow, organization).await?;
+    ensure_room_for_invitation(cx, uow, organization).await?;
     let now = uow.now().await?;
     let id = InvitationId::generate(now, cx.entropy.as_ref());
     let name = InvitationRef::generate(id.clone(), cx.entropy.as_ref());
@@ -179,12 +231,4 @@ async fn create(
     };
     let stored = audited::insert(cx, scope, uow, invitation, "invitation.created").await?;
     Ok((stored, name))
-}
-
-async fn ensure_room(uow: &mut dyn UnitOfWork, organization: &OrganizationId) -> Result<()> {
-    let pending = InvitationQuery::PendingOf(organization.clone());
-    if unowned::<Invitation>(uow).count(&pending).await? >= MAX_PENDING_INVITATIONS {
-        return Err(Error::of_code(Code::InvitationLimitReached));
-    }
-    Ok(())
 }

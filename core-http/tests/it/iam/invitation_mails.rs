@@ -1,0 +1,229 @@
+//! How many invitations are mailed, and which names are in the mails.
+
+use std::sync::Arc;
+
+use core_domain::kernel::Limits;
+use serde_json::{Value, json};
+
+use super::{ADA, DAY, EVE, ORG_SETUP, SIGN_UP};
+use crate::world::{Answer, PASSWORD, Person, World, operator};
+
+const BOB: &str = "bob@example.org";
+const HOUR: u64 = 3_600;
+
+/// Invites an address as a member, or sends its invitation again.
+async fn invite(world: &World, person: &Person, organization: &str, email: &str) -> Answer {
+    let body = json!({
+        "email": email, "role": "member", "organizationId": organization, "resend": true,
+    });
+    world.organization(person, "invite-member", body).await
+}
+
+async fn mailed(world: &World, email: &str) -> usize {
+    let mails = world.mails().await.into_iter();
+    mails.filter(|mail| mail.to.as_str() == email).count()
+}
+
+async fn pending(world: &World, person: &Person, organization: &str) -> usize {
+    let path = format!("/api/auth/organization/list-invitations?organizationId={organization}");
+    let listed = world.iam.get(&person.caller(), &path).await.expect(200);
+    listed.json.as_array().unwrap().len()
+}
+
+/// The limit and the seconds to wait of a refusal.
+#[track_caller]
+fn limit_of(answer: Answer) -> (u64, u64) {
+    let code = answer.code().to_owned();
+    assert_eq!((answer.status.as_u16(), &*code), (409, "LIMIT_REACHED"));
+    let details = answer
+        .json
+        .pointer("/details")
+        .or(answer.json.pointer("/error/details"));
+    let number = |name: &str| details.unwrap()[name].as_u64().unwrap();
+    (number("limit"), number("retryAfter"))
+}
+
+#[tokio::test]
+async fn an_address_gets_few_invitations_however_many_organizations_invite_it() {
+    let world = World::new();
+    let people = [world.sign_up(ADA).await, world.sign_up(BOB).await];
+    let mut organizations = Vec::new();
+    for number in 0..11 {
+        let person = &people[number % 2];
+        organizations.push((person, world.found(person, &format!("acme-{number}")).await));
+    }
+    let mut sent = 0;
+    let mut waits = Vec::new();
+    for (person, organization) in &organizations {
+        let mut answer = invite(&world, person, organization, EVE).await;
+        if answer.status != 200 {
+            assert_eq!(mailed(&world, EVE).await, sent);
+            assert_eq!(pending(&world, person, organization).await, 0);
+            let (limit, wait) = limit_of(answer);
+            waits.push((sent, limit));
+            world.tick(wait - 1);
+            let early = invite(&world, person, organization, EVE).await;
+            assert_eq!(limit_of(early), (limit, 1));
+            world.tick(1);
+            answer = invite(&world, person, organization, EVE).await;
+        }
+        let _ = answer.expect(200);
+        sent += 1;
+    }
+    assert_eq!(waits, [(3, 3), (6, 3), (9, 3), (10, 10)]);
+    assert_eq!(mailed(&world, EVE).await, 11);
+}
+
+#[tokio::test]
+async fn an_invitation_is_mailed_again_after_a_pause_only() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let organization = world.found(&ada, "acme").await;
+    let id = world.invite(&ada, &organization, EVE, "member").await;
+    let name = world.mailed_invitation(EVE).await;
+    let refused = invite(&world, &ada, &organization, EVE).await;
+    assert_eq!(limit_of(refused), (1, 299));
+    // An invitation that was canceled in between has the same pause, by every row.
+    let body = json!({ "invitationId": id });
+    let canceled = world.organization(&ada, "cancel-invitation", body).await;
+    let _ = canceled.expect(200);
+    let refused = invite(&world, &ada, &organization, EVE).await;
+    assert_eq!(limit_of(refused), (1, 299));
+    let own = format!("/api/core/organizations/{organization}/invitations");
+    let refused = world
+        .iam
+        .post(&ada.caller(), &own, json!({ "email": EVE }))
+        .await;
+    assert_eq!(limit_of(refused), (1, 299));
+    assert_eq!(world.mailed_invitation(EVE).await, name);
+    world.tick(299);
+    let _ = invite(&world, &ada, &organization, EVE).await.expect(200);
+    assert_eq!(mailed(&world, EVE).await, 2);
+}
+
+#[tokio::test]
+async fn a_refused_resend_leaves_the_mailed_secret_valid() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let organization = world.found(&ada, "acme").await;
+    world.invite(&ada, &organization, EVE, "member").await;
+    let name = world.mailed_invitation(EVE).await;
+    limit_of(invite(&world, &ada, &organization, EVE).await);
+    let body = json!({ "invitationId": name });
+    let accepted = world.organization(&eve, "accept-invitation", body).await;
+    let _ = accepted.expect(200);
+}
+
+#[tokio::test]
+async fn an_organization_sends_few_invitations_in_a_day() {
+    let world = World::with(|app| {
+        let mut limits = Limits::default();
+        limits.mail.invitations_per_organization_and_day = 2;
+        app.options.limits = Arc::new(limits);
+    });
+    let ada = world.sign_up(ADA).await;
+    let organization = world.found(&ada, "acme").await;
+    for email in ["a@example.org", "b@example.org"] {
+        let _ = invite(&world, &ada, &organization, email).await.expect(200);
+        world.tick(HOUR);
+    }
+    let refused = invite(&world, &ada, &organization, EVE).await;
+    assert_eq!(limit_of(refused), (2, DAY - 2 * HOUR));
+    let other = world.found(&ada, "looms").await;
+    let _ = invite(&world, &ada, &other, EVE).await.expect(200);
+}
+
+/// Every row that stores a name: who calls it, its path, and its body with the name.
+fn rows_with_names(
+    name: &str,
+    ada: &Person,
+    slug: &str,
+) -> Vec<(&'static str, &'static str, Value)> {
+    let named = json!({ "name": name, "slug": slug });
+    vec![
+        (
+            "POST",
+            SIGN_UP,
+            json!({ "name": name, "email": EVE, "password": PASSWORD }),
+        ),
+        (
+            "POST",
+            "/api/auth/sign-in/magic-link",
+            json!({ "name": name, "email": EVE }),
+        ),
+        ("POST", "/api/auth/update-user", json!({ "name": name })),
+        ("PATCH", "/api/auth/profile", json!({ "name": name })),
+        ("POST", "/api/auth/organization/create", named.clone()),
+        (
+            "POST",
+            "/api/auth/organization/update",
+            json!({ "data": { "name": name } }),
+        ),
+        ("POST", ORG_SETUP, named),
+        (
+            "POST",
+            "/api/core/organizations",
+            json!({ "name": name, "slug": slug, "ownerId": ada.user_id }),
+        ),
+        (
+            "POST",
+            "/api/core/bootstrap",
+            json!({ "name": name, "ownerId": ada.user_id }),
+        ),
+        (
+            "POST",
+            "/api/v1/onboarding/start",
+            json!({ "platformName": name, "slug": slug }),
+        ),
+    ]
+}
+
+/// The answers of every row that stores a name.
+async fn store_name(world: &World, name: &str) -> Vec<(&'static str, Answer)> {
+    let ada = world.sign_up(ADA).await;
+    world.found(&ada, "first").await;
+    let mut answers = Vec::new();
+    let rows = rows_with_names(name, &ada, "acme").into_iter();
+    for (number, (method, path, mut body)) in rows.enumerate() {
+        if body.get("slug").is_some() {
+            body["slug"] = json!(format!("acme-{number}"));
+        }
+        let cookie = [("cookie", &*ada.cookie), ("origin", crate::world::ORIGIN)];
+        let answer = match path {
+            "/api/core/organizations" | "/api/core/bootstrap" => {
+                world.iam.post(&operator(), path, body).await
+            }
+            "/api/v1/onboarding/start" => world.registry.post(&ada.caller(), path, body).await,
+            _ => world.ask(method, path, &cookie, body).await,
+        };
+        answers.push((path, answer));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn no_row_stores_a_name_with_a_web_address_or_a_line_break() {
+    for name in [
+        "Win at evil.example/now",
+        "https://evil.example",
+        "Ada\nLovelace",
+    ] {
+        let world = World::new();
+        for (path, answer) in store_name(&world, name).await {
+            assert_eq!(answer.status, 400, "{path} {name:?}: {}", answer.json);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_row_stores_a_name_that_ends_like_a_domain() {
+    let world = World::new();
+    for (path, answer) in store_name(&world, "Booking.com").await {
+        assert!(
+            answer.status.is_success(),
+            "{path}: {} {}",
+            answer.status,
+            answer.json
+        );
+    }
+}
