@@ -2,6 +2,8 @@ ALTER TABLE "accounts" ADD COLUMN "set_by_link_at" BIGINT;
 
 ALTER TABLE "sessions" ADD COLUMN "second_factor_at" BIGINT;
 
+DROP INDEX "verifications_by_email_purpose_created_at";
+
 ALTER TABLE "trusted_devices" ADD COLUMN "ip_address" TEXT COLLATE "C";
 ALTER TABLE "trusted_devices" ADD COLUMN "user_agent" TEXT COLLATE "C";
 

@@ -34,7 +34,8 @@ pub async fn send_magic_link(
     name: Option<Line<0, 255>>,
     links: Links<'_>,
 ) -> Result<()> {
-    verification::send(cx, uow, PURPOSE, email, name, Some(links)).await
+    verification::send(cx, uow, PURPOSE, email, name, Some(links)).await?;
+    Ok(())
 }
 
 /// Returns the address that the token of a link was sent to, without using the token up.
