@@ -13,7 +13,9 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::shared::MailRate;
-use crate::use_case::shared::{MailPermit, MailSubject, queue_mail, take_mail};
+use crate::use_case::shared::{
+    MailPermit, MailSubject, queue_mail, remove_expired_slice, take_mail,
+};
 
 /// What a link is made of, and how its mail is kept until it is sent.
 #[derive(Clone, Copy)]
@@ -100,11 +102,17 @@ pub(in crate::use_case::iam) fn invalid_token() -> Error {
     Error::refused(Code::InvalidToken, "Invalid token")
 }
 
-/// Removes the tokens that have expired.
+/// Removes a slice of the tokens of links that have expired, the first to expire first. Returns their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn remove_expired(uow: &mut dyn UnitOfWork) -> Result<u64> {
-    let expired = VerificationQuery::ExpiredAt(uow.now().await?);
-    unowned::<Verification>(uow).remove_all(&expired).await
+    let now = uow.now().await?;
+    remove_expired_slice(
+        uow,
+        now,
+        VerificationQuery::ExpiredAt,
+        |token: &Verification| token.expires_at,
+    )
+    .await
 }
