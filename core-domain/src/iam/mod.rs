@@ -60,4 +60,4 @@ pub use two_factor::{
     recovery_hashes,
 };
 pub use user::{Account, AccountQuery, Ban, CREDENTIAL, UpdateUser, User, UserQuery};
-pub use verification::{MAX_VERIFICATIONS, Verification, VerificationPurpose, VerificationQuery};
+pub use verification::{Verification, VerificationPurpose, VerificationQuery};

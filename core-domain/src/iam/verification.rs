@@ -33,9 +33,6 @@ impl VerificationPurpose {
     }
 }
 
-/// How many tokens of a purpose an address has at most; the oldest goes for a new one.
-pub const MAX_VERIFICATIONS: u32 = 5;
-
 /// A token that was sent by mail and has not been used. The token itself is never stored.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
@@ -65,8 +62,6 @@ record! {
 pub enum VerificationQuery {
     /// The one with this token.
     WithToken(TokenHash),
-    /// Those of an address for a purpose, oldest first.
-    Of(VerificationPurpose, Email),
     /// Those that have expired at this instant, oldest first.
     ExpiredAt(Timestamp),
 }

@@ -112,7 +112,7 @@ table! {
         expires_at: Time,
     }
     unique { token: [token_hash] }
-    index { [email, purpose, created_at], [expires_at] }
+    index { [expires_at] }
     select verifications
 }
 
@@ -120,10 +120,6 @@ fn verifications(query: &VerificationQuery) -> Select {
     let verifications = Select::of(Verification::TABLE);
     match query {
         VerificationQuery::WithToken(hash) => verifications.filter(Filter::eq("token_hash", hash)),
-        VerificationQuery::Of(purpose, email) => verifications
-            .filter(Filter::eq("email", email))
-            .filter(Filter::eq("purpose", purpose))
-            .order_by("created_at"),
         VerificationQuery::ExpiredAt(now) => verifications
             .filter(Filter::le("expires_at", *now))
             .order_by("expires_at"),

@@ -7,6 +7,7 @@ mod mail_delivery;
 mod mail_quota;
 mod outbox;
 mod seal;
+mod sweep;
 pub mod webhook;
 
 pub use dry_run::record_dry_run;
@@ -19,5 +20,6 @@ pub(in crate::use_case) use mail_quota::{MailPermit, MailSubject, take_mail};
 pub(in crate::use_case) use outbox::send;
 pub use outbox::{LoneRelay, Relayed, relay};
 pub use seal::{Sealed, seal, sign_due_checkpoints};
+pub(in crate::use_case) use sweep::remove_expired_slice;
 
 pub use crate::shared::MAIL_TOPIC;

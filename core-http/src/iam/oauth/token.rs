@@ -5,8 +5,8 @@ use std::time::Duration;
 use core_domain::access::PublicScope;
 use core_domain::iam::{GrantType, OAuthClient};
 use core_domain::kernel::{Code, Error, Result, TextValue};
-use core_domain::port::transact;
-use core_domain::use_case::iam::oauth::{self, TokenPair};
+use core_domain::port::{Mode, transact};
+use core_domain::use_case::iam::oauth::{self, GrantRefusal, TokenPair};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +149,24 @@ fn required<'r>(field: &str, value: Option<&'r str>) -> Result<&'r str> {
     value.ok_or_else(|| Error::invalid(field, "required", "is required"))
 }
 
+/// Tells whether the code or token is stored: one that is not must not cost a write.
+async fn is_known(
+    cx: &Cx,
+    scope: &PublicScope,
+    client: OAuthClient,
+    shown: &Shown<'_>,
+) -> Result<bool> {
+    let mut uow = cx.app.store.begin(Mode::Read).await?;
+    let known = match shown {
+        Shown::DeviceCode(code) => oauth::has_device_code(scope, uow.as_mut(), client, code).await,
+        Shown::RefreshToken(token) => {
+            oauth::has_refresh_token(scope, uow.as_mut(), client, token).await
+        }
+    };
+    uow.rollback().await;
+    known
+}
+
 /// A refusal is committed as well: the device has asked, or a family of tokens has ended.
 async fn exchange(
     cx: &Cx,
@@ -156,6 +174,9 @@ async fn exchange(
     client: OAuthClient,
     shown: &Shown<'_>,
 ) -> Result<Output<TokenResponse>> {
+    if !is_known(cx, scope, client, shown).await? {
+        return Err(GrantRefusal::InvalidGrant.into());
+    }
     let (outcome, now) = transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
             let outcome = match shown {

@@ -9,6 +9,7 @@ const SEND: &str = "/api/auth/sign-in/magic-link";
 const VERIFY: &str = "/api/auth/magic-link/verify";
 const RESET: &str = "/api/auth/reset-password";
 const REQUEST_RESET: &str = "/api/auth/request-password-reset";
+const CONFIRM: &str = "/api/auth/send-verification-email";
 
 #[tokio::test]
 async fn a_link_signs_in_once_and_the_link_of_somebody_new_signs_up() {
@@ -205,21 +206,62 @@ async fn nobody_learns_from_an_answer_or_the_work_behind_it_which_addresses_have
 }
 
 #[tokio::test]
-async fn an_address_has_five_links_of_a_kind_at_most_and_the_newest_work() {
+async fn links_that_strangers_ask_for_never_take_the_owners_link_away() {
     let world = World::new();
-    let mut tokens = Vec::new();
-    for _ in 0..6 {
-        let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
-        tokens.push(world.mailed_token(ADA).await);
-        world.tick(1);
+    world.sign_up(ADA).await;
+    for path in [SEND, REQUEST_RESET] {
+        let _ = world.post(path, json!({ "email": ADA })).await.expect(200);
+        let owners = world.mailed_token(ADA).await;
+        for _ in 0..10 {
+            world.tick(1);
+            let _ = world.post(path, json!({ "email": ADA })).await.expect(200);
+        }
+        let used = match path {
+            SEND => {
+                let path = format!("{VERIFY}?token={owners}");
+                world.ask("GET", &path, &[], Value::Null).await
+            }
+            _ => {
+                let body = json!({ "token": owners, "newPassword": NEW });
+                world.post(RESET, body).await
+            }
+        };
+        let _ = used.expect(200);
     }
-    assert_eq!(world.verifications(ADA).await, 5);
-    for (token, status) in [(&tokens[0], 302), (&tokens[1], 200), (&tokens[5], 200)] {
-        let used = world
-            .ask("GET", &format!("{VERIFY}?token={token}"), &[], Value::Null)
-            .await;
-        assert_eq!(used.status, status);
+}
+
+#[tokio::test]
+async fn an_address_gets_five_mails_of_a_kind_in_an_hour_over_all_clients_known_or_not() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    for path in [SEND, REQUEST_RESET, CONFIRM] {
+        let before = [
+            world.verifications(ADA).await,
+            world.verifications(EVE).await,
+        ];
+        let first = world.post(path, json!({ "email": ADA })).await.expect(200);
+        for client in 0..7 {
+            let address = format!("203.0.113.{client}");
+            for email in [ADA, EVE] {
+                let headers = [("x-forwarded-for", address.as_str())];
+                let body = json!({ "email": email });
+                let next = world.ask("POST", path, &headers, body).await.expect(200);
+                assert_eq!(next.json, first.json, "{path}");
+            }
+        }
+        let after = [
+            world.verifications(ADA).await,
+            world.verifications(EVE).await,
+        ];
+        assert_eq!(after, before.map(|before| before + 5), "{path}");
     }
+    let mails = world.mails().await.len();
+    world.tick(3_599);
+    let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+    assert_eq!(world.mails().await.len(), mails);
+    world.tick(1);
+    let _ = world.post(SEND, json!({ "email": ADA })).await.expect(200);
+    assert_eq!(world.mails().await.len(), mails + 1);
 }
 
 #[tokio::test]

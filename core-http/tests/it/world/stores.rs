@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
@@ -96,27 +97,42 @@ pub(crate) fn faulty(clock: Arc<ManualClock>) -> (Opened, FaultStore) {
     (opened, faults)
 }
 
-/// A store that can be exchanged for an empty one: building the services takes longer than most tests.
+/// A store that can be exchanged for an empty one, because building the services takes longer than most tests. It counts the
+/// units of work that can write.
 #[derive(Debug)]
-pub(crate) struct ExchangeableStore(RwLock<Arc<dyn Store>>);
+pub(crate) struct ExchangeableStore {
+    current: RwLock<Arc<dyn Store>>,
+    write_units: AtomicUsize,
+}
 
 impl ExchangeableStore {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self(RwLock::new(store)))
+        Arc::new(Self {
+            current: RwLock::new(store),
+            write_units: AtomicUsize::new(0),
+        })
     }
 
     pub(crate) fn exchange(&self, store: Arc<dyn Store>) {
-        *self.0.write().unwrap() = store;
+        *self.current.write().unwrap() = store;
+    }
+
+    /// Returns the number of units of work so far that could write.
+    pub(crate) fn write_units(&self) -> usize {
+        self.write_units.load(Ordering::Relaxed)
     }
 
     fn current(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.0.read().unwrap())
+        Arc::clone(&self.current.read().unwrap())
     }
 }
 
 #[async_trait]
 impl Store for ExchangeableStore {
     async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        if matches!(mode, Mode::Write | Mode::ReadCommitted) {
+            self.write_units.fetch_add(1, Ordering::Relaxed);
+        }
         self.current().begin(mode).await
     }
 

@@ -78,6 +78,30 @@ pub async fn request(
     }
 }
 
+async fn find(
+    uow: &mut dyn UnitOfWork,
+    client: OAuthClient,
+    device_code: &str,
+) -> Result<Option<Stored<DeviceAuthorization>>> {
+    let with_code = DeviceAuthorizationQuery::WithDeviceCode(TokenHash::of(device_code));
+    let devices = unowned::<DeviceAuthorization>(uow);
+    let found = devices.first(&with_code).await?;
+    Ok(found.filter(|device| device.client_id == client))
+}
+
+/// Tells whether a device code of the client is stored. Reads only.
+///
+/// # Errors
+/// When the store failed.
+pub async fn has_device_code(
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    client: OAuthClient,
+    device_code: &str,
+) -> Result<bool> {
+    Ok(find(uow, client, device_code).await?.is_some())
+}
+
 /// Answers a device that asks for its tokens. It gets them once: with them begins a session of the person who approved, which
 /// acts for the organization they acted for then.
 ///
@@ -90,11 +114,7 @@ pub async fn redeem(
     client: OAuthClient,
     device_code: &str,
 ) -> Result<GrantOutcome> {
-    let with_code = DeviceAuthorizationQuery::WithDeviceCode(TokenHash::of(device_code));
-    let found = unowned::<DeviceAuthorization>(uow)
-        .first(&with_code)
-        .await?;
-    let Some(device) = found.filter(|device| device.client_id == client) else {
+    let Some(device) = find(uow, client, device_code).await? else {
         return Ok(Err(GrantRefusal::InvalidGrant));
     };
     let now = uow.now().await?;

@@ -11,6 +11,34 @@ use crate::iam::{
 use crate::kernel::{Cipher, Context, Effect, Error, Result, Stored};
 use crate::port::UnitOfWork;
 
+/// Returns a refresh token of the client, and its session.
+async fn find(
+    uow: &mut dyn UnitOfWork,
+    client: OAuthClient,
+    shown: &str,
+) -> Result<Option<(Stored<RefreshToken>, Stored<Session>)>> {
+    let hash = TokenHash::of(shown);
+    let Some(token) = unowned::<RefreshToken>(uow).find(&hash).await? else {
+        return Ok(None);
+    };
+    let session = unowned::<Session>(uow).find(&token.session_id).await?;
+    let session = session.filter(|session| session.client_id == Some(client));
+    Ok(session.map(|session| (token, session)))
+}
+
+/// Tells whether a refresh token of the client is stored. Reads only.
+///
+/// # Errors
+/// When the store failed.
+pub async fn has_refresh_token(
+    _: &PublicScope,
+    uow: &mut dyn UnitOfWork,
+    client: OAuthClient,
+    refresh_token: &str,
+) -> Result<bool> {
+    Ok(find(uow, client, refresh_token).await?.is_some())
+}
+
 /// Exchanges a refresh token; its session goes on as long as the new one. A token that was exchanged a moment ago gets the
 /// same tokens again; one that somebody uses who should not have it ends the session and every token of it.
 ///
@@ -25,12 +53,7 @@ pub async fn refresh(
     shown: &str,
 ) -> Result<GrantOutcome> {
     let invalid = Ok(Err(GrantRefusal::InvalidGrant));
-    let hash = TokenHash::of(shown);
-    let Some(token) = unowned::<RefreshToken>(uow).find(&hash).await? else {
-        return invalid;
-    };
-    let session = unowned::<Session>(uow).find(&token.session_id).await?;
-    let Some(session) = session.filter(|session| session.client_id == Some(client)) else {
+    let Some((token, session)) = find(uow, client, shown).await? else {
         return invalid;
     };
     let now = uow.now().await?;

@@ -12,8 +12,8 @@ mod tokens;
 
 pub(super) use decide::revoke_approvals;
 pub use decide::{decide, list_approved, pending, revoke_approval};
-pub use device::{DeviceCodes, redeem, request};
-pub use exchange::refresh;
+pub use device::{DeviceCodes, has_device_code, redeem, request};
+pub use exchange::{has_refresh_token, refresh};
 pub use grant::{GrantOutcome, GrantRefusal};
-pub use sweep::remove_expired;
+pub use sweep::{remove_expired_devices, remove_expired_tokens};
 pub use tokens::TokenPair;

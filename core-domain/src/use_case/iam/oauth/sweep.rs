@@ -1,33 +1,52 @@
-//! Removing what time has made useless.
+//! Removes expired tokens and device codes.
 
 use std::time::Duration;
 
-use crate::access::unowned;
 use crate::iam::{
     AccessToken, AccessTokenQuery, DeviceAuthorization, DeviceAuthorizationQuery, RefreshToken,
     RefreshTokenQuery,
 };
 use crate::kernel::Result;
 use crate::port::UnitOfWork;
+use crate::use_case::shared::remove_expired_slice;
 
-/// How long a device that asks too late is still told that its codes are over.
-const DEVICES_REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a device that polls too late still gets `expired_token`, after its codes have expired.
+const DEVICE_RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes tokens that have expired and devices that nobody waits for; tells how many.
+/// Removes a slice of the tokens that have expired, the first to expire first. Returns their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_tokens(uow: &mut dyn UnitOfWork) -> Result<u64> {
     let now = uow.now().await?;
-    let access = AccessTokenQuery::ExpiredAt(now);
-    let refresh = RefreshTokenQuery::ExpiredAt(now);
-    let devices = DeviceAuthorizationQuery::ExpiredAt(now.minus(DEVICES_REMEMBERED));
-    let removed = [
-        unowned::<AccessToken>(uow).remove_all(&access).await?,
-        unowned::<RefreshToken>(uow).remove_all(&refresh).await?,
-        unowned::<DeviceAuthorization>(uow)
-            .remove_all(&devices)
-            .await?,
-    ];
-    Ok(removed.iter().sum())
+    let access = remove_expired_slice(
+        uow,
+        now,
+        AccessTokenQuery::ExpiredAt,
+        |token: &AccessToken| token.expires_at,
+    );
+    let access = access.await?;
+    let refresh = remove_expired_slice(
+        uow,
+        now,
+        RefreshTokenQuery::ExpiredAt,
+        |token: &RefreshToken| token.expires_at,
+    );
+    Ok(access + refresh.await?)
+}
+
+/// Removes a slice of the devices whose codes expired more than an hour ago, the first to expire first. Returns their number;
+/// 0 means that none is left.
+///
+/// # Errors
+/// When the store failed.
+pub async fn remove_expired_devices(uow: &mut dyn UnitOfWork) -> Result<u64> {
+    let now = uow.now().await?.minus(DEVICE_RETENTION);
+    remove_expired_slice(
+        uow,
+        now,
+        DeviceAuthorizationQuery::ExpiredAt,
+        |device: &DeviceAuthorization| device.expires_at,
+    )
+    .await
 }

@@ -10,6 +10,7 @@ use crate::iam::{
 };
 use crate::kernel::{Code, Context, Error, JsonText, Result, TOKEN_LENGTH, UserId, secret_token};
 use crate::port::{PasskeyCeremony, PasskeyError, UnitOfWork};
+use crate::use_case::shared::remove_expired_slice;
 
 /// A ceremony that has begun.
 #[derive(Clone, PartialEq)]
@@ -94,11 +95,17 @@ pub(super) fn internal(error: &PasskeyError) -> Error {
     Error::Internal(text)
 }
 
-/// Removes the challenges that waited too long; tells how many.
+/// Removes a slice of the challenges that have expired, the first to expire first. Returns their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn remove_expired_passkey_challenges(uow: &mut dyn UnitOfWork) -> Result<u64> {
-    let expired = PasskeyChallengeQuery::ExpiredAt(uow.now().await?);
-    unowned::<PasskeyChallenge>(uow).remove_all(&expired).await
+    let now = uow.now().await?;
+    remove_expired_slice(
+        uow,
+        now,
+        PasskeyChallengeQuery::ExpiredAt,
+        |challenge: &PasskeyChallenge| challenge.expires_at,
+    )
+    .await
 }

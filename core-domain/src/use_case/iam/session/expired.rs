@@ -1,23 +1,18 @@
 //! Removing the sessions of people who do not come back.
 
-use crate::access::unowned;
 use crate::iam::{Session, SessionQuery};
 use crate::kernel::Result;
 use crate::port::UnitOfWork;
+use crate::use_case::shared::remove_expired_slice;
 
-/// About how many are removed in one unit, so that none holds others up for long.
-const SLICE: u32 = 1_000;
-
-/// Removes some of the sessions that have expired, those that did first; tells how many. None is left when it is none.
+/// Removes a slice of the sessions that have expired, the first to expire first. Returns their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn remove_expired(uow: &mut dyn UnitOfWork) -> Result<u64> {
-    let expired = SessionQuery::ExpiredAt(uow.now().await?);
-    let slice = unowned::<Session>(uow).list(&expired, SLICE).await?;
-    let Some(last) = slice.last() else {
-        return Ok(0);
-    };
-    let slice = SessionQuery::ExpiredAt(last.expires_at);
-    unowned::<Session>(uow).remove_all(&slice).await
+    let now = uow.now().await?;
+    remove_expired_slice(uow, now, SessionQuery::ExpiredAt, |session: &Session| {
+        session.expires_at
+    })
+    .await
 }

@@ -29,7 +29,8 @@ pub async fn send_verification_email(
     let with_email = UserQuery::WithEmail(email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
     let links = user.filter(|user| !user.email_verified).map(|_| links);
-    verification::send(cx, uow, PURPOSE, email, None, links).await
+    verification::send(cx, uow, PURPOSE, email, None, links).await?;
+    Ok(())
 }
 
 /// The account whose address a token confirms.

@@ -35,7 +35,8 @@ pub async fn send_magic_link(
     links: Links<'_>,
 ) -> Result<()> {
     let name = name.map(PersonName::into);
-    verification::send(cx, uow, PURPOSE, email, name, Some(links)).await
+    verification::send(cx, uow, PURPOSE, email, name, Some(links)).await?;
+    Ok(())
 }
 
 /// Returns the address that the token of a link was sent to, without using the token up.

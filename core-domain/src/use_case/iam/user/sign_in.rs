@@ -163,7 +163,7 @@ pub async fn refuse_unconfirmed(
     links: Links<'_>,
 ) -> Result<Error> {
     let purpose = VerificationPurpose::EmailVerification;
-    let link_sent = verification::send_unasked(cx, uow, purpose, email, links).await?;
+    let link_sent = verification::send(cx, uow, purpose, email, None, Some(links)).await?;
     let event = AuditEvent {
         action: "user.sign_in_refused",
         entity_id: checked.user_id.to_string(),

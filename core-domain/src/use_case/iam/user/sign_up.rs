@@ -86,13 +86,13 @@ pub async fn sign_up_unconfirmed(
             ..links
         };
         let purpose = VerificationPurpose::AlreadyRegistered;
-        verification::send_unasked(cx, uow, purpose, &input.email, links).await?;
+        verification::send(cx, uow, purpose, &input.email, None, Some(links)).await?;
         record_refusal(cx, uow, known.id.to_string(), &input.email).await?;
         return Ok(new.user(cx, uow.now().await?));
     }
     let user = insert_user(cx, uow, new).await?;
     insert_account(cx, uow, &user.id, &input.password_hash, None).await?;
-    verification::send_unasked(cx, uow, CONFIRM, &input.email, links).await?;
+    verification::send(cx, uow, CONFIRM, &input.email, None, Some(links)).await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: user.id.to_string(),

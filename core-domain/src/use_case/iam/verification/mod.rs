@@ -5,17 +5,17 @@ mod notices;
 
 pub use notices::Notices;
 
-use super::eviction::evict;
 use crate::access::{unaudited, unowned};
-use crate::iam::{
-    MAX_VERIFICATIONS, TokenHash, Verification, VerificationPurpose, VerificationQuery,
-};
+use crate::iam::{TokenHash, Verification, VerificationPurpose, VerificationQuery};
 use crate::kernel::{
     Cipher, Code, Context, Email, Error, Line, Result, Stored, TOKEN_LENGTH, VerificationId,
     secret_token,
 };
 use crate::port::UnitOfWork;
-use crate::use_case::shared::queue_mail;
+use crate::shared::MailRate;
+use crate::use_case::shared::{
+    MailPermit, MailSubject, queue_mail, remove_expired_slice, take_mail,
+};
 
 /// What a link is made of, and how its mail is kept until it is sent.
 #[derive(Clone, Copy)]
@@ -32,8 +32,12 @@ impl std::fmt::Debug for Links<'_> {
     }
 }
 
-/// Makes a token and queues its mail. Without `links` nobody is sent the token, which nobody can use then: for an address
-/// that must not be told from others by the work that is done for it.
+/// Creates a token and queues its mail, unless the address already got as many mails of the purpose as the limit allows:
+/// then nothing is stored. Returns whether the limit allowed the mail. Tokens that were sent before stay valid, so that
+/// nobody can take them from their owner by asking for more.
+///
+/// Without `links` no mail is queued, and nobody learns the token: for an address that must not be told from others by the
+/// work that is done for it.
 pub(in crate::use_case::iam) async fn send(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -41,8 +45,13 @@ pub(in crate::use_case::iam) async fn send(
     email: &Email,
     name: Option<Line<0, 255>>,
     links: Option<Links<'_>>,
-) -> Result<()> {
-    evict_verifications(uow, purpose, email).await?;
+) -> Result<bool> {
+    let kind = purpose.as_str();
+    let rates = [MailRate::per_hour(cx.limits.mail.links_per_hour)];
+    let quota = (MailSubject::Address { kind, email }, &rates[..]);
+    if take_mail(uow, &[quota]).await? != MailPermit::Granted {
+        return Ok(false);
+    }
     let now = uow.now().await?;
     let token = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let verification = Verification {
@@ -59,44 +68,7 @@ pub(in crate::use_case::iam) async fn send(
         let mail = mail::with_link(purpose, email, &(links.link)(&token));
         queue_mail(cx, uow, links.cipher, &mail).await?;
     }
-    Ok(())
-}
-
-/// As [`send`], of itself and unasked; tells whether it did: an address that has as many links as it may gets no more.
-pub(in crate::use_case::iam) async fn send_unasked(
-    cx: &Context,
-    uow: &mut dyn UnitOfWork,
-    purpose: VerificationPurpose,
-    email: &Email,
-    links: Links<'_>,
-) -> Result<bool> {
-    let of = VerificationQuery::Of(purpose, email.clone());
-    let sent = unowned::<Verification>(uow);
-    let sent = sent.list(&of, 2 * MAX_VERIFICATIONS).await?;
-    let now = uow.now().await?;
-    let good = sent.iter().filter(|sent| now < sent.expires_at).count();
-    if u32::try_from(good).is_ok_and(|good| good < MAX_VERIFICATIONS) {
-        send(cx, uow, purpose, email, None, Some(links)).await?;
-        return Ok(true);
-    }
-    Ok(false)
-}
-
-/// Keeps the tokens of an address bounded.
-async fn evict_verifications(
-    uow: &mut dyn UnitOfWork,
-    purpose: VerificationPurpose,
-    email: &Email,
-) -> Result<()> {
-    let of = VerificationQuery::Of(purpose, email.clone());
-    let all = unowned::<Verification>(uow)
-        .list(&of, 2 * MAX_VERIFICATIONS)
-        .await?;
-    let now = uow.now().await?;
-    evict(uow, &all, MAX_VERIFICATIONS, |verification| {
-        now >= verification.expires_at
-    })
-    .await
+    Ok(true)
 }
 
 /// The verification of a token, if it is good for the purpose now.
@@ -130,11 +102,17 @@ pub(in crate::use_case::iam) fn invalid_token() -> Error {
     Error::refused(Code::InvalidToken, "Invalid token")
 }
 
-/// Removes the tokens that have expired.
+/// Removes a slice of the tokens of links that have expired, the first to expire first. Returns their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn remove_expired(uow: &mut dyn UnitOfWork) -> Result<u64> {
-    let expired = VerificationQuery::ExpiredAt(uow.now().await?);
-    unowned::<Verification>(uow).remove_all(&expired).await
+    let now = uow.now().await?;
+    remove_expired_slice(
+        uow,
+        now,
+        VerificationQuery::ExpiredAt,
+        |token: &Verification| token.expires_at,
+    )
+    .await
 }

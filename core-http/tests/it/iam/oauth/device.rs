@@ -199,3 +199,23 @@ async fn nobody_approves_but_a_person_with_a_session_of_a_browser() {
     let _ = world.ask("POST", path, &by_cookie, body).await.expect(200);
     let _ = world.poll(codes.text("device_code")).await.expect(200);
 }
+
+#[tokio::test]
+async fn unknown_codes_and_tokens_are_refused_without_a_unit_of_work_that_can_write() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let device_code = world.approved(&ada).await;
+    let before = world.store.write_units();
+    for unknown in ["", "nonsense", ada.token.as_str()] {
+        world.poll(unknown).await.refused(400, "invalid_grant");
+        world.refresh(unknown).await.refused(400, "invalid_grant");
+    }
+    assert_eq!(world.store.write_units(), before);
+    let tokens = world.poll(&device_code).await.expect(200);
+    assert_eq!(world.store.write_units(), before + 1);
+    let _ = world
+        .refresh(tokens.text("refresh_token"))
+        .await
+        .expect(200);
+    assert_eq!(world.store.write_units(), before + 2);
+}
