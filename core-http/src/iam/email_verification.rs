@@ -13,6 +13,7 @@ use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::MAX_PASSWORD_TEXT;
 use super::challenge::set_outcome_cookie;
 use super::config::{Iam, with_parameters};
 use super::status::Status;
@@ -186,7 +187,7 @@ struct VerifyEmailByPost {
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^[^\u0000]*$"))]
     token: String,
     /// The password of the account. Without it, the request needs a session of the account.
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
 }
 

@@ -13,6 +13,7 @@ use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::bounds::MAX_PASSWORD_TEXT;
 use super::form::{Field, hidden};
 use super::form_errors::FormErrors;
 use super::layout;
@@ -200,7 +201,7 @@ struct VerifyEmailForm {
     #[serde(flatten)]
     link: Link,
     /// The password of the account. A browser that is signed in to it needs none.
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = &"correct horse battery")]
     password: Option<String>,
 }
 
@@ -243,7 +244,7 @@ async fn verify(
 struct TakeOverForm {
     #[serde(flatten)]
     link: Link,
-    #[schemars(regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
+    #[schemars(length(max = MAX_PASSWORD_TEXT), regex(pattern = r"^[^\u0000]*$"), example = "staple battery horse")]
     new_password: String,
 }
 

@@ -30,7 +30,7 @@ fn hidden_fields(page: &str) -> Vec<(String, String)> {
 
 impl World {
     /// Presses the button of the page that a link leads to.
-    async fn press(&self, link: &str, action: &str, headers: Headers<'_>) -> Answer {
+    pub(super) async fn press(&self, link: &str, action: &str, headers: Headers<'_>) -> Answer {
         let page = text(&self.page(path(link), headers).await, 200);
         assert!(page.contains(&format!("action=\"{action}\"")), "{page}");
         let fields = hidden_fields(&page);
