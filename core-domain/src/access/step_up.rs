@@ -28,7 +28,7 @@ pub async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> 
 }
 
 /// How the caller can prove who they are, when they have not within the last 10 minutes. Services and API keys prove it with
-/// every request; so do those whom a service vouches for without a session of theirs.
+/// every request. A person without a session has never proved it, although a service vouches for them.
 ///
 /// # Errors
 /// `UNAUTHORIZED` when the session is over.
@@ -39,16 +39,13 @@ pub async fn missing_proof(
     let Caller::User {
         user_id,
         session_id,
-        service,
         ..
     } = &*cx.caller
     else {
         return Ok(None);
     };
-    let session = match (session_id, service) {
-        (Some(session), _) => session,
-        (None, Some(_)) => return Ok(None),
-        (None, None) => return methods(uow, user_id).await.map(Some),
+    let Some(session) = session_id else {
+        return methods(uow, user_id).await.map(Some);
     };
     let now = uow.now().await?;
     let session = unowned::<Session>(uow).find(session).await?;

@@ -15,8 +15,8 @@ pub(super) use challenge::{
     begin_or_challenge, begin_or_challenge_on, complete_challenge, find_challenge,
 };
 pub use expired::remove_expired;
-pub(super) use lookup::grants_end;
 pub use lookup::{ActiveMembership, SessionDetails, details, details_by_token, extend, is_known};
+pub(super) use lookup::{details_by_id, grants_end};
 pub(super) use own::{Kept, end_all};
 pub use own::{list, revoke, revoke_all, revoke_named, sign_out};
 pub(super) use reauthenticate::reauthenticate;
