@@ -30,7 +30,8 @@ pub async fn ensure_fresh(cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> 
 }
 
 /// Returns the proofs of which the caller has to give one, or `None` if they gave one within the last 10 minutes. Services
-/// and API keys prove who they are with every request; so do persons without a session for whom a service vouches.
+/// and API keys prove who they are with every request. A person without a session has never proved it, although a service
+/// vouches for them.
 ///
 /// # Errors
 /// `UNAUTHORIZED` when the session has ended.
@@ -41,16 +42,13 @@ pub async fn missing_proof(
     let Caller::User {
         user_id,
         session_id,
-        service,
         ..
     } = &*cx.caller
     else {
         return Ok(None);
     };
-    let session = match (session_id, service) {
-        (Some(session), _) => session,
-        (None, Some(_)) => return Ok(None),
-        (None, None) => return methods(uow, user_id).await.map(Some),
+    let Some(session) = session_id else {
+        return methods(uow, user_id).await.map(Some);
     };
     let now = uow.now().await?;
     let session = unowned::<Session>(uow).find(session).await?;

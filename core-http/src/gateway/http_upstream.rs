@@ -8,7 +8,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use core_domain::iam::SuiteService;
 use core_domain::kernel::Caller;
-use core_domain::kernel::Secret;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version};
@@ -18,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::config::ConfigError;
 use super::routes::RouteClasses;
-use super::service_tokens::ServiceTokens;
+use super::service_tokens::{ServiceTokens, TokenFor};
 use super::upstream::{Upstream, UpstreamError};
 use super::vouching::{Vouching, error};
 use crate::kernel::{Body, ClientIp, header_names};
@@ -32,30 +31,25 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// A service at an address of its own, over HTTP/1.1.
 ///
-/// The caller is sent as `X-Core-User-Id`, `X-Core-Role`, `X-Core-Platform-Id`, `X-Core-Organization-Id` and
-/// `X-Core-Operator`, the client's address as `X-Core-Client-Ip`, with the service key or a service token, without which
-/// the service ignores them. A request with the client's own session is sent without the caller, which the service resolves
-/// itself; the key or token is then sent in `X-Core-Service-Key`, for the client's address and the prefix.
+/// The caller is sent as `X-Core-User-Id` or `X-Core-Api-Key-Id`, the client's address as `X-Core-Client-Ip`, with a service
+/// token, without which the service ignores them. The token claims the caller's session. The service reads role and permissions
+/// from the store; `X-Core-Role`, `X-Core-Permissions` and `X-Core-Operator` are for its log. A request with the client's own
+/// session is sent without the caller, which the service resolves itself; the token is then sent in `X-Core-Service-Key`, for
+/// the client's address and the prefix.
 pub struct HttpUpstream {
     authority: Authority,
-    voucher: Voucher,
+    tokens: Option<(Arc<ServiceTokens>, SuiteService)>,
     routes: Option<Arc<dyn RouteClasses>>,
     client: Client<HttpConnector, Body>,
 }
 
-/// By what the service is to believe the gateway.
-enum Voucher {
-    Nothing,
-    ServiceKey(Vouching),
-    ServiceTokens(Arc<ServiceTokens>, SuiteService),
-}
-
 impl HttpUpstream {
-    /// The service at an address such as `http://127.0.0.1:8082`.
+    /// The service at an address such as `http://127.0.0.1:8082`. It is not told who calls without
+    /// [service tokens](Self::with_service_tokens).
     ///
     /// # Errors
-    /// [`ConfigError`] when that is no `http` address without a path, or the key is no service key.
-    pub fn new(address: &str, service_key: Option<&Secret>) -> Result<Self, ConfigError> {
+    /// [`ConfigError`] when that is no `http` address without a path.
+    pub fn new(address: &str) -> Result<Self, ConfigError> {
         let uri: Uri = address
             .parse()
             .map_err(|_| error(format!("{address:?} is not an address")))?;
@@ -66,10 +60,6 @@ impl HttpUpstream {
             .filter(|_| bare)
             .cloned()
             .ok_or_else(|| error(format!("{address:?} is not of the form http://host:port")))?;
-        let voucher = match service_key {
-            Some(key) => Voucher::ServiceKey(Vouching::by_key(key)?),
-            None => Voucher::Nothing,
-        };
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
@@ -79,25 +69,34 @@ impl HttpUpstream {
             .build(connector);
         Ok(Self {
             authority,
-            voucher,
+            tokens: None,
             routes: None,
             client,
         })
     }
 
-    /// Vouches with service tokens for this service instead of the service key, which then stays with the gateway and IAM.
+    /// Vouches for callers with service tokens for this service. The service key stays with the gateway and IAM.
     #[must_use]
     pub fn with_service_tokens(mut self, tokens: Arc<ServiceTokens>, target: SuiteService) -> Self {
-        self.voucher = Voucher::ServiceTokens(tokens, target);
+        self.tokens = Some((tokens, target));
         self
     }
 
-    async fn vouching(&self) -> Result<Option<Vouching>, UpstreamError> {
-        match &self.voucher {
-            Voucher::Nothing => Ok(None),
-            Voucher::ServiceKey(key) => Ok(Some(key.clone())),
-            Voucher::ServiceTokens(tokens, target) => tokens.get(*target).await.map(Some),
-        }
+    /// The token for a request of this caller. A request with the client's own credential needs no session in its token.
+    async fn vouching(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<Option<Vouching>, UpstreamError> {
+        let Some((tokens, target)) = &self.tokens else {
+            return Ok(None);
+        };
+        let is_named = !headers.contains_key(AUTHORIZATION);
+        let wanted = TokenFor {
+            target: *target,
+            session: caller.session_id().filter(|_| is_named),
+        };
+        tokens.get(wanted).await.map(Some)
     }
 
     /// Sets the routes of the service: a [`RouteTable`](super::RouteTable), or the same service as it would run in this
@@ -194,8 +193,8 @@ impl Upstream for HttpUpstream {
         let client = request.extensions().get::<ClientIp>().cloned();
         let headers = request.headers_mut();
         headers.remove(HOST);
-        if let Some(vouching) = self.vouching().await? {
-            let caller = caller.as_deref().unwrap_or(&Caller::Anonymous);
+        let caller = caller.as_deref().unwrap_or(&Caller::Anonymous);
+        if let Some(vouching) = self.vouching(caller, headers).await? {
             Self::set_identity_headers(&vouching, caller, client.as_ref(), headers)?;
         }
         let response = self.client.request(request).await.map_err(failure)?;

@@ -9,9 +9,9 @@
 //! clock and entropy.
 //!
 //! How an upstream learns of the caller: in process, from the extensions `Arc<`[`Caller`](core_domain::kernel::Caller)`>` and
-//! [`ForwardedPrefix`](crate::kernel::ForwardedPrefix); over HTTP, from `X-Core-User-Id`, `X-Core-Role` and
-//! `X-Core-Platform-Id` (for a program `X-Core-Api-Key-Id` as well) beside the service key or a service token
-//! ([`ServiceTokens`]). Such headers of a client are removed.
+//! [`ForwardedPrefix`](crate::kernel::ForwardedPrefix); over HTTP, from `X-Core-User-Id`
+//! or `X-Core-Api-Key-Id` beside a service token ([`ServiceTokens`]), which claims the caller's session. Such headers of a client
+//! are removed.
 
 mod authority;
 mod config;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use core_domain::iam::SuiteService;
-use core_domain::kernel::Secret;
-use core_domain::kernel::{Clock, Timestamp};
+use core_domain::iam::{SERVICE_TOKEN_LIFETIME, SuiteService};
+use core_domain::kernel::{Clock, Secret, SessionId, Timestamp};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use moka::future::Cache;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -31,16 +31,29 @@ const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 /// How soon IAM is asked again after it had no token.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// Maximum number of tokens for sessions that are kept.
+const MAX_SESSION_TOKENS: u64 = 10_000;
+
 /// How long IAM may take: requests wait meanwhile.
 const ISSUE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Gets service tokens of IAM and keeps each as long as it is good, so that the service key goes to IAM alone. One for all
-/// upstreams of a gateway.
+/// upstreams of a gateway. A call in a session has a token for that session.
 pub struct ServiceTokens {
     iam: Arc<dyn Upstream>,
     key: HeaderValue,
     clock: Arc<dyn Clock>,
     slots: BTreeMap<SuiteService, Slot>,
+    session_slots: Cache<(SuiteService, SessionId), Arc<Slot>>,
+}
+
+/// The purpose of a token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TokenFor<'a> {
+    /// The service that is called.
+    pub(super) target: SuiteService,
+    /// The session of the person who calls; `None` for calls without a session.
+    pub(super) session: Option<&'a SessionId>,
 }
 
 /// The token for a service.
@@ -119,25 +132,40 @@ impl ServiceTokens {
             key: Vouching::by_key(service_key)?.authorization,
             clock,
             slots: slots.map(|service| (*service, Slot::default())).collect(),
+            session_slots: Cache::builder()
+                .max_capacity(MAX_SESSION_TOKENS)
+                .time_to_idle(SERVICE_TOKEN_LIFETIME)
+                .build(),
         })
     }
 
-    /// A token for a service that is good for a while. As long as the one before still is, it serves when IAM has none or does
+    /// A token that is good for a while. As long as the one before still is, it serves when IAM has none or does
     /// not answer.
     ///
     /// # Errors
     /// [`UpstreamError`] when there is none.
-    pub(super) async fn get(&self, target: SuiteService) -> Result<Vouching, UpstreamError> {
+    pub(super) async fn get(&self, wanted: TokenFor<'_>) -> Result<Vouching, UpstreamError> {
+        let target = wanted.target;
+        if let Some(session) = wanted.session {
+            let slot = self
+                .session_slots
+                .get_with((target, session.clone()), async { Arc::<Slot>::default() });
+            return self.get_in(slot.await.as_ref(), wanted).await;
+        }
         let slot = self.slots.get(&target);
         let slot = slot.ok_or_else(|| UpstreamError::Broken(format!("no slot for {target}")))?;
+        self.get_in(slot, wanted).await
+    }
+
+    async fn get_in(&self, slot: &Slot, wanted: TokenFor<'_>) -> Result<Vouching, UpstreamError> {
         let now = self.clock.now();
         match slot.held(now) {
             Held::Fresh(vouching) => Ok(vouching),
             Held::Due(old) => match slot.renewal.try_lock() {
-                Ok(_renewing) => Ok(self.renew(slot, target, now, old).await),
+                Ok(_renewing) => Ok(self.renew(slot, wanted, now, old).await),
                 Err(_) => Ok(old),
             },
-            Held::Nothing => self.get_first(slot, target).await,
+            Held::Nothing => self.get_first(slot, wanted).await,
         }
     }
 
@@ -145,12 +173,12 @@ impl ServiceTokens {
     async fn renew(
         &self,
         slot: &Slot,
-        target: SuiteService,
+        wanted: TokenFor<'_>,
         now: Timestamp,
         old: Vouching,
     ) -> Vouching {
         slot.note_asked(now);
-        match self.issue(slot, target, now).await {
+        match self.issue(slot, wanted, now).await {
             Ok(new) => new,
             Err(error) => {
                 tracing::warn!(%error, "no new service token; the old one still serves");
@@ -164,7 +192,7 @@ impl ServiceTokens {
     async fn get_first(
         &self,
         slot: &Slot,
-        target: SuiteService,
+        wanted: TokenFor<'_>,
     ) -> Result<Vouching, UpstreamError> {
         let failures = slot.failures.load(Ordering::Acquire);
         let _renewing = slot.renewal.lock().await;
@@ -176,7 +204,7 @@ impl ServiceTokens {
             let problem = "IAM had no service token a moment ago";
             return Err(UpstreamError::Unavailable(problem.to_owned()));
         }
-        let issued = self.issue(slot, target, now).await;
+        let issued = self.issue(slot, wanted, now).await;
         if issued.is_err() {
             slot.failures.fetch_add(1, Ordering::Release);
         }
@@ -187,10 +215,10 @@ impl ServiceTokens {
     async fn issue(
         &self,
         slot: &Slot,
-        target: SuiteService,
+        wanted: TokenFor<'_>,
         now: Timestamp,
     ) -> Result<Vouching, UpstreamError> {
-        let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.ask(target, now));
+        let asked = tokio::time::timeout(ISSUE_TIMEOUT, self.ask(wanted, now));
         let late = |_| UpstreamError::Unavailable("IAM does not answer".to_owned());
         let new = asked.await.map_err(late)??;
         let vouching = new.vouching.clone();
@@ -198,8 +226,12 @@ impl ServiceTokens {
         Ok(vouching)
     }
 
-    async fn ask(&self, target: SuiteService, now: Timestamp) -> Result<Kept, UpstreamError> {
-        let body = json!({ "serviceId": SuiteService::Gateway, "targetService": target });
+    async fn ask(&self, wanted: TokenFor<'_>, now: Timestamp) -> Result<Kept, UpstreamError> {
+        let mut body =
+            json!({ "serviceId": SuiteService::Gateway, "targetService": wanted.target });
+        if let Some(session) = wanted.session {
+            body["sessionId"] = json!(session);
+        }
         let request = Request::post(PATH)
             .header(AUTHORIZATION, self.key.clone())
             .header(CONTENT_TYPE, "application/json")

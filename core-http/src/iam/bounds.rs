@@ -1,8 +1,8 @@
 //! Bounds of texts that have codes of their own for what is wrong with them, so that their schemas say little.
 
-/// The largest password text of a request, in characters. Passwords have at most 128; longer ones are refused as
-/// `PASSWORD_TOO_LONG`, and texts beyond this bound as malformed requests.
-pub(super) const MAX_PASSWORD_TEXT: usize = 1024;
+/// Maximum length of a password text in a request, in characters. Passwords have at most 128 characters. Longer texts are
+/// `PASSWORD_TOO_LONG` at a sign-up and a wrong password at a sign-in; texts beyond this bound are malformed requests.
+pub(super) const MAX_PASSWORD_TEXT: usize = 128 * 1024;
 
 /// The largest text that is read as an email address, in characters. Addresses have at most 254.
 pub(super) const MAX_EMAIL_TEXT: usize = 1024;

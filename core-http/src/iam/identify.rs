@@ -30,7 +30,7 @@ pub(super) struct IdentifySessions {
 impl Identify for IdentifySessions {
     async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>> {
         self.iam.refuse_forgery(request)?;
-        let known = known_caller(app, request);
+        let known = known_caller(app, request).await?;
         if let Some(caller) = known.as_ref().filter(|caller| !is_unauthenticated(caller)) {
             return Ok(Arc::clone(caller));
         }

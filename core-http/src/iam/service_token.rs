@@ -2,9 +2,9 @@
 
 use core_domain::access::{PublicScope, ServiceScope};
 use core_domain::iam::{SigningKey, SuiteService};
-use core_domain::kernel::{Result, Stored, Timestamp};
+use core_domain::kernel::{Result, SessionId, Stored, Timestamp};
 use core_domain::port::{Mode, UnitOfWork, transact};
-use core_domain::use_case::iam::service_token;
+use core_domain::use_case::iam::service_token::{self, NewServiceToken};
 use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,13 +25,17 @@ pub(super) fn rows() -> Vec<Endpoint> {
 }
 
 /// The services a token is for.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct IssueServiceToken {
     /// The service that calls.
     service_id: SuiteService,
     /// The service that is called.
     target_service: SuiteService,
+    /// The session of the person for whom the service calls. The called service then accepts no other session with the token.
+    /// Default: none.
+    #[serde(default)]
+    session_id: Option<SessionId>,
 }
 
 /// How a token is shown to a service.
@@ -60,13 +64,13 @@ async fn issue(
     uow: &mut dyn UnitOfWork,
     input: Input<(), (), IssueServiceToken>,
 ) -> Result<Output<ServiceToken>> {
-    let IssueServiceToken {
-        service_id,
-        target_service,
-    } = input.body;
+    let new = NewServiceToken {
+        service: input.body.service_id,
+        target: input.body.target_service,
+        session_id: input.body.session_id,
+    };
     let (cipher, issuer) = (&cx.app.cipher, &cx.app.issuer);
-    let issued =
-        service_token::issue(cx, &scope, uow, cipher, issuer, service_id, target_service).await?;
+    let issued = service_token::issue(cx, &scope, uow, cipher, issuer, new).await?;
     Ok(no_store(Output::new(ServiceToken {
         token: issued.token,
         token_type: ServiceTokenType::Bearer,

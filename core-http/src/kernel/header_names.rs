@@ -6,10 +6,10 @@ use http::HeaderName;
 /// The user a holder of the service key calls for.
 pub(crate) static USER_ID: HeaderName = HeaderName::from_static("x-core-user-id");
 
-/// That user's role.
+/// That user's role. Informational: a service reads it from the store.
 pub(crate) static ROLE: HeaderName = HeaderName::from_static("x-core-role");
 
-/// What that user may do, as patterns joined with commas; without it, what their role allows by itself.
+/// That user's permissions, as patterns joined with commas. Informational: a service reads them from the store.
 pub(crate) static PERMISSIONS: HeaderName = HeaderName::from_static("x-core-permissions");
 
 /// The platform that user acts for.
@@ -18,7 +18,7 @@ pub(crate) static PLATFORM_ID: HeaderName = HeaderName::from_static("x-core-plat
 /// The organization that user acts for.
 pub(crate) static ORGANIZATION_ID: HeaderName = HeaderName::from_static("x-core-organization-id");
 
-/// `true` when that organization operates the installation.
+/// `true` if that organization operates the installation. Informational: a service reads it from the store.
 pub(crate) static OPERATOR: HeaderName = HeaderName::from_static("x-core-operator");
 
 /// The API key with which a program calls; the user is its owner then, if it is not the organization's own.

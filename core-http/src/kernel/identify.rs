@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use core_domain::iam::ServiceClaims;
 use core_domain::kernel::{
-    ApiKeyId, Caller, Error, Membership, OrganizationId, PermissionSet, PlatformId, Result, Roles,
-    TextValue, UserId,
+    ApiKeyId, Caller, Error, OrganizationId, PlatformId, Result, SessionId, TextValue, UserId,
 };
+use core_domain::port::Mode;
+use core_domain::use_case::iam::{NamedOrganization, named_api_key, named_person, named_session};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -42,34 +44,59 @@ pub struct ServiceKeyOnly;
 #[async_trait]
 impl Identify for ServiceKeyOnly {
     async fn identify(&self, app: &App, request: &mut Parts) -> Result<Arc<Caller>> {
-        Ok(known_caller(app, request).unwrap_or_else(|| default_caller(app)))
+        let known = known_caller(app, request).await?;
+        Ok(known.unwrap_or_else(|| default_caller(app)))
     }
 }
 
-/// The caller, when a gateway in this process has identified them or the request bears the service key or a service token.
-#[must_use]
-pub fn known_caller(app: &App, request: &Parts) -> Option<Arc<Caller>> {
+/// Returns the caller if a gateway in this process has identified them, or if the request bears the service key or a service
+/// token.
+///
+/// # Errors
+/// When the store failed.
+pub async fn known_caller(app: &App, request: &Parts) -> Result<Option<Arc<Caller>>> {
     if let Some(caller) = request.extensions.get::<Arc<Caller>>() {
-        return Some(Arc::clone(caller));
+        return Ok(Some(Arc::clone(caller)));
     }
-    let service = KeyCheck::of(app, request).in_bearer?;
-    Some(Arc::new(on_behalf_of(&request.headers, service)))
+    let Some(holder) = KeyCheck::of(app, request).in_bearer else {
+        return Ok(None);
+    };
+    // Boxed, so that the future of every other request is not larger for it.
+    let caller = Box::pin(on_behalf_of(app, &request.headers, holder)).await?;
+    Ok(Some(Arc::new(caller)))
+}
+
+/// A holder of the service key or of a service token.
+#[derive(Clone, Debug)]
+struct Holder {
+    service: &'static str,
+    /// The session of the person for whom the service calls, as its token claims.
+    session: Option<SessionId>,
+}
+
+impl From<ServiceClaims> for Holder {
+    fn from(claims: ServiceClaims) -> Self {
+        Self {
+            service: claims.sub.as_str(),
+            session: claims.sid,
+        }
+    }
 }
 
 /// Where a request has the service key or a service token, and which service it is then from. Hashing a credential costs more
 /// than anything else that is asked of it, so this is found out once and kept in the extensions of the request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct KeyCheck {
     /// As its credential.
-    in_bearer: Option<&'static str>,
+    in_bearer: Option<Holder>,
     /// In `X-Core-Service-Key`.
-    in_hop_header: Option<&'static str>,
+    in_hop_header: Option<Holder>,
 }
 
 impl KeyCheck {
     /// What was found out, or is now.
     fn of(app: &App, request: &Parts) -> Self {
-        let known = request.extensions.get::<Self>().copied();
+        let known = request.extensions.get::<Self>().cloned();
         known.unwrap_or_else(|| Self::of_key(app, request))
     }
 
@@ -79,7 +106,10 @@ impl KeyCheck {
         };
         let holder = |presented: Option<&str>| {
             let held = presented.is_some_and(|presented| key.is(presented));
-            held.then_some(SERVICE_KEY_HOLDER)
+            held.then_some(Holder {
+                service: SERVICE_KEY_HOLDER,
+                session: None,
+            })
         };
         Self {
             in_bearer: holder(bearer(&request.headers)),
@@ -99,7 +129,8 @@ impl KeyCheck {
                 && service_token::could_be(presented)
             {
                 // Boxed, so that the future of every other request is not larger for it.
-                *holder = Box::pin(service_token::holder(app, audience, presented)).await;
+                let claims = Box::pin(service_token::claims_of(app, audience, presented)).await;
+                *holder = claims.map(Holder::from);
             }
         }
         found
@@ -164,53 +195,48 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// A service may act for a user. An ambiguous identity is anonymous: taken for the service itself, the
-/// request would be allowed everything.
-fn on_behalf_of(headers: &HeaderMap, service: &str) -> Caller {
-    let text = |name: &HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+/// Returns the caller for whom a service acts. The headers name a person or an API key; everything else about them is read from
+/// the store. An unknown or ambiguous identity is anonymous: taken for the service itself, the request would be allowed
+/// everything.
+async fn on_behalf_of(app: &App, headers: &HeaderMap, holder: Holder) -> Result<Caller> {
     let (Ok(user_id), Ok(key_id)) = (
         sole::<UserId>(headers, &header_names::USER_ID),
         sole::<ApiKeyId>(headers, &header_names::API_KEY_ID),
     ) else {
-        return Caller::Anonymous;
+        return Ok(Caller::Anonymous);
     };
-    let role = text(&header_names::ROLE).and_then(Roles::from_text);
-    let permissions = text(&header_names::PERMISSIONS)
-        .map(|patterns| PermissionSet::new(patterns.split(',').filter(|p| !p.is_empty())));
-    let platform_id = text(&header_names::PLATFORM_ID).and_then(PlatformId::parse);
-    let organization_id = text(&header_names::ORGANIZATION_ID)
-        .or_else(|| platform_id.as_ref().map(PlatformId::as_str))
-        .and_then(OrganizationId::parse);
-    let membership = role
-        .zip(organization_id)
-        .map(|(role, organization_id)| Membership {
-            organization_id,
-            platform_id,
-            permissions: permissions.unwrap_or_else(|| role.permissions()),
-            role,
-            operates: text(&header_names::OPERATOR) == Some("true"),
-        });
-    match (user_id, key_id, membership) {
-        (None, None, _) => Caller::Service {
+    let Holder { service, session } = holder;
+    if user_id.is_none() && key_id.is_none() && session.is_none() {
+        return Ok(Caller::Service {
             name: service.to_owned(),
-        },
-        (Some(user_id), None, membership) => Caller::User {
-            user_id,
-            session_id: None,
-            service: Some(service.to_owned()),
-            membership,
-        },
-        (user_id, Some(key_id), Some(membership)) => Caller::ApiKey {
-            key_id,
-            user_id,
-            membership: Membership {
-                operates: false,
-                ..membership
-            },
-        },
-        // A key always acts for an organization.
-        (_, Some(_), None) => Caller::Anonymous,
+        });
     }
+    let mut uow = app.store.begin(Mode::Auto).await?;
+    let caller = match (user_id, key_id, session) {
+        (user_id, Some(key_id), None) => {
+            named_api_key(uow.as_mut(), &key_id, user_id.as_ref()).await
+        }
+        (Some(user_id), None, Some(session)) => {
+            named_session(uow.as_mut(), &session, &user_id).await
+        }
+        (Some(user_id), None, None) => {
+            let organization = named_organization(headers);
+            named_person(uow.as_mut(), service, user_id, organization.as_ref()).await
+        }
+        // The token is for a session, whose user the service must name.
+        _ => Ok(Caller::Anonymous),
+    };
+    uow.rollback().await;
+    caller
+}
+
+/// The organization that the headers name, by its id or by its platform.
+fn named_organization(headers: &HeaderMap) -> Option<NamedOrganization> {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let id = text(&header_names::ORGANIZATION_ID).and_then(OrganizationId::parse);
+    let platform = || text(&header_names::PLATFORM_ID).and_then(PlatformId::parse);
+    id.map(NamedOrganization::Id)
+        .or_else(|| platform().map(NamedOrganization::OfPlatform))
 }
 
 /// What a header says that is there once at most.

@@ -30,10 +30,10 @@ pub struct Data<T> {
 #[schemars(rename = "BoundedData_{T}")]
 pub(super) struct BoundedData<T> {
     /// The first records.
-    pub data: Vec<T>,
+    pub(super) data: Vec<T>,
     /// `true` if records are left out because the answer would be too large; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub has_more: bool,
+    pub(super) has_more: bool,
 }
 
 /// `{data, total, cursor}`: a list that is whole unless it is very large.

@@ -1,6 +1,6 @@
 //! Service tokens as credentials of requests.
 
-use core_domain::iam::UnverifiedToken;
+use core_domain::iam::{ServiceClaims, UnverifiedToken};
 use core_domain::kernel::Result;
 use core_domain::port::Mode;
 use core_domain::use_case::iam::service_token::verify;
@@ -12,11 +12,10 @@ pub(super) fn could_be(presented: &str) -> bool {
     UnverifiedToken::parse(presented).is_ok()
 }
 
-/// The name of the service whose token this is, for the service of this name; `None` for any other text, and while tokens
-/// cannot be checked.
-pub(super) async fn holder(app: &App, audience: &str, presented: &str) -> Option<&'static str> {
+/// The claims of a token for the service of this name; `None` for any other text, and while tokens cannot be checked.
+pub(super) async fn claims_of(app: &App, audience: &str, presented: &str) -> Option<ServiceClaims> {
     match verified(app, audience, presented).await {
-        Ok(service) => service,
+        Ok(claims) => claims,
         Err(error) => {
             tracing::warn!(?error, "a service token could not be checked");
             None
@@ -24,9 +23,9 @@ pub(super) async fn holder(app: &App, audience: &str, presented: &str) -> Option
     }
 }
 
-async fn verified(app: &App, audience: &str, token: &str) -> Result<Option<&'static str>> {
+async fn verified(app: &App, audience: &str, token: &str) -> Result<Option<ServiceClaims>> {
     let mut uow = app.store.begin(Mode::Auto).await?;
-    let service = verify(uow.as_mut(), token, &app.issuer, audience).await;
+    let claims = verify(uow.as_mut(), token, &app.issuer, audience).await;
     uow.rollback().await;
-    Ok(service?.map(|service| service.as_str()))
+    claims
 }

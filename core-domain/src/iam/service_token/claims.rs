@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Ed25519Private, Ed25519Public, JwsError, Timestamp, Unverified, text_enum};
+use crate::kernel::{
+    Ed25519Private, Ed25519Public, JwsError, SessionId, Timestamp, Unverified, text_enum,
+};
 
 /// How long a service token lasts.
 pub const SERVICE_TOKEN_LIFETIME: Duration = Duration::from_secs(300);
@@ -61,6 +63,9 @@ pub struct ServiceClaims {
     pub exp: i64,
     /// What tells it from all others.
     pub jti: String,
+    /// The session of the person for whom the service calls; `None` if the token is for calls without a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<SessionId>,
 }
 
 impl ServiceClaims {
@@ -157,6 +162,7 @@ mod tests {
             nbf: NOW,
             exp: NOW + 300,
             jti: "one".to_owned(),
+            sid: None,
         }
     }
 

@@ -4,6 +4,7 @@ pub mod api_key;
 mod current_caller;
 mod eviction;
 pub mod grant;
+mod named_caller;
 pub mod oauth;
 pub mod organization;
 pub mod own_access;
@@ -17,3 +18,4 @@ pub mod user;
 pub mod verification;
 
 pub use current_caller::current_caller;
+pub use named_caller::{NamedOrganization, named_api_key, named_person, named_session};

@@ -1,6 +1,7 @@
 //! The gateway as its clients and its services see it; each test name is a claim.
 
 mod api_key_limits;
+mod arrangements;
 mod authentication;
 mod bodies;
 mod caching;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use core_domain::gateway::ServiceName;
+use core_domain::iam::SuiteService;
 use core_domain::kernel::Secret;
 use core_domain::testing::SeededEntropy;
-use core_http::gateway::{Gateway, HttpUpstream, Ports, Upstreams};
+use core_http::gateway::{Gateway, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams};
 use core_http::kernel::{BodyTimes, MemoryRateLimiter, bytes_body};
 use core_http::{IncomingBody, ServeOptions};
 use http::{HeaderMap, Request, Response};
@@ -18,9 +19,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::captured;
-use super::world::{API_KEY, FakeIam, KEY, SESSION, config, owner, program, resolves_to};
+use super::world::{API_KEY, FakeIam, SESSION, config, owner, program, resolves_to};
 use crate::world::server::{Server, options, status};
-use crate::world::start;
+use crate::world::{SERVICE_KEY, start};
 
 /// A request as the service behind HTTP got it.
 #[derive(Clone, Debug)]
@@ -103,13 +104,22 @@ pub(super) fn gateway_to(address: SocketAddr) -> Gateway {
     let iam = FakeIam::default();
     iam.reply_to(SESSION, resolves_to(owner()));
     iam.reply_to(API_KEY, resolves_to(program(600)));
-    let key = Secret::new(KEY);
-    let upstream = || HttpUpstream::new(&format!("http://{address}"), Some(&key)).unwrap();
+    let issuer = crate::world::World::new();
+    let tokens = ServiceTokens::new(
+        InProcess::service(issuer.iam.0),
+        &Secret::new(SERVICE_KEY),
+        issuer.clock,
+    );
+    let tokens = Arc::new(tokens.unwrap());
+    let upstream = |target| {
+        let upstream = HttpUpstream::new(&format!("http://{address}")).unwrap();
+        upstream.with_service_tokens(Arc::clone(&tokens), target)
+    };
     let ports = Ports {
         authority: Arc::new(iam),
         upstreams: Upstreams::new()
-            .with(ServiceName::Registry, upstream())
-            .with(ServiceName::Iam, upstream()),
+            .with(ServiceName::Registry, upstream(SuiteService::Registry))
+            .with(ServiceName::Iam, upstream(SuiteService::Iam)),
         limiter: Arc::new(MemoryRateLimiter::new()),
         clock: start(),
         entropy: Arc::new(SeededEntropy::new(1)),
@@ -136,7 +146,6 @@ async fn a_service_behind_http_gets_identity_headers_from_the_gateway_alone() {
     assert_eq!(seen.target, "/p-1?a=%2F");
     assert_eq!(seen.body.as_ref().unwrap(), "hello");
     for (name, value) in [
-        ("authorization", format!("Bearer {KEY}").as_str()),
         ("x-core-user-id", "olga"),
         ("x-core-role", "owner"),
         ("x-core-platform-id", "p-1"),
@@ -152,6 +161,26 @@ async fn a_service_behind_http_gets_identity_headers_from_the_gateway_alone() {
     ] {
         assert_eq!(seen.header(name), value, "{name}");
     }
+    let token = seen
+        .header("authorization")
+        .strip_prefix("Bearer ")
+        .unwrap();
+    let claims = claims_of(token);
+    let said = (&claims["sub"], &claims["aud"], &claims["sid"]);
+    let expected = (
+        &"gateway".into(),
+        &"registry".into(),
+        &"session-of-olga".into(),
+    );
+    assert_eq!(said, expected);
+}
+
+/// The claims of a service token.
+fn claims_of(token: &str) -> serde_json::Value {
+    use base64::Engine;
+    let payload = token.split('.').nth(1).unwrap();
+    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    serde_json::from_slice(&engine.decode(payload).unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -175,7 +204,7 @@ async fn a_service_behind_http_learns_that_a_program_calls_and_not_a_service() {
 }
 
 #[tokio::test]
-async fn iam_behind_http_gets_the_clients_own_session_beside_the_service_key() {
+async fn iam_behind_http_gets_the_clients_own_session_beside_a_service_token() {
     let remote = Remote::new().await;
     let lines = format!("X-Core-Service-Key: forged\r\n{CLOSE}");
     let line = "GET /api/v1/iam/api/auth/get-session";
@@ -183,7 +212,8 @@ async fn iam_behind_http_gets_the_clients_own_session_beside_the_service_key() {
     let seen = &remote.arrived()[0];
     assert_eq!(seen.header("authorization"), format!("Bearer {SESSION}"));
     assert_eq!(seen.header("x-core-user-id"), "");
-    assert_eq!(seen.header("x-core-service-key"), KEY);
+    let claims = claims_of(seen.header("x-core-service-key"));
+    assert_eq!((&claims["aud"], claims.get("sid")), (&"iam".into(), None));
     assert_eq!(seen.header("x-core-client-ip"), "127.0.0.1");
 }
 
@@ -268,9 +298,9 @@ fn an_upstream_address_is_plain_http_without_a_path() {
         "http://",
         "http://a?x",
     ] {
-        assert!(HttpUpstream::new(bad, None).is_err(), "{bad}");
+        assert!(HttpUpstream::new(bad).is_err(), "{bad}");
     }
     for good in ["http://127.0.0.1:8082", "http://registry.internal"] {
-        assert!(HttpUpstream::new(good, None).is_ok(), "{good}");
+        assert!(HttpUpstream::new(good).is_ok(), "{good}");
     }
 }

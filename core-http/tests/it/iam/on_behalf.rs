@@ -1,11 +1,29 @@
 //! A holder of the service key calls for a person, and says no more than who it is.
 
+use std::sync::Arc;
+
+use core_domain::gateway::Credential;
+use core_domain::kernel::{Caller, Secret};
+use core_http::gateway::Authority;
+use core_http::iam::SessionAuthority;
 use core_http::kernel::empty_body;
 use core_http::kernel::testing::SERVICE_KEY;
 use http::Request;
+use serde_json::json;
 
 use super::{ADA, EVE, SESSIONS};
-use crate::world::{Answer, Api, World, at};
+use crate::world::{Answer, Api, Person, World, at, iam_config, operator};
+
+impl World {
+    /// The caller that a gateway makes of a person's session.
+    async fn session_caller(&self, person: &Person) -> Caller {
+        let store = Arc::clone(&self.app.store);
+        let credential = Credential::Bearer(Secret::new(person.token.clone()));
+        let authority = SessionAuthority::new(store, &iam_config());
+        let found = authority.resolve(&credential).await.unwrap();
+        (*found.caller).clone()
+    }
+}
 
 async fn call_for(api: &Api, user: &str, method: &str, path: &str) -> Answer {
     let request = Request::builder()
@@ -31,7 +49,7 @@ async fn the_persons_role_is_that_in_the_organization_of_the_platform_in_the_pat
         (&*ada.user_id, "GET", engines, 200),
         (&bob.user_id, "GET", engines, 200),
         (&eve.user_id, "GET", engines, 404),
-        ("nobody", "GET", engines, 404),
+        ("nobody", "GET", engines, 401),
         (&ada.user_id, "GET", looms, 404),
         (&ada.user_id, "GET", &bare, 404),
         (&bob.user_id, "DELETE", engines, 403),
@@ -48,39 +66,108 @@ async fn the_persons_role_is_that_in_the_organization_of_the_platform_in_the_pat
     assert_eq!(listed.expect(200).each("id"), [&*ada.session_id]);
 }
 
-#[tokio::test]
-async fn a_program_that_a_gateway_names_has_the_scopes_that_are_said_and_is_never_a_service() {
-    let world = World::new();
-    let platform = world.platform("engines").await;
-    let path = at(&platform, "");
-    let named = [
-        ("x-core-api-key-id", "k-1"),
-        ("x-core-role", "owner"),
-        ("x-core-operator", "true"),
-        ("x-core-platform-id", platform.as_str()),
-        ("x-core-organization-id", "o-1"),
-        ("x-core-permissions", "entity:read"),
-    ];
-    let twice = [named[0], ("x-core-api-key-id", "k-2"), named[3]];
-    for (method, path, headers, expected) in [
-        ("GET", at(&platform, "/entities"), &named[..], 200),
-        ("GET", path.clone(), &named, 403),
-        ("DELETE", path.clone(), &named, 403),
-        ("GET", path.clone(), &named[..1], 401),
-        ("GET", path.clone(), &[("x-core-api-key-id", "no id!")], 401),
-        ("GET", path.clone(), &twice, 401),
-    ] {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(&path)
-            .header("authorization", format!("Bearer {SERVICE_KEY}"));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let answer = world
-            .registry
-            .raw(request.body(empty_body()).unwrap())
-            .await;
-        assert_eq!(answer.status, expected, "{headers:?} {}", answer.json);
+async fn call_with(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("authorization", format!("Bearer {SERVICE_KEY}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
     }
+    api.raw(request.body(empty_body()).unwrap()).await
+}
+
+/// Headers that claim every right.
+const EVERY_RIGHT: [(&str, &str); 3] = [
+    ("x-core-role", "owner"),
+    ("x-core-operator", "true"),
+    ("x-core-permissions", "*:*"),
+];
+
+#[tokio::test]
+async fn the_store_decides_what_a_named_person_may_do_whatever_the_headers_say() {
+    let world = World::new();
+    let [ada, bob] = [
+        world.sign_up(ADA).await,
+        world.sign_up("bob@example.org").await,
+    ];
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let (org, platform) = (made.text("orgId"), made.text("platformId"));
+    let _ = world.join([&ada, &bob], org, "member").await;
+    let other = world.platform("looms").await;
+    let delete = async |user: &str, more: &[(&str, &str)], platform: &str| {
+        let headers = [&EVERY_RIGHT, more, &[("x-core-user-id", user)]].concat();
+        call_with(&world.registry, "DELETE", &at(platform, ""), &headers).await
+    };
+    let ways = [
+        vec![],
+        vec![("x-core-organization-id", org)],
+        vec![("x-core-platform-id", platform)],
+    ];
+    for more in &ways {
+        let refused = delete(&bob.user_id, more, platform).await;
+        refused.refused(403, "FORBIDDEN");
+        let foreign = delete(&bob.user_id, more, &other).await;
+        foreign.refused(404, "NOT_FOUND");
+    }
+    // A role of the organization counts as the organization has mapped it, and a denial counts.
+    let read = json!({ "orgId": org, "role": "member", "permissions": ["audit:read"] });
+    let mapped = world.iam.post(&operator(), "/api/core/roles", read).await;
+    let _ = mapped.expect(200);
+    let denial = json!({
+        "orgId": org, "userId": ada.user_id, "permission": "platform:manage",
+        "granted": false, "grantedBy": "olga",
+    });
+    let denied = world
+        .iam
+        .post(&operator(), "/api/core/grants", denial)
+        .await;
+    let _ = denied.expect(201);
+    for more in &ways {
+        let headers = [
+            &EVERY_RIGHT,
+            &more[..],
+            &[("x-core-user-id", &*bob.user_id)],
+        ]
+        .concat();
+        let shown = call_with(&world.registry, "GET", &at(platform, ""), &headers).await;
+        shown.refused(403, "FORBIDDEN");
+        let refused = delete(&ada.user_id, more, platform).await;
+        refused.refused(403, "FORBIDDEN");
+    }
+}
+
+#[tokio::test]
+async fn a_named_program_has_the_scopes_of_its_key_as_long_as_the_key_is_good() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let platform = made.text("platformId");
+    let acting = world.session_caller(&ada).await;
+    let made = world.make_key(&acting, json!({ "scopes": ["entity:read"] }));
+    let key = made.await.expect(200).id();
+    let call = async |method: &str, path: &str, headers: &[(&str, &str)]| {
+        let headers = [&EVERY_RIGHT, headers].concat();
+        let answer = call_with(&world.registry, method, path, &headers).await;
+        answer.status.as_u16()
+    };
+    let (entities, own) = (at(platform, "/entities"), at(platform, ""));
+    let named = ("x-core-api-key-id", &*key);
+    let of = |user| [named, ("x-core-user-id", user)];
+    assert_eq!(call("GET", &entities, &[named]).await, 200);
+    assert_eq!(call("GET", &entities, &of(&*ada.user_id)).await, 200);
+    assert_eq!(call("GET", &own, &[named]).await, 403);
+    assert_eq!(call("DELETE", &own, &[named]).await, 403);
+    for unclear in [
+        &[("x-core-api-key-id", "k-1")][..],
+        &[("x-core-api-key-id", "no id!")],
+        &[named, named],
+        &of(&*eve.user_id),
+    ] {
+        assert_eq!(call("GET", &entities, unclear).await, 401, "{unclear:?}");
+    }
+    let path = "/api/auth/api-key/delete";
+    let revoked = world.iam.post(&acting, path, json!({ "keyId": key })).await;
+    let _ = revoked.expect(200);
+    assert_eq!(call("GET", &entities, &[named]).await, 401);
 }

@@ -98,7 +98,7 @@ async fn a_session_that_is_over_or_somebody_elses_proves_nothing() {
 }
 
 #[tokio::test]
-async fn services_keys_and_those_a_service_vouches_for_are_not_asked() {
+async fn services_and_keys_are_not_asked_for_a_proof_and_persons_without_a_session_have_none() {
     let world = World::new();
     let [first, second, third] = [
         world.platform("first").await,
@@ -117,13 +117,11 @@ async fn services_keys_and_those_a_service_vouches_for_are_not_asked() {
         *session_id = None;
         *service = Some("cli".to_owned());
     }
-    for (caller, platform) in [
-        (operator(), &first),
-        (api_key(&second), &second),
-        (vouched_for, &third),
-    ] {
+    for (caller, platform) in [(operator(), &first), (api_key(&second), &second)] {
         let _ = world.hard_delete(&caller, platform).await.expect(200);
     }
+    let refused = world.hard_delete(&vouched_for, &third).await;
+    refused.refused(403, "STEP_UP_REQUIRED");
 }
 
 #[tokio::test]

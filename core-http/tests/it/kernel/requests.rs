@@ -169,10 +169,13 @@ fn keyed(token: &str, users: &[&str]) -> Request<core_http::kernel::Body> {
 
 #[tokio::test]
 async fn the_service_key_is_a_trusted_caller_and_may_speak_for_a_user() {
-    let api = World::new().stacks;
+    let world = World::new();
+    let (api, ada) = (&world.stacks, world.sign_up("ada@example.org").await);
     for (token, users, status, code) in [
         (SERVICE_KEY, &[][..], 400, "VALIDATION_ERROR"),
-        (SERVICE_KEY, &["ada"], 403, "FORBIDDEN"),
+        (SERVICE_KEY, &[&*ada.user_id], 403, "FORBIDDEN"),
+        // Nobody has this id.
+        (SERVICE_KEY, &["ada"], 401, "UNAUTHORIZED"),
         ("wrong", &[], 401, "UNAUTHORIZED"),
         ("wrong", &["ada"], 401, "UNAUTHORIZED"),
         // Who does not say clearly for whom speaks for nobody.

@@ -108,7 +108,7 @@ async fn a_repeated_operation_is_answered_again_and_happens_once(world: World) {
             let _ = world.ask_to("cancel", &job, json!({})).await.expect(200);
         }
         let path = format!("/api/v1/provision/jobs/{job}/{operation}");
-        let (caller, key) = (operator(), [("idempotency-key", "once")]);
+        let (caller, key) = (operator(), [("idempotency-key", operation)]);
         let body = json!({ "reason": "by hand" });
         let mut answers = Vec::new();
         for _ in 0..2 {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::keys::signing_key;
 use crate::access::{AuditEvent, ServiceScope, audited};
 use crate::iam::{SERVICE_TOKEN_LIFETIME, ServiceClaims, SuiteService, sign_service_token};
-use crate::kernel::{Cipher, Context, Error, Result, Timestamp, new_uuid};
+use crate::kernel::{Cipher, Context, Error, Result, SessionId, Timestamp, new_uuid};
 use crate::port::UnitOfWork;
 
 /// A service token.
@@ -26,6 +26,18 @@ impl std::fmt::Debug for IssuedServiceToken {
     }
 }
 
+/// The parties of a service token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewServiceToken {
+    /// The service that calls.
+    pub service: SuiteService,
+    /// The service that is called.
+    pub target: SuiteService,
+    /// The session of the person for whom it calls; `None` for calls without a session. Whoever verifies the token looks the
+    /// session up, so it is not looked up here.
+    pub session_id: Option<SessionId>,
+}
+
 /// Issues a token with which one service calls another, in the name of the issuer.
 ///
 /// # Errors
@@ -36,9 +48,9 @@ pub async fn issue(
     uow: &mut dyn UnitOfWork,
     cipher: &Cipher,
     issuer: &str,
-    service: SuiteService,
-    target: SuiteService,
+    new: NewServiceToken,
 ) -> Result<IssuedServiceToken> {
+    let (service, target) = (new.service, new.target);
     if !service.may_call(target) {
         let message = format!("{service} does not call {target}");
         return Err(Error::invalid("targetService", "unknown_pair", message));
@@ -56,11 +68,16 @@ pub async fn issue(
         nbf: issued_at.seconds(),
         exp: expires_at.seconds(),
         jti: new_uuid(now, cx.entropy.as_ref()),
+        sid: new.session_id,
     };
+    let mut details = json!({ "serviceId": service, "targetService": target });
+    if let Some(session) = &claims.sid {
+        details["sessionId"] = json!(session);
+    }
     let event = AuditEvent {
         action: "service_token.issued",
         entity_id: claims.jti.clone(),
-        details: Some(json!({ "serviceId": service, "targetService": target })),
+        details: Some(details),
         ..AuditEvent::default()
     };
     audited::event(cx, uow, event).await?;

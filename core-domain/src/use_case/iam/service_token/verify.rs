@@ -1,11 +1,11 @@
 //! Believing service tokens: authentication itself, so nobody is asked for a permission.
 
 use super::keys::published;
-use crate::iam::{SuiteService, UnverifiedToken};
+use crate::iam::{ServiceClaims, UnverifiedToken};
 use crate::kernel::Result;
 use crate::port::UnitOfWork;
 
-/// The service behind a token, provided it is of this issuer, for this service, and valid now; `None` for any other text.
+/// Returns the claims of a token of this issuer for this service that is valid now; `None` for any other text.
 ///
 /// # Errors
 /// When the store failed.
@@ -14,7 +14,7 @@ pub async fn verify(
     token: &str,
     issuer: &str,
     audience: &str,
-) -> Result<Option<SuiteService>> {
+) -> Result<Option<ServiceClaims>> {
     let Ok(token) = UnverifiedToken::parse(token) else {
         return Ok(None);
     };
@@ -26,5 +26,5 @@ pub async fn verify(
         return Ok(None);
     };
     let claims = token.verified(&public, issuer, audience, uow.now().await?);
-    Ok(claims.ok().map(|claims| claims.sub))
+    Ok(claims.ok())
 }

@@ -5,7 +5,7 @@ use crate::iam::{
     AccessToken, Member, Organization, Session, SessionQuery, SessionValidity, TokenHash, User,
     is_access_token, membership,
 };
-use crate::kernel::{Caller, Membership, Result, Stored, Timestamp};
+use crate::kernel::{Caller, Membership, Result, SessionId, Stored, Timestamp};
 use crate::port::{SessionContext, SessionKey, UnitOfWork};
 
 /// The organization a session acts for, and what the user is in it.
@@ -108,7 +108,18 @@ pub async fn details(
     scope: &SessionScope,
     uow: &mut dyn UnitOfWork,
 ) -> Result<Option<SessionDetails>> {
-    load_session_details(uow, SessionKey::Id(scope.session_id())).await
+    details_by_id(uow, scope.session_id()).await
+}
+
+/// Finds a session by its id, as [`details_by_token`] does by its token.
+///
+/// # Errors
+/// When the store failed.
+pub(in crate::use_case::iam) async fn details_by_id(
+    uow: &mut dyn UnitOfWork,
+    id: &SessionId,
+) -> Result<Option<SessionDetails>> {
+    load_session_details(uow, SessionKey::Id(id)).await
 }
 
 async fn load_session_details(

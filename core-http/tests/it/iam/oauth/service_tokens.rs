@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::iam::{ADA, DAY};
+use crate::iam::{ADA, DAY, EVE, SIGN_OUT};
 use crate::world::{Answer, Api, World, iam_config, on_every_store, plain_member};
 
 const ISSUE: &str = "/api/core/service-token";
@@ -119,10 +119,12 @@ async fn a_service_believes_a_token_that_is_for_it_and_what_it_says_of_the_user(
     let token = token.text("token");
     let all = asked(&world.registry, path, token, &[]).await.expect(200);
     assert_eq!(all.each("id"), [platform.as_str()]);
+    let ursula = world.sign_up("ursula@example.org").await;
     let user = [
-        ("x-core-user-id", "ursula"),
-        ("x-core-role", "member"),
-        ("x-core-platform-id", "another"),
+        ("x-core-user-id", &*ursula.user_id),
+        ("x-core-role", "owner"),
+        ("x-core-operator", "true"),
+        ("x-core-platform-id", &platform),
     ];
     let none = asked(&world.registry, path, token, &user).await.expect(200);
     assert!(none.each("id").is_empty());
@@ -154,6 +156,31 @@ async fn a_service_believes_a_token_that_is_for_it_and_what_it_says_of_the_user(
     asked(&world.registry, path, token, &[])
         .await
         .refused(401, "UNAUTHORIZED");
+}
+
+#[tokio::test]
+async fn a_token_of_a_session_is_good_for_its_user_alone_and_as_long_as_the_session() {
+    let world = World::new();
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let body = json!({
+        "serviceId": "gateway", "targetService": "registry", "sessionId": ada.session_id,
+    });
+    let issued = world.as_service(ISSUE, &body).await.expect(200);
+    let token = issued.text("token");
+    assert_eq!(parts(token).1["sid"], ada.session_id.as_str());
+    let platforms = async |headers: &[(&str, &str)]| {
+        asked(&world.registry, "/api/v1/platforms", token, headers).await
+    };
+    let of_ada = [("x-core-user-id", &*ada.user_id)];
+    let of_eve = [("x-core-user-id", &*eve.user_id)];
+    let _ = platforms(&of_ada).await.expect(200);
+    // It never stands for the service itself, nor for a program.
+    let of_key = [of_ada[0], ("x-core-api-key-id", "k-1")];
+    for headers in [&of_eve[..], &[], &of_key] {
+        platforms(headers).await.refused(401, "UNAUTHORIZED");
+    }
+    let _ = world.held(&ada.token, "POST", SIGN_OUT).await.expect(200);
+    platforms(&of_ada).await.refused(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]

@@ -1,0 +1,109 @@
+//! The same request through a gateway to a registry in the process, and to one behind HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::gateway::ServiceName;
+use core_domain::iam::SuiteService;
+use core_domain::kernel::Secret;
+use core_http::gateway::{
+    Gateway, GatewayConfig, HttpUpstream, InProcess, Ports, ServiceTokens, Upstreams,
+};
+use core_http::iam::SessionAuthority;
+use core_http::kernel::testing::PEER;
+use core_http::kernel::{PeerAddr, empty_body};
+use http::Request;
+use serde_json::json;
+use tower::ServiceExt;
+
+use crate::world::server::{Server, options};
+use crate::world::{Answer, PASSWORD, Person, SERVICE_KEY, World, at, iam_config};
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// A gateway before a registry, and a person with a platform.
+struct Arrangement {
+    world: World,
+    gateway: Gateway,
+    ada: Person,
+    platform: String,
+    _registry: Option<Server>,
+}
+
+impl Arrangement {
+    async fn in_process() -> Self {
+        let world = World::new();
+        let upstreams = Upstreams::new();
+        let registry = InProcess::service(world.registry.0.clone());
+        Self::of(world, upstreams.with(ServiceName::Registry, registry), None).await
+    }
+
+    async fn over_http() -> Self {
+        let world = World::new();
+        let server = Server::start(world.registry.0.clone(), options()).await;
+        let iam = InProcess::service(world.iam.0.clone());
+        let key = Secret::new(SERVICE_KEY);
+        let tokens = ServiceTokens::new(iam, &key, world.clock.clone()).unwrap();
+        let registry = HttpUpstream::new(&format!("http://{}", server.address)).unwrap();
+        let registry = registry.with_service_tokens(Arc::new(tokens), SuiteService::Registry);
+        let upstreams = Upstreams::new().with(ServiceName::Registry, registry);
+        Self::of(world, upstreams, Some(server)).await
+    }
+
+    async fn of(world: World, upstreams: Upstreams, server: Option<Server>) -> Self {
+        let app = &world.app;
+        let ports = Ports {
+            authority: Arc::new(SessionAuthority::new(Arc::clone(&app.store), &iam_config())),
+            upstreams,
+            limiter: Arc::clone(&app.limiter),
+            clock: Arc::clone(&app.clock),
+            entropy: Arc::clone(&app.entropy),
+        };
+        let config = GatewayConfig {
+            service_key: Some(Secret::new(SERVICE_KEY)),
+            session_cache: Duration::ZERO,
+            ..GatewayConfig::default()
+        };
+        let gateway = Gateway::new(config, ports).unwrap();
+        let ada = world.sign_up("ada@example.org").await;
+        let set_up = world.set_up(&ada, "engines").await.expect(201);
+        Self {
+            platform: set_up.text("platformId").to_owned(),
+            world,
+            gateway,
+            ada,
+            _registry: server,
+        }
+    }
+
+    async fn hard_delete(&self) -> Answer {
+        let request = Request::post(at(&self.platform, "/delete"))
+            .header("host", "api.test")
+            .header("authorization", format!("Bearer {}", self.ada.token))
+            .extension(PeerAddr(PEER));
+        let request = request.body(empty_body()).unwrap();
+        Answer::of(self.gateway.clone().oneshot(request).await.unwrap()).await
+    }
+}
+
+#[tokio::test]
+async fn a_hard_delete_needs_a_fresh_proof_and_is_audited_with_its_session_in_both_arrangements() {
+    for arrangement in [
+        Arrangement::in_process().await,
+        Arrangement::over_http().await,
+    ] {
+        let (world, ada) = (&arrangement.world, &arrangement.ada);
+        world.tick(6 * DAY);
+        let refused = arrangement.hard_delete().await;
+        refused.refused(403, "STEP_UP_REQUIRED");
+        let proof = json!({ "password": PASSWORD });
+        let path = "/api/auth/verify-password";
+        let shown = world.iam.post(&ada.caller(), path, proof).await;
+        let _ = shown.expect(200);
+        let _ = arrangement.hard_delete().await.expect(200);
+        let entry = world.audit("platform.hard_deleted").await.swap_remove(0);
+        assert_eq!(entry.actor_id, ada.user_id);
+        let credential = json!({ "type": "session", "id": ada.session_id });
+        assert_eq!(entry.metadata.value()["credential"], credential);
+    }
+}
