@@ -142,6 +142,7 @@ mod tests {
                     status: 201,
                     headers: Vec::new(),
                     body: String::new(),
+                    needs_proof: false,
                     created_at: now,
                     expires_at: now.plus(Duration::from_secs(60)),
                 };
