@@ -33,7 +33,7 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 ///
 /// The caller is sent as `X-Core-User-Id` or `X-Core-Api-Key-Id`, the client's address as `X-Core-Client-Ip`, with a service
 /// token, without which the service ignores them. The token claims the caller's session. The service reads role and permissions
-/// from the store; `X-Core-Role`, `X-Core-Permissions` and `X-Core-Operator` are for its log. A request with the client's own
+/// from the store; `X-Core-Role`, `X-Core-Permissions` and `X-Core-Operator` are informational. A request with the client's own
 /// session is sent without the caller, which the service resolves itself; the token is then sent in `X-Core-Service-Key`, for
 /// the client's address and the prefix.
 pub struct HttpUpstream {
