@@ -121,7 +121,7 @@ async fn mails_are_claimed_oldest_first_and_are_none_of_the_outlets() {
         assert!(outbox.claim(0).await.is_empty());
         let first = outbox.claim(2).await;
         assert_eq!(ids(&first), mails[..2], "{backend:?}");
-        let told = first[0].mail(&outbox.cipher).unwrap();
+        let told = first[0].mail(&outbox.cipher).unwrap().unwrap();
         assert_eq!(
             (told.to.as_str(), &*told.text),
             ("p0@example.org", "the secret")

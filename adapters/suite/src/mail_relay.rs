@@ -76,7 +76,11 @@ impl MailRelay {
 
     async fn fate(&self, claimed: &ClaimedMail) -> MailFate {
         let id = claimed.id();
-        let mail = claimed.mail(&self.cipher);
+        let mail = match claimed.mail(&self.cipher) {
+            Ok(None) => return MailFate::Sent,
+            Ok(Some(mail)) => Ok(mail),
+            Err(error) => Err(error),
+        };
         if claimed.has_expired() {
             let to = mail.ok().map(|mail| mail.to);
             tracing::warn!(%id, to = to.as_ref().map(AsRef::<str>::as_ref), "a mail was given up: nobody took it in time");
@@ -225,6 +229,10 @@ mod tests {
 
         /// Queues a mail to each of them.
         async fn queue(&self, names: &[&str]) {
+            self.queue_all(names, false).await;
+        }
+
+        async fn queue_all(&self, names: &[&str], is_decoy: bool) {
             for name in names {
                 let mail = Mail {
                     to: Email::parse(&format!("{name}@test.org")).unwrap(),
@@ -234,7 +242,9 @@ mod tests {
                 };
                 let now = self.clock.now();
                 let id = OutboxId::generate(now, self.entropy.as_ref());
-                let text = serde_json::to_string(&mail).unwrap();
+                let mut text = json!(mail);
+                text["is_decoy"] = json!(is_decoy);
+                let text = text.to_string();
                 let sealed = self.cipher.seal(id.as_str(), &text).unwrap();
                 let message = &OutboxMessage {
                     id,
@@ -305,6 +315,18 @@ mod tests {
             };
             entries.iter().map(|entry| told(entry)).collect()
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_decoy_is_dropped_without_being_handed_over() {
+        let world = World::new();
+        world.queue_all(&["nobody"], true).await;
+        world.queue(&["ada"]).await;
+        let relay = world.start(8);
+        sleep(Duration::from_secs(1)).await;
+        relay.stop().await;
+        assert_eq!(world.heard(), ["ada"]);
+        assert!(world.queued().await.is_empty() && world.audit().await.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -48,11 +48,11 @@ impl ClaimedMail {
         self.claimed_at.since(self.stored.created_at) > LIFETIME
     }
 
-    /// What it says.
+    /// Returns the mail; `None` if it must not be sent.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` when it was queued with another key.
-    pub fn mail(&self, cipher: &Cipher) -> Result<Mail> {
+    pub fn mail(&self, cipher: &Cipher) -> Result<Option<Mail>> {
         queued_mail(cipher, &self.stored)
     }
 }
@@ -60,7 +60,7 @@ impl ClaimedMail {
 /// What became of a claimed mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailFate {
-    /// The mailer took it.
+    /// The mailer took it, or it must not be sent.
     Sent,
     /// Perhaps the next time: after a pause that grows to five minutes.
     PutOff,

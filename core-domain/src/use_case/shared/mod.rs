@@ -12,8 +12,8 @@ pub mod webhook;
 
 pub use dry_run::record_dry_run;
 pub use idempotency::{find_answer, remove_expired_answers, store_answer};
-pub(in crate::use_case) use mail::queue_mail;
 pub use mail::queued_mail;
+pub(in crate::use_case) use mail::{queue_decoy, queue_mail};
 pub use mail_delivery::{ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail};
 pub use mail_quota::remove_expired_mail_quotas;
 pub(in crate::use_case) use mail_quota::{MailPermit, MailSubject, take_mail};

@@ -13,8 +13,13 @@ use serde_json::json;
 use super::World;
 
 impl World {
-    /// Every mail that waits, oldest first.
+    /// Every mail that waits and will be sent, oldest first.
     pub(crate) async fn mails(&self) -> Vec<Mail> {
+        self.waiting_mails().await.into_iter().flatten().collect()
+    }
+
+    /// Every mail that waits, oldest first; `None` for one that will be dropped.
+    pub(crate) async fn waiting_mails(&self) -> Vec<Option<Mail>> {
         let mut uow = self.app.store.begin(Mode::Read).await.unwrap();
         let now = uow.now().await.unwrap();
         let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();

@@ -11,7 +11,7 @@ use crate::kernel::{Context, Email, Error, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
 use crate::use_case::iam::verification::mail::Notice;
-use crate::use_case::iam::verification::{self, Links, Notices, invalid_token};
+use crate::use_case::iam::verification::{self, Links, Notices, Recipient, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::EmailVerification;
 
@@ -28,8 +28,9 @@ pub async fn send_verification_email(
 ) -> Result<()> {
     let with_email = UserQuery::WithEmail(email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
-    let links = user.filter(|user| !user.email_verified).map(|_| links);
-    verification::send(cx, uow, PURPOSE, email, None, links).await?;
+    let user = user.filter(|user| !user.email_verified);
+    let recipient = Recipient::of(user.as_ref());
+    verification::send(cx, uow, PURPOSE, email, None, links, recipient).await?;
     Ok(())
 }
 

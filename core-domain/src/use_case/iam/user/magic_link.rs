@@ -9,7 +9,7 @@ use crate::iam::{Account, AccountQuery, User, UserQuery, VerificationPurpose};
 use crate::kernel::{Context, Email, PersonName, Result, Stored};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
-use crate::use_case::iam::verification::{self, Links, invalid_token};
+use crate::use_case::iam::verification::{self, Links, Recipient, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::MagicLink;
 
@@ -35,7 +35,7 @@ pub async fn send_magic_link(
     links: Links<'_>,
 ) -> Result<()> {
     let name = name.map(PersonName::into);
-    verification::send(cx, uow, PURPOSE, email, name, Some(links)).await?;
+    verification::send(cx, uow, PURPOSE, email, name, links, Recipient::Address).await?;
     Ok(())
 }
 

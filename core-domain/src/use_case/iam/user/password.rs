@@ -13,7 +13,7 @@ use crate::port::UnitOfWork;
 use crate::use_case::iam::api_key;
 use crate::use_case::iam::session::{self, Kept, SignedIn};
 use crate::use_case::iam::verification::mail::Notice;
-use crate::use_case::iam::verification::{self, Links, Notices, invalid_token};
+use crate::use_case::iam::verification::{self, Links, Notices, Recipient, invalid_token};
 
 const PURPOSE: VerificationPurpose = VerificationPurpose::PasswordReset;
 
@@ -191,8 +191,8 @@ pub async fn request_password_reset(
 ) -> Result<()> {
     let with_email = UserQuery::WithEmail(email.clone());
     let user = unowned::<User>(uow).first(&with_email).await?;
-    let links = user.as_ref().map(|_| links);
-    verification::send(cx, uow, PURPOSE, email, None, links).await?;
+    let recipient = Recipient::of(user.as_ref());
+    verification::send(cx, uow, PURPOSE, email, None, links, recipient).await?;
     let event = AuditEvent {
         action: "user.password_reset_requested",
         entity_id: user.map_or_else(|| "unknown".to_owned(), |user| user.id.to_string()),

@@ -9,7 +9,7 @@ use crate::iam::{Account, AccountQuery, PasswordHash, User, UserQuery, Verificat
 use crate::kernel::{AccountId, Code, Context, Email, Error, Result, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, FirstFactor, SignInOutcome};
-use crate::use_case::iam::verification::{self, Links};
+use crate::use_case::iam::verification::{self, Links, Recipient};
 
 /// The password account behind an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +163,8 @@ pub async fn refuse_unconfirmed(
     links: Links<'_>,
 ) -> Result<Error> {
     let purpose = VerificationPurpose::EmailVerification;
-    let link_sent = verification::send(cx, uow, purpose, email, None, Some(links)).await?;
+    let link_sent =
+        verification::send(cx, uow, purpose, email, None, links, Recipient::Address).await?;
     let event = AuditEvent {
         action: "user.sign_in_refused",
         entity_id: checked.user_id.to_string(),

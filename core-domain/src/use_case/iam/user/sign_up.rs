@@ -10,7 +10,7 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, SignedIn};
-use crate::use_case::iam::verification::{self, Links};
+use crate::use_case::iam::verification::{self, Links, Recipient};
 
 const CONFIRM: VerificationPurpose = VerificationPurpose::EmailVerification;
 
@@ -86,13 +86,31 @@ pub async fn sign_up_unconfirmed(
             ..links
         };
         let purpose = VerificationPurpose::AlreadyRegistered;
-        verification::send(cx, uow, purpose, &input.email, None, Some(links)).await?;
+        verification::send(
+            cx,
+            uow,
+            purpose,
+            &input.email,
+            None,
+            links,
+            Recipient::Address,
+        )
+        .await?;
         record_refusal(cx, uow, known.id.to_string(), &input.email).await?;
         return Ok(new.user(cx, uow.now().await?));
     }
     let user = insert_user(cx, uow, new).await?;
     insert_account(cx, uow, &user.id, &input.password_hash, None).await?;
-    verification::send(cx, uow, CONFIRM, &input.email, None, Some(links)).await?;
+    verification::send(
+        cx,
+        uow,
+        CONFIRM,
+        &input.email,
+        None,
+        links,
+        Recipient::Address,
+    )
+    .await?;
     let event = AuditEvent {
         action: "user.signed_up",
         entity_id: user.id.to_string(),

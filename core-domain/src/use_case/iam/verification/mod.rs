@@ -14,7 +14,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::shared::MailRate;
 use crate::use_case::shared::{
-    MailPermit, MailSubject, queue_mail, remove_expired_slice, take_mail,
+    MailPermit, MailSubject, queue_decoy, queue_mail, remove_expired_slice, take_mail,
 };
 
 /// What a link is made of, and how its mail is kept until it is sent.
@@ -32,19 +32,38 @@ impl std::fmt::Debug for Links<'_> {
     }
 }
 
+/// Who gets a mail with a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::use_case::iam) enum Recipient {
+    /// The address.
+    Address,
+    /// Nobody: there is nothing to send to the address.
+    Nobody,
+}
+
+impl Recipient {
+    /// The address, if it has the user whom the mail is for.
+    pub(in crate::use_case::iam) const fn of<T>(user: Option<&T>) -> Self {
+        match user {
+            Some(_) => Self::Address,
+            None => Self::Nobody,
+        }
+    }
+}
+
 /// Creates a token and queues its mail, unless the address already got as many mails of the purpose as the limit allows:
 /// then nothing is stored. Returns whether the limit allowed the mail. Tokens that were sent before stay valid, so that
 /// nobody can take them from their owner by asking for more.
 ///
-/// Without `links` no mail is queued, and nobody learns the token: for an address that must not be told from others by the
-/// work that is done for it.
+/// For [`Recipient::Nobody`] the same work is done and the mail is dropped, so that nobody can tell addresses apart by it.
 pub(in crate::use_case::iam) async fn send(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     purpose: VerificationPurpose,
     email: &Email,
     name: Option<Line<0, 255>>,
-    links: Option<Links<'_>>,
+    links: Links<'_>,
+    recipient: Recipient,
 ) -> Result<bool> {
     let kind = purpose.as_str();
     let rates = [MailRate::per_hour(cx.limits.mail.links_per_hour)];
@@ -64,9 +83,10 @@ pub(in crate::use_case::iam) async fn send(
         expires_at: now.plus(purpose.lifetime()),
     };
     unaudited::insert(uow, verification).await?;
-    if let Some(links) = links {
-        let mail = mail::with_link(purpose, email, &(links.link)(&token));
-        queue_mail(cx, uow, links.cipher, &mail).await?;
+    let mail = &mail::with_link(purpose, email, &(links.link)(&token));
+    match recipient {
+        Recipient::Address => queue_mail(cx, uow, links.cipher, mail).await?,
+        Recipient::Nobody => queue_decoy(cx, uow, links.cipher, mail).await?,
     }
     Ok(true)
 }
