@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use core_domain::kernel::PLAIN_NAME;
 use serde_json::{Map, Value, json};
 
 use super::fixture::{Ask, Case, every_row};
@@ -76,7 +77,11 @@ fn breaking(whole: &Value) -> Vec<(Value, &'static str)> {
     }
     // That of a number says how large it may be.
     if schema["format"].is_string() && allows(schema, "string") {
-        bad.push((json!("of no format"), "invalid_format"));
+        let value = match schema["format"].as_str() {
+            Some(PLAIN_NAME) => "See https://example.org",
+            _ => "of no format",
+        };
+        bad.push((json!(value), "invalid_format"));
     }
     if let Some(pattern) = schema["pattern"].as_str() {
         bad.push((json!(breaking_pattern(pattern)), "pattern"));

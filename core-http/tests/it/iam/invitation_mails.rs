@@ -115,6 +115,29 @@ async fn a_refused_resend_leaves_the_mailed_secret_valid() {
 }
 
 #[tokio::test]
+async fn a_request_refused_by_a_limit_succeeds_later_under_the_same_idempotency_key() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let organization = world.found(&ada, "acme").await;
+    world.invite(&ada, &organization, EVE, "member").await;
+    let body = json!({
+        "email": EVE, "role": "member", "organizationId": organization, "resend": true,
+    });
+    let resend = async || {
+        let path = "/api/auth/organization/invite-member";
+        let key = [("idempotency-key", "resend-1")];
+        let caller = ada.caller();
+        world
+            .iam
+            .send(&caller, "POST", path, &key, body.clone())
+            .await
+    };
+    let (_, wait) = limit_of(resend().await);
+    world.tick(wait);
+    let _ = resend().await.expect(200);
+}
+
+#[tokio::test]
 async fn an_organization_sends_few_invitations_in_a_day() {
     let world = World::with(|app| {
         let mut limits = Limits::default();

@@ -13,7 +13,7 @@ use crate::world::{Person, World, answered, operator, webhooks_of};
 const BOB: &str = "bob@example.org";
 
 /// The changes of members, invitations, roles, grants and the organization that the test makes.
-const CHANGES: [&str; 11] = [
+const CHANGES: [&str; 12] = [
     "grant.created",
     "invitation.accepted",
     "invitation.canceled",
@@ -25,6 +25,7 @@ const CHANGES: [&str; 11] = [
     "member.removed",
     "member.role_changed",
     "organization.updated",
+    "role.mapped",
 ];
 
 /// Changes everything that there is to change in an organization. Returns the secret of an invitation.

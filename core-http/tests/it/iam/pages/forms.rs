@@ -125,6 +125,21 @@ async fn what_is_wrong_is_said_beside_its_field_and_nothing_entered_is_lost_but_
 }
 
 #[tokio::test]
+async fn a_name_with_a_web_address_is_refused_beside_its_field() {
+    let world = World::new();
+    let fields = [
+        ("email", EVE),
+        ("password", PASSWORD),
+        ("name", "Win at evil.example/now"),
+    ];
+    let answer = world.form("/sign-up", &fields, &[OWN]).await;
+    let page = text(&answer, 400);
+    assert!(page.contains("id=\"name-error\""), "{page}");
+    assert!(page.contains("A name cannot contain a web address."));
+    assert!(cookies(&answer).is_empty());
+}
+
+#[tokio::test]
 async fn a_form_of_our_page_is_known_by_what_the_browser_says_of_its_site_too() {
     let world = World::new();
     world.sign_up(ADA).await;
