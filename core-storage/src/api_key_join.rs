@@ -10,7 +10,8 @@ use crate::join::{Join, On};
 use crate::query::Select;
 use crate::session_join::optional;
 use crate::tabular::Tabular;
-use crate::unit::{RowUnit, decode};
+use crate::tabular::decode;
+use crate::unit::RowUnit;
 use crate::value::ReadRow;
 
 const JOINS: &[Join] = &[

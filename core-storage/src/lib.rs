@@ -89,6 +89,7 @@ mod page;
 pub mod postgres;
 mod query;
 mod read;
+mod read_page;
 mod row_store;
 mod session_join;
 #[cfg(feature = "sql")]

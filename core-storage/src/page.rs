@@ -1,12 +1,10 @@
-//! Reading the records of a page: as many as were asked for, and as many bytes as the budget allows.
+//! The records of a page: as many as were asked for, and as many bytes as the budget allows.
 
 use core_domain::kernel::{StoreError, Stored};
 
 use crate::query::Select;
-use crate::read::DecodedRow;
 use crate::table::{Table, Type};
-use crate::tabular::Tabular;
-use crate::unit::{RowUnit, decode};
+use crate::tabular::{Tabular, decode};
 use crate::value::{ReadRow, Value};
 
 /// The default byte budget of a page: 1 MiB.
@@ -34,7 +32,7 @@ pub(crate) struct PageRows<R> {
     rows: usize,
     bytes: usize,
     /// The keyset position of the last row that was taken, where its record does not tell it.
-    last: Option<Vec<Value>>,
+    pub(crate) last: Option<Vec<Value>>,
 }
 
 impl<R: Tabular> PageRows<R> {
@@ -58,7 +56,7 @@ impl<R: Tabular> PageRows<R> {
     }
 
     /// Makes room for a row of this size. Returns whether there is any; without, the page is full.
-    fn admit(&mut self, bytes: usize) -> bool {
+    pub(crate) fn admit(&mut self, bytes: usize) -> bool {
         let total = self.bytes.saturating_add(bytes);
         if self.has_more
             || self.rows == self.size.rows
@@ -73,7 +71,7 @@ impl<R: Tabular> PageRows<R> {
     }
 
     /// Returns how many rows to read next. One row beyond the page tells whether another page follows.
-    fn slice(&self, table: &Table) -> usize {
+    pub(crate) fn slice(&self, table: &Table) -> usize {
         let missing = self.size.rows - self.rows + 1;
         if !has_free_form(table) {
             return missing;
@@ -87,7 +85,7 @@ impl<R: Tabular> PageRows<R> {
     }
 
     /// Returns the position of the last row.
-    fn position(&mut self, select: &Select) -> Result<Option<Vec<Value>>, StoreError> {
+    pub(crate) fn position(&mut self, select: &Select) -> Result<Option<Vec<Value>>, StoreError> {
         if self.last.is_some() {
             return Ok(self.last.clone());
         }
@@ -109,54 +107,4 @@ pub(crate) fn row_bytes(table: &Table, row: &dyn ReadRow) -> Result<usize, Store
         bytes += row.read(at)?.as_text().map_or(8, str::len);
     }
     Ok(bytes)
-}
-
-impl RowUnit {
-    /// Reads the first records of a query that fit into a page, and the keyset position of the last one if more follow. Rows are
-    /// read in slices, so that few are read that do not fit.
-    pub(crate) async fn read_page<R: Tabular>(
-        &mut self,
-        select: &Select,
-        size: PageSize,
-    ) -> Result<(Vec<Stored<R>>, Option<Vec<Value>>), StoreError> {
-        let mut page = PageRows::<R>::up_to(size);
-        let mut select = select.clone();
-        loop {
-            let slice = page.slice(select.table);
-            select.limit = Some(u32::try_from(slice).unwrap_or(u32::MAX));
-            let read = self.read_slice(&select, &mut page).await?;
-            let last = page.position(&select)?;
-            if page.has_more || read < slice {
-                let next = last.filter(|_| page.has_more);
-                return Ok((page.items, next));
-            }
-            select.after = last;
-        }
-    }
-
-    /// Reads the rows of a slice into the page. Returns how many rows there were.
-    async fn read_slice<R: Tabular>(
-        &mut self,
-        select: &Select,
-        page: &mut PageRows<R>,
-    ) -> Result<usize, StoreError> {
-        if R::STAGING.is_some() || select.leaves_out_damaged {
-            let rows: Vec<DecodedRow<R>> = self.read_rows(select).await?;
-            let read = rows.len();
-            for row in rows {
-                if page.admit(row.bytes) {
-                    page.items.extend(row.record);
-                    page.last = Some(row.position);
-                }
-            }
-            return Ok(read);
-        }
-        let mut read = 0;
-        let mut visit = |row: &dyn ReadRow| {
-            read += 1;
-            page.take(select.table, row)
-        };
-        self.tx.select(select, &mut visit).await?;
-        Ok(read)
-    }
 }

@@ -7,8 +7,8 @@ use crate::filter::Filter;
 use crate::page::row_bytes;
 use crate::query::{Select, compare_positions};
 use crate::table::Table;
-use crate::tabular::Tabular;
-use crate::unit::{RowUnit, decode, keep};
+use crate::tabular::{Tabular, decode};
+use crate::unit::{RowUnit, keep};
 use crate::value::{ReadRow, Value};
 
 /// Every table with records of the kind, staging first: a record that is promoted in between is met twice rather than never.

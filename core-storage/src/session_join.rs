@@ -9,7 +9,8 @@ use crate::filter::Filter;
 use crate::join::{Join, On};
 use crate::query::Select;
 use crate::tabular::Tabular;
-use crate::unit::{RowUnit, decode};
+use crate::tabular::decode;
+use crate::unit::RowUnit;
 use crate::value::ReadRow;
 
 const SESSION: usize = 0;

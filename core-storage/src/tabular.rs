@@ -1,6 +1,6 @@
 //! How a record is mapped to the rows of a table, and the macro that describes the mapping.
 
-use core_domain::kernel::{Record, StoreError};
+use core_domain::kernel::{Record, StoreError, Stored};
 
 use crate::codec::{ColumnCodec, DecodeError};
 use crate::query::Select;
@@ -174,4 +174,10 @@ macro_rules! table {
     (@parent $parent:ident) => { Some(stringify!($parent)) };
     (@append_only) => { false };
     (@append_only append_only) => { true };
+}
+
+/// The record of a row.
+pub(crate) fn decode<R: Tabular>(row: &dyn ReadRow) -> Result<Stored<R>, StoreError> {
+    let (record, version) = R::from_row(row)?;
+    Ok(Stored::new(record, version))
 }

@@ -25,7 +25,7 @@ use crate::page::{DEFAULT_PAGE_BYTES, PageRows, PageSize};
 use crate::query::Select;
 use crate::row_store::{Replacement, RowStore, RowTx};
 use crate::table::{PLATFORM, Table, VERSION};
-use crate::tabular::Tabular;
+use crate::tabular::{Tabular, decode};
 use crate::value::{ReadRow, Row, Value};
 
 /// The store of the domain on top of a row engine.
@@ -117,12 +117,6 @@ fn table_of_new<R: Tabular>() -> &'static Table {
 
 fn select_within<R: Tabular>(within: Within<'_>, query: &R::Query) -> Select {
     R::select(query).filter_if(platform_filter(within))
-}
-
-/// The record of a row.
-pub(crate) fn decode<R: Tabular>(row: &dyn ReadRow) -> Result<Stored<R>, StoreError> {
-    let (record, version) = R::from_row(row)?;
-    Ok(Stored::new(record, version))
 }
 
 pub(crate) fn keep<R: Tabular>(

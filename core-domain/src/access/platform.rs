@@ -120,10 +120,6 @@ impl<G: WriteGrant> Covers<Unowned> for PlatformScope<G> {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
     }
-
-    fn audit_platform(&self) -> Option<&PlatformId> {
-        Some(self.id())
-    }
 }
 
 impl Covers<PlatformOwned> for PlatformWriter {
@@ -135,10 +131,6 @@ impl Covers<PlatformOwned> for PlatformWriter {
 impl Covers<Unowned> for PlatformWriter {
     fn covered_platform(&self) -> Option<&PlatformId> {
         None
-    }
-
-    fn audit_platform(&self) -> Option<&PlatformId> {
-        Some(self.id())
     }
 }
 

@@ -235,7 +235,8 @@ mod tests {
             assert_eq!(name.id().as_str(), id);
             assert_eq!(name.secret_hash().is_some(), has_secret, "{text}");
             assert_eq!(name.expose(), text);
-            assert!(!format!("{name:?}").contains(&secret), "{name:?}");
+            let is_hidden = !format!("{name:?}").contains(&secret);
+            assert_eq!(is_hidden, !id.contains(&secret), "{name:?}");
         }
         for none in ["", "a b", &format!(".{secret}")] {
             assert_eq!(InvitationRef::parse(none), None, "{none}");

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{PermissionGrant, RoleMappings};
 use crate::kernel::{
-    BoundedJson, Email, JsonText, Line, MemberId, Name, OrganizationId, OrganizationName, PlatformId,
-    Roles, Slug, Timestamp, UserId, record, text_enum, update_command,
+    BoundedJson, Email, JsonText, Line, MemberId, Name, OrganizationId, OrganizationName,
+    PlatformId, Roles, Slug, Timestamp, UserId, record, text_enum, update_command,
 };
 
 /// The largest metadata of an organization, in bytes of JSON.

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use unicode_normalization::UnicodeNormalization;
 
-use super::text::{LINE, READABLE_LINE, line};
+use super::text::{LINE, Line, Name, READABLE_LINE, line};
 use super::{TextError, TextValue, arbitrary};
 
 /// The format of names in schemas, see [`is_plain_name`].
@@ -95,6 +95,20 @@ impl<const MAX: usize> From<PlainName<1, MAX>> for PlainName<0, MAX> {
 impl<const MIN: usize, const MAX: usize> From<PlainName<MIN, MAX>> for String {
     fn from(name: PlainName<MIN, MAX>) -> Self {
         name.0
+    }
+}
+
+/// The form in which a name is stored. Names that were stored before there was a rule on web addresses may break it.
+impl<const MIN: usize, const MAX: usize> From<PlainName<MIN, MAX>> for Line<MIN, MAX> {
+    fn from(name: PlainName<MIN, MAX>) -> Self {
+        Self::from_checked(name.0)
+    }
+}
+
+/// The form in which a name is stored, as for [`Line`].
+impl From<OrganizationName> for Name {
+    fn from(name: OrganizationName) -> Self {
+        Line::from(name).into()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Validated text. A value that exists is valid.
 
+use super::TextValue;
 use super::text_value::text_enum;
-use super::{OrganizationName, PlainName, TextValue};
 
 /// Why a text was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -236,6 +236,11 @@ impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
         line(text, MIN, MAX).map(Self)
     }
 
+    /// Takes a text that a narrower type has checked.
+    pub(super) const fn from_checked(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -243,17 +248,10 @@ impl<const MIN: usize, const MAX: usize> Line<MIN, MAX> {
     }
 }
 
-/// The form in which a name is stored. Names that were stored before there was a rule on web addresses may break it.
-impl<const MIN: usize, const MAX: usize> From<PlainName<MIN, MAX>> for Line<MIN, MAX> {
-    fn from(name: PlainName<MIN, MAX>) -> Self {
-        Self(name.into())
-    }
-}
-
-/// The form in which a name is stored. Names that were stored before there was a rule on web addresses may break it.
-impl From<OrganizationName> for Name {
-    fn from(name: OrganizationName) -> Self {
-        Self(name.into())
+/// Both have the same rules.
+impl From<Line<1, 100>> for Name {
+    fn from(line: Line<1, 100>) -> Self {
+        Self(line.0)
     }
 }
 

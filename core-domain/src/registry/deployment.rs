@@ -125,7 +125,7 @@ pub enum DeploymentQuery {
     /// The one with this key of this caller.
     WithKeyOf {
         /// The key.
-        key: String,
+        idempotency_key: String,
         /// The person or program that deploys.
         user_id: String,
     },

@@ -15,6 +15,9 @@ use super::options::IamOptions;
 use super::wrong_user_codes::WrongUserCodes;
 use crate::kernel::Cx;
 
+/// The page that links which confirm an address lead to.
+pub(super) const VERIFY_EMAIL: &str = "/verify-email";
+
 /// The settings of IAM.
 #[derive(Clone)]
 pub struct IamConfig {
@@ -110,6 +113,12 @@ impl Iam {
     /// An address of ours, with these parameters.
     pub(super) fn link(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         with_parameters(format!("{}{path}", self.base_url), parameters)
+    }
+
+    /// The link that confirms an address and leads on from there.
+    pub(super) fn verification_link(&self, token: &str, target: Option<&str>) -> String {
+        let target = target.unwrap_or("/");
+        self.link(VERIFY_EMAIL, &[("token", token), ("callbackURL", target)])
     }
 
     /// A path of ours as browsers ask for it: below that of the address people reach IAM at.

@@ -23,9 +23,6 @@ use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, RedirectOr, get, po
 
 const VERIFY: &str = "/api/auth/verify-email";
 
-/// The page that links lead to.
-pub(super) const PAGE: &str = "/verify-email";
-
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
         post("/api/auth/send-verification-email", "sendVerificationEmail")
@@ -95,18 +92,12 @@ pub(super) async fn send_link(
     email: &Email,
     target: Option<&str>,
 ) -> Result<()> {
-    let link = |token: &str| verification_link(iam, token, target);
+    let link = |token: &str| iam.verification_link(token, target);
     let links = Links {
         link: &link,
         cipher: &cx.app.cipher,
     };
     user::send_verification_email(cx, scope, uow, email, links).await
-}
-
-/// The link that confirms an address and leads on from there.
-pub(super) fn verification_link(iam: &Iam, token: &str, target: Option<&str>) -> String {
-    let target = target.unwrap_or("/");
-    iam.link(PAGE, &[("token", token), ("callbackURL", target)])
 }
 
 impl EmailVerified {
@@ -164,7 +155,7 @@ async fn verify(
         (Ok(_), None) => Ok(RedirectOr::Json(Output::new(EmailVerified::YES))),
         (Ok(_), Some(target)) => Ok(RedirectOr::To(Output::new(iam.absolute(target)))),
         (Err(Error::Unauthorized), Some(_)) => {
-            let page = verification_link(&iam, &query.token, target);
+            let page = iam.verification_link(&query.token, target);
             Ok(RedirectOr::To(Output::new(page)))
         }
         (Err(error), Some(target)) if error.code() == Code::InvalidToken => {

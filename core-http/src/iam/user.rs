@@ -19,7 +19,6 @@ use super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT, MAX_TARGET};
 use super::challenge::{TwoFactorRedirect, set_challenge_cookie, set_device_cookie};
 use super::config::Iam;
 use super::cookies::{set_session_cookie, with_header};
-use super::email_verification::verification_link;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -174,7 +173,7 @@ async fn signed_up_unconfirmed(
     command: &SignUp,
     target: Option<&str>,
 ) -> Result<User> {
-    let link = |token: &str| verification_link(iam, token, target);
+    let link = |token: &str| iam.verification_link(token, target);
     let links = Links {
         link: &link,
         cipher: &cx.app.cipher,
@@ -297,7 +296,7 @@ pub(super) async fn signed_in(
     };
     let unconfirmed = |error: &Error| error.code() == Code::EmailNotVerified;
     if begun.as_ref().is_err_and(unconfirmed) {
-        let link = |token: &str| verification_link(iam, token, target);
+        let link = |token: &str| iam.verification_link(token, target);
         let links = Links {
             link: &link,
             cipher: &cx.app.cipher,

@@ -35,6 +35,8 @@ pub struct Cx {
     pub(super) claim: Option<Claim>,
     /// Whether a success of the row can end what it asks of its caller.
     pub(super) ends_access: bool,
+    /// The code with which the row refuses what is not found.
+    pub(super) not_found: Code,
     /// The first success status of the row.
     pub(super) success: StatusCode,
 }

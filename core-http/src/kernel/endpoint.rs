@@ -285,13 +285,12 @@ where
         Box::pin(async move {
             let input: Input<P, Q, B> = parsed.input()?;
             let scope = S::open(cx, uow, &input).await;
-            let claim = cx.claim.as_ref();
-            let (stored, scope) = find_stored(cx, claim, uow, scope).await?;
-            if let (Some(claim), Some(stored)) = (claim, stored) {
+            let (stored, scope) = find_stored(cx, uow, scope).await?;
+            if let (Some(claim), Some(stored)) = (&cx.claim, stored) {
                 if let Ok(scope) = scope
                     && !cx.ends_access
                     && let Err(error) = handler.call(cx, scope, uow, input).await
-                    && withholds(&error, claim)
+                    && withholds(cx, &error, claim)
                 {
                     return Err(error);
                 }

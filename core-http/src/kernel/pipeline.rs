@@ -248,6 +248,7 @@ fn context(
         extensions: std::mem::take(&mut parts.extensions),
         claim: None,
         ends_access: endpoint.row.ends_access,
+        not_found: endpoint.row.reworded(Code::NotFound),
         success: endpoint.first_success(),
     }
 }

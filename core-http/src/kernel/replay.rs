@@ -7,10 +7,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use core_domain::access::ensure_fresh;
-use core_domain::kernel::{Context, Error, Result, StoreError};
+use core_domain::kernel::{Code, Error, Result, StoreError};
 use core_domain::port::UnitOfWork;
 use http::StatusCode;
 
+use super::context::Cx;
 use super::idempotency::{Claim, FoundAnswer};
 use super::status::status_of;
 
@@ -49,17 +50,22 @@ impl Progress {
 }
 
 /// Finds the stored answer of a request whose scope was opened. `INVALID_STATE` may be the request's own doing, as after the
-/// deletion of a platform.
+/// deletion of a platform. So is what a row that ends access no longer finds.
 ///
 /// # Errors
 /// The refusal of the scope; `IDEMPOTENCY_KEY_REUSED`; `STEP_UP_REQUIRED` if the first request asked for a fresh proof.
 pub(super) async fn find_stored<S>(
-    cx: &Context,
-    claim: Option<&Claim>,
+    cx: &Cx,
     uow: &mut dyn UnitOfWork,
     scope: Result<S>,
 ) -> Result<(Option<FoundAnswer>, Result<S>)> {
-    let is_shown = matches!(scope, Ok(_) | Err(Error::InvalidState { .. }));
+    let is_shown = match &scope {
+        Ok(_) | Err(Error::InvalidState { .. }) => true,
+        Err(error) => {
+            cx.ends_access && matches!(error.code(), Code::NotFound | Code::NoActiveOrganization)
+        }
+    };
+    let claim = cx.claim.as_ref();
     let Some(claim) = claim.filter(|_| is_shown) else {
         return Ok((None, scope));
     };
@@ -71,14 +77,14 @@ pub(super) async fn find_stored<S>(
 }
 
 /// Tells whether the outcome of the repeated handler is the answer in place of the stored one.
-pub(super) fn withholds(error: &Error, claim: &Claim) -> bool {
+pub(super) fn withholds(cx: &Cx, error: &Error, claim: &Claim) -> bool {
     match error {
         Error::Unauthorized | Error::Forbidden => true,
         // The unit is to be run again, or the store is down.
         Error::Store(StoreError::Conflict { .. } | StoreError::Stale { .. }) => false,
         Error::Store(_) => true,
-        // Whoever lost sight of a thing is not shown a secret of it.
-        Error::NotFound(_) => claim.is_secret(),
+        // Whoever lost sight of a thing is not shown a secret of it, or anything where the row calls that a refusal.
+        Error::NotFound(_) => claim.is_secret() || status_of(cx.not_found) == StatusCode::FORBIDDEN,
         Error::Refused { code, .. } => match status_of(*code) {
             StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN

@@ -259,8 +259,12 @@ impl<'s> Story<'s> {
         let invite = json!({ "email": EVE, "role": "member", "organizationId": self.organization });
         let path = "/api/auth/organization/invite-member";
         let token = self.token.clone();
-        let invited = self.twice(&token, path, invite, "invite").await;
-        let accept = json!({ "invitationId": invited.id() });
+        let _ = self.twice(&token, path, invite, "invite").await;
+        let link = self.link(EVE, "/accept-invitation?").await;
+        let name = parameter(&link, "id");
+        let (_, secret) = name.split_once('.').unwrap();
+        self.marks.text("the secret of an invitation", secret);
+        let accept = json!({ "invitationId": name });
         let path = "/api/auth/organization/accept-invitation";
         let call = Call::post(path, &accept).bearer(&hers);
         let _ = self.send("iam", call).await.expect(200);

@@ -169,9 +169,9 @@ fn patterns_match_segment_by_segment() {
 }
 
 /// What becomes of many requests under random faults.
-async fn statuses(seed: u64) -> Vec<Option<u16>> {
+async fn statuses(plan: u64) -> Vec<Option<u16>> {
     let world = World::start().await;
-    world.fake.inject_random(seed, 40);
+    world.fake.inject_random(plan, 40);
     for number in 0..60 {
         let body = json!({"name": format!("db{number}")}).to_string().into();
         world

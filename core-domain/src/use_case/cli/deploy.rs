@@ -119,7 +119,7 @@ async fn replay_or_conflict(
     wanted: &Deploy,
 ) -> Result<Option<Stored<Deployment>>> {
     let key = wanted.key.clone().map(|key| DeploymentQuery::WithKeyOf {
-        key,
+        idempotency_key: key,
         user_id: wanted.user_id.clone(),
     });
     let earlier = deployment::earlier(

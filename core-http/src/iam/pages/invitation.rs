@@ -27,7 +27,6 @@ use super::layout::moment;
 use super::next::sign_in_first;
 use super::row::{form, page};
 use crate::iam::config::{Iam, with_parameters};
-use crate::iam::email_verification::verification_link;
 use crate::kernel::{Cx, Endpoint, Input, PageOr, get, post, status_of, with};
 
 const PATH: &str = "/accept-invitation";
@@ -296,7 +295,7 @@ async fn confirm(
     let Ok(person) = &authorize_person(cx) else {
         return Ok(sign_in_first(&iam, back));
     };
-    let link = |token: &str| verification_link(&iam, token, Some(back));
+    let link = |token: &str| iam.verification_link(token, Some(back));
     let links = Links {
         link: &link,
         cipher: &cx.app.cipher,

@@ -49,7 +49,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
 }
 
 /// The query of the page.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 struct MagicLinkQuery {
     /// A path of ours to go on to.
     next: Option<Target>,

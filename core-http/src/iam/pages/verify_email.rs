@@ -20,7 +20,8 @@ use super::layout;
 use super::row::{form, page};
 use crate::iam::challenge::redirect_after_sign_in;
 use crate::iam::config::Iam;
-use crate::iam::email_verification::{PAGE, confirm, confirmable, refused_target};
+use crate::iam::config::VERIFY_EMAIL;
+use crate::iam::email_verification::{confirm, confirmable, refused_target};
 use crate::iam::target::Target;
 use crate::iam::user::broken;
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
@@ -33,11 +34,11 @@ const NEW_PASSWORD: &str = "newPassword";
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
     vec![
-        page(get(PAGE, "verifyEmailPage"))
+        page(get(VERIFY_EMAIL, "verifyEmailPage"))
             .summary("Asks for what confirms an address, together with the token of a link.")
             .refuses(&[Code::InvalidCallbackUrl])
             .plain(with(iam, show)),
-        form(post(PAGE, "verifyEmailByForm"))
+        form(post(VERIFY_EMAIL, "verifyEmailByForm"))
             .summary("Confirms an address by the token of a link and the password of its account, and leads on.")
             .rate(RateClass::Strict)
             .refuses(&[
@@ -153,7 +154,7 @@ fn confirmation(
             p { "Sign in to your account to confirm " strong { (address) } "." }
         }
         @if is_own || account.has_password {
-            form method="post" action=(iam.path(PAGE)) {
+            form method="post" action=(iam.path(VERIFY_EMAIL)) {
                 (hidden_link(link))
                 @if !is_own { (Field::password("Password", "current-password").show(errors)) }
                 button type="submit" { "Confirm the address" }

@@ -21,7 +21,7 @@ use crate::world::{
 pub(super) struct Fixture {
     pub(super) world: World,
     pub(super) ids: BTreeMap<&'static str, String>,
-    person: Person,
+    pub(super) person: Person,
 }
 
 /// A request that is about to be sent.

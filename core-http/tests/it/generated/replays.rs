@@ -44,18 +44,18 @@ const ENDS_ACCESS: [&str; 4] = [
     "revokeAuthSessions",
 ];
 
-/// The caller of a row; a person who operates the installation where the row is for operators.
+/// The caller of a row; a person who operates the installation where the row is for operators. Their session exists: some rows
+/// ask for a fresh proof.
 fn first_caller(case: &Case) -> Caller {
-    let mut caller = match case.sample.least {
-        Least::Operator => owner(&case.fixture.ids["platformId"]),
-        _ => return case.least(),
-    };
-    if let Caller::User {
-        membership: Some(own),
-        ..
-    } = &mut caller
-    {
-        own.operates = true;
+    if case.sample.least != Least::Operator {
+        return case.least();
+    }
+    let mut caller = case.fixture.person.caller();
+    if let Caller::User { membership, .. } = &mut caller {
+        *membership = owner(&case.fixture.ids["platformId"]).membership().cloned();
+        if let Some(own) = membership {
+            own.operates = true;
+        }
     }
     caller
 }

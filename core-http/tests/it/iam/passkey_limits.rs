@@ -64,8 +64,8 @@ async fn there_are_twenty_passkeys_at_most() {
     let world = World::new();
     let ada = world.sign_up(ADA).await;
     let begun = world.begin_passkey(&ada).await;
-    for seed in 0..20 {
-        world.passkey(&ada, seed).await;
+    for number in 0..20 {
+        world.passkey(&ada, number).await;
         world.tick(1);
     }
     let made = world.authenticator(99).create(&begun.options);

@@ -51,8 +51,11 @@ fn deployments(query: &DeploymentQuery) -> Select {
         DeploymentQuery::WithKey(key) => {
             Select::of(Deployment::TABLE).filter(Filter::eq("idempotency_key", key))
         }
-        DeploymentQuery::WithKeyOf { key, user_id } => Select::of(Deployment::TABLE)
-            .filter(Filter::eq("idempotency_key", key))
+        DeploymentQuery::WithKeyOf {
+            idempotency_key,
+            user_id,
+        } => Select::of(Deployment::TABLE)
+            .filter(Filter::eq("idempotency_key", idempotency_key))
             .filter(Filter::eq("user_id", user_id)),
         DeploymentQuery::InFlightOf {
             branch,
