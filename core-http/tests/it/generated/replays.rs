@@ -50,9 +50,14 @@ fn first_caller(case: &Case) -> Caller {
     if case.sample.least != Least::Operator {
         return case.least();
     }
-    let mut caller = case.fixture.person.caller();
+    let stranger = owner(&case.fixture.ids["platformId"]);
+    let mut caller = match case.name() {
+        // Nobody bans themselves.
+        "banUser" => stranger.clone(),
+        _ => case.fixture.person.caller(),
+    };
     if let Caller::User { membership, .. } = &mut caller {
-        *membership = owner(&case.fixture.ids["platformId"]).membership().cloned();
+        *membership = stranger.membership().cloned();
         if let Some(own) = membership {
             own.operates = true;
         }
