@@ -150,7 +150,7 @@ covers_unowned! {
 /// their scopes, operators to every organization. A foreign organization is "not found", exactly as a missing one.
 ///
 /// # Errors
-/// In this order: `UNAUTHORIZED`; `NO_ACTIVE_ORGANIZATION` and `NOT_FOUND` as [`find_organization`]; `FORBIDDEN`;
+/// In this order: `UNAUTHORIZED`; `NO_ACTIVE_ORGANIZATION` and `NOT_FOUND` if the organization cannot be found; `FORBIDDEN`;
 /// `PLATFORM_SUSPENDED` for callers who are no operators.
 pub async fn authorize_membership<G: Grant>(
     cx: &Context,

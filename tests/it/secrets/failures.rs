@@ -85,6 +85,7 @@ impl Story<'_> {
         );
         let setup = setup.header("cookie", cookies).header("origin", IAM);
         let made = self.send("iam", setup).await.expect(201);
+        self.confirm_address(GRETE, &token).await;
         let _ = self.set_up_totp(&token, PASSWORD).await;
         Person {
             token,
