@@ -99,11 +99,19 @@ impl Story<'_> {
         person.rounds += 1;
         let mut answers = vec![self.sign_up_lost(person.rounds).await];
         self.sign_in_twice_proved(person, &mut answers).await;
-        let ask = json!({ "email": GRETE });
+        // An address gets few links in an hour.
+        let ask = json!({ "email": format!("linked{}@example.org", person.rounds) });
         answers.push(
             self.write(person, "/api/auth/sign-in/magic-link", ask)
                 .await,
         );
+        let invite = json!({
+            "email": format!("guest{}@example.org", person.rounds),
+            "role": "member",
+            "organizationId": person.organization,
+        });
+        let path = "/api/auth/organization/invite-member";
+        answers.push(self.write(person, path, invite).await);
         self.api_keys(person, &mut answers).await;
         self.device_tokens(person, &mut answers).await;
         self.passkeys(person, &mut answers).await;
