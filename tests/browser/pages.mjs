@@ -260,10 +260,15 @@ const flows = {
         await inspect(page, 'reset-password-new');
         await fill(page, { 'New password': NEW_PASSWORD });
         await press(page, 'Set the password');
-        at(page, '/sign-in?notice=password-changed');
+        at(page, '/sign-in?notice=password-changed&next=%2Faccount%2Fsecurity');
         await fill(page, { 'E-mail address': 'ada@example.org', 'Password': NEW_PASSWORD });
         await press(page, 'Sign in');
-        at(page, '/account');
+        at(page, '/account/security');
+        await inspect(page, 'account-security');
+        await press(page, 'End everything but this session');
+        at(page, '/account/security?notice=ended');
+        assert.equal(await page.getByText('This session', { exact: true }).count(), 1);
+        await inspect(page, 'account-security-ended');
     },
 
     async 'an invitation is followed through signing up, and accepted'() {
