@@ -1,7 +1,7 @@
 //! Session tokens on the wire: the signed cookie, the bearer forms, and what is stored of a token or an API key.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -96,6 +96,12 @@ impl CookieNames {
         )
     }
 
+    /// The cookie of a browser that has signed in before, see [`DeviceCookie`](super::DeviceCookie).
+    #[must_use]
+    pub fn device(self) -> &'static str {
+        self.pick("core.device", "__Secure-core.device")
+    }
+
     /// The cookie of a challenge that waits for a passkey.
     #[must_use]
     pub fn passkey(self) -> &'static str {
@@ -142,6 +148,20 @@ impl CookieSigner {
     #[must_use]
     pub fn new(secret: impl Into<Vec<u8>>) -> Self {
         Self(secret.into())
+    }
+
+    /// A signer whose signatures no other purpose accepts.
+    #[must_use]
+    pub fn for_purpose(&self, purpose: &str) -> Self {
+        let secret = self.mac(purpose).map(|mac| mac.finalize().into_bytes());
+        Self(secret.unwrap_or_default().to_vec())
+    }
+
+    /// A digest of a value that nobody can compute without the secret: 43 characters `[A-Za-z0-9_-]`.
+    #[must_use]
+    pub fn digest(&self, value: &str) -> String {
+        let digest = self.mac(value).map(|mac| mac.finalize().into_bytes());
+        URL_SAFE_NO_PAD.encode(digest.unwrap_or_default())
     }
 
     /// The value with its signature.

@@ -4,6 +4,7 @@ mod api_key;
 mod common_passwords;
 mod credential;
 mod decision;
+mod device_cookie;
 mod invitation;
 mod oauth;
 mod organization;
@@ -30,6 +31,7 @@ pub use api_key::{
 };
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};
+pub use device_cookie::{DEVICE_COOKIE_LIFETIME, DeviceCookie};
 pub use invitation::{
     INVITATION_LIFETIME, Invitation, InvitationEvent, InvitationQuery, InvitationRef,
     InvitationStatus, Invite, InvitedRole,
@@ -50,7 +52,7 @@ pub use proof_method::{ProofMethod, ProofStrength};
 pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
 pub use service_token::*;
 pub use session::{FRESH_FOR, LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
-pub use sign_in_delay::{FAILURES_FORGOTTEN_AFTER, sign_in_delay};
+pub use sign_in_delay::{AttemptRefusal, FAILURES_FORGOTTEN_AFTER, FailedAttempts, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use totp::{TotpCode, TotpSecret};
 pub use trusted_device::{MAX_TRUSTED_DEVICES, TRUSTED_FOR, TrustedDevice, TrustedDeviceQuery};

@@ -1,8 +1,9 @@
-//! Counting requests against a quota, in this process or shared by several.
+//! Counting requests and failed attempts, in this process or shared by several.
 
 use async_trait::async_trait;
 
 use crate::gateway::{RateKey, RatePolicy, Usage};
+use crate::iam::AttemptRefusal;
 use crate::kernel::Timestamp;
 
 /// The error below a [`RateLimiterError`].
@@ -20,7 +21,7 @@ pub enum RateLimiterError {
     InvalidAnswer(#[source] Cause),
 }
 
-/// Counts requests in windows: a key's window begins with its first request and lasts as long as its policy says. Keys of
+/// Counts requests in windows, and attempts that wait longer after each failure: a key's window begins with its first request and lasts as long as its policy says. Keys of
 /// policies with different names are kept apart, so that a flood of keys of one policy does not evict those of another.
 ///
 /// Callers fall back to counting in memory when the limiter fails or is slow, so an implementation need not retry.
@@ -37,4 +38,32 @@ pub trait RateLimiter: Send + Sync + std::fmt::Debug {
         policy: &RatePolicy,
         now: Timestamp,
     ) -> Result<Usage, RateLimiterError>;
+
+    /// Takes a counted request back. Returns whether the key's window is open and had one.
+    ///
+    /// # Errors
+    /// [`RateLimiterError`] when it could not be taken back.
+    async fn give_back(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<bool, RateLimiterError>;
+
+    /// Counts an attempt as failed, unless it comes too early: see
+    /// [`FailedAttempts::begin`](crate::iam::FailedAttempts::begin). Counting is atomic, so that attempts at once are all counted.
+    ///
+    /// # Errors
+    /// [`RateLimiterError`] when it could not be counted.
+    async fn begin_attempt(
+        &self,
+        key: RateKey,
+        now: Timestamp,
+    ) -> Result<Option<AttemptRefusal>, RateLimiterError>;
+
+    /// Forgets the failed attempts of a key.
+    ///
+    /// # Errors
+    /// [`RateLimiterError`] when they could not be forgotten.
+    async fn forget_attempts(&self, key: RateKey) -> Result<(), RateLimiterError>;
 }

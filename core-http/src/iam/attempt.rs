@@ -1,21 +1,44 @@
-//! A password that is about to be looked at: counted before, and refused when too many were wrong.
+//! Counting a password before it is checked.
 
-use core_domain::kernel::{Email, Result};
+use core_domain::kernel::{Email, Result, SessionId};
 use core_domain::port::transact;
 use core_domain::use_case::iam::user;
 
 use super::config::Iam;
-use super::failed_sign_ins::Attempt;
+use super::failed_sign_ins::{Attempt, NO_ADDRESS, Presenter};
 use crate::kernel::Cx;
 
-/// Counts a password of an account that is about to be looked at. The first refusal of a delay of the account, or of a window of
-/// the client, is written down: not each, so that nobody floods the audit.
+/// Counts a password of an account with which somebody signs in. A browser that has signed in to the account before has a
+/// counter of its own.
 ///
 /// # Errors
 /// `RATE_LIMITED` when too many were wrong, whether this one is or not.
-pub(super) async fn begin_attempt(cx: &Cx, iam: &Iam, email: &Email) -> Result<Attempt> {
-    let (client, now) = (cx.request.ip.as_deref(), cx.app.clock.now());
-    let refused = match iam.failed_sign_ins.begin(client, email, now).await {
+pub(super) async fn begin_sign_in_attempt(cx: &Cx, iam: &Iam, email: &Email) -> Result<Attempt> {
+    let devices = iam.device_cookie(&cx.headers);
+    let client = cx.request.ip.as_deref().and_then(|ip| ip.parse().ok());
+    let presenter = match devices.nonce(&iam.signer, email) {
+        Some(nonce) => Presenter::KnownDevice(nonce),
+        None => Presenter::Stranger(client.unwrap_or(NO_ADDRESS)),
+    };
+    begin(cx, iam, presenter, email).await
+}
+
+/// Counts a password that a person presents within a session. The session has a counter of its own.
+///
+/// # Errors
+/// `RATE_LIMITED` when too many were wrong, whether this one is or not.
+pub(super) async fn begin_session_attempt(
+    cx: &Cx,
+    iam: &Iam,
+    session: &SessionId,
+    email: &Email,
+) -> Result<Attempt> {
+    begin(cx, iam, Presenter::Session(session), email).await
+}
+
+/// Counts a password. The audit records the first refusal of a delay, or of a window of the client, so that nobody floods it.
+async fn begin(cx: &Cx, iam: &Iam, presenter: Presenter<'_>, email: &Email) -> Result<Attempt> {
+    let refused = match iam.failed_sign_ins.begin(presenter, email).await {
         Ok(attempt) => return Ok(attempt),
         Err(refused) => refused,
     };

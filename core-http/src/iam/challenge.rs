@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::{Iam, with_parameters};
-use super::cookies::{no_store, set_session_cookie, with_header};
-use crate::kernel::Output;
+use super::cookies::{no_store, set_sign_in_cookies, with_header};
+use crate::kernel::{Cx, Output};
 
 /// The answer to a first factor that was right when there is a second: no session yet.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub(super) fn set_challenge_cookie<T>(
 }
 
 /// Gives the client what it shows in the place of a second factor the next time, if it is trusted.
-pub(super) fn set_device_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&str>) -> Output<T> {
+pub(super) fn set_trust_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&str>) -> Output<T> {
     let Some(token) = token else { return output };
     let signed = iam.signer.signed(token);
     let age = Some(TRUSTED_FOR.as_secs());
@@ -47,14 +47,13 @@ pub(super) fn set_device_cookie<T>(iam: &Iam, output: Output<T>, token: Option<&
 
 /// Gives the client the session that a sign-in began, or what it shows with the second factor.
 pub(super) fn set_outcome_cookie<T>(
+    cx: &Cx,
     iam: &Iam,
     output: Output<T>,
     outcome: &SignInOutcome,
 ) -> Output<T> {
     match outcome {
-        SignInOutcome::SignedIn(done) => {
-            set_session_cookie(iam, output, &done.session, &done.token)
-        }
+        SignInOutcome::SignedIn(done) => set_sign_in_cookies(cx, iam, output, done),
         SignInOutcome::SecondFactorRequired(challenged) => {
             set_challenge_cookie(iam, output, challenged)
         }
@@ -64,6 +63,7 @@ pub(super) fn set_outcome_cookie<T>(
 /// Sends the browser on to a target after a sign-in. The page there learns by `twoFactorRedirect` that a second factor is asked
 /// for.
 pub(super) fn redirect_after_sign_in(
+    cx: &Cx,
     iam: &Iam,
     target: &str,
     outcome: &SignInOutcome,
@@ -75,5 +75,5 @@ pub(super) fn redirect_after_sign_in(
             with_parameters(target, &[("twoFactorRedirect", "true")])
         }
     };
-    set_outcome_cookie(iam, Output::new(target), outcome)
+    set_outcome_cookie(cx, iam, Output::new(target), outcome)
 }

@@ -14,6 +14,7 @@ use super::failed_sign_ins::FailedSignIns;
 use super::options::IamOptions;
 use super::wrong_user_codes::WrongUserCodes;
 use crate::kernel::Cx;
+use crate::kernel::shared_limiter::SharedLimiter;
 
 /// The page that links which confirm an address lead to.
 pub(super) const VERIFY_EMAIL: &str = "/verify-email";
@@ -64,13 +65,13 @@ pub(super) struct Iam {
 }
 
 impl Iam {
-    pub(super) fn new(config: &IamConfig, rates: &RatePlan) -> Self {
+    pub(super) fn new(config: &IamConfig, rates: &RatePlan, limiter: &Arc<SharedLimiter>) -> Self {
         let base = std::iter::once(&config.base_url);
         let origins = base.chain(&config.trusted_origins);
         let base_url = config.base_url.trim_end_matches('/').to_owned();
         Self {
-            failed_sign_ins: FailedSignIns::new(rates),
-            wrong_user_codes: WrongUserCodes::new(rates),
+            failed_sign_ins: FailedSignIns::new(rates, Arc::clone(limiter)),
+            wrong_user_codes: WrongUserCodes::new(rates, Arc::clone(limiter)),
             options: config.options,
             signer: CookieSigner::new(config.secret.clone()),
             names: CookieNames::for_url(&config.base_url),
@@ -244,7 +245,13 @@ fn origin_of(url: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use core_domain::kernel::Timestamp;
+    use core_domain::testing::ManualClock;
+
     use super::*;
+    use crate::kernel::MemoryRateLimiter;
 
     fn iam() -> Iam {
         let config = IamConfig {
@@ -255,7 +262,14 @@ mod tests {
             options: IamOptions::default(),
             passkeys: None,
         };
-        Iam::new(&config, &RatePlan::default())
+        iam_of(&config)
+    }
+
+    fn iam_of(config: &IamConfig) -> Iam {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_millis(0)));
+        let limiter = Arc::new(MemoryRateLimiter::new());
+        let limiter = SharedLimiter::new(limiter, Duration::ZERO, clock);
+        Iam::new(config, &RatePlan::default(), &Arc::new(limiter))
     }
 
     #[test]
@@ -290,7 +304,7 @@ mod tests {
             options: IamOptions::default(),
             passkeys: None,
         };
-        let below = Iam::new(&config, &RatePlan::default());
+        let below = iam_of(&config);
         assert_eq!(below.path("/sign-in"), "/iam/sign-in");
     }
 

@@ -1,12 +1,31 @@
 //! The headers with which a session is given and taken away.
 
-use core_domain::iam::{LIFETIME, Session};
+use core_domain::iam::{DEVICE_COOKIE_LIFETIME, LIFETIME, Session};
+use core_domain::use_case::iam::session::SignedIn;
 use http::{HeaderName, HeaderValue, header};
 
 use super::config::Iam;
-use crate::kernel::Output;
+use crate::kernel::{Cx, Output};
 
 const SET_AUTH_TOKEN: HeaderName = HeaderName::from_static("set-auth-token");
+
+/// Gives the client the session that a sign-in began, and marks the browser as one that has signed in to the
+/// account. Both end with the browser if the person is not to be remembered.
+pub(super) fn set_sign_in_cookies<T>(
+    cx: &Cx,
+    iam: &Iam,
+    output: Output<T>,
+    signed_in: &SignedIn,
+) -> Output<T> {
+    let email = &signed_in.user.email;
+    let known = iam.device_cookie(&cx.headers);
+    let value = known.after_sign_in(&iam.signer, email, cx.app.entropy.as_ref());
+    let remembered = signed_in.session.remembered;
+    let age = remembered.then_some(DEVICE_COOKIE_LIFETIME.as_secs());
+    let cookie = iam.names.set(iam.names.device(), &value, age);
+    let output = set_session_cookie(iam, output, &signed_in.session, &signed_in.token);
+    with_header(output, header::SET_COOKIE, &cookie)
+}
 
 /// Gives the session to the client: cookie, and header for clients without cookies.
 pub(super) fn set_session_cookie<T>(

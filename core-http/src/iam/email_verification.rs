@@ -193,7 +193,7 @@ async fn verify_by_post(
     let done = confirm(cx, &iam, &scope, token, password.as_deref()).await?;
     let answer = Output::new(EmailVerified::YES);
     Ok(match &done.signed_in {
-        Some(outcome) => set_outcome_cookie(&iam, answer, outcome),
+        Some(outcome) => set_outcome_cookie(cx, &iam, answer, outcome),
         None => answer,
     })
 }

@@ -1,287 +1,252 @@
-//! Counts the sign-ins that do not succeed, so that nobody tries passwords without end: those of a client to an account,
-//! those of a client to all accounts, the accounts a client tries one password with (password spraying), and those of
-//! everybody to an account, which then waits longer and longer.
+//! Counts failed checks of passwords, so that nobody tries passwords without end.
+//!
+//! Who tries decides what counts. Strangers are limited by client (with one account, over all accounts, and over the number of
+//! accounts that they try one password with), and an account makes all strangers together wait longer after each failure.
+//! A browser that has signed in to the account before, and a session, have a counter of their own instead, so that
+//! strangers delay only strangers.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Windows};
-use core_domain::iam::{FAILURES_FORGOTTEN_AFTER, TokenHash, sign_in_delay};
-use core_domain::kernel::{Code, Email, Error, Timestamp};
+use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject};
+use core_domain::iam::AttemptRefusal;
+use core_domain::kernel::{Code, Email, Error, SessionId};
 use core_domain::use_case::iam::user::Lockout;
-use moka::future::Cache;
-use moka::ops::compute::Op;
 use serde_json::json;
 
-/// How many clients, accounts and pairs of them are remembered at the most.
-const CAPACITY: usize = 100_000;
+use crate::kernel::shared_limiter::SharedLimiter;
 
-/// The policy of the accounts that a client failed with already.
+/// The name of the policy that counts each account of a client once.
 const ACCOUNT: &str = "account-of-client";
 
-/// The policy of the refusals that are told of.
-const TOLD: &str = "told";
+/// The client of requests that came over no connection, and of what is counted for all clients together.
+pub(super) const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Whom a client that came over no connection is counted as.
-const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// Who presents a password.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Presenter<'a> {
+    /// A client that nothing is known of.
+    Stranger(IpAddr),
+    /// A browser that has signed in to the account before, by the nonce in its device cookie.
+    KnownDevice(&'a str),
+    /// A person who is signed in.
+    Session(&'a SessionId),
+}
 
-/// The sign-ins that did not succeed.
+/// The failed checks of passwords.
 #[derive(Debug)]
 pub(super) struct FailedSignIns {
+    limiter: Arc<SharedLimiter>,
     of_client: Limit,
     to_account: Limit,
     accounts_of_client: Limit,
-    /// The accounts that count in [`Self::accounts_of_client`] already.
-    known_of_client: Limit,
-    /// By the hash of the address, known or not: nobody shall learn from a delay which accounts there are.
-    accounts: Cache<TokenHash, AccountFailures>,
+    /// Counts an account of a client in [`Self::accounts_of_client`] once.
+    account: RatePolicy,
 }
 
-/// A policy with windows of its own, so that the keys of one cannot push out those of another.
+/// A policy, and the one that reports a single refusal of each of its windows.
 #[derive(Debug)]
 struct Limit {
     policy: RatePolicy,
-    /// Of a window one refusal is told of.
-    told: RatePolicy,
-    windows: Mutex<Windows>,
+    reported: RatePolicy,
 }
 
 impl Limit {
     fn new(policy: &RatePolicy) -> Self {
         Self {
             policy: policy.clone(),
-            told: policy.once_per_window(TOLD),
-            windows: Mutex::new(Windows::new(CAPACITY)),
+            reported: policy.once_per_window(&format!("{}-reported", policy.name())),
         }
-    }
-
-    /// Counts one more of a client with a subject; answers what it was counted under.
-    fn count(
-        &self,
-        client: IpAddr,
-        subject: RateSubject<'_>,
-        now: Timestamp,
-    ) -> Result<RateKey, Refused> {
-        let key = RateKey::new(&self.policy, client, subject);
-        let mut windows = self.windows();
-        let usage = windows.take(key, &self.policy, now);
-        if usage.allowed {
-            return Ok(key);
-        }
-        let told = RateKey::new(&self.told, client, subject);
-        let is_first = windows.take(told, &self.told, now).allowed;
-        Err(Refused {
-            error: refusal(usage.reset_after),
-            lockout: is_first.then(|| Lockout::OfClient {
-                limit: self.policy.name().to_owned(),
-                left: Duration::from_secs(usage.reset_after),
-            }),
-        })
-    }
-
-    fn windows(&self) -> MutexGuard<'_, Windows> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct AccountFailures {
-    count: u32,
-    last: Timestamp,
-    /// Whether a sign-in was refused since the last failure.
-    refused: bool,
-}
-
-/// A sign-in that is not looked at.
+/// The refusal of a password that is not checked.
 #[derive(Debug)]
 pub(super) struct Refused {
     /// `RATE_LIMITED`.
     pub(super) error: Error,
-    /// The first one of a delay of the account, or of a window of the client, tells of it.
+    /// What the audit records: the first refusal of a delay, or of a window of the client.
     pub(super) lockout: Option<Lockout>,
 }
 
-/// A sign-in that counts as failed until it has succeeded.
+/// A check that counts as failed until it has succeeded.
 #[derive(Debug)]
 pub(super) struct Attempt {
+    /// What makes the next attempts wait.
+    delay: RateKey,
+    /// What was counted for a stranger's client.
+    client: Option<ClientAttempt>,
+}
+
+/// What was counted for the client of a stranger.
+#[derive(Debug)]
+struct ClientAttempt {
     /// In the order of [`FailedSignIns::limits`].
     counted: Vec<RateKey>,
-    /// Of the client, and of the account it tries.
-    client_and_account: [RateKey; 2],
-    /// Whether the client had not failed with the account yet.
-    counted_account: bool,
-    account: TokenHash,
-    at: Timestamp,
+    accounts: RateKey,
+    account: RateKey,
 }
 
 impl FailedSignIns {
-    pub(super) fn new(plan: &RatePlan) -> Self {
+    pub(super) fn new(plan: &RatePlan, limiter: Arc<SharedLimiter>) -> Self {
         let accounts_of_client = plan.policy(RateKind::FailedAccountsOfClient);
         Self {
+            limiter,
             of_client: Limit::new(plan.policy(RateKind::FailedSignInsOfClient)),
             to_account: Limit::new(plan.policy(RateKind::FailedSignIns)),
             accounts_of_client: Limit::new(accounts_of_client),
-            known_of_client: Limit::new(&accounts_of_client.once_per_window(ACCOUNT)),
-            accounts: Cache::new(CAPACITY as u64),
+            account: accounts_of_client.once_per_window(ACCOUNT),
         }
     }
 
-    /// Counts a sign-in before its password is looked at, so that many at once are counted too.
+    /// Counts a check before it is made, so that many at once are counted too.
     ///
     /// # Errors
     /// [`Refused`] when too many have failed, whether this one would or not.
     pub(super) async fn begin(
         &self,
-        client: Option<&str>,
+        presenter: Presenter<'_>,
         email: &Email,
-        now: Timestamp,
     ) -> Result<Attempt, Refused> {
-        let client = client.and_then(|client| client.parse().ok());
-        let client = client.unwrap_or(NO_ADDRESS);
+        let delay = self.delay_key(presenter, email);
+        let Presenter::Stranger(client) = presenter else {
+            self.begin_delayed(delay).await?;
+            return Ok(Attempt {
+                delay,
+                client: None,
+            });
+        };
+        let (attempt, counted_account) = self.count_client(client, email).await?;
+        if let Err(refused) = self.begin_delayed(delay).await {
+            self.give_back_counted(&attempt).await;
+            if counted_account {
+                self.give_back_account(&attempt).await;
+            }
+            return Err(refused);
+        }
+        Ok(Attempt {
+            delay,
+            client: Some(attempt),
+        })
+    }
+
+    /// Counts a stranger's attempt for their client. Returns too whether the account is a new one of the client.
+    async fn count_client(
+        &self,
+        client: IpAddr,
+        email: &Email,
+    ) -> Result<(ClientAttempt, bool), Refused> {
         let (all, one) = (RateSubject::Everything, RateSubject::Text(email.as_str()));
-        let mut attempt = Attempt {
+        let mut attempt = ClientAttempt {
             counted: Vec::new(),
-            client_and_account: [
-                RateKey::new(&self.accounts_of_client.policy, client, all),
-                RateKey::new(&self.known_of_client.policy, client, one),
-            ],
-            counted_account: false,
-            account: TokenHash::of(email.as_str()),
-            at: now,
+            accounts: RateKey::new(&self.accounts_of_client.policy, client, all),
+            account: RateKey::new(&self.account, client, one),
         };
         for (limit, subject) in self.limits().into_iter().zip([all, one]) {
-            match limit.count(client, subject, now) {
+            match self.count(limit, client, subject).await {
                 Ok(key) => attempt.counted.push(key),
                 Err(refused) => {
-                    self.give_back(&attempt);
+                    self.give_back_counted(&attempt).await;
                     return Err(refused);
                 }
             }
         }
-        if let Err(refused) = self.count_account_of_client(&mut attempt, client, now) {
-            self.give_back(&attempt);
+        let is_new = self.limiter.take(attempt.account, &self.account).await;
+        if !is_new.allowed {
+            return Ok((attempt, false));
+        }
+        if let Err(refused) = self.count(&self.accounts_of_client, client, all).await {
+            self.give_back_counted(&attempt).await;
+            self.limiter.give_back(attempt.account, &self.account).await;
             return Err(refused);
         }
-        if let Some(lockout) = self.count_for_account(&attempt.account, now).await {
-            self.give_back(&attempt);
-            return Err(lockout);
-        }
-        Ok(attempt)
+        Ok((attempt, true))
     }
 
-    /// Counts the account, when the client had not failed with it yet.
-    fn count_account_of_client(
+    /// Counts one more of a client with a subject. Returns the key it was counted under.
+    async fn count(
         &self,
-        attempt: &mut Attempt,
+        limit: &Limit,
         client: IpAddr,
-        now: Timestamp,
-    ) -> Result<(), Refused> {
-        let [_, account] = attempt.client_and_account;
-        let mut known = self.known_of_client.windows();
-        if !known
-            .take(account, &self.known_of_client.policy, now)
-            .allowed
-        {
-            return Ok(());
+        subject: RateSubject<'_>,
+    ) -> Result<RateKey, Refused> {
+        let key = RateKey::new(&limit.policy, client, subject);
+        let usage = self.limiter.take(key, &limit.policy).await;
+        if usage.allowed {
+            return Ok(key);
         }
-        let all = RateSubject::Everything;
-        if let Err(refused) = self.accounts_of_client.count(client, all, now) {
-            known.give_back(&account);
-            return Err(refused);
-        }
-        attempt.counted_account = true;
-        Ok(())
+        let reported = RateKey::new(&limit.reported, client, subject);
+        let is_first = self.limiter.take(reported, &limit.reported).await.allowed;
+        Err(Refused {
+            error: refusal(usage.reset_after),
+            lockout: is_first.then(|| Lockout::OfClient {
+                limit: limit.policy.name().to_owned(),
+                left: Duration::from_secs(usage.reset_after),
+            }),
+        })
     }
 
-    /// Counts a sign-in to the account, unless it has to wait.
-    async fn count_for_account(&self, account: &TokenHash, now: Timestamp) -> Option<Refused> {
-        let mut refused = None;
-        self.accounts
-            .entry_by_ref(account)
-            .and_compute_with(|entry| {
-                let known = entry.map(moka::Entry::into_value);
-                let known = known.filter(|f| now.since(f.last) < FAILURES_FORGOTTEN_AFTER);
-                refused = known.and_then(|known| known.refusal(now));
-                let next = match (known, &refused) {
-                    // A lock-out is told of once.
-                    (Some(known), Some(_)) => AccountFailures {
-                        refused: true,
-                        ..known
-                    },
-                    (known, _) => AccountFailures {
-                        count: known.map_or(0, |known| known.count).saturating_add(1),
-                        last: now,
-                        refused: false,
-                    },
-                };
-                std::future::ready(Op::Put(next))
-            })
-            .await;
-        refused
+    async fn begin_delayed(&self, delay: RateKey) -> Result<(), Refused> {
+        match self.limiter.begin_attempt(delay).await {
+            None => Ok(()),
+            Some(refused) => Err(refused.into()),
+        }
     }
 
-    /// The password was right: what failed before is forgotten.
+    /// The password was right: the failures before it are forgotten.
     pub(super) async fn succeeded(&self, attempt: &Attempt) {
-        self.give_back_counted(attempt);
-        self.give_back_account_of_client(attempt);
-        self.accounts.invalidate(&attempt.account).await;
+        if let Some(client) = &attempt.client {
+            self.give_back_counted(client).await;
+            self.give_back_account(client).await;
+        }
+        self.limiter.forget_attempts(attempt.delay).await;
     }
 
-    /// Whoever reads mail at the address has set a new password: those who tried the old one keep them out no longer.
+    /// Whoever reads mail at the address has set a new password: strangers who tried the old one delay them no longer.
     pub(super) async fn clear(&self, email: &Email) {
-        self.accounts
-            .invalidate(&TokenHash::of(email.as_str()))
-            .await;
+        let strangers = self.delay_key(Presenter::Stranger(NO_ADDRESS), email);
+        self.limiter.forget_attempts(strangers).await;
+    }
+
+    /// The key of what waits: an account for all strangers, known or not, so that a delay tells nobody which accounts there are.
+    fn delay_key(&self, presenter: Presenter<'_>, email: &Email) -> RateKey {
+        let text = match presenter {
+            Presenter::Stranger(_) => format!("account {email}"),
+            Presenter::KnownDevice(nonce) => format!("device {nonce} {email}"),
+            Presenter::Session(session) => format!("session {session}"),
+        };
+        RateKey::new(&self.account, NO_ADDRESS, RateSubject::Text(&text))
     }
 
     fn limits(&self) -> [&Limit; 2] {
         [&self.of_client, &self.to_account]
     }
 
-    fn give_back(&self, attempt: &Attempt) {
-        self.give_back_counted(attempt);
-        if attempt.counted_account {
-            let [client, account] = attempt.client_and_account;
-            self.known_of_client.windows().give_back(&account);
-            self.accounts_of_client.windows().give_back(&client);
+    /// A mistake before the right password is no spraying. Of many that succeed at once, one gives the account back.
+    async fn give_back_account(&self, attempt: &ClientAttempt) {
+        if self.limiter.give_back(attempt.account, &self.account).await {
+            let policy = &self.accounts_of_client.policy;
+            self.limiter.give_back(attempt.accounts, policy).await;
         }
     }
 
-    /// A mistake before the right password is no spraying either. Of many that succeed at once, one gives the account back.
-    fn give_back_account_of_client(&self, attempt: &Attempt) {
-        let [client, account] = attempt.client_and_account;
-        let mut known = self.known_of_client.windows();
-        let usage = known.peek(&account, &self.known_of_client.policy, attempt.at);
-        if !usage.allowed {
-            known.give_back(&account);
-            self.accounts_of_client.windows().give_back(&client);
-        }
-    }
-
-    fn give_back_counted(&self, attempt: &Attempt) {
+    async fn give_back_counted(&self, attempt: &ClientAttempt) {
         for (limit, key) in self.limits().into_iter().zip(&attempt.counted) {
-            limit.windows().give_back(key);
+            self.limiter.give_back(*key, &limit.policy).await;
         }
     }
 }
 
-impl AccountFailures {
-    /// The refusal of a sign-in, when the account has to wait.
-    fn refusal(&self, now: Timestamp) -> Option<Refused> {
-        let until = self.last.plus(sign_in_delay(self.count));
-        if now >= until {
-            return None;
-        }
-        let left = until.since(now);
-        let lockout = Lockout::OfAccount {
-            failures: self.count,
-            left,
-        };
-        Some(Refused {
+impl From<AttemptRefusal> for Refused {
+    fn from(refused: AttemptRefusal) -> Self {
+        let AttemptRefusal { failures, left, .. } = refused;
+        Self {
             error: refusal(left.as_secs().max(1)),
-            lockout: (!self.refused).then_some(lockout),
-        })
+            lockout: refused
+                .is_first
+                .then_some(Lockout::OfAccount { failures, left }),
+        }
     }
 }
 

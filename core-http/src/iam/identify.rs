@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use core_domain::iam::DeviceCookie;
 use core_domain::kernel::{Caller, Code, Error, Result};
 use core_domain::port::{Mode, Store};
 use core_domain::use_case::iam::session::{SessionDetails, details_by_token};
@@ -177,16 +178,25 @@ impl Iam {
         self.signed_cookie(self.names.trust_device(), headers)
     }
 
+    /// The accounts that the browser has signed in to before.
+    pub(super) fn device_cookie(&self, headers: &HeaderMap) -> DeviceCookie {
+        let in_cookies = |line: &str| DeviceCookie::in_cookies(&self.signer, self.names, line);
+        cookie_lines(headers)
+            .find_map(in_cookies)
+            .unwrap_or_default()
+    }
+
     /// The validly signed token of a challenge that waits for a passkey.
     pub(super) fn passkey_token(&self, headers: &HeaderMap) -> Option<String> {
         self.signed_cookie(self.names.passkey(), headers)
     }
 
     fn signed_cookie(&self, name: &str, headers: &HeaderMap) -> Option<String> {
-        headers
-            .get_all(header::COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .find_map(|cookies| self.signer.value_in_cookies(name, cookies))
+        cookie_lines(headers).find_map(|line| self.signer.value_in_cookies(name, line))
     }
+}
+
+fn cookie_lines(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(header::COOKIE).iter();
+    lines.filter_map(|value| value.to_str().ok())
 }

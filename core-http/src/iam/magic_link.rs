@@ -187,7 +187,7 @@ async fn verify(
     };
     let done = match outcome {
         Ok(done) if targets.after_sign_in(done.is_new).is_none() => done,
-        outcome => return Ok(RedirectOr::To(lead_on(&iam, &targets, outcome)?)),
+        outcome => return Ok(RedirectOr::To(lead_on(cx, &iam, &targets, outcome)?)),
     };
     let answer = match &done.outcome {
         SignInOutcome::SignedIn(done) => LinkAnswer::SignedIn(Box::new(SignedInByLink {
@@ -197,7 +197,7 @@ async fn verify(
         })),
         SignInOutcome::SecondFactorRequired(_) => LinkAnswer::Asked(TwoFactorRedirect::ASKED),
     };
-    let answer = set_outcome_cookie(&iam, Output::new(answer), &done.outcome);
+    let answer = set_outcome_cookie(cx, &iam, Output::new(answer), &done.outcome);
     Ok(RedirectOr::Json(answer))
 }
 
@@ -207,6 +207,7 @@ async fn verify(
 /// # Errors
 /// Those that are no refusal of the link.
 pub(super) fn lead_on(
+    cx: &Cx,
     iam: &Iam,
     targets: &Targets,
     outcome: Result<LinkSignIn>,
@@ -215,7 +216,7 @@ pub(super) fn lead_on(
         Ok(done) => {
             let target = targets.after_sign_in(done.is_new);
             let target = target.map_or("/", |target| target);
-            Ok(redirect_after_sign_in(iam, target, &done.outcome))
+            Ok(redirect_after_sign_in(cx, iam, target, &done.outcome))
         }
         Err(error) if matches!(error.code(), Code::InvalidToken | Code::BannedUser) => {
             Ok(Output::new(targets.after_refusal(iam, error.code())))

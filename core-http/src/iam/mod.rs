@@ -43,6 +43,7 @@ pub use authority::SessionAuthority;
 pub use config::IamConfig;
 pub use options::IamOptions;
 
+use crate::kernel::shared_limiter::SharedLimiter;
 use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 use crate::platform_status;
 use api_keys::KeyLimits;
@@ -55,7 +56,11 @@ use pages::HtmlErrorPages;
 /// # Errors
 /// [`ServiceError`] says which row of the table is wrong.
 pub fn service(app: Arc<App>, config: &IamConfig) -> Result<Service, ServiceError> {
-    let iam = Arc::new(Iam::new(config, &app.options.rates));
+    let iam = Arc::new(Iam::new(
+        config,
+        &app.options.rates,
+        &Arc::new(SharedLimiter::of(&app)),
+    ));
     let limits = Arc::new(KeyLimits::of(&app));
     let identify = IdentifySessions {
         iam: Arc::clone(&iam),

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::bounds::MAX_PASSKEY_RESPONSE;
 use super::config::Iam;
-use super::cookies::{no_store, set_session_cookie, with_header};
+use super::cookies::{no_store, set_sign_in_cookies, with_header};
 use super::session::AuthSession;
 use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, Row, get, post, with};
@@ -221,7 +221,7 @@ async fn complete_authentication(
     Ok(match done.into_result()? {
         Shown::SignedIn(done) => {
             let output = answer(&done.session, done.token.clone(), done.user.edit());
-            let output = set_session_cookie(&iam, output, &done.session, &done.token);
+            let output = set_sign_in_cookies(cx, &iam, output, &done);
             // A sign-in that waited for another second factor waits no more.
             let waited = iam.names.set(iam.names.two_factor(), "", Some(0));
             with_header(output, header::SET_COOKIE, &waited)

@@ -15,7 +15,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::begin_attempt;
+use super::attempt::begin_session_attempt;
 use super::bounds::MAX_PASSWORD_TEXT;
 use super::config::{Iam, with_parameters};
 use super::cookies::set_session_cookie;
@@ -134,7 +134,7 @@ pub(super) async fn check_own(
     let found = user::own_credential(scope, uow.as_mut()).await;
     uow.rollback().await;
     let (person, on_file) = found?;
-    let attempt = begin_attempt(cx, iam, &person.email).await?;
+    let attempt = begin_session_attempt(cx, iam, scope.session_id(), &person.email).await?;
     let hash = on_file.as_ref().map(|on_file| on_file.hash.expose());
     let normal = normal_password(password).unwrap_or_default();
     let right = cx.app.hasher.verify(&normal, hash).await.map_err(broken)?;

@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::MAX_PASSWORD_TEXT;
-use super::challenge::set_device_cookie;
+use super::challenge::set_trust_cookie;
 use super::config::Iam;
-use super::cookies::{no_store, set_session_cookie, with_header};
+use super::cookies::{no_store, set_sign_in_cookies, with_header};
 use super::password::check_own;
 use super::status::Status;
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
@@ -295,7 +295,7 @@ async fn verify(
         session,
     ) {
         (Err(error), Ok(session)) if over(&error) => in_session(cx, iam, &session, proof).await,
-        (outcome, _) => Ok(signed_in(iam, &outcome?)),
+        (outcome, _) => Ok(signed_in(cx, iam, &outcome?)),
     }
 }
 
@@ -318,25 +318,25 @@ pub(super) async fn for_sign_in(
     shown.into_result()
 }
 
-fn signed_in(iam: &Iam, done: &CompletedSignIn) -> Output<SecondFactorShown> {
+fn signed_in(cx: &Cx, iam: &Iam, done: &CompletedSignIn) -> Output<SecondFactorShown> {
     let answer = no_store(Output::new(SecondFactorShown {
         token: Some(done.signed_in.token.clone()),
         user: done.signed_in.user.edit(),
     }));
-    set_completed_cookies(iam, answer, done)
+    set_completed_cookies(cx, iam, answer, done)
 }
 
 /// Gives the session of a sign-in that is complete, and takes away what it waited under.
 pub(super) fn set_completed_cookies<T>(
+    cx: &Cx,
     iam: &Iam,
     output: Output<T>,
     done: &CompletedSignIn,
 ) -> Output<T> {
     let used = iam.names.set(iam.names.two_factor(), "", Some(0));
-    let (session, token) = (&done.signed_in.session, &done.signed_in.token);
-    let output = set_session_cookie(iam, output, session, token);
+    let output = set_sign_in_cookies(cx, iam, output, &done.signed_in);
     let output = with_header(output, header::SET_COOKIE, &used);
-    set_device_cookie(iam, output, done.device.as_deref())
+    set_trust_cookie(iam, output, done.device.as_deref())
 }
 
 async fn in_session(

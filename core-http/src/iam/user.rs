@@ -14,11 +14,11 @@ use http::header;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::attempt::begin_attempt;
+use super::attempt::begin_sign_in_attempt;
 use super::bounds::{MAX_EMAIL_TEXT, MAX_PASSWORD_TEXT, MAX_TARGET};
-use super::challenge::{TwoFactorRedirect, set_challenge_cookie, set_device_cookie};
+use super::challenge::{TwoFactorRedirect, set_challenge_cookie, set_trust_cookie};
 use super::config::Iam;
-use super::cookies::{set_session_cookie, with_header};
+use super::cookies::{set_sign_in_cookies, with_header};
 use crate::kernel::{Cx, Endpoint, ErrorStyle, Input, Output, post, with};
 
 pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
@@ -105,12 +105,7 @@ async fn sign_up(
         token: Some(signed_in.token.clone()),
         user: signed_in.user.edit(),
     });
-    Ok(set_session_cookie(
-        &iam,
-        answer,
-        &signed_in.session,
-        &signed_in.token,
-    ))
+    Ok(set_sign_in_cookies(cx, &iam, answer, &signed_in))
 }
 
 /// What somebody new says of themselves.
@@ -257,13 +252,8 @@ async fn sign_in(
     if let Some(url) = &body.callback_url {
         answer = with_header(answer, header::LOCATION, url);
     }
-    let answer = set_device_cookie(&iam, answer, begun.device.as_deref());
-    Ok(set_session_cookie(
-        &iam,
-        answer,
-        &signed_in.session,
-        &signed_in.token,
-    ))
+    let answer = set_trust_cookie(&iam, answer, begun.device.as_deref());
+    Ok(set_sign_in_cookies(cx, &iam, answer, &signed_in))
 }
 
 /// Signs somebody in with an address and a password. Where the address must be confirmed first and is not, a link is sent that
@@ -328,7 +318,7 @@ pub(super) async fn checked_password(
     email: &Email,
     password: &str,
 ) -> Result<PasswordCredential> {
-    let attempt = begin_attempt(cx, iam, email).await?;
+    let attempt = begin_sign_in_attempt(cx, iam, email).await?;
     let checked = check(cx, scope, email, password).await?;
     iam.failed_sign_ins.succeeded(&attempt).await;
     Ok(checked)

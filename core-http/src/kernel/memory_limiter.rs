@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::gateway::{RateKey, RatePolicy, Usage, Windows};
+use core_domain::iam::{AttemptRefusal, FailedAttempts};
 use core_domain::kernel::Timestamp;
 use core_domain::port::{RateLimiter, RateLimiterError};
+use moka::future::Cache;
+use moka::ops::compute::Op;
 
 /// The default capacity of a policy's table, in keys.
 const CAPACITY: usize = 100_000;
@@ -45,6 +48,7 @@ impl Table {
 pub struct MemoryRateLimiter {
     /// By the policy's name. Policies come from the settings, so there are few.
     tables: Arc<RwLock<HashMap<String, Arc<Table>>>>,
+    attempts: Cache<RateKey, FailedAttempts>,
     capacity: usize,
 }
 
@@ -60,6 +64,7 @@ impl MemoryRateLimiter {
     pub fn with_capacity(keys: usize) -> Self {
         Self {
             tables: Arc::default(),
+            attempts: Cache::new(keys as u64),
             capacity: keys,
         }
     }
@@ -82,6 +87,30 @@ impl MemoryRateLimiter {
     pub fn exhaust(&self, key: RateKey, policy: &RatePolicy, left: Duration, now: Timestamp) {
         let table = self.table(policy);
         table.with(&key, |windows| windows.exhaust(key, policy, left, now));
+    }
+
+    /// Takes a counted request back, see [`RateLimiter::give_back`].
+    pub fn take_back(&self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
+        let table = self.table(policy);
+        table.with(key, |windows| windows.give_back(key, policy, now))
+    }
+
+    /// Counts an attempt as failed, see [`RateLimiter::begin_attempt`].
+    pub async fn count_attempt(&self, key: RateKey, now: Timestamp) -> Option<AttemptRefusal> {
+        let mut refusal = None;
+        let attempts = self.attempts.entry(key).and_compute_with(|known| {
+            let known = known.map(moka::Entry::into_value);
+            let (next, refused) = FailedAttempts::begin(known, now);
+            refusal = refused;
+            std::future::ready(Op::Put(next))
+        });
+        attempts.await;
+        refusal
+    }
+
+    /// Forgets the failed attempts of a key.
+    pub async fn forget(&self, key: &RateKey) {
+        self.attempts.invalidate(key).await;
     }
 
     fn table(&self, policy: &RatePolicy) -> Arc<Table> {
@@ -111,6 +140,28 @@ impl RateLimiter for MemoryRateLimiter {
         now: Timestamp,
     ) -> Result<Usage, RateLimiterError> {
         Ok(self.count(key, policy, now))
+    }
+
+    async fn give_back(
+        &self,
+        key: RateKey,
+        policy: &RatePolicy,
+        now: Timestamp,
+    ) -> Result<bool, RateLimiterError> {
+        Ok(self.take_back(&key, policy, now))
+    }
+
+    async fn begin_attempt(
+        &self,
+        key: RateKey,
+        now: Timestamp,
+    ) -> Result<Option<AttemptRefusal>, RateLimiterError> {
+        Ok(self.count_attempt(key, now).await)
+    }
+
+    async fn forget_attempts(&self, key: RateKey) -> Result<(), RateLimiterError> {
+        self.forget(&key).await;
+        Ok(())
     }
 }
 

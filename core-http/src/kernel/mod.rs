@@ -54,6 +54,7 @@ mod service_error;
 mod service_key;
 mod service_token;
 mod shapes;
+pub(crate) mod shared_limiter;
 mod status;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -6,16 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use core_domain::gateway::{RateKey, RateKind, RatePlan, RatePolicy, RateSubject, Usage};
-use core_domain::kernel::{ApiKeyId, Clock, Code, Error, Timestamp};
-use core_domain::port::{RateLimiter, RateLimiterError};
+use core_domain::kernel::{ApiKeyId, Clock, Code, Error};
+use core_domain::port::RateLimiter;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
+use super::shared_limiter::SharedLimiter;
 use super::{App, MemoryRateLimiter, own_value};
-
-/// How long a limiter that failed is not used.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -106,16 +104,12 @@ pub(crate) struct RateLimits {
     plan: RatePlan,
     /// The values of `RateLimit-Policy`, by kind.
     policy_headers: [HeaderValue; RateKind::ALL.len()],
-    limiter: Arc<dyn RateLimiter>,
-    fallback: MemoryRateLimiter,
+    limiter: SharedLimiter,
     /// The clients that are locked out, and the rejected credentials that were counted already.
     rejected: MemoryRateLimiter,
-    timeout: Duration,
     clock: Arc<dyn Clock>,
     /// When the last lockout ends, in milliseconds of the clock.
     last_lockout_ends: AtomicI64,
-    /// Until when a limiter that failed is not used, in milliseconds of the clock.
-    disabled_until: AtomicI64,
 }
 
 impl RateLimits {
@@ -130,13 +124,10 @@ impl RateLimits {
         Self {
             policy_headers: std::array::from_fn(|kind| policy_header(RateKind::ALL[kind])),
             plan,
-            limiter,
-            fallback: MemoryRateLimiter::new(),
+            limiter: SharedLimiter::new(limiter, timeout, Arc::clone(&clock)),
             rejected: MemoryRateLimiter::with_capacity(REJECTED_CAPACITY),
-            timeout,
             clock,
             last_lockout_ends: AtomicI64::new(0),
-            disabled_until: AtomicI64::new(0),
         }
     }
 
@@ -179,7 +170,7 @@ impl RateLimits {
     ) -> Counted<'_> {
         let policy = self.plan.policy(kind);
         let key = RateKey::new(policy, client, subject);
-        let usage = self.usage(key, policy).await;
+        let usage = self.limiter.take(key, policy).await;
         self.counted(kind, usage)
     }
 
@@ -192,9 +183,8 @@ impl RateLimits {
             any.once_per_window(API_KEY)
         });
         let subject = RateSubject::Text(key.as_str());
-        let usage = self
-            .usage(RateKey::new(&policy, NO_ADDRESS, subject), &policy)
-            .await;
+        let key = RateKey::new(&policy, NO_ADDRESS, subject);
+        let usage = self.limiter.take(key, &policy).await;
         ApiKeyUsage { policy, usage }
     }
 
@@ -229,48 +219,12 @@ impl RateLimits {
             return;
         }
         let key = RateKey::new(policy, client, RateSubject::Everything);
-        let usage = self.usage(key, policy).await;
+        let usage = self.limiter.take(key, policy).await;
         if usage.remaining == 0 {
             let left = Duration::from_secs(usage.reset_after);
             self.rejected.exhaust(key, policy, left, now);
             let end = now.plus(left).millis();
             self.last_lockout_ends.fetch_max(end, Ordering::Relaxed);
         }
-    }
-
-    async fn usage(&self, key: RateKey, policy: &RatePolicy) -> Usage {
-        let now = self.clock.now();
-        if now.millis() < self.disabled_until.load(Ordering::Relaxed) {
-            return self.fallback.count(key, policy, now);
-        }
-        match self.ask(key, policy, now).await {
-            Ok(usage) => usage,
-            Err(error) => {
-                tracing::warn!(
-                    target: "core::rate_limit",
-                    error = ?error,
-                    "the rate limiter failed; counting in memory"
-                );
-                let until = now.plus(RETRY_INTERVAL).millis();
-                self.disabled_until.store(until, Ordering::Relaxed);
-                self.fallback.count(key, policy, now)
-            }
-        }
-    }
-
-    async fn ask(
-        &self,
-        key: RateKey,
-        policy: &RatePolicy,
-        now: Timestamp,
-    ) -> Result<Usage, RateLimiterError> {
-        let mut asked = std::pin::pin!(self.limiter.take(key, policy, now));
-        // No timer is needed when the answer is ready at once.
-        if let std::task::Poll::Ready(answer) = futures_util::poll!(asked.as_mut()) {
-            return answer;
-        }
-        tokio::time::timeout(self.timeout, asked)
-            .await
-            .unwrap_or_else(|late| Err(RateLimiterError::Unavailable(Box::new(late))))
     }
 }

@@ -105,12 +105,16 @@ impl Windows {
         self.put(key, window);
     }
 
-    /// Takes a counted request back, if its window is still in the table.
-    pub fn give_back(&mut self, key: &RateKey) {
+    /// Takes a counted request back. Returns whether the key's window is open and had one.
+    pub fn give_back(&mut self, key: &RateKey, policy: &RatePolicy, now: Timestamp) -> bool {
         let window = self.young.get_mut(key).or_else(|| self.old.get_mut(key));
-        if let Some(window) = window {
-            window.used = window.used.saturating_sub(1);
-        }
+        let open = |window: &&mut Window| now.since(window.began) < policy.window();
+        let Some(window) = window.filter(open) else {
+            return false;
+        };
+        let had_one = window.used > 0;
+        window.used = window.used.saturating_sub(1);
+        had_one
     }
 
     fn put(&mut self, key: RateKey, window: Window) {
@@ -200,11 +204,13 @@ mod tests {
         let policy = policy(1);
         for _ in 0..5 {
             assert!(windows.take(key("/a"), &policy, at(0)).allowed);
-            windows.give_back(&key("/a"));
+            assert!(windows.give_back(&key("/a"), &policy, at(0)));
+            assert!(!windows.give_back(&key("/a"), &policy, at(0)));
         }
         assert!(windows.take(key("/a"), &policy, at(0)).allowed);
-        windows.give_back(&key("/b"));
+        assert!(!windows.give_back(&key("/b"), &policy, at(0)));
         assert!(!windows.take(key("/a"), &policy, at(0)).allowed);
+        assert!(!windows.give_back(&key("/a"), &policy, at(60_000)));
     }
 
     #[test]

@@ -169,14 +169,14 @@ async fn counted<T, F>(
 where
     F: Future<Output = Result<T>>,
 {
-    let (ip, now) = (cx.request.ip.as_deref(), cx.app.clock.now());
-    let attempt = iam.wrong_user_codes.begin(scope.session_id(), ip, now)?;
+    let ip = cx.request.ip.as_deref();
+    let attempt = iam.wrong_user_codes.begin(scope.session_id(), ip).await?;
     let outcome = match UserCode::read(code) {
         Some(code) => with_code(code).await,
         None => Err(Error::NotFound(DeviceAuthorization::KIND)),
     };
     if !matches!(outcome, Err(Error::NotFound(_))) {
-        iam.wrong_user_codes.was_right(&attempt);
+        iam.wrong_user_codes.was_right(&attempt).await;
     }
     outcome
 }

@@ -145,7 +145,7 @@ async fn sign_in(
         Box::pin(verify_magic_link(cx, &scope, uow, token))
     })
     .await;
-    Ok(PageOr::To(lead_on(&iam, targets, outcome)?))
+    Ok(PageOr::To(lead_on(cx, &iam, targets, outcome)?))
 }
 
 fn content(iam: &Iam, next: &str, email: &str, errors: &FormErrors) -> Markup {

@@ -18,9 +18,9 @@ use super::next::{leading_to, next_path};
 use super::passkeys;
 use super::row::{form, page};
 use super::two_factor;
-use crate::iam::challenge::{set_challenge_cookie, set_device_cookie};
+use crate::iam::challenge::{set_challenge_cookie, set_trust_cookie};
 use crate::iam::config::Iam;
-use crate::iam::cookies::{clear_session_cookies, set_session_cookie};
+use crate::iam::cookies::{clear_session_cookies, set_sign_in_cookies};
 use crate::iam::target::Target;
 use crate::iam::{session, user};
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
@@ -198,8 +198,8 @@ async fn sign_in(
     let device = begun.device.as_deref();
     Ok(PageOr::To(match &begun.outcome {
         SignInOutcome::SignedIn(begun) => {
-            let on = set_device_cookie(&iam, Output::new(iam.path(next)), device);
-            set_session_cookie(&iam, on, &begun.session, &begun.token)
+            let on = set_trust_cookie(&iam, Output::new(iam.path(next)), device);
+            set_sign_in_cookies(cx, &iam, on, begun)
         }
         SignInOutcome::SecondFactorRequired(challenged) => {
             let on = Output::new(iam.path(&leading_to(two_factor::PATH, next)));

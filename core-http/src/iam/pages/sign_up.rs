@@ -17,7 +17,7 @@ use super::next::{NextQuery, leading_to, next_path};
 use super::row::{form, page};
 use super::sign_in::CONFIRMED;
 use crate::iam::config::Iam;
-use crate::iam::cookies::set_session_cookie;
+use crate::iam::cookies::set_sign_in_cookies;
 use crate::iam::target::Target;
 use crate::iam::user::{Newcomer, SignUpOutcome, signed_up};
 use crate::kernel::{Cx, Endpoint, Input, Output, PageOr, get, post, with};
@@ -128,7 +128,7 @@ async fn sign_up(
         }
     };
     let on = Output::new(iam.path(next));
-    let on = set_session_cookie(&iam, on, &begun.session, &begun.token);
+    let on = set_sign_in_cookies(cx, &iam, on, &begun);
     Ok(PageOr::To(on))
 }
 

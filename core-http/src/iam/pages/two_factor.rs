@@ -159,7 +159,7 @@ async fn complete(
         Ok(done) => {
             let on = Output::new(iam.path(next));
             Ok(PageOr::To(two_factor::set_completed_cookies(
-                &iam, on, &done,
+                cx, &iam, on, &done,
             )))
         }
         Err(error) if is_over(&error) => again(),

@@ -218,7 +218,7 @@ async fn verify(
     let error = match confirm(cx, &iam, &scope, &link.token, password.as_deref()).await {
         Ok(done) => {
             return Ok(PageOr::To(match &done.signed_in {
-                Some(outcome) => redirect_after_sign_in(&iam, link.target(), outcome),
+                Some(outcome) => redirect_after_sign_in(cx, &iam, link.target(), outcome),
                 None => Output::new(iam.absolute(link.target())),
             }));
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use core_domain::gateway::{RateClass, RateKey, RateKind, RatePolicy, Usage, find_route};
+use core_domain::iam::AttemptRefusal;
 use core_domain::kernel::Timestamp;
 use core_domain::port::{RateLimiter, RateLimiterError};
 use core_http::gateway::{InProcess, RouteTable, Upstream};
@@ -292,6 +293,33 @@ impl RateLimiter for Broken {
         _: &RatePolicy,
         _: Timestamp,
     ) -> Result<Usage, RateLimiterError> {
+        self.fail().await
+    }
+
+    async fn give_back(
+        &self,
+        _: RateKey,
+        _: &RatePolicy,
+        _: Timestamp,
+    ) -> Result<bool, RateLimiterError> {
+        self.fail().await
+    }
+
+    async fn begin_attempt(
+        &self,
+        _: RateKey,
+        _: Timestamp,
+    ) -> Result<Option<AttemptRefusal>, RateLimiterError> {
+        self.fail().await
+    }
+
+    async fn forget_attempts(&self, _: RateKey) -> Result<(), RateLimiterError> {
+        self.fail().await
+    }
+}
+
+impl Broken {
+    async fn fail<T>(&self) -> Result<T, RateLimiterError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.hangs {
             std::future::pending::<()>().await;

@@ -5,6 +5,7 @@ mod authority;
 mod confirmation;
 mod confirmed_addresses;
 mod cross_origin;
+mod device_cookies;
 mod effects;
 mod factors;
 mod imported;

@@ -75,8 +75,9 @@ async fn forms_are_taken_and_a_session_that_is_not_to_be_remembered_ends_with_th
     refused.refused(401, "INVALID_EMAIL_OR_PASSWORD");
     let signed_in = send(SIGN_IN, "password=correct+horse+battery&rememberMe=false").await;
     let (token, set) = (signed_in.text("token"), cookies(&signed_in));
-    assert_eq!(set.len(), 2);
+    assert_eq!(set.len(), 3);
     assert!(set[1].starts_with("better-auth.dont_remember=true."));
+    assert!(set[2].starts_with("core.device="));
     for cookie in set {
         let attributes = "%3D; Path=/; HttpOnly; SameSite=Lax";
         assert!(cookie.ends_with(attributes), "{cookie}");

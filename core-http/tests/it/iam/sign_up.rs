@@ -32,7 +32,7 @@ async fn a_sign_up_makes_a_user_and_a_session_that_its_cookie_and_its_bearers_sh
     assert!(signed.starts_with(token));
     let exposed = made.header("access-control-expose-headers");
     assert_eq!(exposed, "set-auth-token");
-    assert_eq!(cookies(&made).len(), 1);
+    assert_eq!(cookies(&made).len(), 2);
     let (cookie, attributes) = cookies(&made)[0].split_once("; ").unwrap();
     assert_eq!(attributes, "Max-Age=604800; Path=/; HttpOnly; SameSite=Lax");
 

@@ -30,7 +30,8 @@ async fn a_second_factor_is_asked_for_once_its_first_code_was_right() {
     assert_eq!(done.header("cache-control"), "no-store");
     let set = cookies(&done);
     assert!(set[0].starts_with("better-auth.session_token="));
-    assert!(set[1].starts_with("better-auth.two_factor=; Max-Age=0"));
+    assert!(set[1].starts_with("core.device="));
+    assert!(set[2].starts_with("better-auth.two_factor=; Max-Age=0"));
     let own = world.held(done.text("token"), "GET", GET_SESSION).await;
     assert_eq!(own.json["user"]["email"], ADA);
     let entries = world.audit("user.signed_in").await;

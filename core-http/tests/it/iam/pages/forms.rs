@@ -16,9 +16,9 @@ async fn a_form_signs_up_or_in_sets_the_cookie_and_leads_on_with_303() {
         ("next", "/device"),
     ];
     let up = world.form("/sign-up", &new, &[OWN]).await;
-    assert_eq!((location(&up), cookies(&up).len()), ("/device", 1));
+    assert_eq!((location(&up), cookies(&up).len()), ("/device", 2));
     let remember = [GOOD[0], GOOD[1], ("remember", "true")];
-    for (fields, set, age) in [(&GOOD[..], 2, false), (&remember[..], 1, true)] {
+    for (fields, set, age) in [(&GOOD[..], 3, false), (&remember[..], 2, true)] {
         let signed_in = world.form("/sign-in", fields, &[OWN]).await;
         assert_eq!(location(&signed_in), "/account");
         let cookies = cookies(&signed_in);

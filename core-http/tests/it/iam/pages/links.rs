@@ -62,7 +62,7 @@ async fn a_link_signs_in_once_and_the_page_says_when_it_is_good_for_nothing() {
     let signed_in = world.press(&link, SIGN_IN, &[]).await;
     let target = format!("{ORIGIN}/device?user_code=BCDF-GHJK");
     assert_eq!(location(&signed_in), target);
-    assert_eq!(cookies(&signed_in).len(), 1);
+    assert_eq!(cookies(&signed_in).len(), 2);
     let again = world.page(path(&link), &[]).await;
     let asked = world.page(path(location(&again)), &[]).await;
     let page = text(&asked, 200);

@@ -1,0 +1,252 @@
+//! Strangers who try passwords delay only strangers: a browser that has signed in before and a session have counters of their
+//! own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use core_domain::gateway::{RateKey, RatePolicy, Usage};
+use core_domain::iam::AttemptRefusal;
+use core_domain::kernel::Timestamp;
+use core_domain::port::{RateLimiter, RateLimiterError};
+use core_http::kernel::{PeerAddr, ViaGateway, bytes_body};
+use http::Request;
+use serde_json::json;
+
+use super::{ADA, EVE, NEW, SIGN_IN, SIGN_UP, WRONG, cookies};
+use crate::world::{Answer, Api, ORIGIN, PASSWORD, World, iam_config};
+
+/// A person at a browser: an address of a client, and the device cookie that it keeps.
+struct Browser {
+    client: u8,
+    cookie: Option<String>,
+}
+
+impl Browser {
+    fn new(client: u8) -> Self {
+        Self {
+            client,
+            cookie: None,
+        }
+    }
+
+    async fn post(&mut self, iam: &Api, path: &str, body: serde_json::Value) -> Answer {
+        let peer = PeerAddr(SocketAddr::from(([203, 0, 113, self.client], 4_000)));
+        let mut request = Request::post(path)
+            .header("content-type", "application/json")
+            .header("origin", ORIGIN)
+            .extension(ViaGateway)
+            .extension(peer);
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        let answer = iam
+            .raw(request.body(bytes_body(body.to_string())).unwrap())
+            .await;
+        let mut set = cookies(&answer).into_iter();
+        if let Some(line) = set.find(|line| line.starts_with("core.device=")) {
+            assert!(line.contains("; Max-Age=31536000; Path=/; HttpOnly; SameSite=Lax"));
+            self.cookie = line.split(';').next().map(str::to_owned);
+        }
+        answer
+    }
+
+    async fn sign_in(&mut self, iam: &Api, email: &str, password: &str) -> Answer {
+        let body = json!({ "email": email, "password": password });
+        self.post(iam, SIGN_IN, body).await
+    }
+
+    /// Fails five times, so that the next attempt has to wait.
+    async fn fails_until_it_waits(&mut self, iam: &Api, email: &str) {
+        for _ in 0..5 {
+            let failed = self.sign_in(iam, email, WRONG).await;
+            failed.refused(401, "INVALID_EMAIL_OR_PASSWORD");
+        }
+        self.waits(iam, email).await;
+    }
+
+    async fn waits(&mut self, iam: &Api, email: &str) {
+        let waits = self.sign_in(iam, email, PASSWORD).await;
+        waits.refused(429, "RATE_LIMITED");
+    }
+
+    async fn succeeds(&mut self, iam: &Api, email: &str) -> Answer {
+        self.sign_in(iam, email, PASSWORD).await.expect(200)
+    }
+}
+
+#[tokio::test]
+async fn strangers_delay_strangers_and_not_a_browser_that_has_signed_in_before() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let mut own = Browser::new(1);
+    own.succeeds(&world.iam, ADA).await;
+    // From another address, and from the one of the owner's browser.
+    for client in [9, 1] {
+        let mut stranger = Browser::new(client);
+        stranger.fails_until_it_waits(&world.iam, ADA).await;
+        own.succeeds(&world.iam, ADA).await;
+        // The owner's success does not let strangers go on.
+        stranger.waits(&world.iam, ADA).await;
+        world.tick(super::DAY);
+    }
+}
+
+#[tokio::test]
+async fn a_browser_that_has_signed_in_before_waits_for_its_own_failures_alone() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let [mut own, mut other] = [1, 2].map(Browser::new);
+    own.succeeds(&world.iam, ADA).await;
+    other.succeeds(&world.iam, ADA).await;
+    own.fails_until_it_waits(&world.iam, ADA).await;
+    other.succeeds(&world.iam, ADA).await;
+    Browser::new(3).succeeds(&world.iam, ADA).await;
+    own.waits(&world.iam, ADA).await;
+    world.tick(1);
+    own.succeeds(&world.iam, ADA).await;
+}
+
+#[tokio::test]
+async fn a_device_cookie_of_another_account_or_one_that_is_forged_is_as_good_as_none() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    world.sign_up(EVE).await;
+    let mut eve = Browser::new(1);
+    eve.succeeds(&world.iam, EVE).await;
+    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    eve.waits(&world.iam, ADA).await;
+    let mut forged = Browser::new(2);
+    forged.cookie = eve.cookie.map(|cookie| cookie.replace("%3A", "%3Ax"));
+    forged.waits(&world.iam, ADA).await;
+    forged.cookie = Some("core.device=x".to_owned());
+    forged.waits(&world.iam, ADA).await;
+}
+
+#[tokio::test]
+async fn a_browser_keeps_the_accounts_of_four_people() {
+    let world = World::new();
+    let people = ["a", "b", "c", "d", "e"].map(|name| format!("{name}@example.org"));
+    let mut shared = Browser::new(1);
+    for email in &people {
+        world.sign_up(email).await;
+        shared.succeeds(&world.iam, email).await;
+    }
+    for email in &people {
+        Browser::new(9)
+            .fails_until_it_waits(&world.iam, email)
+            .await;
+    }
+    shared.waits(&world.iam, &people[0]).await;
+    for email in &people[1..] {
+        shared.succeeds(&world.iam, email).await;
+    }
+}
+
+#[tokio::test]
+async fn signing_up_makes_a_browser_known_and_changing_the_password_keeps_it_so() {
+    let world = World::new();
+    let mut own = Browser::new(1);
+    let body = json!({ "name": "Ada", "email": ADA, "password": PASSWORD });
+    let _ = own.post(&world.iam, SIGN_UP, body).await.expect(200);
+    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    let signed_in = own.succeeds(&world.iam, ADA).await;
+    let body = json!({ "currentPassword": PASSWORD, "newPassword": NEW });
+    let path = "/api/auth/change-password";
+    let bearer = format!("Bearer {}", signed_in.text("token"));
+    let headers = [("authorization", bearer.as_str())];
+    let _ = world.ask("POST", path, &headers, body).await.expect(200);
+    let _ = own.sign_in(&world.iam, ADA, NEW).await.expect(200);
+}
+
+#[tokio::test]
+async fn wrong_passwords_within_a_session_delay_that_session_and_strangers_delay_none() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let one = Browser::new(1).succeeds(&world.iam, ADA).await;
+    let other = Browser::new(2).succeeds(&world.iam, ADA).await;
+    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    let path = "/api/auth/verify-password";
+    let check = async |signed_in: &Answer, password: &str| {
+        let bearer = format!("Bearer {}", signed_in.text("token"));
+        let headers = [("authorization", bearer.as_str())];
+        let body = json!({ "password": password });
+        world.ask("POST", path, &headers, body).await
+    };
+    let _ = check(&one, PASSWORD).await.expect(200);
+    for _ in 0..5 {
+        check(&one, WRONG).await.refused(400, "INVALID_PASSWORD");
+    }
+    check(&one, PASSWORD).await.refused(429, "RATE_LIMITED");
+    let _ = check(&other, PASSWORD).await.expect(200);
+    world.tick(1);
+    let _ = check(&one, PASSWORD).await.expect(200);
+}
+
+#[tokio::test]
+async fn nodes_that_share_a_limiter_count_failed_sign_ins_together() {
+    let world = World::new();
+    world.sign_up(ADA).await;
+    let other_node = core_http::iam::service(Arc::clone(&world.app), &iam_config());
+    let other_node = Api(other_node.unwrap());
+    let mut known = Browser::new(1);
+    known.succeeds(&world.iam, ADA).await;
+    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    Browser::new(8).waits(&other_node, ADA).await;
+    known.succeeds(&other_node, ADA).await;
+}
+
+/// A limiter that cannot be reached.
+#[derive(Debug)]
+struct Unreachable;
+
+impl Unreachable {
+    fn error() -> RateLimiterError {
+        let cause = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        RateLimiterError::Unavailable(Box::new(cause))
+    }
+}
+
+#[async_trait]
+impl RateLimiter for Unreachable {
+    async fn take(
+        &self,
+        _: RateKey,
+        _: &RatePolicy,
+        _: Timestamp,
+    ) -> Result<Usage, RateLimiterError> {
+        Err(Self::error())
+    }
+
+    async fn give_back(
+        &self,
+        _: RateKey,
+        _: &RatePolicy,
+        _: Timestamp,
+    ) -> Result<bool, RateLimiterError> {
+        Err(Self::error())
+    }
+
+    async fn begin_attempt(
+        &self,
+        _: RateKey,
+        _: Timestamp,
+    ) -> Result<Option<AttemptRefusal>, RateLimiterError> {
+        Err(Self::error())
+    }
+
+    async fn forget_attempts(&self, _: RateKey) -> Result<(), RateLimiterError> {
+        Err(Self::error())
+    }
+}
+
+#[tokio::test]
+async fn failed_sign_ins_are_counted_in_memory_while_the_limiter_cannot_be_reached() {
+    let world = World::with(|app| app.limiter = Arc::new(Unreachable));
+    world.sign_up(ADA).await;
+    Browser::new(9).fails_until_it_waits(&world.iam, ADA).await;
+    world.tick(1);
+    let mut own = Browser::new(9);
+    own.succeeds(&world.iam, ADA).await;
+    own.fails_until_it_waits(&world.iam, ADA).await;
+}
