@@ -205,3 +205,17 @@ async fn an_organization_has_few_pending_invitations_by_every_row() {
     let [invited, _] = invite(body).await;
     let _ = invited.expect(200);
 }
+
+#[tokio::test]
+async fn an_organization_maps_no_more_roles_than_the_limit() {
+    let world = with_limits(|limits| limits.role_mappings_per_organization = 1);
+    let ada = world.sign_up(ADA).await;
+    let acme = world.found(&ada, "acme").await;
+    let map = async |role: &str| {
+        let body = json!({ "orgId": acme, "role": role, "permissions": ["job:read"] });
+        world.iam.post(&ada.caller(), "/api/core/roles", body).await
+    };
+    let _ = map("auditor").await.expect(200);
+    assert_limit(&map("reader").await, 1, "roles");
+    let _ = map("auditor").await.expect(200);
+}

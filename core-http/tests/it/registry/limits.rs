@@ -144,3 +144,20 @@ async fn a_resource_has_no_more_secrets_than_the_limit() {
     assert_limit(&set("TWO").await, 1, "secrets");
     let _ = set("ONE").await.expect(200);
 }
+
+#[tokio::test]
+async fn a_platform_has_no_more_open_deployments_than_the_limit() {
+    let world = World::new().with_limits(Limits {
+        open_deployments_per_platform: 1,
+        ..Limits::default()
+    });
+    let platform = world.platform("engines").await;
+    let deploy = async |branch: &str| {
+        let path = at(&platform, &format!("/deploy?branch={branch}"));
+        world.deploy(&path, &owner(&platform), &[]).await
+    };
+    let _ = deploy("main").await.expect(202);
+    assert_limit(&deploy("next").await, 1, "deployments");
+    world.run_jobs().await;
+    let _ = deploy("next").await.expect(202);
+}
