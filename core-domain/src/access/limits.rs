@@ -50,8 +50,8 @@ pub(crate) async fn ensure_room_unless_operator<R: Persisted>(
     ensure_room(records, query, limit, message).await
 }
 
-/// Refuses one more organization for a person, unless an operator calls. Organizations that they own count, and those of their
-/// open onboardings.
+/// Refuses one more organization for a person, unless an operator calls. The organizations that they own count, and those
+/// of their open onboardings.
 ///
 /// # Errors
 /// `LIMIT_REACHED`.

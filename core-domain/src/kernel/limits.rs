@@ -9,8 +9,8 @@ use super::duration_text;
 /// The largest numbers of things that callers can create. A request above a limit is refused with 409 `LIMIT_REACHED`,
 /// whose `details.limit` is the number.
 ///
-/// Operators and services have no limits on organizations, platforms, and what those contain. Limits on what belongs to a person,
-/// a member, a webhook owner or an entity's features hold for everybody.
+/// Operators and services have no limits on organizations, platforms, and most of what those contain. The limits on
+/// sessions, passkeys, API keys, grants, role mappings, webhooks and features hold for everybody.
 ///
 /// Work of the suite itself has no limits: see [`Limits::unlimited`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ impl Limits {
         Self::of(u32::MAX)
     }
 
-    /// The same number for every limit on things. Mails have no limits.
+    /// Returns limits that are all this number. Mails have no limits.
     #[must_use]
     pub const fn of(number: u32) -> Self {
         Self {

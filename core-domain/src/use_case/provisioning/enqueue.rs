@@ -16,8 +16,8 @@ use crate::provisioning::{
 /// as it stands, and nothing is queued.
 ///
 /// # Errors
-/// `LIMIT_REACHED` for a caller whose platform has as many queued jobs as there may be. When the input is of another platform than
-/// the scope, or the store failed.
+/// `LIMIT_REACHED` for a caller whose platform has as many queued jobs as there may be. When the input is of another
+/// platform than the scope, or the store failed.
 pub async fn enqueue<K: JobKind>(
     cx: &Context,
     scope: &impl Covers<<K::Input as JobInput>::Owner>,
@@ -166,7 +166,8 @@ pub(super) async fn insert_jobs(
     Ok(stored)
 }
 
-/// Refuses one more job at the tail of a lane, unless an operator or a service calls. The lane knows the number of its queued jobs, so that nothing is counted.
+/// Refuses one more job at the tail of a lane, unless an operator or a service calls. The lane knows the number of its
+/// queued jobs, so that nothing is counted.
 fn ensure_room_in(cx: &Context, lane: &JobLane) -> Result<()> {
     if cx.caller.is_operator() {
         return Ok(());

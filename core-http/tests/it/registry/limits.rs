@@ -153,8 +153,8 @@ async fn a_platform_has_no_more_open_deployments_than_the_limit() {
     });
     let platform = world.platform("engines").await;
     let deploy = async |branch: &str| {
-        let path = at(&platform, &format!("/deploy?branch={branch}"));
-        world.deploy(&path, &owner(&platform), &[]).await
+        let (path, headers) = (at(&platform, "/deploy"), [("x-core-deploy-branch", branch)]);
+        world.deploy(&path, &owner(&platform), &headers).await
     };
     let _ = deploy("main").await.expect(202);
     assert_limit(&deploy("next").await, 1, "deployments");

@@ -48,7 +48,7 @@ pub async fn begin_registration(
     let user = person_of_session(scope, uow).await?;
     ensure_confirmed(&user)?;
     let known = of_user(uow, &user.id).await?;
-    ensure_room(cx, &known)?;
+    ensure_room_for_passkey(cx, &known)?;
     let known: Vec<String> = known.iter().map(|k| k.credential_id.clone()).collect();
     let email = user.email.as_str();
     let name = Some(user.name.as_str()).filter(|name| !name.is_empty());
@@ -62,7 +62,7 @@ pub async fn begin_registration(
     store_challenge(cx, uow, Some(user.id.clone()), ceremony).await
 }
 
-fn ensure_room(cx: &Context, known: &[Stored<Passkey>]) -> Result<()> {
+fn ensure_room_for_passkey(cx: &Context, known: &[Stored<Passkey>]) -> Result<()> {
     let count = u64::try_from(known.len()).unwrap_or(u64::MAX);
     let limit = cx.limits.passkeys_per_user;
     let message = "You have as many passkeys as one person may have. Remove one first.";
@@ -94,7 +94,7 @@ pub async fn complete_registration(
             return Ok(Verified::Refused(refused(cx, uow, &user).await?));
         }
     };
-    ensure_room(cx, &of_user(uow, &user.id).await?)?;
+    ensure_room_for_passkey(cx, &of_user(uow, &user.id).await?)?;
     let with_credential = PasskeyQuery::WithCredential(made.credential_id.clone());
     if unowned::<Passkey>(uow)
         .first(&with_credential)

@@ -15,7 +15,8 @@ use crate::use_case::registry::slug::slug_conflict;
 ///
 /// # Errors
 /// `VALIDATION_ERROR` for a tenant with or a sub-tenant without a parent; `NOT_FOUND` for a parent that is not of this
-/// platform; `SLUG_TAKEN` by a sibling; `CONFLICT` below the last level; `INVALID_STATE` below a suspended entity; `LIMIT_REACHED`.
+/// platform; `SLUG_TAKEN` by a sibling; `CONFLICT` below the last level; `INVALID_STATE` below a suspended entity;
+/// `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,

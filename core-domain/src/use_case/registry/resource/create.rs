@@ -11,7 +11,8 @@ use crate::use_case::registry::entity;
 ///
 /// # Errors
 /// `NOT_FOUND` for an unknown entity, and for a job of another platform; `CONFLICT` when the name is taken;
-/// `INVALID_STATE` below a suspended entity; `VALIDATION_ERROR` for settings that are too large; `LIMIT_REACHED`.
+/// `INVALID_STATE` below a suspended entity; `VALIDATION_ERROR` for settings that are too large;
+/// `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::ResourceWrite>,
