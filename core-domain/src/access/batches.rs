@@ -1,8 +1,8 @@
 //! Reading all records that answer a query, some at a time.
 
-use super::records::Records;
-use crate::kernel::{PageRequest, Result, Stored, Total};
-use crate::port::Persisted;
+use super::records::{Records, unowned};
+use crate::kernel::{PageRequest, Record, Result, Stored, Total, Unowned};
+use crate::port::{Persisted, UnitOfWork};
 
 /// How many records are read at once.
 const BATCH: u32 = 100;
@@ -44,4 +44,23 @@ impl<R: Persisted> Batches<R> {
         });
         Ok(Some(found.items))
     }
+}
+
+/// Returns all records that answer the query, in the query's order. For lists that a limit keeps short.
+///
+/// # Errors
+/// When the store failed.
+pub(crate) async fn all_unowned<R>(
+    uow: &mut dyn UnitOfWork,
+    query: R::Query,
+) -> Result<Vec<Stored<R>>>
+where
+    R: Persisted + Record<Owner = Unowned>,
+{
+    let mut batches = Batches::<R>::of(query);
+    let mut all = Vec::new();
+    while let Some(batch) = batches.next(unowned(uow)).await? {
+        all.extend(batch);
+    }
+    Ok(all)
 }

@@ -25,6 +25,7 @@ pub(crate) mod covers;
 mod installation;
 mod job;
 mod key;
+mod limits;
 mod member;
 mod membership;
 mod new_organization;
@@ -41,11 +42,14 @@ pub(crate) mod unaudited;
 
 pub use api_key::{ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key};
 pub use audited::AuditEvent;
-pub(crate) use batches::Batches;
+pub(crate) use batches::{Batches, all_unowned};
 pub use covers::Covers;
 pub use installation::{OperatorScope, SystemScope, authorize_operator};
 pub use job::{JobScope, authorize_job};
 pub use key::RecordKey;
+pub(crate) use limits::{
+    ensure_below, ensure_can_own_another, ensure_room, ensure_room_unless_operator,
+};
 pub(crate) use member::find_member;
 pub(crate) use membership::find_organization;
 pub use membership::{

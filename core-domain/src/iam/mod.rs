@@ -26,8 +26,7 @@ mod verification;
 pub use api_key::{
     API_KEY_PREFIX, ApiKey, ApiKeyEvent, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret, ApiKeyStatus,
     DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME, LONGEST_OVERLAP,
-    MAX_API_KEYS, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership,
-    organization_key_patterns,
+    MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership, organization_key_patterns,
 };
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};
@@ -43,15 +42,15 @@ pub use organization::{
     UpdateOrganization,
 };
 pub use passkey::{
-    MAX_PASSKEY_REGISTRATIONS, MAX_PASSKEYS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
+    MAX_PASSKEY_REGISTRATIONS, PASSKEY_CHALLENGE_LIFETIME, Passkey, PasskeyChallenge,
     PasskeyChallengeQuery, PasskeyDevice, PasskeyQuery,
 };
 pub use password::{PasswordHash, check_password, normal_password};
-pub use permission_grant::{GrantPermission, MAX_GRANTS, PermissionGrant};
+pub use permission_grant::{GrantPermission, PermissionGrant};
 pub use proof_method::{ProofMethod, ProofStrength};
-pub use role_mapping::{MAX_MAPPINGS, MapRole, RoleMappings};
+pub use role_mapping::{MapRole, RoleMappings};
 pub use service_token::*;
-pub use session::{FRESH_FOR, LIFETIME, MAX_SESSIONS, Session, SessionQuery, SessionValidity};
+pub use session::{FRESH_FOR, LIFETIME, Session, SessionQuery, SessionValidity};
 pub use sign_in_delay::{AttemptRefusal, FAILURES_FORGOTTEN_AFTER, FailedAttempts, sign_in_delay};
 pub use suspension::{PlatformSuspension, PlatformSuspensionQuery};
 pub use totp::{TotpCode, TotpSecret};

@@ -14,9 +14,6 @@ use crate::kernel::{JsonText, Line, PasskeyId, Timestamp, UserId, record, text_e
 /// How long a challenge is good for.
 pub const PASSKEY_CHALLENGE_LIFETIME: Duration = Duration::from_secs(5 * 60);
 
-/// How many passkeys a user has at most.
-pub const MAX_PASSKEYS: u32 = 20;
-
 /// How many registrations of a user may be begun at a time; the oldest goes for a new one.
 pub const MAX_PASSKEY_REGISTRATIONS: u32 = 5;
 

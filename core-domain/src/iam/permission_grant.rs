@@ -7,9 +7,6 @@ use crate::kernel::{
     GrantId, MemberId, OrganizationId, PermissionPattern, Timestamp, UnixSeconds, UserId,
 };
 
-/// How many grants and denials a member has at most.
-pub const MAX_GRANTS: usize = 100;
-
 /// A grant or denial. Kept with the membership, because every request of the member asks for it, and gone with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

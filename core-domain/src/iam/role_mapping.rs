@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{OrganizationId, PermissionPattern, Role};
 
-/// How many roles an organization maps at most, and to how many patterns each.
-pub const MAX_MAPPINGS: usize = 100;
-
 /// What an organization's roles allow, where it has said so. Kept with the organization, because every request of its members
 /// asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,9 +27,6 @@ const ABSOLUTE_LIFETIME: Duration = DAY.saturating_mul(30);
 /// How long after a proof of who they are people may do what needs a fresh one.
 pub const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// How many sessions a user has at most; a sign-in beyond that ends the oldest.
-pub const MAX_SESSIONS: u32 = 100;
-
 /// A signed-in session. The token itself is never stored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

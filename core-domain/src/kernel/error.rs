@@ -195,8 +195,6 @@ text_enum! {
         AuthenticationFailed = "AUTHENTICATION_FAILED",
         /// The passkey is registered already.
         PreviouslyRegistered = "PREVIOUSLY_REGISTERED",
-        /// The user has as many passkeys as anybody may have.
-        PasskeyLimitReached = "PASSKEY_LIMIT_REACHED",
         /// This installation has no passkeys.
         PasskeysDisabled = "PASSKEYS_DISABLED",
     }

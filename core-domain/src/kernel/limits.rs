@@ -9,6 +9,9 @@ use super::duration_text;
 /// The largest numbers of things that callers can create. A request above a limit is refused with 409 `LIMIT_REACHED`,
 /// whose `details.limit` is the number.
 ///
+/// Operators and services have no limits on organizations, platforms, and most of what those contain. The limits on
+/// sessions, passkeys, API keys, grants, role mappings, webhooks and features hold for everybody.
+///
 /// Work of the suite itself has no limits: see [`Limits::unlimited`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -21,15 +24,36 @@ pub struct Limits {
     pub members_per_organization: u32,
     /// Pending invitations of one organization. Default: 100.
     pub invitations_per_organization: u32,
+    /// Roles of one organization that are mapped to permissions. Default: 100.
+    pub role_mappings_per_organization: u32,
+    /// Grants and denials of one member. Default: 100.
+    pub grants_per_member: u32,
     /// API keys of one person, or of one organization. Default: 100.
     pub api_keys_per_owner: u32,
     /// Sessions of one person. A sign-in above the limit ends the oldest session. Default: 100.
     pub sessions_per_user: u32,
+    /// Passkeys of one person. Default: 20.
+    pub passkeys_per_user: u32,
     /// Webhooks of one platform, or of the installation. Default: 20.
     pub webhooks_per_owner: u32,
-    /// Feature activations of one entity. Default: 200.
+    /// Entities of one platform that are not deleted. Default: 10,000.
+    pub entities_per_platform: u32,
+    /// Resources of one platform that are not deleted. Default: 10,000.
+    pub resources_per_platform: u32,
+    /// Secrets of one resource. Default: 200.
+    pub secrets_per_resource: u32,
+    /// DNS records of one platform that are not deleted. Default: 1,000.
+    pub dns_records_per_platform: u32,
+    /// Custom domains of one platform that are not deleted. Default: 1,000.
+    pub domains_per_platform: u32,
+    /// Workspace stacks of one entity. Default: 200.
+    pub workspace_stacks_per_entity: u32,
+    /// Feature activations of one entity in one environment. Default: 200.
     pub features_per_entity: u32,
-    /// Jobs of one platform that have not ended. Default: 1,000.
+    /// Deployments of one platform that have not ended. Default: 100.
+    pub open_deployments_per_platform: u32,
+    /// Queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs queue count, but are never
+    /// refused. Default: 1,000.
     pub jobs_per_platform: u32,
     /// Mails that anybody can cause.
     pub mail: MailLimits,
@@ -60,10 +84,20 @@ impl Default for Limits {
             platforms_per_organization: 20,
             members_per_organization: 1_000,
             invitations_per_organization: 100,
+            role_mappings_per_organization: 100,
+            grants_per_member: 100,
             api_keys_per_owner: 100,
             sessions_per_user: 100,
+            passkeys_per_user: 20,
             webhooks_per_owner: 20,
+            entities_per_platform: 10_000,
+            resources_per_platform: 10_000,
+            secrets_per_resource: 200,
+            dns_records_per_platform: 1_000,
+            domains_per_platform: 1_000,
+            workspace_stacks_per_entity: 200,
             features_per_entity: 200,
+            open_deployments_per_platform: 100,
             jobs_per_platform: 1_000,
             mail: MailLimits::default(),
         }
@@ -86,16 +120,32 @@ impl Limits {
     /// No limits: for jobs, imports and other work that no caller asks for directly.
     #[must_use]
     pub const fn unlimited() -> Self {
+        Self::of(u32::MAX)
+    }
+
+    /// Returns limits that are all this number. Mails have no limits.
+    #[must_use]
+    pub const fn of(number: u32) -> Self {
         Self {
-            organizations_per_owner: u32::MAX,
-            platforms_per_organization: u32::MAX,
-            members_per_organization: u32::MAX,
-            invitations_per_organization: u32::MAX,
-            api_keys_per_owner: u32::MAX,
-            sessions_per_user: u32::MAX,
-            webhooks_per_owner: u32::MAX,
-            features_per_entity: u32::MAX,
-            jobs_per_platform: u32::MAX,
+            organizations_per_owner: number,
+            platforms_per_organization: number,
+            members_per_organization: number,
+            invitations_per_organization: number,
+            role_mappings_per_organization: number,
+            grants_per_member: number,
+            api_keys_per_owner: number,
+            sessions_per_user: number,
+            passkeys_per_user: number,
+            webhooks_per_owner: number,
+            entities_per_platform: number,
+            resources_per_platform: number,
+            secrets_per_resource: number,
+            dns_records_per_platform: number,
+            domains_per_platform: number,
+            workspace_stacks_per_entity: number,
+            features_per_entity: number,
+            open_deployments_per_platform: number,
+            jobs_per_platform: number,
             mail: MailLimits {
                 links_per_hour: u32::MAX,
                 invitations_per_hour: u32::MAX,

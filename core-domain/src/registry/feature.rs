@@ -11,9 +11,6 @@ use crate::kernel::{
     StackId, Timestamp, record,
 };
 
-/// How many features an entity has at most in an environment, those that are inactive included: a manifest is whole.
-pub const MAX_FEATURES: u32 = 200;
-
 /// A feature of an entity in an environment, from its first activation on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

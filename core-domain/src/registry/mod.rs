@@ -61,9 +61,7 @@ pub use entity::{
     EntityType, UpdateEntity,
 };
 pub use entity_rules::{MAX_DEPTH, PlacementError, child_depth};
-pub use feature::{
-    ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery, MAX_FEATURES,
-};
+pub use feature::{ActivateFeature, DeactivateFeature, FeatureActivation, FeatureActivationQuery};
 pub use feature_id::{FeatureId, FeatureVersion, NewFeatureId};
 pub use feature_manifest::{FeatureManifest, ManifestFeature};
 pub use feature_status::{FeatureEvent, FeatureStatus};

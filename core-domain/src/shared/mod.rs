@@ -24,9 +24,9 @@ pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
 pub use mail_quota::{ExceededRate, MailQuota, MailQuotaQuery, MailRate};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};
 pub use webhook::{
-    CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, MAX_WEBHOOKS, SealedWebhookSecret, UpdateWebhook,
-    UrlTarget, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent,
-    WebhookDeliveryFilter, WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookEvent,
-    WebhookEventType, WebhookOutcome, WebhookQuery, WebhookSecret, WebhookStatus, WebhookTargets,
-    WebhookUrl, change_message, is_public, test_message,
+    CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, UrlTarget,
+    Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryEvent, WebhookDeliveryFilter,
+    WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookEvent, WebhookEventType, WebhookOutcome,
+    WebhookQuery, WebhookSecret, WebhookStatus, WebhookTargets, WebhookUrl, change_message,
+    is_public, test_message,
 };

@@ -53,8 +53,7 @@ pub(super) fn rows(service: DeployService) -> Vec<Endpoint> {
                 Code::IdempotencyKeyReused,
                 Code::PayloadTooLarge,
                 Code::UnsupportedMediaType,
-                Code::UpstreamError,
-            ])
+                Code::UpstreamError, Code::LimitReached])
             .uploads(with(&Arc::new(service), deploy)),
     ]
 }

@@ -26,7 +26,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/core/grants", "createGrant")
             .summary("Grants or denies a member a permission.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict])
+            .refuses(&[Code::Conflict, Code::LimitReached])
             .writes(create),
         delete("/api/core/grants/{grantId}", "removeGrant")
             .summary("Takes a grant or denial back.")

@@ -33,7 +33,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
         .refuses(&[
             Code::StepUpRequired,
             Code::EmailNotVerified,
-            Code::PasskeyLimitReached,
+            Code::LimitReached,
             Code::PasskeysDisabled,
         ])
         .plain(with(iam, begin_registration)),
@@ -48,7 +48,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             Code::ChallengeNotFound,
             Code::FailedToVerifyRegistration,
             Code::PreviouslyRegistered,
-            Code::PasskeyLimitReached,
+            Code::LimitReached,
             Code::PasskeysDisabled,
         ])
         .plain(with(iam, complete_registration)),

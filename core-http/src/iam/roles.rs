@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .reads(list),
         post("/api/core/roles", "mapRole")
             .summary("Maps a role to permissions, in place of what it was mapped to.")
-            .refuses(&[Code::Conflict])
+            .refuses(&[Code::LimitReached])
             .writes(map),
         delete("/api/core/roles/{orgId}/{role}", "unmapRole")
             .summary("Takes a mapping away; a built-in role allows what it allows by itself again.")

@@ -33,7 +33,6 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::ChallengeNotFound
         | Code::FailedToVerifyRegistration
         | Code::PreviouslyRegistered
-        | Code::PasskeyLimitReached
         | Code::PasskeysDisabled
         | Code::PasswordTooShort
         | Code::PasswordTooLong

@@ -20,12 +20,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/v1/provision/feature/activate", "provisionFeature")
             .summary("Queues the job that makes a feature of an entity; the one there is when it is active or on its way With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(activate),
         post("/api/v1/provision/feature/deactivate", "deprovisionFeature")
             .summary("Queues the job that removes a feature of an entity; the one there is when it is on its way With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::InvalidState])
+            .refuses(&[Code::NotFound, Code::InvalidState, Code::LimitReached])
             .writes(deactivate),
     ]
 }

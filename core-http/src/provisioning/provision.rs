@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/v1/provision/platform", "provisionPlatform")
             .summary("Queues the job that gives a platform its infrastructure in an environment. With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::InvalidState])
+            .refuses(&[Code::NotFound, Code::InvalidState, Code::LimitReached])
             .writes(provision_platform),
         post("/api/v1/provision/onboard", "provisionOnboarding")
             .summary("Queues the job that creates an organization with its platform and infrastructure. With dryRun only tells what it would do.")

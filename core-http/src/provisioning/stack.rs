@@ -17,17 +17,17 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/v1/provision/stack/activate", "activateStack")
             .summary("Queues the job that activates a version of a stack template for an entity. Its input names the workspace stack With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(activate),
         post("/api/v1/provision/stack/deactivate", "deactivateStack")
             .summary("Queues the job that takes a workspace stack down; its data stays unless it is to be deleted With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(deactivate),
         post("/api/v1/provision/app/create", "createApp")
             .summary("Queues the job that makes an app in a workspace stack; what is there of it stays as it is With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::NotFound, Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(create_app),
     ]
 }

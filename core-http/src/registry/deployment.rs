@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createDeploymentRecord")
             .summary("Enters a deployment that something else than the suite makes.")
             .success(&[StatusCode::CREATED, StatusCode::OK])
-            .refuses(&[Code::IdempotencyKeyReused])
+            .refuses(&[Code::IdempotencyKeyReused, Code::LimitReached])
             .writes(create),
         get(ONE, "getDeploymentRecord")
             .summary("Shows a deployment.")

@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createDnsRecord")
             .summary("Lets a hostname lead to a resource.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict])
+            .refuses(&[Code::Conflict, Code::LimitReached])
             .writes(create),
         get(ONE, "getStackDnsRecord")
             .summary("Shows a DNS record of a stack.")

@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createDomain")
             .summary("Enters a custom domain, which is verified from then on.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::NotFound])
+            .refuses(&[Code::Conflict, Code::NotFound, Code::LimitReached])
             .writes(create),
         get(ONE, "getDomain")
             .summary("Shows a custom domain, with the DNS records it lacks.")
@@ -45,12 +45,13 @@ pub(super) fn rows() -> Vec<Endpoint> {
         patch(ONE, "updateDomain")
             .summary("Changes a custom domain.")
             .if_match()
-            .refuses(&[Code::InvalidState, Code::Conflict])
+            .refuses(&[Code::InvalidState, Code::Conflict, Code::LimitReached])
             .writes(update),
         delete(ONE, "deleteDomain")
             .summary("Deletes a custom domain.")
             .success(&[StatusCode::NO_CONTENT])
             .if_match()
+            .refuses(&[Code::LimitReached])
             .writes(remove),
     ]
 }

@@ -30,7 +30,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createEntity")
             .summary("Creates an entity.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::SlugTaken, Code::Conflict, Code::InvalidState])
+            .refuses(&[
+                Code::SlugTaken,
+                Code::Conflict,
+                Code::InvalidState,
+                Code::LimitReached,
+            ])
             .writes(create),
         get(ONE, "getEntity")
             .summary("Shows an entity.")

@@ -36,12 +36,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ACTIVATE, "activateFeature")
             .summary("Queues the job that makes a feature of an entity; 200 when it is active or on its way.")
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
-            .refuses(&[Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(activate),
         post(DEACTIVATE, "deactivateFeature")
             .summary("Queues the job that removes a feature of an entity; 200 when it is on its way.")
             .success(&[StatusCode::ACCEPTED, StatusCode::OK])
-            .refuses(&[Code::InvalidState])
+            .refuses(&[Code::InvalidState, Code::LimitReached])
             .writes(deactivate),
         get(ONE, "getFeature")
             .summary("Shows a feature of an entity in an environment.")

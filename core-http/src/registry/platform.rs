@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createPlatform")
             .summary("Creates a platform.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::SlugTaken])
+            .refuses(&[Code::SlugTaken, Code::LimitReached])
             .writes(create),
         get(ONE, "getPlatform")
             .summary("Shows a platform.")

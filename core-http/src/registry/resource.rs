@@ -46,7 +46,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .alias(OF_ENTITY_ALIAS)
             .summary("Enters a resource into the catalogue.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(create),
         get(ONE, "getResource")
             .alias(ONE_ALIAS)

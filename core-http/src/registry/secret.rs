@@ -1,7 +1,7 @@
 //! Which secrets resources have.
 
 use core_domain::access::PlatformScope;
-use core_domain::kernel::{ListQuery, Page, PlatformId, ResourceId, Result, Stored, grant};
+use core_domain::kernel::{Code, ListQuery, Page, PlatformId, ResourceId, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::registry::{ResourceSecret, SecretName, SetResourceSecret};
 use core_domain::use_case::registry::secret;
@@ -24,6 +24,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .summary("Notes where a secret of a resource stands; its value goes elsewhere.")
             .success(&[StatusCode::CREATED, StatusCode::OK])
             .if_match()
+            .refuses(&[Code::LimitReached])
             .writes(set),
     ]
 }

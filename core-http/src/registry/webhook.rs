@@ -26,7 +26,7 @@ macro_rules! rows_at {
                     "Has changes of ", $whose, " told by signed requests; the secret is shown this once."
                 ))
                 .success(&[StatusCode::CREATED])
-                .refuses(&[Code::Conflict])
+                .refuses(&[Code::LimitReached])
                 .secret_answer()
                 .writes(create::<$writes, ($($platform,)?)>),
             get(concat!($all, "/{webhookId}"), concat!("get", $of, "Webhook"))

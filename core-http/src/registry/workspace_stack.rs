@@ -30,7 +30,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createWorkspaceStack")
             .summary("Creates a workspace stack; nothing is provisioned for it.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::InvalidState])
+            .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(create),
         get(ONE, "getWorkspaceStack")
             .summary("Shows a workspace stack.")

@@ -25,9 +25,6 @@ pub const LONGEST_OVERLAP: Duration = DAY.saturating_mul(7);
 /// For how long it does when nothing is said.
 pub const DEFAULT_OVERLAP: Duration = DAY;
 
-/// How many keys an owner has at most.
-pub const MAX_API_KEYS: u32 = 100;
-
 /// How often a key may be used in a minute unless something else is set.
 pub const DEFAULT_REQUESTS_PER_MINUTE: u32 = 600;
 

@@ -15,8 +15,8 @@ pub use delivery::{
 };
 pub use message::{LONGEST_MESSAGE, change_message, test_message};
 pub use record::{
-    CreateWebhook, MAX_SECRETS, MAX_WEBHOOKS, SealedWebhookSecret, UpdateWebhook, Webhook,
-    WebhookEvent, WebhookEventType, WebhookQuery, WebhookStatus,
+    CreateWebhook, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, Webhook, WebhookEvent,
+    WebhookEventType, WebhookQuery, WebhookStatus,
 };
 pub use secret::WebhookSecret;
 pub use url::{UrlTarget, WebhookTargets, WebhookUrl};

@@ -15,9 +15,6 @@ use crate::kernel::{
 };
 use crate::shared::ChangeEvent;
 
-/// How many webhooks a platform has at most, and the installation besides.
-pub const MAX_WEBHOOKS: u32 = 20;
-
 /// How many secrets of a webhook sign at once at most.
 pub const MAX_SECRETS: usize = 5;
 

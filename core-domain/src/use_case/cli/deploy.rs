@@ -68,7 +68,7 @@ pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) ->
 ///
 /// # Errors
 /// As [`ensure_ready_to_deploy`]; `IDEMPOTENCY_KEY_REUSED` for the same key with another branch or content; `CONFLICT`
-/// while another deployment of the branch has not ended.
+/// while another deployment of the branch has not ended; `LIMIT_REACHED`.
 pub async fn deploy(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentCreate>,

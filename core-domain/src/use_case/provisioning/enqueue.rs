@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kind::{JobInput, JobKind};
 use super::lane::{Lanes, announce};
 use super::step_error::to_json;
-use crate::access::{Covers, unaudited, unowned};
+use crate::access::{Covers, ensure_below, unaudited, unowned};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, StoreError, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, Job, JobEvent, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
+    Actor, Job, JobEvent, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
 };
 
 /// Queues a job of a kind. Lane, order, steps and version are the kind's; a job with a known idempotency key is answered
 /// as it stands, and nothing is queued.
 ///
 /// # Errors
-/// When the input is of another platform than the scope, or the store failed.
+/// `LIMIT_REACHED` for a caller whose platform has as many queued jobs as there may be. When the input is of another
+/// platform than the scope, or the store failed.
 pub async fn enqueue<K: JobKind>(
     cx: &Context,
     scope: &impl Covers<<K::Input as JobInput>::Owner>,
@@ -143,6 +144,9 @@ pub(super) async fn insert_jobs(
     let mut lanes = Lanes::load(uow, jobs.iter().map(|job| job.lane.clone())).await?;
     for job in &mut jobs {
         if let Some(lane) = lanes.get_mut(&job.lane) {
+            if place == LanePlace::Tail && job.parent_job_id.is_none() {
+                ensure_room_in(cx, lane)?;
+            }
             job.lane_position = lane.position_at(place);
             lane.follow(None, job, now);
         }
@@ -160,6 +164,17 @@ pub(super) async fn insert_jobs(
     };
     unaudited::append_many(uow, created).await?;
     Ok(stored)
+}
+
+/// Refuses one more job at the tail of a lane, unless an operator or a service calls. The lane knows the number of its
+/// queued jobs, so that nothing is counted.
+fn ensure_room_in(cx: &Context, lane: &JobLane) -> Result<()> {
+    if cx.caller.is_operator() {
+        return Ok(());
+    }
+    let queued = u64::try_from(lane.queued).unwrap_or(0);
+    let message = "As many jobs are queued as there may be. Try again when some have ended.";
+    ensure_below(queued, cx.limits.jobs_per_platform, message)
 }
 
 /// The job as it stands right after its creation, without a position in its lane.

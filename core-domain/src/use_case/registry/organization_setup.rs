@@ -26,7 +26,7 @@ pub struct OrganizationSetUp {
 /// the platform its infrastructure; the session acts for the organization from then on.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `NOT_FOUND` for an unknown user; `UNAUTHORIZED` if the session has ended.
+/// `SLUG_TAKEN`; `LIMIT_REACHED`; `NOT_FOUND` for an unknown user; `UNAUTHORIZED` if the session has ended.
 pub async fn set_up(
     cx: &Context,
     scope: &NewOrganizationScope,

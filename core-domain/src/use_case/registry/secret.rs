@@ -1,7 +1,7 @@
 //! Which secrets resources have, and where they stand; never their values.
 
 use super::resource;
-use crate::access::{PlatformScope, audited};
+use crate::access::{PlatformScope, audited, ensure_room_unless_operator};
 use crate::kernel::{
     Context, Error, ListQuery, Page, ResourceId, ResourceSecretId, Result, StoreError, Stored,
     grant,
@@ -28,7 +28,7 @@ pub async fn list(
 /// Notes where a secret of a resource stands. Answers it, and whether it was not known before.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown resource; `VERSION_CONFLICT`.
+/// `NOT_FOUND` for an unknown resource; `VERSION_CONFLICT`; `LIMIT_REACHED`.
 pub async fn set(
     cx: &Context,
     scope: &PlatformScope<grant::SecretWrite>,
@@ -48,6 +48,11 @@ pub async fn set(
         return Ok((stored, false));
     }
     cx.check_absent()?;
+    let of_resource = ResourceSecretQuery::OfResource(resource.clone());
+    let secrets = scope.records::<ResourceSecret>(uow);
+    let limit = cx.limits.secrets_per_resource;
+    let message = "The resource has as many secrets as it may have.";
+    ensure_room_unless_operator(cx, secrets, &of_resource, limit, message).await?;
     let id = ResourceSecretId::generate(now, cx.entropy.as_ref());
     let platform = scope.id().clone();
     let secret = ResourceSecret::create(id, platform, resource.clone(), name, now)

@@ -1,7 +1,9 @@
 //! Workspace stacks: entering and finding them. Nothing is provisioned for one that is entered here.
 
 use super::entity;
-use crate::access::{Batches, PlatformScope, PlatformWriter, audited};
+use crate::access::{
+    Batches, PlatformAccess, PlatformScope, PlatformWriter, audited, ensure_room_unless_operator,
+};
 use crate::kernel::{
     Code, Context, EntityId, Error, ListQuery, Page, Result, StackId, StoreError, Stored, grant,
 };
@@ -14,7 +16,7 @@ use crate::registry::{
 ///
 /// # Errors
 /// `NOT_FOUND` for an unknown entity; `INVALID_STATE` below a suspended one; `CONFLICT` when the entity has a stack of this
-/// name.
+/// name; `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::WorkspaceWrite>,
@@ -23,6 +25,7 @@ pub async fn create(
 ) -> Result<Stored<WorkspaceStack>> {
     let tenant = entity::not_deleted(scope, uow, &command.tenant_id).await?;
     entity::ensure_not_suspended(scope, uow, &tenant).await?;
+    ensure_room_for_stack(cx, scope, uow, &tenant.id).await?;
     if command.is_default {
         unset_default(cx, scope, uow, &tenant.id).await?;
     }
@@ -31,6 +34,23 @@ pub async fn create(
     let stack = WorkspaceStack::create(id, scope.id(), command, now);
     let stored = audited::insert(cx, scope, uow, stack, "workspace_stack.created").await;
     stored.map_err(conflict)
+}
+
+/// Refuses one more stack of an entity.
+///
+/// # Errors
+/// `LIMIT_REACHED`.
+pub(super) async fn ensure_room_for_stack(
+    cx: &Context,
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    tenant: &EntityId,
+) -> Result<()> {
+    let of_tenant = WorkspaceStackQuery::of_tenant(tenant);
+    let stacks = scope.records::<WorkspaceStack>(uow);
+    let limit = cx.limits.workspace_stacks_per_entity;
+    let message = "The entity has as many workspace stacks as it may have.";
+    ensure_room_unless_operator(cx, stacks, &of_tenant, limit, message).await
 }
 
 async fn unset_default(

@@ -38,6 +38,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 Code::Forbidden,
                 Code::PlatformSuspended,
                 Code::NotFound,
+                Code::LimitReached,
                 Code::Conflict,
             ])
             .writes(create),

@@ -50,6 +50,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
                 Code::NotFound,
                 Code::Forbidden,
                 Code::Conflict,
+                Code::LimitReached,
             ])
             .plain(with(iam, create)),
         form(post(DELETE, "deleteApiKeyByForm"))
@@ -350,7 +351,11 @@ fn words(code: Code) -> Option<Words> {
         Code::Forbidden => (None, "You may not give a key this access."),
         Code::Conflict => (
             None,
-            "You have too many keys already, or the organization has no platform. Delete a key first.",
+            "The organization has no platform for a key to act for.",
+        ),
+        Code::LimitReached => (
+            None,
+            "You have as many keys as one person may have. Delete one first.",
         ),
         _ => return None,
     })

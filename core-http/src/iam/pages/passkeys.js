@@ -12,7 +12,7 @@
     BANNED_USER: 'This account is blocked. Ask whoever runs the platform.',
     PREVIOUSLY_REGISTERED: 'This passkey was added already.',
     EMAIL_NOT_VERIFIED: 'Confirm your e-mail address first.',
-    PASSKEY_LIMIT_REACHED: 'You have as many passkeys as can be. Remove one first.',
+    LIMIT_REACHED: 'You have as many passkeys as can be. Remove one first.',
     RATE_LIMITED: 'There were too many attempts. Try again in a while.',
   };
 

@@ -237,6 +237,11 @@ impl Case {
     }
 
     pub(super) async fn send(&self, caller: &Caller, ask: &Ask) -> Answer {
+        Self::send_to(&self.service, caller, ask).await
+    }
+
+    /// Sends a request to another service than the case's.
+    pub(super) async fn send_to(service: &Api, caller: &Caller, ask: &Ask) -> Answer {
         let mut request = Request::builder()
             .method(ask.method.clone())
             .uri(ask.uri())
@@ -260,7 +265,7 @@ impl Case {
         };
         // Nobody is said to call where the row finds out by itself.
         let request = request.extension(std::sync::Arc::new(caller.clone()));
-        self.service.raw(request.body(body).unwrap()).await
+        service.raw(request.body(body).unwrap()).await
     }
 
     /// Sends the good request as somebody who may.

@@ -5,6 +5,7 @@ mod bodies;
 mod bounds;
 mod contract;
 mod fixture;
+mod limits;
 mod lists;
 mod openapi;
 mod pages;

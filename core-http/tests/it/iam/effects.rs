@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use core_domain::kernel::{Effect, Effects, SessionId, StoreError, UserId};
+use core_domain::kernel::{Effect, Effects, Limits, SessionId, StoreError, UserId};
 use core_domain::port::{AnnouncingStore, CommitListener, Mode, Store, UnitOfWork};
 use serde_json::{Value, json};
 
@@ -243,6 +243,27 @@ async fn a_sign_in_beyond_the_hundredth_session_ends_the_oldest_and_says_so() {
     let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
     assert_eq!(watch.changed(), [""; 0]);
     assert_eq!(world.audit("session.evicted").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_lower_limit_of_sessions_ends_all_that_are_too_many() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    for _ in 0..4 {
+        world.tick(1);
+        let _ = world.sign_in(ADA, PASSWORD).await.expect(200);
+    }
+    let world = world.with_limits(Limits {
+        sessions_per_user: 2,
+        ..Limits::default()
+    });
+    world.tick(1);
+    let token = world.sign_in(ADA, PASSWORD).await.expect(200);
+    let listed = world.held(token.text("token"), "GET", SESSIONS).await;
+    assert_eq!(listed.expect(200).each("id").len(), 2);
+    let ended = world.audit("session.evicted").await;
+    assert_eq!(ended.len(), 4);
+    assert!(ended.iter().any(|entry| entry.entity_id == ada.session_id));
 }
 
 #[tokio::test]

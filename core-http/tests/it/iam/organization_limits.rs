@@ -1,37 +1,19 @@
 //! How many organizations a person owns, and how many members and invitations an organization has.
 
-use std::sync::Arc;
-
 use core_domain::kernel::{Caller, Limits};
 use serde_json::{Value, json};
 
 use super::{ADA, EVE, ORG_SETUP};
-use crate::world::{Answer, Person, World, at_once, on_every_store, operator, vouched_for};
+use crate::world::{
+    Answer, Person, World, assert_limit, assert_room_at_once, on_every_store, operator, vouched_for,
+};
 
 const BOB: &str = "bob@example.org";
 
 fn with_limits(change: impl FnOnce(&mut Limits)) -> World {
-    World::with(|app| {
-        let mut limits = Limits::default();
-        change(&mut limits);
-        app.options.limits = Arc::new(limits);
-    })
-}
-
-#[track_caller]
-fn assert_limit(answer: Answer, limit: u64, context: &str) {
-    let refusal = (answer.status.as_u16(), answer.code());
-    assert_eq!(
-        refusal,
-        (409, "LIMIT_REACHED"),
-        "{context}: {}",
-        answer.json
-    );
-    let details = answer
-        .json
-        .pointer("/details")
-        .or(answer.json.pointer("/error/details"));
-    assert_eq!(details.unwrap()["limit"], limit, "{context}");
+    let mut limits = Limits::default();
+    change(&mut limits);
+    World::new().with_limits(limits)
 }
 
 async fn create(world: &World, person: &Person, slug: &str) -> Answer {
@@ -52,72 +34,67 @@ async fn accept(world: &World, person: &Person) -> Answer {
     world.organization(person, "accept-invitation", body).await
 }
 
-/// Creates organizations one by one up to two below the limit, and then five at once.
 async fn a_person_owns_no_more_organizations_than_the_limit_when_requests_come_at_once(
     world: World,
 ) {
     let ada = world.sign_up(ADA).await;
-    for number in 0..18 {
-        let _ = create(&world, &ada, &format!("acme-{number}"))
-            .await
-            .expect(200);
-    }
-    let answers = at_once((0..5).map(|number| {
+    let create = |number| {
         let (api, caller) = (world.iam.clone(), ada.caller());
+        let body = json!({ "name": "Looms", "slug": format!("looms-{number}") });
         async move {
-            let body = json!({ "name": "Looms", "slug": format!("looms-{number}") });
-            api.post(&caller, "/api/auth/organization/create", body)
-                .await
+            let path = "/api/auth/organization/create";
+            api.post(&caller, path, body).await
         }
-    }));
-    let (created, refused): (Vec<_>, Vec<_>) = answers
-        .await
-        .into_iter()
-        .partition(|answer| answer.status == 200);
-    assert_eq!((created.len(), refused.len()), (2, 3));
-    for answer in refused {
-        assert_limit(answer, 20, "at once");
-    }
+    };
+    assert_room_at_once((20, 20), "organizations", create).await;
 }
 
-/// Invites five people at once to an organization with 98 pending invitations.
 async fn an_organization_has_no_more_invitations_than_the_limit_when_requests_come_at_once(
     world: World,
 ) {
     let ada = world.sign_up(ADA).await;
     let organization = world.found(&ada, "acme").await;
-    for number in 0..98 {
+    let invite = |number| {
         // An organization mails a hundred invitations in a day.
         if number == 50 {
             world.tick(24 * 3_600);
         }
-        let email = format!("p{number}@example.org");
-        let body = json!({ "email": email, "role": "member", "organizationId": organization });
-        let invited = world.organization(&ada, "invite-member", body).await;
-        let _ = invited.expect(200);
-    }
-    let answers = at_once((0..5).map(|number| {
         let (api, caller) = (world.iam.clone(), ada.caller());
-        let email = format!("q{number}@example.org");
+        let email = format!("p{number}@example.org");
         let body = json!({ "email": email, "role": "member", "organizationId": organization });
         async move {
             let path = "/api/auth/organization/invite-member";
             api.post(&caller, path, body).await
         }
-    }));
-    let (sent, refused): (Vec<_>, Vec<_>) = answers
-        .await
-        .into_iter()
-        .partition(|answer| answer.status == 200);
-    assert_eq!((sent.len(), refused.len()), (2, 3));
-    for answer in refused {
-        assert_limit(answer, 100, "at once");
+    };
+    assert_room_at_once((100, 100), "invitations", invite).await;
+}
+
+async fn an_owner_has_no_more_api_keys_than_the_limit_when_requests_come_at_once(world: World) {
+    let limits = Limits {
+        api_keys_per_owner: 3,
+        ..Limits::default()
+    };
+    let world = world.with_limits(limits);
+    let ada = world.sign_up(ADA).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    for organization_owned in [false, true] {
+        let make = |_| {
+            let (api, caller) = (world.iam.clone(), ada.caller());
+            let organization = made.text("orgId");
+            let body = json!({
+                "organizationId": organization, "organizationOwned": organization_owned,
+            });
+            async move { api.post(&caller, "/api/auth/api-key/create", body).await }
+        };
+        assert_room_at_once((3, 3), "API keys", make).await;
     }
 }
 
 on_every_store! {
     a_person_owns_no_more_organizations_than_the_limit_when_requests_come_at_once,
     an_organization_has_no_more_invitations_than_the_limit_when_requests_come_at_once,
+    an_owner_has_no_more_api_keys_than_the_limit_when_requests_come_at_once,
 }
 
 #[tokio::test]
@@ -125,15 +102,15 @@ async fn every_row_that_creates_an_organization_is_limited_unless_an_operator_ca
     let world = with_limits(|limits| limits.organizations_per_owner = 1);
     let ada = world.sign_up(ADA).await;
     world.found(&ada, "acme").await;
-    assert_limit(create(&world, &ada, "b").await, 1, "create");
+    assert_limit(&create(&world, &ada, "b").await, 1, "create");
     let body = json!({ "name": "Looms", "slug": "c" });
     let cookie = [("cookie", &*ada.cookie), ("origin", crate::world::ORIGIN)];
     let set_up = world.ask("POST", ORG_SETUP, &cookie, body).await;
-    assert_limit(set_up, 1, ORG_SETUP);
+    assert_limit(&set_up, 1, ORG_SETUP);
     let started = onboard(&world, &ada.caller(), "d").await;
-    assert_limit(started, 1, "onboarding");
+    assert_limit(&started, 1, "onboarding");
     let vouched = onboard(&world, &vouched_for(ada.caller()), "e").await;
-    assert_limit(vouched, 1, "onboarding for a person");
+    assert_limit(&vouched, 1, "onboarding for a person");
     let body = json!({ "name": "Looms", "slug": "looms", "ownerId": ada.user_id });
     let path = "/api/core/organizations";
     let created = world.iam.post(&operator(), path, body).await;
@@ -147,7 +124,22 @@ async fn an_onboarding_that_is_not_done_counts_as_an_organization() {
     for slug in ["a", "b"] {
         let _ = onboard(&world, &ada.caller(), slug).await.expect(202);
     }
-    assert_limit(onboard(&world, &ada.caller(), "c").await, 2, "onboarding");
+    assert_limit(&onboard(&world, &ada.caller(), "c").await, 2, "onboarding");
+}
+
+#[tokio::test]
+async fn organizations_and_open_onboardings_count_together_for_every_row() {
+    let world = with_limits(|limits| limits.organizations_per_owner = 2);
+    let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
+    let looms = world.found(&eve, "looms").await;
+    world.invite(&eve, &looms, ADA, "owner").await;
+    let _ = onboard(&world, &ada.caller(), "a").await.expect(202);
+    world.found(&ada, "b").await;
+    assert_limit(&create(&world, &ada, "c").await, 2, "create");
+    assert_limit(&world.set_up(&ada, "d").await, 2, ORG_SETUP);
+    let started = onboard(&world, &ada.caller(), "e").await;
+    assert_limit(&started, 2, "onboarding");
+    assert_limit(&accept(&world, &ada).await, 2, "as an owner");
 }
 
 #[tokio::test]
@@ -157,7 +149,7 @@ async fn nobody_becomes_the_owner_of_one_organization_more_than_the_limit() {
     let acme = world.found(&ada, "acme").await;
     let looms = world.found(&eve, "looms").await;
     world.invite(&ada, &acme, EVE, "owner").await;
-    assert_limit(accept(&world, &eve).await, 1, "as an owner");
+    assert_limit(&accept(&world, &eve).await, 1, "as an owner");
     world.tick(300);
     let body = json!({ "organizationId": looms });
     let _ = world.organization(&eve, "delete", body).await.expect(200);
@@ -167,7 +159,7 @@ async fn nobody_becomes_the_owner_of_one_organization_more_than_the_limit() {
     let member = world.join([&bob, &ada], &looms, "member").await;
     let body = json!({ "memberId": member, "role": "owner", "organizationId": looms });
     let promoted = world.organization(&bob, "update-member-role", body).await;
-    assert_limit(promoted, 1, "update-member-role");
+    assert_limit(&promoted, 1, "update-member-role");
 }
 
 #[tokio::test]
@@ -176,7 +168,7 @@ async fn an_organization_that_is_full_takes_no_member_by_any_row() {
     let [ada, eve] = [world.sign_up(ADA).await, world.sign_up(EVE).await];
     let acme = world.found(&ada, "acme").await;
     world.invite(&ada, &acme, EVE, "member").await;
-    assert_limit(accept(&world, &eve).await, 1, "accept-invitation");
+    assert_limit(&accept(&world, &eve).await, 1, "accept-invitation");
     let name = world.mailed_invitation(EVE).await;
     let (body, form) = (format!("action=accept&id={name}"), super::FORM);
     let headers = [
@@ -205,11 +197,25 @@ async fn an_organization_has_few_pending_invitations_by_every_row() {
     };
     let body = json!({ "email": BOB, "role": "member", "organizationId": acme });
     for answer in invite(body.clone()).await {
-        assert_limit(answer, 1, "invitations");
+        assert_limit(&answer, 1, "invitations");
     }
     let cancel = json!({ "invitationId": id });
     let canceled = world.organization(&ada, "cancel-invitation", cancel).await;
     let _ = canceled.expect(200);
     let [invited, _] = invite(body).await;
     let _ = invited.expect(200);
+}
+
+#[tokio::test]
+async fn an_organization_maps_no_more_roles_than_the_limit() {
+    let world = with_limits(|limits| limits.role_mappings_per_organization = 1);
+    let ada = world.sign_up(ADA).await;
+    let acme = world.found(&ada, "acme").await;
+    let map = async |role: &str| {
+        let body = json!({ "orgId": acme, "role": role, "permissions": ["job:read"] });
+        world.iam.post(&ada.caller(), "/api/core/roles", body).await
+    };
+    let _ = map("auditor").await.expect(200);
+    assert_limit(&map("reader").await, 1, "roles");
+    let _ = map("auditor").await.expect(200);
 }

@@ -5,7 +5,7 @@ use core_domain::kernel::Caller;
 use serde_json::Value;
 
 use super::{ADA, EVE};
-use crate::world::{World, on_every_store};
+use crate::world::{World, assert_limit, on_every_store};
 
 const NOBODY: &Caller = &Caller::Anonymous;
 
@@ -70,9 +70,9 @@ async fn there_are_twenty_passkeys_at_most() {
     }
     let made = world.authenticator(99).create(&begun.options);
     let old = world.finish_passkey(&ada, &begun.cookie, &made).await;
-    old.refused(400, "PASSKEY_LIMIT_REACHED");
+    assert_limit(&old, 20, "registration");
     let call = "generate-register-options";
     let caller = ada.caller();
     let full = world.call_passkey(&caller, call, "", Value::Null);
-    full.await.refused(400, "PASSKEY_LIMIT_REACHED");
+    assert_limit(&full.await, 20, call);
 }

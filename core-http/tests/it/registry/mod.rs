@@ -17,6 +17,7 @@ mod events_end;
 mod feature_rows;
 mod features;
 mod lifecycle;
+mod limits;
 mod model;
 mod onboarding;
 mod platforms;

@@ -1,6 +1,6 @@
 //! The catalogue of infrastructure resources.
 
-use core_domain::kernel::{Environment, PlatformId, Slug};
+use core_domain::kernel::{Environment, Limits, PlatformId, Slug};
 use core_domain::registry::{ResourceType, resource_name};
 use serde_json::{Value, json};
 
@@ -215,7 +215,10 @@ on_every_store! { a_name_means_one_resource_of_a_type_in_a_provider_account }
 
 #[tokio::test]
 async fn a_lookup_finds_the_newest_of_what_the_caller_reaches_by_the_name_at_the_provider() {
-    let world = World::new();
+    let world = World::new().with_limits(Limits {
+        platforms_per_organization: 1_000,
+        ..Limits::default()
+    });
     let caller = owner("home");
     let first = world.platform_by(&caller, "engines").await;
     let second = world.platform_by(&caller, "second").await;

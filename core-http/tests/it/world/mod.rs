@@ -7,6 +7,7 @@ mod callers;
 mod devices;
 mod domains;
 mod follower;
+mod limits;
 mod looks;
 mod mails;
 mod organizations;
@@ -50,6 +51,7 @@ pub(crate) use callers::{
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
 pub(crate) use domains::TARGET;
 pub(crate) use follower::Follower;
+pub(crate) use limits::{assert_limit, assert_room_at_once};
 pub(crate) use provider::{Disturbed, silent};
 pub(crate) use records::{PASSWORD, PLATFORMS, Person, at, resource_body};
 pub(crate) use seals::{OTHER_VERSION, entry};
@@ -109,6 +111,18 @@ pub(crate) fn iam_config() -> IamConfig {
         options: IamOptions::default(),
         passkeys: Some(Arc::new(Webauthn::new(ORIGIN, &[]).unwrap())),
     }
+}
+
+/// Every service of an application, in the order of [`World::services`].
+fn services_of(app: &Arc<App>, config: CliConfig) -> [Api; 5] {
+    let shared = || Arc::clone(app);
+    [
+        Api(core_http::registry::service(shared()).unwrap()),
+        Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
+        Api(core_http::provisioning::service(shared()).unwrap()),
+        Api(core_http::cli::service(shared(), by_hand(), config).unwrap()),
+        Api(core_http::stacks::service(shared()).unwrap()),
+    ]
 }
 
 impl World {
@@ -190,13 +204,13 @@ impl World {
         app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
         change(&mut app);
         let app = Arc::new(app);
-        let shared = || Arc::clone(&app);
+        let [registry, iam, provisioning, cli, stacks] = services_of(&app, config);
         Self {
-            registry: Api(core_http::registry::service(shared()).unwrap()),
-            iam: Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
-            provisioning: Api(core_http::provisioning::service(shared()).unwrap()),
-            cli: Api(core_http::cli::service(shared(), by_hand(), config).unwrap()),
-            stacks: Api(core_http::stacks::service(shared()).unwrap()),
+            registry,
+            iam,
+            provisioning,
+            cli,
+            stacks,
             provider: MemoryInfrastructure::default(),
             dns,
             clock,

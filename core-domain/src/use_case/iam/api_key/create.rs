@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{key_name, requests_per_minute};
-use crate::access::{NewApiKeyScope, audited, ensure_fresh, unowned};
+use crate::access::{NewApiKeyScope, audited, ensure_fresh, ensure_room, unowned};
 use crate::iam::{
     ApiKey, ApiKeyQuery, ApiKeySecret, ApiKeyStatus, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix,
-    LONGEST_LIFETIME, MAX_API_KEYS, SHORTEST_LIFETIME, organization_key_patterns,
+    LONGEST_LIFETIME, SHORTEST_LIFETIME, organization_key_patterns,
 };
 use crate::kernel::{
     ApiKeyId, Code, Context, Error, Line, PermissionPattern, Result, Stored, Timestamp,
@@ -41,8 +41,8 @@ pub struct IssuedApiKey {
 ///
 /// # Errors
 /// `INVALID_NAME_LENGTH`, `EXPIRES_IN_IS_TOO_SMALL`, `EXPIRES_IN_IS_TOO_LARGE`; `FORBIDDEN` when the maker lacks some of
-/// what it shall be allowed, or may not set its limit; `CONFLICT` when the organization has no platform to act for, or the
-/// owner too many keys.
+/// what it shall be allowed, or may not set its limit; `CONFLICT` when the organization has no platform to act for;
+/// `LIMIT_REACHED` for an owner with as many keys as one may have.
 pub async fn create(
     cx: &Context,
     scope: &NewApiKeyScope,
@@ -81,7 +81,7 @@ pub async fn create(
         updated_at: now,
     };
     ensure_held(scope, &key)?;
-    evict_spent_keys(uow, &key, now).await?;
+    ensure_room_for_key(cx, uow, &key, now).await?;
     let key = audited::insert(cx, scope, uow, key, "api_key.created").await?;
     Ok(IssuedApiKey { key, secret })
 }
@@ -118,15 +118,18 @@ fn ensure_held(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
     }
 }
 
-/// Keeps the keys of an owner bounded: those that have long been over go, and no more than so many are made.
-async fn evict_spent_keys(uow: &mut dyn UnitOfWork, key: &ApiKey, now: Timestamp) -> Result<()> {
+/// Removes the owner's keys that ended long ago, and refuses one more than the limit.
+async fn ensure_room_for_key(
+    cx: &Context,
+    uow: &mut dyn UnitOfWork,
+    key: &ApiKey,
+    now: Timestamp,
+) -> Result<()> {
     let (user, organization) = (key.user_id.as_ref(), &key.organization_id);
     let forgotten = ApiKeyQuery::forgotten(user, organization, now);
     unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
     let of_owner = ApiKeyQuery::of_owner(user, organization);
-    if unowned::<ApiKey>(uow).count(&of_owner).await? < u64::from(MAX_API_KEYS) {
-        return Ok(());
-    }
-    let message = format!("An owner has at most {MAX_API_KEYS} API keys; delete one first.");
-    Err(Error::refused(Code::Conflict, message))
+    let limit = cx.limits.api_keys_per_owner;
+    let message = "There are as many API keys as one owner may have. Delete one first.";
+    ensure_room::<ApiKey>(unowned(uow), &of_owner, limit, message).await
 }

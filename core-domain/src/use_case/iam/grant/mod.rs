@@ -2,9 +2,11 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, MembershipScope, audited, find_member, unaudited, unowned};
+use crate::access::{
+    AuditEvent, MembershipScope, audited, ensure_below, find_member, unaudited, unowned,
+};
 use crate::iam::{
-    Decision, GrantPermission, MAX_GRANTS, Member, MemberQuery, PermissionGrant, decide, membership,
+    Decision, GrantPermission, Member, MemberQuery, PermissionGrant, decide, membership,
 };
 use crate::kernel::{
     Caller, Code, Context, Effect, Error, GrantId, Page, PageRequest, PermissionPattern, Record,
@@ -69,7 +71,7 @@ pub async fn explain(
 ///
 /// # Errors
 /// `NOT_FOUND` when the user is no member; `FORBIDDEN` when the grantor lacks the permission, or an owner is concerned and
-/// the caller is none; `CONFLICT` when the member has such a grant already, or too many.
+/// the caller is none; `CONFLICT` when the member has such a grant already; `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &MembershipScope<grant::GrantWrite>,
@@ -90,10 +92,9 @@ pub async fn create(
         let message = "The member has this grant already.";
         return Err(Error::refused(Code::Conflict, message));
     }
-    if next.grants.len() >= MAX_GRANTS {
-        let message = format!("A member has at most {MAX_GRANTS} grants.");
-        return Err(Error::refused(Code::Conflict, message));
-    }
+    let count = u64::try_from(next.grants.len()).unwrap_or(u64::MAX);
+    let message = "The member has as many grants as one member may have. Remove one first.";
+    ensure_below(count, cx.limits.grants_per_member, message)?;
     let id = GrantId::of_member(&seen.id, now, cx.entropy.as_ref());
     let grant = PermissionGrant {
         id: id.ok_or_else(|| Error::Internal("the id of a grant is too long".to_owned()))?,

@@ -2,10 +2,10 @@
 
 use super::active::set_active_if_none;
 use super::create::{NewOrganization, create};
-use crate::access::{ServiceScope, unowned};
+use crate::access::{ServiceScope, all_unowned, unowned};
 use crate::iam::{
-    Bootstrap, MAX_SESSIONS, Organization, OrganizationQuery, OrganizationType, Session,
-    SessionQuery, User, UserQuery,
+    Bootstrap, Organization, OrganizationQuery, OrganizationType, Session, SessionQuery, User,
+    UserQuery,
 };
 use crate::kernel::{Code, Context, Error, Name, Record, Result, Slug, Stored, UserId};
 use crate::port::UnitOfWork;
@@ -57,7 +57,7 @@ pub async fn bootstrap(
     if let Some(owner) = &owner {
         let now = uow.now().await?;
         let active = SessionQuery::ActiveOf(owner.clone(), now);
-        for session in unowned::<Session>(uow).list(&active, MAX_SESSIONS).await? {
+        for session in all_unowned::<Session>(uow, active).await? {
             set_active_if_none(cx, scope, uow, &session.id, &organization.id).await?;
         }
     }

@@ -1,7 +1,6 @@
 //! Making organizations with their owner.
 
-use super::limits::ensure_can_own_another;
-use crate::access::{Covers, ServiceScope, audited, unaudited, unowned};
+use crate::access::{Covers, ServiceScope, audited, ensure_can_own_another, unaudited, unowned};
 use crate::iam::{
     CreateOrganization, Member, Organization, OrganizationQuery, OrganizationType, RoleMappings,
     User,
@@ -38,7 +37,7 @@ pub(in crate::use_case) async fn create(
     new: NewOrganization,
 ) -> Result<Stored<Organization>> {
     if let Some(owner) = &new.owner {
-        ensure_can_own_another(cx, uow, owner, 0).await?;
+        ensure_can_own_another(cx, uow, owner).await?;
     }
     let now = uow.now().await?;
     let organization = Organization {

@@ -1,9 +1,9 @@
 //! Members: listed, given other roles, removed; one owner always stays.
 
-use super::limits::ensure_can_own_another;
 use super::refusal::ensure_roles_known;
 use crate::access::{
-    Batches, Covers, MemberScope, MembershipScope, audited, ensure_fresh, find_member, unowned,
+    Batches, Covers, MemberScope, MembershipScope, all_unowned, audited, ensure_can_own_another,
+    ensure_fresh, find_member, unowned,
 };
 use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
 use crate::kernel::{
@@ -179,7 +179,7 @@ pub async fn update_member_role(
         ensure_fresh(cx, uow).await?;
     }
     if makes_owner {
-        ensure_can_own_another(cx, uow, &seen.user_id, 0).await?;
+        ensure_can_own_another(cx, uow, &seen.user_id).await?;
     }
     let mut next = seen.edit();
     next.role = roles;
@@ -281,8 +281,7 @@ pub(super) async fn act_for_nothing(
     user: &UserId,
 ) -> Result<()> {
     let all = SessionQuery::OldestOf(user.clone());
-    let limit = 2 * crate::iam::MAX_SESSIONS;
-    for session in unowned::<Session>(uow).list(&all, limit).await? {
+    for session in all_unowned::<Session>(uow, all).await? {
         if session.active_organization_id.as_ref() != Some(organization) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! A person's own passkeys: listed, named and removed.
 
-use crate::access::{PersonScope, audited, ensure_fresh, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyQuery, User};
+use crate::access::{PersonScope, all_unowned, audited, ensure_fresh, unowned};
+use crate::iam::{Passkey, PasskeyQuery, User};
 use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, Stored, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::verification::Notices;
@@ -13,10 +13,10 @@ pub(super) async fn of_user(
     user: &UserId,
 ) -> Result<Vec<Stored<Passkey>>> {
     let of_user = PasskeyQuery::OfUser(user.clone());
-    unowned::<Passkey>(uow).list(&of_user, MAX_PASSKEYS).await
+    all_unowned::<Passkey>(uow, of_user).await
 }
 
-/// The person's passkeys, oldest first; there are never more than [`MAX_PASSKEYS`].
+/// The person's passkeys, oldest first; a limit keeps them few.
 ///
 /// # Errors
 /// When the store failed.

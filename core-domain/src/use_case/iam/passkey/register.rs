@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::challenge::{Begun, consume_challenge, internal, store_challenge};
 use super::own::of_user;
-use crate::access::{AuditEvent, SessionScope, audited, ensure_fresh, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyDevice, PasskeyQuery, ProofMethod, User};
+use crate::access::{AuditEvent, SessionScope, audited, ensure_below, ensure_fresh, unowned};
+use crate::iam::{Passkey, PasskeyDevice, PasskeyQuery, ProofMethod, User};
 use crate::kernel::{Code, Context, Error, Line, PasskeyId, Result, StoreError, Stored};
 use crate::port::{NewPasskey, PasskeyError, PasskeyUser, Passkeys, UnitOfWork};
 use crate::use_case::iam::session;
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Registration<'_> {
 /// Begins to register a passkey for the person of the session.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `PASSKEY_LIMIT_REACHED`.
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `LIMIT_REACHED`.
 pub async fn begin_registration(
     cx: &Context,
     scope: &SessionScope,
@@ -48,7 +48,7 @@ pub async fn begin_registration(
     let user = person_of_session(scope, uow).await?;
     ensure_confirmed(&user)?;
     let known = of_user(uow, &user.id).await?;
-    ensure_room(&known)?;
+    ensure_room_for_passkey(cx, &known)?;
     let known: Vec<String> = known.iter().map(|k| k.credential_id.clone()).collect();
     let email = user.email.as_str();
     let name = Some(user.name.as_str()).filter(|name| !name.is_empty());
@@ -62,19 +62,18 @@ pub async fn begin_registration(
     store_challenge(cx, uow, Some(user.id.clone()), ceremony).await
 }
 
-fn ensure_room(known: &[Stored<Passkey>]) -> Result<()> {
-    if u32::try_from(known.len()).is_ok_and(|count| count < MAX_PASSKEYS) {
-        return Ok(());
-    }
-    let message = format!("You have {MAX_PASSKEYS} passkeys. Remove one first.");
-    Err(Error::refused(Code::PasskeyLimitReached, message))
+fn ensure_room_for_passkey(cx: &Context, known: &[Stored<Passkey>]) -> Result<()> {
+    let count = u64::try_from(known.len()).unwrap_or(u64::MAX);
+    let limit = cx.limits.passkeys_per_user;
+    let message = "You have as many passkeys as one person may have. Remove one first.";
+    ensure_below(count, limit, message)
 }
 
 /// Keeps the passkey that an authenticator has made. A refusal is written down as well: commit the unit of work whichever it
 /// is.
 ///
 /// # Errors
-/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `CHALLENGE_NOT_FOUND`; `PASSKEY_LIMIT_REACHED`;
+/// `STEP_UP_REQUIRED` without a fresh proof of who calls; `EMAIL_NOT_VERIFIED`; `CHALLENGE_NOT_FOUND`; `LIMIT_REACHED`;
 /// `PREVIOUSLY_REGISTERED` when the passkey is known, whosoever it is.
 pub async fn complete_registration(
     cx: &Context,
@@ -95,7 +94,7 @@ pub async fn complete_registration(
             return Ok(Verified::Refused(refused(cx, uow, &user).await?));
         }
     };
-    ensure_room(&of_user(uow, &user.id).await?)?;
+    ensure_room_for_passkey(cx, &of_user(uow, &user.id).await?)?;
     let with_credential = PasskeyQuery::WithCredential(made.credential_id.clone());
     if unowned::<Passkey>(uow)
         .first(&with_credential)

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, MembershipScope, audited, unaudited};
-use crate::iam::{MAX_MAPPINGS, MapRole, Organization, RoleMappings};
-use crate::kernel::{Code, Context, Effect, Error, PermissionPattern, Result, Role, Stored, grant};
+use crate::access::{AuditEvent, MembershipScope, audited, ensure_below, unaudited};
+use crate::iam::{MapRole, Organization, RoleMappings};
+use crate::kernel::{Context, Effect, Error, PermissionPattern, Result, Role, Stored, grant};
 use crate::port::UnitOfWork;
 
 /// A role and what it allows.
@@ -41,8 +41,8 @@ pub fn list(scope: &MembershipScope<grant::RoleRead>) -> Vec<MappedRole> {
 /// Maps a role, in place of what it was mapped to; from the next request on.
 ///
 /// # Errors
-/// `FORBIDDEN` when the caller lacks some of it, or is no owner and maps that role; `CONFLICT` when the organization has too
-/// many roles.
+/// `FORBIDDEN` when the caller lacks some of it, or is no owner and maps that role; `LIMIT_REACHED` when the organization
+/// maps as many roles as it may map.
 pub async fn map(
     cx: &Context,
     scope: &MembershipScope<grant::RoleWrite>,
@@ -51,9 +51,10 @@ pub async fn map(
 ) -> Result<MappedRole> {
     let seen = scope.organization();
     ensure_may_map(scope, &command.role, &command.permissions)?;
-    if seen.roles.get(&command.role).is_none() && seen.roles.len() >= MAX_MAPPINGS {
-        let message = format!("An organization maps at most {MAX_MAPPINGS} roles.");
-        return Err(Error::refused(Code::Conflict, message));
+    if seen.roles.get(&command.role).is_none() {
+        let count = u64::try_from(seen.roles.len()).unwrap_or(u64::MAX);
+        let message = "The organization maps as many roles as it may map. Remove one first.";
+        ensure_below(count, cx.limits.role_mappings_per_organization, message)?;
     }
     let mut next = seen.edit();
     let before = next.roles.set(command.role.clone(), command.permissions);

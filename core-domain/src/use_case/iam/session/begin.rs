@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::reauthenticate::accept_password;
 use crate::access::{PublicScope, audited, unaudited, unowned};
-use crate::iam::{
-    MAX_SESSIONS, Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User,
-};
+use crate::iam::{Member, MemberQuery, OAuthClient, Session, SessionQuery, TokenHash, User};
 use crate::kernel::{
     Caller, Code, Context, Effect, Error, OrganizationId, Result, SessionId, Stored, TOKEN_LENGTH,
     Timestamp, secret_token,
@@ -126,11 +124,15 @@ async fn evict_sessions(cx: &Context, uow: &mut dyn UnitOfWork, user: &User) -> 
     let expired = SessionQuery::ExpiredOf(user.id.clone(), now);
     unowned::<Session>(uow).remove_all(&expired).await?;
     let oldest = SessionQuery::OldestOf(user.id.clone());
-    if unowned::<Session>(uow).count(&oldest).await? < u64::from(MAX_SESSIONS) {
+    let count = unowned::<Session>(uow).count(&oldest).await?;
+    let excess = count.saturating_add(1);
+    let excess = excess.saturating_sub(cx.limits.sessions_per_user.into());
+    if excess == 0 {
         return Ok(());
     }
-    if let Some(session) = unowned::<Session>(uow).first(&oldest).await? {
-        let (cx, scope) = (as_user(cx, user).consequence(), PublicScope::open());
+    let excess = u32::try_from(excess).unwrap_or(u32::MAX);
+    let (cx, scope) = (as_user(cx, user).consequence(), PublicScope::open());
+    for session in unowned::<Session>(uow).list(&oldest, excess).await? {
         audited::remove(&cx, &scope, uow, &session, "session.evicted").await?;
         uow.effects()
             .add(Effect::SessionChanged(session.id.clone()));

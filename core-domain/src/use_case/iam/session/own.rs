@@ -3,21 +3,21 @@
 use super::super::oauth::revoke_approvals;
 use super::lookup::session_of_token;
 use super::trusted_device::trust_no_device;
-use crate::access::{Covers, PersonScope, PublicScope, SessionScope, audited, unowned};
-use crate::iam::{
-    MAX_SESSIONS, Session, SessionQuery, TokenHash, TwoFactorChallenge, TwoFactorChallengeQuery,
+use crate::access::{
+    Covers, PersonScope, PublicScope, SessionScope, all_unowned, audited, unowned,
 };
+use crate::iam::{Session, SessionQuery, TokenHash, TwoFactorChallenge, TwoFactorChallengeQuery};
 use crate::kernel::{Context, Effect, Error, Record, Result, SessionId, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
 
-/// The person's sessions that are valid, newest first; there are never more than [`MAX_SESSIONS`].
+/// The person's sessions that are valid, newest first; a limit keeps them few.
 ///
 /// # Errors
 /// When the store failed.
 pub async fn list(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Vec<Stored<Session>>> {
     let now = uow.now().await?;
     let active = SessionQuery::ActiveOf(scope.user_id().clone(), now);
-    unowned::<Session>(uow).list(&active, MAX_SESSIONS).await
+    all_unowned::<Session>(uow, active).await
 }
 
 /// Ends one of the person's sessions, at once and everywhere.
@@ -66,7 +66,7 @@ pub(in crate::use_case::iam) async fn end_all(
     trust_no_device(uow, user).await?;
     revoke_approvals(&cx, scope, uow, user).await?;
     let all = SessionQuery::OldestOf(user.clone());
-    for session in unowned::<Session>(uow).list(&all, 2 * MAX_SESSIONS).await? {
+    for session in all_unowned::<Session>(uow, all).await? {
         if matches!(kept, Kept::Only(kept) if *kept == session.id) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Removal of all second factors of a user.
 
-use crate::access::{Covers, OperatorScope, audited, ensure_fresh, unowned};
-use crate::iam::{MAX_PASSKEYS, Passkey, PasskeyQuery, TwoFactor, User};
+use crate::access::{Covers, OperatorScope, all_unowned, audited, ensure_fresh, unowned};
+use crate::iam::{Passkey, PasskeyQuery, TwoFactor, User};
 use crate::kernel::{Context, Result, Stored, Unowned, UserId};
 use crate::port::UnitOfWork;
 use crate::use_case::iam::session::{self, Kept};
@@ -69,9 +69,7 @@ pub(super) async fn remove_all_factors(
         audited::remove(cx, scope, uow, seen, of_two_factor).await?;
     }
     let passkeys = PasskeyQuery::OfUser(user.clone());
-    let passkeys = unowned::<Passkey>(uow)
-        .list(&passkeys, MAX_PASSKEYS)
-        .await?;
+    let passkeys = all_unowned::<Passkey>(uow, passkeys).await?;
     for passkey in &passkeys {
         audited::remove(cx, scope, uow, passkey, of_passkey).await?;
     }

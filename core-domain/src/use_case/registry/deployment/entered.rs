@@ -47,7 +47,7 @@ pub async fn get(
 /// Enters a deployment that something else than the suite makes, unless it was entered before.
 ///
 /// # Errors
-/// `IDEMPOTENCY_KEY_REUSED` when another deployment of the platform has the key.
+/// `IDEMPOTENCY_KEY_REUSED` when another deployment of the platform has the key; `LIMIT_REACHED`.
 pub async fn enter(
     cx: &Context,
     scope: &PlatformScope<grant::DeploymentWrite>,

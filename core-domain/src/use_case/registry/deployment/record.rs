@@ -1,6 +1,8 @@
 //! What the command line's service and its jobs do with deployment records.
 
-use crate::access::{Batches, PlatformAccess, PlatformWriter, SystemScope, audited};
+use crate::access::{
+    Batches, PlatformAccess, PlatformWriter, SystemScope, audited, ensure_room_unless_operator,
+};
 use crate::kernel::{
     Code, Context, DeploymentId, Error, JobId, Machine, Patch, Record, Result, Stored,
 };
@@ -11,13 +13,19 @@ use crate::registry::{Deployment, DeploymentChange, DeploymentQuery, DeploymentS
 /// finds it.
 ///
 /// # Errors
-/// When the store failed.
+/// `LIMIT_REACHED`.
 pub(in crate::use_case) async fn create(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     deployment: Deployment,
 ) -> Result<Stored<Deployment>> {
+    let open = DeploymentQuery::All { in_flight: true };
+    let deployments = scope.records::<Deployment>(uow);
+    let limit = cx.limits.open_deployments_per_platform;
+    let message =
+        "As many deployments are in progress as there may be. Try again when one has ended.";
+    ensure_room_unless_operator(cx, deployments, &open, limit, message).await?;
     let stored = audited::insert(cx, scope, uow, deployment, "deployment.created").await;
     stored.map_err(|error| match error {
         Error::Store(error) => error.conflict_as_retry().into(),

@@ -1,10 +1,10 @@
 //! Creating DNS records.
 
 use super::stack::ensure_stack;
-use crate::access::{PlatformScope, audited};
+use crate::access::{PlatformScope, audited, ensure_room_unless_operator};
 use crate::kernel::{Context, DnsRecordId, Error, Result, StackId, StoreError, Stored, grant};
 use crate::port::UnitOfWork;
-use crate::registry::{CreateDnsRecord, DnsRecord};
+use crate::registry::{CreateDnsRecord, DnsRecord, DnsRecordQuery};
 use crate::use_case::registry::hostname::{ensure_no_foreign_domain, has_dns_record};
 use crate::use_case::registry::resource;
 
@@ -12,7 +12,7 @@ use crate::use_case::registry::resource;
 ///
 /// # Errors
 /// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname has a
-/// DNS record, whosever it is, and when another platform has proved it to be its own.
+/// DNS record, whosever it is, and when another platform has proved it to be its own; `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,
@@ -23,6 +23,10 @@ pub async fn create(
     ensure_stack(scope, uow, stack).await?;
     resource::not_deleted(scope, uow, &command.resource_id).await?;
     ensure_no_foreign_domain(scope, uow, &command.hostname).await?;
+    let records = scope.records::<DnsRecord>(uow);
+    let limit = cx.limits.dns_records_per_platform;
+    let message = "The platform has as many DNS records as it may have. Delete one first.";
+    ensure_room_unless_operator(cx, records, &DnsRecordQuery::Active, limit, message).await?;
     let now = uow.now().await?;
     let id = DnsRecordId::generate(now, cx.entropy.as_ref());
     let record = DnsRecord::create(id, scope.id(), stack, command, now);

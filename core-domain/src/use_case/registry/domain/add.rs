@@ -21,7 +21,7 @@ use crate::use_case::registry::jobs::{AddDomain, DomainTarget};
 /// # Errors
 /// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname
 /// on another DNS record, and when another platform has a DNS record or an active domain of it; `VALIDATION_ERROR` for what
-/// could never be verified.
+/// could never be verified; `LIMIT_REACHED`.
 pub async fn add(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,

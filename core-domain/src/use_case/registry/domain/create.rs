@@ -1,13 +1,13 @@
 //! Entering custom domains.
 
 use super::rules::ensure_not_foreign;
-use crate::access::{PlatformScope, PlatformWriter, audited};
+use crate::access::{PlatformScope, PlatformWriter, audited, ensure_room_unless_operator};
 use crate::kernel::{
     Context, CustomDomainId, Error, JobId, Result, StoreError, Stored, TOKEN_LENGTH, grant,
     secret_token,
 };
 use crate::port::UnitOfWork;
-use crate::registry::{CreateCustomDomain, CustomDomain};
+use crate::registry::{CreateCustomDomain, CustomDomain, CustomDomainQuery};
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::dns;
 use crate::use_case::registry::hostname::is_custom_domain;
@@ -18,7 +18,8 @@ use crate::use_case::registry::jobs::{DomainTarget, VerifyDomain};
 ///
 /// # Errors
 /// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname,
-/// and when another has a DNS record or an active domain of it; `VALIDATION_ERROR` for what could never be verified.
+/// and when another has a DNS record or an active domain of it; `VALIDATION_ERROR` for what could never be verified;
+/// `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,
@@ -42,6 +43,11 @@ pub(super) async fn insert(
     command: CreateCustomDomain,
 ) -> Result<Stored<CustomDomain>> {
     ensure_not_foreign(scope, uow, &command.hostname).await?;
+    let existing = CustomDomainQuery::All { deleted: false };
+    let domains = scope.records::<CustomDomain>(uow);
+    let limit = cx.limits.domains_per_platform;
+    let message = "The platform has as many custom domains as it may have. Delete one first.";
+    ensure_room_unless_operator(cx, domains, &existing, limit, message).await?;
     let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
     let now = uow.now().await?;
     let domain = CustomDomain::create(id, scope.id(), command, &random, job, now);

@@ -1,17 +1,22 @@
 //! Creating entities.
 
 use super::tree::{ensure_not_suspended, not_deleted};
-use crate::access::{PlatformAccess, PlatformScope, PlatformWriter, audited};
+use crate::access::{
+    PlatformAccess, PlatformScope, PlatformWriter, audited, ensure_room_unless_operator,
+};
 use crate::kernel::{Context, EntityId, Error, Result, Stored, grant};
 use crate::port::UnitOfWork;
-use crate::registry::{CreateEntity, Entity, EntityQuery, EntityType, PlacementError, child_depth};
+use crate::registry::{
+    CreateEntity, Entity, EntityFilter, EntityQuery, EntityType, PlacementError, child_depth,
+};
 use crate::use_case::registry::slug::slug_conflict;
 
 /// Creates an entity.
 ///
 /// # Errors
 /// `VALIDATION_ERROR` for a tenant with or a sub-tenant without a parent; `NOT_FOUND` for a parent that is not of this
-/// platform; `SLUG_TAKEN` by a sibling; `CONFLICT` below the last level; `INVALID_STATE` below a suspended entity.
+/// platform; `SLUG_TAKEN` by a sibling; `CONFLICT` below the last level; `INVALID_STATE` below a suspended entity;
+/// `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::EntityWrite>,
@@ -26,6 +31,11 @@ pub async fn create(
     if let Some(parent) = &parent {
         ensure_not_suspended(scope, uow, parent).await?;
     }
+    let existing = EntityQuery::Listed(EntityFilter::default());
+    let entities = scope.records::<Entity>(uow);
+    let limit = cx.limits.entities_per_platform;
+    let message = "The platform has as many entities as it may have. Delete one first.";
+    ensure_room_unless_operator(cx, entities, &existing, limit, message).await?;
     insert(cx, scope.writer(), uow, depth, command).await
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::read::find;
-use crate::access::{PlatformScope, PlatformWriter, audited};
+use crate::access::{PlatformScope, PlatformWriter, audited, ensure_room};
 use crate::kernel::{
     Code, Context, EntityId, Error, FeatureActivationId, JobId, Machine, Result, StackId,
     StoreError, Stored, grant,
@@ -12,7 +12,7 @@ use crate::port::UnitOfWork;
 use crate::provisioning::ACTIVATE_FEATURE;
 use crate::registry::{
     ActivateFeature, BuildTrigger, Entity, FeatureActivation, FeatureActivationQuery, FeatureEvent,
-    FeatureStatus, FeatureVersion, MAX_FEATURES,
+    FeatureStatus, FeatureVersion,
 };
 use crate::use_case::provisioning::{enqueue_child, estimated_seconds};
 use crate::use_case::registry::jobs::{Activate, ActivateInput, FeatureTarget};
@@ -42,7 +42,7 @@ pub(in crate::use_case::registry) struct AskedBy<'a> {
 ///
 /// # Errors
 /// `NOT_FOUND` for an unknown entity; `INVALID_STATE` below a suspended entity, and while the feature is being removed;
-/// `CONFLICT` while it is active in another version, and beyond the most features an entity has in an environment.
+/// `CONFLICT` while it is active in another version; `LIMIT_REACHED` for one more feature or queued job than there may be.
 pub async fn activate(
     cx: &Context,
     scope: &PlatformScope<grant::FeatureWrite>,
@@ -120,12 +120,9 @@ async fn first(
         active: false,
     };
     let features = scope.records::<FeatureActivation>(uow);
-    if features.count(&in_environment).await? >= u64::from(MAX_FEATURES) {
-        return Err(Error::refused(
-            Code::Conflict,
-            format!("An entity has at most {MAX_FEATURES} features in an environment."),
-        ));
-    }
+    let limit = cx.limits.features_per_entity;
+    let message = "The entity has had as many features in this environment as it may have.";
+    ensure_room(features, &in_environment, limit, message).await?;
     let now = uow.now().await?;
     let id = FeatureActivationId::generate(now, cx.entropy.as_ref());
     let (platform, entity) = (scope.id().clone(), entity.id.clone());

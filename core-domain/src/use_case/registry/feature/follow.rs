@@ -1,13 +1,12 @@
 //! How features follow their jobs, and the places they run in.
 
+use super::read::all;
 use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
     Context, EntityId, Environment, FeatureActivationId, JobId, Machine, Result, StackId, Stored,
 };
 use crate::port::UnitOfWork;
-use crate::registry::{
-    FeatureActivation, FeatureActivationQuery, FeatureEvent, FeatureStatus, MAX_FEATURES,
-};
+use crate::registry::{FeatureActivation, FeatureActivationQuery, FeatureEvent, FeatureStatus};
 
 /// Moves a feature as its job moved, provided it is still this job's: one that was asked for, or ended, otherwise in the
 /// meantime stays as it is. `service_url` is where an active one is served.
@@ -43,8 +42,7 @@ pub(in crate::use_case::registry) async fn of_stack(
         environment,
         active: false,
     };
-    let features = scope.records::<FeatureActivation>(uow);
-    let mut features = features.list(&in_environment, MAX_FEATURES).await?;
+    let mut features = all(scope, uow, in_environment).await?;
     features.retain(|feature| {
         feature.stack_id.as_ref() == Some(stack) && feature.status != FeatureStatus::Inactive
     });

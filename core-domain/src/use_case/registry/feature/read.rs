@@ -1,12 +1,11 @@
 //! Finding features.
 
-use crate::access::{PlatformAccess, PlatformScope, SystemScope};
+use crate::access::{Batches, PlatformAccess, PlatformScope, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, ListQuery, Page, Record, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{
-    FeatureActivation, FeatureActivationQuery, FeatureId, FeatureManifest, MAX_FEATURES,
-    ManifestFeature,
+    FeatureActivation, FeatureActivationQuery, FeatureId, FeatureManifest, ManifestFeature,
 };
 use crate::use_case::provisioning;
 use crate::use_case::registry::entity;
@@ -65,6 +64,20 @@ pub(in crate::use_case::registry) async fn find(
     features.first(&exactly).await
 }
 
+/// Returns all features that answer the query, in the query's order. A limit keeps those of an entity few.
+pub(super) async fn all(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    query: FeatureActivationQuery,
+) -> Result<Vec<Stored<FeatureActivation>>> {
+    let mut batches = Batches::<FeatureActivation>::of(query);
+    let mut features = Vec::new();
+    while let Some(batch) = batches.next(scope.records(uow)).await? {
+        features.extend(batch);
+    }
+    Ok(features)
+}
+
 /// What an entity runs with in an environment.
 ///
 /// # Errors
@@ -81,8 +94,7 @@ pub async fn manifest(
         environment,
         active: true,
     };
-    let features = scope.records::<FeatureActivation>(uow);
-    let features = features.list(&active, MAX_FEATURES).await?;
+    let features = all(scope, uow, active).await?;
     Ok(FeatureManifest {
         platform_id: scope.id().clone(),
         entity_id: entity.clone(),

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use super::read::all;
 use crate::access::PlatformAccess;
 use crate::kernel::{Code, Error, Result};
 use crate::port::UnitOfWork;
 use crate::registry::{
-    FeatureActivation, FeatureActivationQuery, FeatureStatus, MAX_FEATURES, Resource, ResourceType,
+    FeatureActivation, FeatureActivationQuery, FeatureStatus, Resource, ResourceType,
 };
 
 /// Refuses while a feature of the resource's entity that has not ended runs as the resource. Its deactivation removes both.
@@ -23,8 +24,7 @@ pub(in crate::use_case::registry) async fn ensure_none_runs_as(
         environment: resource.environment,
         active: false,
     };
-    let features = scope.records::<FeatureActivation>(uow);
-    let features = features.list(&in_environment, MAX_FEATURES).await?;
+    let features = all(scope, uow, in_environment).await?;
     let slug = &scope.platform().slug;
     let runs_as = |feature: &FeatureActivation| {
         feature.status != FeatureStatus::Inactive

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::access::{NewOrganizationScope, SystemScope, audited, unowned};
+use crate::access::{NewOrganizationScope, SystemScope, audited, ensure_can_own_another, unowned};
 use crate::iam::User;
 use crate::kernel::{
     Code, Context, Environment, Error, OnboardingId, PlatformId, Record, Result, SessionId,
@@ -13,7 +13,7 @@ use crate::port::UnitOfWork;
 use crate::provisioning::Job;
 use crate::registry::{Onboarding, OnboardingQuery, OnboardingStatus, StartOnboarding, Tier};
 use crate::stacks::TemplateStatus;
-use crate::use_case::iam::{organization, user};
+use crate::use_case::iam::user;
 use crate::use_case::provisioning::{self, enqueue};
 use crate::use_case::registry::jobs::{Onboard, OnboardInput, Target};
 use crate::use_case::registry::slug::{self, slug_taken};
@@ -97,9 +97,7 @@ async fn run(
         return Err(slug_taken());
     }
     // The job that creates the organization has no limits.
-    let open = OnboardingQuery::OpenOf(request.user_id.clone());
-    let open = unowned::<Onboarding>(uow).count(&open).await?;
-    organization::ensure_can_own_another(cx, uow, &request.user_id, open).await?;
+    ensure_can_own_another(cx, uow, &request.user_id).await?;
     let now = uow.now().await?;
     let id = OnboardingId::generate(now, cx.entropy.as_ref());
     let platform_id = PlatformId::generate(now, cx.entropy.as_ref());

@@ -10,8 +10,8 @@ use crate::use_case::registry::slug::ensure_not_reserved;
 /// Creates a platform. One created by a person belongs to the organization they act for.
 ///
 /// # Errors
-/// `SLUG_TAKEN`; `FORBIDDEN` for somebody who acts for no organization, and for a tier beyond `starter` that no operator
-/// asks for.
+/// `SLUG_TAKEN`; `LIMIT_REACHED`; `FORBIDDEN` for somebody who acts for no organization, and for a tier beyond `starter`
+/// that no operator asks for.
 pub async fn create(
     cx: &Context,
     scope: &OrganizationScope<grant::PlatformCreate>,

@@ -2,16 +2,20 @@
 
 use serde_json::json;
 
-use crate::access::{Covers, audited, unaudited};
+use crate::access::{Covers, audited, ensure_room_unless_operator, unaudited, unowned};
 use crate::kernel::{Context, LifecycleId, PlatformId, Reason, Result, Stored, Unowned};
 use crate::port::UnitOfWork;
 use crate::registry::{
-    CreatePlatform, LifecycleRecord, Platform, PlatformEvent, PlatformOwner, PlatformStatus,
+    CreatePlatform, LifecycleRecord, Platform, PlatformEvent, PlatformOwner, PlatformQuery,
+    PlatformStatus,
 };
 use crate::use_case::registry::slug::slug_conflict;
 use crate::use_case::shared::send;
 
 /// Creates a platform with its first lifecycle record.
+///
+/// # Errors
+/// `SLUG_TAKEN`; `LIMIT_REACHED` for an organization with as many platforms as it may have.
 pub(in crate::use_case::registry) async fn insert_platform(
     cx: &Context,
     scope: &impl Covers<Unowned>,
@@ -20,6 +24,13 @@ pub(in crate::use_case::registry) async fn insert_platform(
     owner: PlatformOwner,
     command: CreatePlatform,
 ) -> Result<Stored<Platform>> {
+    if let Some(organization) = &owner.organization_id {
+        let existing = PlatformQuery::Of(organization.clone());
+        let limit = cx.limits.platforms_per_organization;
+        let message = "The organization has as many platforms as it may have. Delete one first.";
+        ensure_room_unless_operator::<Platform>(cx, unowned(uow), &existing, limit, message)
+            .await?;
+    }
     let now = uow.now().await?;
     let platform = Platform::create(id, owner, command, now);
     let stored = audited::insert(cx, scope, uow, platform, "platform.created").await;

@@ -21,7 +21,7 @@ use crate::stacks::{
 };
 use crate::use_case::provisioning::enqueue_child;
 use crate::use_case::registry::jobs::{Activation, StackActivate, StackInput, StackTarget};
-use crate::use_case::registry::{entity, feature};
+use crate::use_case::registry::{entity, feature, workspace_stack};
 use crate::use_case::stacks::{template, version};
 
 /// Activates a version of a stack template for an entity.
@@ -180,6 +180,7 @@ async fn insert(
     activated: &ActivatedVersion,
     job: &Job,
 ) -> Result<()> {
+    workspace_stack::ensure_room_for_stack(cx, scope, uow, &target.entity_id).await?;
     let id = &target.stack_instance_id;
     // The last digits are random, the first ones are the time.
     let from = id.as_str().len().saturating_sub(12);

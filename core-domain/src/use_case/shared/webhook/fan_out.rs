@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::access::{unaudited, unowned};
+use crate::access::{all_unowned, unaudited};
 use crate::kernel::{Context, Effect, Error, PlatformId, Result, StoreError, WebhookDeliveryId};
 use crate::port::UnitOfWork;
-use crate::shared::{
-    ChangeEvent, MAX_WEBHOOKS, Webhook, WebhookDelivery, WebhookQuery, change_message,
-};
+use crate::shared::{ChangeEvent, Webhook, WebhookDelivery, WebhookQuery, change_message};
 
 /// Queues a message of each event to every enabled webhook that asked for it: its platform's, and the installation's. For
 /// the unit of work that seals the events; a message there is already is not queued again, and webhooks whose row is among
@@ -25,13 +23,11 @@ pub async fn fan_out(
         .iter()
         .filter_map(|e| e.platform_id.as_ref())
         .collect();
-    let owners = u32::try_from(platforms.len() + 1).unwrap_or(u32::MAX);
     let enabled = WebhookQuery::EnabledFor {
         platforms: platforms.into_iter().cloned().collect(),
         except: unreadable.iter().cloned().collect(),
     };
-    let most = owners.saturating_mul(MAX_WEBHOOKS);
-    let webhooks = unowned::<Webhook>(uow).list(&enabled, most).await?;
+    let webhooks = all_unowned::<Webhook>(uow, enabled).await?;
     if webhooks.is_empty() {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! Creating, reading, changing and deleting webhooks.
 
 use super::scope::{ReadsWebhooks, WritesWebhooks};
-use crate::access::{audited, unowned};
+use crate::access::{audited, ensure_room, unowned};
 use crate::kernel::{
     Cipher, Code, Context, Error, ListQuery, Machine, Page, Record, Result, Stored, WebhookId,
 };
 use crate::port::UnitOfWork;
 use crate::shared::{
-    CreateWebhook, MAX_WEBHOOKS, UpdateWebhook, Webhook, WebhookDelivery, WebhookDeliveryQuery,
-    WebhookEvent, WebhookQuery, WebhookSecret, WebhookTargets,
+    CreateWebhook, UpdateWebhook, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookEvent,
+    WebhookQuery, WebhookSecret, WebhookTargets,
 };
 
 /// A webhook with its newest secret, which is shown this once.
@@ -53,8 +53,7 @@ pub async fn get(
 /// Creates a webhook.
 ///
 /// # Errors
-/// `VALIDATION_ERROR` for an address this installation does not send to; `CONFLICT` when there are as many webhooks as there
-/// may be.
+/// `VALIDATION_ERROR` for an address this installation does not send to; `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &impl WritesWebhooks,
@@ -65,10 +64,8 @@ pub async fn create(
 ) -> Result<IssuedWebhook> {
     targets.check(&command.url)?;
     let own = WebhookQuery::Of(scope.platform().cloned());
-    if unowned::<Webhook>(uow).count(&own).await? >= MAX_WEBHOOKS.into() {
-        let message = format!("There are {MAX_WEBHOOKS} webhooks already.");
-        return Err(Error::refused(Code::Conflict, message));
-    }
+    let message = "There are as many webhooks as there may be. Delete one first.";
+    ensure_room::<Webhook>(unowned(uow), &own, cx.limits.webhooks_per_owner, message).await?;
     let now = uow.now().await?;
     let id = WebhookId::generate(now, cx.entropy.as_ref());
     let secret = WebhookSecret::generate(cx.entropy.as_ref());

@@ -313,7 +313,7 @@ async fn an_owner_has_a_hundred_keys_at_most_and_those_long_over_make_room() {
         ada.key(&world, json!({})).await;
     }
     let full = ada.asks(&world, CREATE, json!({})).await;
-    full.refused(409, "CONFLICT");
+    full.refused(409, "LIMIT_REACHED");
     let own = json!({ "organizationOwned": true });
     let _ = ada.asks(&world, CREATE, own).await.expect(200);
     let deleted = ada.asks(&world, DELETE, json!({ "keyId": first })).await;

@@ -146,7 +146,7 @@ async fn a_platform_has_twenty_webhooks_and_the_installation_as_many_besides() {
             .registry
             .post(&operator(), &all, body.clone())
             .await
-            .refused(409, "CONFLICT");
+            .refused(409, "LIMIT_REACHED");
         let first = world.shown(&format!("{all}?limit=1")).await.each("id")[0].to_owned();
         world.removed(&format!("{all}/{first}")).await;
         world.missing(&format!("{all}/{first}")).await;

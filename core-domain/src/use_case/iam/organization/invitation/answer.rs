@@ -1,10 +1,13 @@
 //! Answering invitations, by their recipients.
 
 use super::super::active::set_active;
-use super::super::limits::{ensure_can_own_another, ensure_room_for_member};
+use super::super::limits::ensure_room_for_member;
 use super::super::member::{MemberOfOrganization, member_with_user};
 use super::apply_event;
-use crate::access::{PersonScope, RecipientScope, SessionScope, audited, find_member, unowned};
+use crate::access::{
+    PersonScope, RecipientScope, SessionScope, audited, ensure_can_own_another, find_member,
+    unowned,
+};
 use crate::iam::{Invitation, InvitationEvent, InvitationQuery, Member, Organization, User};
 use crate::kernel::{Code, Context, Effect, Error, MemberId, Result, Role, Stored};
 use crate::port::UnitOfWork;
@@ -114,7 +117,7 @@ pub async fn accept_invitation(
     }
     ensure_room_for_member(cx, uow, &seen.organization_id).await?;
     if seen.role.contains(&Role::OWNER) {
-        ensure_can_own_another(cx, uow, &user.id, 0).await?;
+        ensure_can_own_another(cx, uow, &user.id).await?;
     }
     confirm_email(cx, session, uow, user, notices).await?;
     let now = uow.now().await?;

@@ -1,0 +1,159 @@
+//! Every row that creates something refuses it above a limit.
+
+use std::collections::BTreeSet;
+
+use core_domain::kernel::{Code, Limits};
+use http::Method;
+
+use super::fixture::{Case, every_row};
+use super::samples::Least;
+
+/// Rows that no limit refuses, and why nothing grows by them without bound.
+const WITHOUT_LIMIT: &[(&str, &[&str])] = &[
+    (
+        "reads or checks",
+        &[
+            "checkOrganizationSlug",
+            "getActiveMemberByPost",
+            "getActiveMemberRoleByPost",
+            "getFullOrganizationByPost",
+            "getInvitationByPost",
+            "getOwnOrganizationByPost",
+            "getTotpUri",
+            "hasOrganizationPermission",
+            "listMembersByPost",
+            "listOrganizationInvitationsByPost",
+            "listOwnOrganizationsByPost",
+            "listUserInvitationsByPost",
+            "verifyPassword",
+            "confirmByForm",
+            "whoami",
+        ],
+    ),
+    (
+        "changes or ends something that exists",
+        &[
+            "suspendPlatform",
+            "restorePlatform",
+            "cancelPlatform",
+            "rollBackConfig",
+            "rotateWebhookSecret",
+            "recoverWebhook",
+            "signOut",
+            "resetPassword",
+            "changePassword",
+            "disableTwoFactor",
+            "generateBackupCodes",
+            "verifyTotp",
+            "updatePasskey",
+            "deletePasskey",
+            "updateUser",
+            "revokeAuthSession",
+            "revokeAuthSessions",
+            "revokeOtherAuthSessions",
+            "setActiveOrganization",
+            "updateOwnOrganization",
+            "deleteOwnOrganization",
+            "removeMember",
+            "leaveOrganization",
+            "rejectInvitation",
+            "cancelOwnInvitation",
+            "updateApiKey",
+            "deleteApiKey",
+            "rotateApiKey",
+            "decideAboutDevice",
+            "decideAboutDeviceByForm",
+            "signOutByForm",
+            "resetPasswordByForm",
+            "confirmAddressForInvitationByForm",
+            "deleteUnconfirmedAccountByForm",
+            "revokeSessionByForm",
+            "revokeOtherSessionsByForm",
+            "endAccessByForm",
+            "deleteApiKeyByForm",
+            "renamePasskeyByForm",
+            "removePasskeyByForm",
+        ],
+    ),
+    (
+        "the removal of a platform is never refused",
+        &["hardDeletePlatform", "deprovisionPlatform"],
+    ),
+    ("there are few keys of configuration", &["setConfig"]),
+    ("a person has one authenticator", &["enableTwoFactor"]),
+    (
+        "a message to a webhook is deleted some time after it was sent or given up",
+        &["testWebhook", "replayWebhookDelivery"],
+    ),
+    (
+        "a new session ends the oldest one of the person",
+        &[
+            "signInEmail",
+            "signInByForm",
+            "signInByLinkForm",
+            "showSecondFactorByForm",
+            "verifyBackupCode",
+            "verifyPasskeyAuthentication",
+            "verifyEmailByPost",
+            "verifyEmailByForm",
+            "takeOverAccountByForm",
+            "exchangeDeviceCode",
+            "exchangeToken",
+        ],
+    ),
+    (
+        "the quota of mails and the rate of the client bound it",
+        &[
+            "signUpEmail",
+            "signUpByForm",
+            "signInMagicLink",
+            "sendMagicLinkByForm",
+            "sendVerificationEmail",
+            "sendVerificationEmailByForm",
+            "requestPasswordReset",
+            "requestPasswordResetByForm",
+        ],
+    ),
+    (
+        "the codes expire, and the rate of the client bounds them",
+        &["requestDeviceCode"],
+    ),
+];
+
+/// Rows whose sample creates nothing, and the tests in which another request is refused.
+const BY_HAND: &[(&str, &str)] = &[
+    ("setResourceSecret", "registry::limits"),
+    ("deploy", "registry::limits"),
+    ("updateMemberRole", "iam::organization_limits"),
+    ("mapRole", "iam::organization_limits"),
+];
+
+async fn is_refused(case: &Case) -> bool {
+    let services = case.fixture.world.services_with(Limits::of(0));
+    let name = case.service.0.name();
+    let limited = services.iter().find(|api| api.0.name() == name).unwrap();
+    let answer = Case::send_to(limited, &case.least(), &case.ask()).await;
+    answer.status == 409 && (answer.json.is_null() || answer.code() == Code::LimitReached.as_str())
+}
+
+#[tokio::test]
+async fn every_row_that_creates_refuses_above_its_limit_or_says_why_it_has_none() {
+    let without: BTreeSet<&str> = WITHOUT_LIMIT
+        .iter()
+        .flat_map(|(_, rows)| *rows)
+        .copied()
+        .collect();
+    let checked = every_row(async |case| {
+        let creates = [Method::POST, Method::PUT].contains(case.row().method());
+        let operates = [Least::Operator, Least::Service].contains(&case.sample.least);
+        if !creates || operates || BY_HAND.iter().any(|(row, _)| *row == case.name()) {
+            return false;
+        }
+        let refused = is_refused(case).await;
+        let expected = !without.contains(case.name());
+        assert_eq!(refused, expected, "{}", case.name());
+        true
+    })
+    .await;
+    assert!(checked > 80, "{checked}");
+}
