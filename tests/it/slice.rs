@@ -21,7 +21,7 @@ async fn run_the_main_job(suite: Suite) {
     assert_eq!(done.json["progress"]["percent"], 100);
     publishes_a_template(&suite, &person).await;
     let project = deploys_a_site(&suite, &person).await;
-    is_suspended_and_restored(&suite, &person).await;
+    is_suspended_and_restored(&suite, &person, &project).await;
 
     let audit = suite.get(&person.token, &person.at("/audit")).await;
     assert!(audit.expect(200).total() >= Some(2));
@@ -99,10 +99,13 @@ async fn deploys_a_site(suite: &Suite, person: &Signed) -> String {
     project
 }
 
-async fn is_suspended_and_restored(suite: &Suite, person: &Signed) {
+async fn is_suspended_and_restored(suite: &Suite, person: &Signed, project: &str) {
     let suspend = person.at("/suspend");
     let late = json!({ "reason": "late" });
     let _ = suite.post(&person.token, &suspend, late).await.expect(200);
+    let site = || Call::get(format!("/{project}/"));
+    let closed = site().to(suite.sites().unwrap()).await.expect(451);
+    assert_eq!(closed.bytes, "This site is suspended.\n");
     let refused = suite.get(&person.token, &person.at("")).await;
     refused.refused(451, "PLATFORM_SUSPENDED");
     let restore = person.at("/restore");
@@ -110,6 +113,7 @@ async fn is_suspended_and_restored(suite: &Suite, person: &Signed) {
         .post(SERVICE_KEY, &restore, json!({}))
         .await
         .expect(200);
+    let _ = site().to(suite.sites().unwrap()).await.expect(200);
     let shown = suite.get(&person.token, &person.at("")).await.expect(200);
     assert_eq!(shown.text("status"), "active");
     let moves = suite.get(&person.token, &person.at("/lifecycle")).await;

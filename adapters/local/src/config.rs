@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::{Clock, duration_text};
-use core_domain::port::{ProviderError, ResourceRef};
+use core_domain::port::{PlatformSuspensions, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
 use http::uri::Authority;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub struct LocalConfig {
     /// Services that workers can fetch from by plain HTTP wherever they run, on this machine too: IAM, which auth workers
     /// ask. None by default.
     pub reachable: Vec<Authority>,
+    /// Tells which platforms are suspended: their sites and workers respond with 451. Default: `None`, no platform is.
+    pub suspensions: Option<Arc<dyn PlatformSuspensions>>,
     /// Failures asked for by tests; none by default.
     pub faults: Faults,
 }
@@ -51,6 +53,7 @@ impl LocalConfig {
             workerd: None,
             workers: WorkerdOptions::default(),
             reachable: Vec::new(),
+            suspensions: None,
             faults: Faults::default(),
         }
     }

@@ -58,6 +58,7 @@ mod secrets;
 mod site;
 mod sqlite;
 mod stores;
+mod suspension_gate;
 mod worker;
 mod workerd;
 

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use core_domain::kernel::{Effect, Effects};
+use core_domain::kernel::{Effect, Effects, PlatformId};
 use core_domain::port::CommitListener;
 use core_http::gateway::Invalidate;
 use core_http::kernel::{AccessSignal, SealSignal};
 use tokio::sync::Notify;
 
+#[cfg(feature = "local")]
+use crate::suspension_cache::SuspensionCache;
 use crate::worker::WorkerWake;
 
 /// Wakes the worker when a job is ready, who sends messages, mails and webhooks when one waits, the sealer when an audit
@@ -25,6 +27,9 @@ pub(crate) struct AfterCommit {
     webhooks: Arc<Notify>,
     /// Set once the gateway is there; it is made of services that hold this value.
     gateway: OnceLock<Invalidate>,
+    /// Set once the store is open.
+    #[cfg(feature = "local")]
+    suspensions: OnceLock<Arc<SuspensionCache>>,
 }
 
 impl AfterCommit {
@@ -38,6 +43,8 @@ impl AfterCommit {
             access: AccessSignal::default(),
             webhooks: Arc::default(),
             gateway: OnceLock::new(),
+            #[cfg(feature = "local")]
+            suspensions: OnceLock::new(),
         }
     }
 
@@ -75,6 +82,24 @@ impl AfterCommit {
         self.gateway.get_or_init(|| invalidate);
     }
 
+    /// Sets the cache of suspensions that commits invalidate.
+    #[cfg(feature = "local")]
+    pub(crate) fn set_suspensions(&self, suspensions: Arc<SuspensionCache>) {
+        self.suspensions.get_or_init(|| suspensions);
+    }
+
+    /// Forgets what the site host knows of a platform; `None` is every platform.
+    fn suspension_changed(&self, platform: Option<&PlatformId>) {
+        #[cfg(feature = "local")]
+        match (self.suspensions.get(), platform) {
+            (Some(suspensions), Some(platform)) => suspensions.invalidate(platform),
+            (Some(suspensions), None) => suspensions.invalidate_all(),
+            (None, _) => {}
+        }
+        #[cfg(not(feature = "local"))]
+        let _ = (self, platform);
+    }
+
     fn access_changed(&self, effect: &Effect, void: impl FnOnce(&Invalidate)) {
         self.access.announce(effect);
         if let Some(gateway) = self.gateway.get() {
@@ -100,6 +125,7 @@ impl CommitListener for AfterCommit {
                     self.access_changed(effect, |gateway| gateway.api_key(id))
                 }
                 Effect::PlatformAccessChanged(id) => {
+                    self.suspension_changed(Some(id));
                     self.access_changed(effect, |gateway| gateway.platform(id));
                 }
                 Effect::UserAccessChanged(id) => {
@@ -109,7 +135,10 @@ impl CommitListener for AfterCommit {
                     self.access_changed(effect, |gateway| gateway.organization(id));
                 }
                 // One that is not known here may concern anybody.
-                _ => self.access_changed(effect, Invalidate::all),
+                _ => {
+                    self.suspension_changed(None);
+                    self.access_changed(effect, Invalidate::all);
+                }
             }
         }
     }
@@ -127,7 +156,7 @@ mod tests {
 
     use async_trait::async_trait;
     use core_domain::gateway::{Credential, ServiceName};
-    use core_domain::kernel::{ApiKeyId, Caller, PlatformId, Role, SessionId, Timestamp};
+    use core_domain::kernel::{ApiKeyId, Caller, Role, SessionId, Timestamp};
     use core_domain::testing::{ManualClock, SeededEntropy};
     use core_http::gateway::{
         Authority, AuthorityError, Gateway, GatewayConfig, Ports, Resolved, Upstream,

@@ -64,11 +64,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let folder = Folder::of(&builder)?;
     let secret = secret(&builder, &folder)?;
     let sole_user = builder.store.is_ours_alone();
-    let provider = Provider::of(&builder, &folder.path).await?;
     let open_options = open_options(&builder, &secret);
     let wake = builder.store.worker_wake(open_options.clone())?;
     let after_commit = Arc::new(AfterCommit::new(wake.clone()));
     let store = open_store(&builder, open_options, &after_commit).await?;
+    let provider = Provider::of(&builder, &folder.path, &store, &after_commit).await?;
     let archives = archives(&builder);
     let own_kinds = builder.kinds.clone()?;
     let kinds = register_kinds(own_kinds, dns_resolver(&builder)?, &builder.iam_url)?;

@@ -78,6 +78,8 @@ mod sealer;
 mod secret;
 mod settings;
 mod suite;
+#[cfg(feature = "local")]
+mod suspension_cache;
 mod sweeper;
 mod uploads;
 mod webhook_dispatcher;

@@ -4,13 +4,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use core_domain::port::{Blobs, Infrastructure, SiteArchives};
+#[cfg(feature = "local")]
+use core_domain::kernel::Context;
+use core_domain::port::{Blobs, Infrastructure, SiteArchives, Store};
 #[cfg(feature = "local")]
 use core_local::{FileBlobs, LocalConfig, LocalInfrastructure};
 
 #[cfg(not(all(feature = "local", feature = "archives")))]
 use crate::absent::Absent;
+use crate::after_commit::AfterCommit;
 use crate::infrastructure::infrastructure;
+#[cfg(feature = "local")]
+use crate::suspension_cache::{StoredSuspensions, SuspensionCache};
 use crate::{SuiteBuilder, SuiteError};
 
 /// What jobs work with.
@@ -23,7 +28,12 @@ pub(crate) struct Provider {
 
 #[cfg(feature = "local")]
 impl Provider {
-    pub(crate) async fn of(builder: &SuiteBuilder, folder: &Path) -> Result<Self, SuiteError> {
+    pub(crate) async fn of(
+        builder: &SuiteBuilder,
+        folder: &Path,
+        store: &Arc<dyn Store>,
+        after_commit: &AfterCommit,
+    ) -> Result<Self, SuiteError> {
         let blobs: Arc<dyn Blobs> = match &builder.blobs {
             Some(blobs) => Arc::clone(blobs),
             None => Arc::new(FileBlobs::open(folder.join("uploads")).await?),
@@ -45,6 +55,14 @@ impl Provider {
         config.workerd.clone_from(&builder.workerd);
         config.workers = builder.settings.workerd;
         config.reachable.extend(plain_http(&builder.iam_url));
+        let stored = StoredSuspensions {
+            store: Arc::clone(store),
+            cx: Context::system(Arc::clone(&builder.entropy)),
+        };
+        let suspensions = SuspensionCache::new(Arc::new(stored), builder.clock_or_system());
+        let suspensions = Arc::new(suspensions);
+        after_commit.set_suspensions(Arc::clone(&suspensions));
+        config.suspensions = Some(suspensions);
         let local = LocalInfrastructure::open(config).await?;
         let mut infrastructure: Arc<dyn Infrastructure> = Arc::new(local.clone());
         if !builder.local_latency.is_zero() {
@@ -71,7 +89,12 @@ fn plain_http(url: &str) -> Option<http::uri::Authority> {
 #[cfg(not(feature = "local"))]
 impl Provider {
     #[expect(clippy::unused_async, reason = "the local provider is opened with it")]
-    pub(crate) async fn of(builder: &SuiteBuilder, _: &Path) -> Result<Self, SuiteError> {
+    pub(crate) async fn of(
+        builder: &SuiteBuilder,
+        _: &Path,
+        _: &Arc<dyn Store>,
+        _: &AfterCommit,
+    ) -> Result<Self, SuiteError> {
         let infrastructure = infrastructure(builder)?;
         let blobs = builder.blobs.clone();
         Ok(Self {

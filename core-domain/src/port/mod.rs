@@ -14,6 +14,7 @@ mod mime;
 mod outlet;
 mod passkeys;
 mod password;
+mod platform_suspensions;
 mod rate_limiter;
 mod session_context;
 mod store;
@@ -31,6 +32,7 @@ pub(crate) mod mocks {
     pub use super::outlet::MockOutlet;
     pub use super::passkeys::MockPasskeys;
     pub use super::password::MockPasswordHasher;
+    pub use super::platform_suspensions::MockPlatformSuspensions;
     pub use super::rate_limiter::MockRateLimiter;
     pub use super::webhook_sender::MockWebhookSender;
 }
@@ -55,6 +57,7 @@ pub use passkeys::{
     NewPasskey, PasskeyCeremony, PasskeyError, PasskeyUser, Passkeys, ShownPasskey, UsedPasskey,
 };
 pub use password::{HashForm, PasswordError, PasswordHasher};
+pub use platform_suspensions::{PlatformSuspensions, SuspensionUnknown};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use session_context::{SessionContext, SessionContexts, SessionKey};
 pub use store::{

@@ -31,5 +31,6 @@ pub use crate::access::RecordKey;
 pub use crate::kernel::{Fields, sample_of, samples};
 pub use crate::port::mocks::{
     MockBlobs, MockDnsResolver, MockInfrastructure, MockMailer, MockOutlet, MockPasskeys,
-    MockPasswordHasher, MockRateLimiter, MockSiteArchives, MockStagedBlob, MockWebhookSender,
+    MockPasswordHasher, MockPlatformSuspensions, MockRateLimiter, MockSiteArchives, MockStagedBlob,
+    MockWebhookSender,
 };

@@ -15,6 +15,7 @@ use tokio_util::io::ReaderStream;
 use super::SiteBody;
 use super::lookup::Page;
 use super::range::{Range, names_tag};
+use crate::suspension_gate::Closed;
 
 /// How much of a file is in memory at a time, in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -75,6 +76,15 @@ pub(super) fn plain(
         "text/plain; charset=utf-8",
     );
     set(&mut answer, header::CONTENT_LENGTH, &length.to_string());
+    answer
+}
+
+/// The refusal of a suspended platform's visitors.
+pub(super) fn closed(closed: Closed, method: &Method) -> Response<SiteBody> {
+    let mut answer = plain(closed.status(), format!("{closed}\n"), method);
+    // The suspension may be lifted at any time.
+    let never = HeaderValue::from_static("no-store");
+    answer.headers_mut().insert(header::CACHE_CONTROL, never);
     answer
 }
 

@@ -26,6 +26,9 @@ pub(crate) use self::range::Range;
 pub(crate) use self::sites::Sites;
 use self::sites::{broken, not_found};
 use self::target::Destination;
+use crate::data_dir::DataDir;
+use crate::error::Result;
+use crate::suspension_gate::SuspensionGate;
 use crate::workerd::{Workers, forwarded};
 
 /// Serves the sites and workers of one local provider. A `tower` service without a socket of its own; cheap to clone.
@@ -36,12 +39,18 @@ use crate::workerd::{Workers, forwarded};
 pub struct SiteHost {
     workers: Workers,
     sites: Sites,
+    gate: SuspensionGate,
 }
 
 impl SiteHost {
     pub(crate) fn new(workers: Workers) -> Self {
         let sites = Sites::new(workers.stores().clone());
-        Self { workers, sites }
+        let gate = workers.suspension_gate();
+        Self {
+            workers,
+            sites,
+            gate,
+        }
     }
 
     async fn answer<B>(self, request: Request<B>) -> Response<SiteBody>
@@ -55,8 +64,16 @@ impl SiteHost {
         let found = self
             .workers
             .stores()
-            .run(move |data| Destination::find(data, host.as_deref(), &path, &domain));
-        match found.await {
+            .run(move |data| owned_destination(data, host.as_deref(), &path, &domain));
+        let found = match found.await {
+            Ok((destination, Some(owner))) => match self.gate.check(&owner).await {
+                Ok(()) => Ok(destination),
+                Err(closed) => return answer::closed(closed, request.method()),
+            },
+            Ok((destination, None)) => Ok(destination),
+            Err(error) => Err(error),
+        };
+        match found {
             Ok(Some(Destination::Worker { name, path })) => self.work(&name, &path, request).await,
             Ok(Some(Destination::Site(target))) => {
                 let (head, _) = request.into_parts();
@@ -81,6 +98,20 @@ impl SiteHost {
             Err(refusal) => answer::plain(refusal.status(), format!("{refusal}\n"), &method),
         }
     }
+}
+
+/// Finds what a request is for, and the owner of that object.
+fn owned_destination(
+    data: &DataDir,
+    host: Option<&str>,
+    path: &str,
+    domain: &str,
+) -> Result<(Option<Destination>, Option<String>)> {
+    let Some(destination) = Destination::find(data, host, path, domain)? else {
+        return Ok((None, None));
+    };
+    let owner = destination.owner(data)?;
+    Ok((Some(destination), owner))
 }
 
 /// The same address with another path.

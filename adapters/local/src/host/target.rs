@@ -1,12 +1,16 @@
 //! What a request asks for: a worker, or a site and a path inside it.
 
+use core_domain::port::ResourceRef;
+use core_domain::registry::ResourceType;
 use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::data_dir::DataDir;
 use crate::error::Result;
 use crate::hostname::{RouteTarget, labelled, target_of};
+use crate::manifest::Manifest;
 use crate::names::is_safe_part;
+use crate::site;
 
 /// What a request is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,24 @@ impl Destination {
             return Ok(Some(Self::Worker { name, path }));
         }
         Ok(Target::parse(host, path, domain).map(Self::Site))
+    }
+
+    /// Returns the owner of the object; `None` if the object does not exist.
+    pub(crate) fn owner(&self, data: &DataDir) -> Result<Option<String>> {
+        let object = match self {
+            Self::Worker { name, .. } => Some(ResourceRef {
+                resource_type: ResourceType::Worker,
+                name: name.clone(),
+            }),
+            Self::Site(target) => site::resolve(data, &target.label)?.map(|live| ResourceRef {
+                resource_type: ResourceType::Pages,
+                name: live.project,
+            }),
+        };
+        let Some(object) = object else {
+            return Ok(None);
+        };
+        Ok(Manifest::read(data, &object)?.map(|manifest| manifest.owner))
     }
 }
 

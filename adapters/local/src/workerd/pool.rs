@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::port::Cause;
+use core_domain::port::{Cause, PlatformSuspensions};
 use futures_util::future::join_all;
 use http::{Request, Response};
 use tokio::sync::Mutex;
@@ -24,6 +24,7 @@ use crate::config::LocalConfig;
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
 use crate::stores::Stores;
+use crate::suspension_gate::SuspensionGate;
 
 /// The most requests one worker works on at a time; also what ends workers that call each other in a circle.
 const MOST_AT_ONCE: usize = 256;
@@ -90,6 +91,11 @@ impl Workers {
     /// The domain below which objects have addresses of their own.
     pub(crate) fn domain(&self) -> &str {
         self.0.config.sites.domain()
+    }
+
+    /// Refuses visitors of suspended platforms.
+    pub(crate) fn suspension_gate(&self) -> SuspensionGate {
+        SuspensionGate::new(self.0.config.suspensions.clone())
     }
 
     /// Sends a request to a worker, starting it when it does not run as it is stored now.
@@ -185,7 +191,7 @@ impl Workers {
             let Some(launch) = launch::read(data, &owned)? else {
                 return Ok(None);
             };
-            let bindings = bindings_of(&launch, stores, workers);
+            let bindings = bindings_of(&launch, stores, workers, config.suspensions.clone());
             let network = Network {
                 private: config.workers.private_network,
                 reachable: &config.reachable,
@@ -200,9 +206,15 @@ impl Workers {
     }
 }
 
-fn bindings_of(launch: &Launch, stores: Stores, workers: WeakWorkers) -> Bindings {
+fn bindings_of(
+    launch: &Launch,
+    stores: Stores,
+    workers: WeakWorkers,
+    suspensions: Option<Arc<dyn PlatformSuspensions>>,
+) -> Bindings {
     let table = launch.script.bindings.clone();
-    Bindings::new(launch.owner.clone(), table, stores, Arc::new(workers))
+    let gate = SuspensionGate::new(suspensions);
+    Bindings::new(launch.owner.clone(), table, stores, Arc::new(workers), gate)
 }
 
 fn failed(worker: &str, error: LocalError) -> Refusal {

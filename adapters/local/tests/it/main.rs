@@ -15,4 +15,5 @@ mod sites;
 mod socket;
 mod stores;
 mod support;
+mod suspension;
 mod workers;

@@ -41,7 +41,7 @@ async fn served() -> Served {
 }
 
 /// Sends raw bytes on a connection of their own and reads until the other side closes.
-async fn exchange(address: SocketAddr, request: &str) -> String {
+pub(crate) async fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -49,7 +49,7 @@ async fn exchange(address: SocketAddr, request: &str) -> String {
     answer
 }
 
-fn request(line: &str, host: &str) -> String {
+pub(crate) fn request(line: &str, host: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 

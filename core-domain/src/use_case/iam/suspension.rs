@@ -2,10 +2,23 @@
 
 use serde_json::json;
 
-use crate::access::{AuditEvent, PlatformWriter, audited, unaudited, unowned};
+use crate::access::{AuditEvent, PlatformWriter, ServiceScope, audited, unaudited, unowned};
 use crate::iam::PlatformSuspension;
-use crate::kernel::{Context, Effect, Reason, Result};
+use crate::kernel::{Context, Effect, PlatformId, Reason, Result};
 use crate::port::UnitOfWork;
+
+/// Tells whether a platform is suspended. A platform that does not exist is not suspended.
+///
+/// # Errors
+/// The store failed.
+pub async fn is_suspended(
+    _: &ServiceScope,
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+) -> Result<bool> {
+    let flag = unowned::<PlatformSuspension>(uow).find(platform).await?;
+    Ok(flag.is_some())
+}
 
 /// Sets or lifts the flag of a platform as a part of something that has an audit entry of its own; it counts from the
 /// commit on. What an operator set is an operator's from then on. Tells whether anything changed.

@@ -24,6 +24,7 @@ use crate::host::{SiteBody, Sites};
 use crate::manifest::Manifest;
 use crate::names::title;
 use crate::stores::Stores;
+use crate::suspension_gate::SuspensionGate;
 use crate::worker::WorkerBinding;
 
 /// The bindings of one worker.
@@ -34,6 +35,7 @@ pub(super) struct Bindings {
     stores: Stores,
     sites: Sites,
     peers: Arc<dyn Peers>,
+    gate: SuspensionGate,
 }
 
 impl Bindings {
@@ -42,6 +44,7 @@ impl Bindings {
         table: Vec<WorkerBinding>,
         stores: Stores,
         peers: Arc<dyn Peers>,
+        gate: SuspensionGate,
     ) -> Self {
         Self {
             owner,
@@ -49,6 +52,7 @@ impl Bindings {
             sites: Sites::new(stores.clone()),
             stores,
             peers,
+            gate,
         }
     }
 
@@ -59,6 +63,10 @@ impl Bindings {
         let Some(binding) = self.table.iter().find(named) else {
             return BindingError::missing("there is no such binding").plain();
         };
+        // A worker that still runs when its platform is suspended loses its bindings too.
+        if let Err(closed) = self.gate.check(&self.owner).await {
+            return BindingError::new(closed.status(), closed.to_string()).plain();
+        }
         match binding.resource_type {
             ResourceType::D1 => {
                 let answer = self.database(binding, request).await;
