@@ -111,7 +111,7 @@ mod tests {
     use crate::testing::SeededEntropy;
 
     fn email(name: &str) -> Email {
-        format!("{name}@example.org").parse().unwrap()
+        Email::parse(&format!("{name}@example.org")).unwrap()
     }
 
     fn read(signer: &CookieSigner, value: &str) -> DeviceCookie {

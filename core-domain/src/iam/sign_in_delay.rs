@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn attempts_wait_after_five_failures_and_the_first_refusal_is_told_of() {
-        let at = |seconds| Timestamp::from_millis(1_000_000 + seconds * 1_000);
+        let at = |seconds: i64| Timestamp::from_millis(1_000_000 + seconds * 1_000);
         let mut failed = None;
         for _ in 0..5 {
             let (next, refusal) = FailedAttempts::begin(failed, at(0));
