@@ -56,7 +56,7 @@ impl Provider {
         config.workers = builder.settings.workerd;
         config.reachable.extend(plain_http(&builder.iam_url));
         let stored = StoredSuspensions {
-            store: Arc::clone(store),
+            store: Arc::downgrade(store),
             cx: Context::system(Arc::clone(&builder.entropy)),
         };
         let suspensions = SuspensionCache::new(Arc::new(stored), builder.clock_or_system());

@@ -1,7 +1,7 @@
 //! The suspension state of platforms, read from the store and kept for a moment.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,14 +20,15 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_millis(400);
 /// Reads suspensions from the store.
 #[derive(Debug)]
 pub(crate) struct StoredSuspensions {
-    pub(crate) store: Arc<dyn Store>,
+    /// Weak because the store reports commits to the cache: the two would never be dropped, and the database never closed.
+    pub(crate) store: Weak<dyn Store>,
     pub(crate) cx: Context,
 }
 
 impl StoredSuspensions {
-    async fn read(&self, platform: &PlatformId) -> Result<bool> {
+    async fn read(&self, store: &dyn Store, platform: &PlatformId) -> Result<bool> {
         let scope = &authorize_service(&self.cx)?;
-        transact_in(Mode::Read, self.store.as_ref(), |uow, _| {
+        transact_in(Mode::Read, store, |uow, _| {
             Box::pin(async move { suspension::is_suspended(scope, uow, platform).await })
         })
         .await
@@ -37,7 +38,10 @@ impl StoredSuspensions {
 #[async_trait]
 impl PlatformSuspensions for StoredSuspensions {
     async fn is_suspended(&self, platform: &PlatformId) -> Result<bool, SuspensionUnknown> {
-        let problem = match tokio::time::timeout(LOOKUP_TIMEOUT, self.read(platform)).await {
+        // Gone after a shutdown.
+        let store = self.store.upgrade().ok_or(SuspensionUnknown)?;
+        let read = self.read(store.as_ref(), platform);
+        let problem = match tokio::time::timeout(LOOKUP_TIMEOUT, read).await {
             Ok(Ok(is_suspended)) => return Ok(is_suspended),
             Ok(Err(error)) => error.to_string(),
             Err(elapsed) => elapsed.to_string(),
