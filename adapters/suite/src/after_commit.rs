@@ -190,10 +190,10 @@ mod tests {
             };
             let person = member(token, platform, Role::OWNER).unwrap();
             let caller = match person.membership() {
-                Some(membership) if token == "program" => Caller::ApiKey {
+                membership @ Some(_) if token == "program" => Caller::ApiKey {
                     key_id: ApiKeyId::parse("key-1").unwrap(),
                     user_id: None,
-                    membership: membership.clone(),
+                    membership: membership.cloned(),
                 },
                 _ => person,
             };
@@ -303,6 +303,33 @@ mod tests {
                 assert_eq!(woken, effects.contains(&effect), "{effects:?}");
             }
             assert_eq!(asked_about(&gateway, &iam).await, voided, "{effects:?}");
+        }
+    }
+
+    #[cfg(feature = "local")]
+    #[tokio::test]
+    async fn the_site_host_asks_again_about_the_platform_that_a_commit_suspended() {
+        use core_domain::port::PlatformSuspensions;
+        use core_domain::testing::MockPlatformSuspensions;
+
+        let is_suspended = Arc::new(Mutex::new(false));
+        let mut source = MockPlatformSuspensions::new();
+        let state = Arc::clone(&is_suspended);
+        source
+            .expect_is_suspended()
+            .returning(move |_| Ok(*state.lock().unwrap()));
+        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
+        let cache = Arc::new(SuspensionCache::new(Arc::new(source), clock));
+        let listener = AfterCommit::new(WorkerWake::default());
+        listener.set_suspensions(Arc::clone(&cache));
+        let [own, other] = ["p-1", "p-2"].map(|id| PlatformId::parse(id).unwrap());
+        assert_eq!(cache.is_suspended(&own).await, Ok(false));
+        *is_suspended.lock().unwrap() = true;
+        for (changed, expected) in [(other, false), (own.clone(), true)] {
+            let mut effects = Effects::default();
+            effects.add(Effect::PlatformAccessChanged(changed));
+            listener.committed(&effects);
+            assert_eq!(cache.is_suspended(&own).await, Ok(expected));
         }
     }
 }

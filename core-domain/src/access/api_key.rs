@@ -7,7 +7,7 @@ use super::member::membership_of;
 use super::membership::{MembershipScope, OrganizationRef, authorize_membership};
 use super::records::unowned;
 use super::signed_in::{PersonScope, authorize_person, ensure_not_suspended};
-use crate::iam::{ApiKey, ApiKeyStatus, Organization, organization_key_patterns};
+use crate::iam::{ApiKey, ApiKeyOwner, ApiKeyStatus, Organization, organization_key_patterns};
 use crate::kernel::{
     ApiKeyId, Code, Context, Error, Grant, Membership, OrganizationId, PermissionPattern, Record,
     Result, Role, Stored, UserId, grant,
@@ -18,9 +18,22 @@ use crate::port::UnitOfWork;
 #[derive(Clone, Debug)]
 pub struct NewApiKeyScope(Maker);
 
+/// What a new key is to act for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiKeyPurpose<'a> {
+    /// For its maker alone, in no organization.
+    Oneself,
+    /// For its maker, as a member of this organization.
+    Member(&'a OrganizationId),
+    /// For this organization, whoever its members are.
+    Organization(&'a OrganizationId),
+}
+
 /// Who makes a key, and for whom.
 #[derive(Clone, Debug)]
 enum Maker {
+    /// A person, for themselves alone.
+    Oneself { user: PersonScope, operates: bool },
     /// A member, for themselves.
     Member {
         user: PersonScope,
@@ -33,28 +46,35 @@ enum Maker {
 }
 
 impl NewApiKeyScope {
-    /// The user who will own the key, unless the organization will.
+    /// Returns who will own the key.
     #[must_use]
-    pub const fn user_id(&self) -> Option<&UserId> {
+    pub fn owner(&self) -> ApiKeyOwner {
         match &self.0 {
-            Maker::Member { user, .. } => Some(user.user_id()),
-            Maker::Organization(_) => None,
+            Maker::Oneself { user, .. } | Maker::Member { user, .. } => {
+                ApiKeyOwner::User(user.user_id().clone())
+            }
+            Maker::Organization(scope) => {
+                ApiKeyOwner::Organization(scope.organization().id.clone())
+            }
         }
     }
 
-    /// The organization it will act for.
+    /// Returns the organization that the key will act for, if it will for one.
     #[must_use]
-    pub fn organization(&self) -> &Stored<Organization> {
+    pub fn organization(&self) -> Option<&Stored<Organization>> {
         match &self.0 {
-            Maker::Member { organization, .. } => organization,
-            Maker::Organization(scope) => scope.organization(),
+            Maker::Oneself { .. } => None,
+            Maker::Member { organization, .. } => Some(organization),
+            Maker::Organization(scope) => Some(scope.organization()),
         }
     }
 
-    /// Tells whether the maker holds everything that a pattern stands for.
+    /// Tells whether the maker holds everything that a pattern stands for, where the key will act. Nobody holds anything in
+    /// no organization.
     #[must_use]
     pub fn holds(&self, pattern: &PermissionPattern) -> bool {
         match &self.0 {
+            Maker::Oneself { .. } => false,
             Maker::Member { own, .. } => own.permissions.covers(pattern.as_str()),
             Maker::Organization(scope) => scope.holds(pattern),
         }
@@ -64,6 +84,7 @@ impl NewApiKeyScope {
     #[must_use]
     pub fn held_within(&self, pattern: &str) -> Vec<PermissionPattern> {
         let permissions = match &self.0 {
+            Maker::Oneself { .. } => return Vec::new(),
             Maker::Member { own, .. } => own.permissions.clone(),
             Maker::Organization(scope) => scope.permissions(),
         };
@@ -76,6 +97,7 @@ impl NewApiKeyScope {
     #[must_use]
     pub fn is_owner(&self) -> bool {
         match &self.0 {
+            Maker::Oneself { operates, .. } => *operates,
             Maker::Member { own, operates, .. } => *operates || own.role.contains(&Role::OWNER),
             Maker::Organization(scope) => scope.is_owner(),
         }
@@ -116,7 +138,8 @@ covers_unowned! {
     ApiKeyScope<G>, for G;
 }
 
-/// Lets a person make a key: as a member of the organization, or for the organization itself, which takes `apikey:write`.
+/// Lets a person make a key: for themselves alone, as a member of an organization, or for an organization itself, which takes
+/// `apikey:write`.
 ///
 /// # Errors
 /// `UNAUTHORIZED` for who is no person; `NOT_FOUND` for an organization they do not belong to; `FORBIDDEN`,
@@ -124,21 +147,25 @@ covers_unowned! {
 pub async fn authorize_new_api_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    organization: &OrganizationId,
-    for_organization: bool,
+    purpose: ApiKeyPurpose<'_>,
 ) -> Result<NewApiKeyScope> {
     let user = authorize_person(cx)?;
-    if for_organization {
-        let scope = authorize_membership(cx, uow, OrganizationRef::Id(organization)).await?;
-        return Ok(NewApiKeyScope(Maker::Organization(scope)));
-    }
+    let operates = cx.caller.is_operator();
+    let organization = match purpose {
+        ApiKeyPurpose::Oneself => return Ok(NewApiKeyScope(Maker::Oneself { user, operates })),
+        ApiKeyPurpose::Organization(id) => {
+            let scope = authorize_membership(cx, uow, OrganizationRef::Id(id)).await?;
+            return Ok(NewApiKeyScope(Maker::Organization(scope)));
+        }
+        ApiKeyPurpose::Member(id) => id,
+    };
     let organization = unowned::<Organization>(uow).get(organization).await?;
     let own = membership_of(uow, &organization, user.user_id()).await?;
     let own = own.ok_or(Error::NotFound(Organization::KIND))?;
     ensure_not_suspended(cx, uow, organization.platform_id.as_ref()).await?;
     Ok(NewApiKeyScope(Maker::Member {
         own,
-        operates: cx.caller.is_operator(),
+        operates,
         organization,
         user,
     }))
@@ -158,14 +185,14 @@ pub async fn authorize_api_key<G: Grant>(
     let key = unowned::<ApiKey>(uow).find(id).await?;
     let key = key.filter(|key| key.status != ApiKeyStatus::Revoked);
     let key = key.ok_or_else(missing)?;
-    let (holds_scopes, is_owner) = match &key.user_id {
-        Some(user) if user == person.user_id() => {
-            ensure_not_suspended(cx, uow, Some(&key.platform_id)).await?;
+    let (holds_scopes, is_owner) = match (&key.user_id, &key.organization_id) {
+        (Some(user), _) if user == person.user_id() => {
+            ensure_not_suspended(cx, uow, key.platform_id.as_ref()).await?;
             (true, owns(cx, uow, &key, user).await?)
         }
-        Some(_) => return Err(missing()),
-        None => {
-            let organization = OrganizationRef::Id(&key.organization_id);
+        (Some(_), _) | (None, None) => return Err(missing()),
+        (None, Some(organization)) => {
+            let organization = OrganizationRef::Id(organization);
             let opened = authorize_membership::<G>(cx, uow, organization).await;
             let scope = opened.map_err(|error| match error {
                 Error::NotFound(_) => missing(),
@@ -188,8 +215,10 @@ async fn owns(cx: &Context, uow: &mut dyn UnitOfWork, key: &ApiKey, user: &UserI
     if cx.caller.is_operator() {
         return Ok(true);
     }
-    let organization = unowned::<Organization>(uow).find(&key.organization_id);
-    let Some(organization) = organization.await? else {
+    let Some(organization) = &key.organization_id else {
+        return Ok(false);
+    };
+    let Some(organization) = unowned::<Organization>(uow).find(organization).await? else {
         return Ok(false);
     };
     let own = membership_of(uow, &organization, user).await?;

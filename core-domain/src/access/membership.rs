@@ -291,8 +291,8 @@ async fn access(
     }
     let own = match (&*cx.caller, &member) {
         (Caller::ApiKey { membership, .. }, _) => {
-            let of_key = membership.organization_id == organization.id;
-            of_key.then(|| membership.clone())
+            let of_key = membership.clone();
+            of_key.filter(|own| own.organization_id == organization.id)
         }
         (_, Some(member)) => Some(membership(&organization, member, uow.now().await?)),
         (_, None) => None,

@@ -15,7 +15,7 @@
 //! | [`NewApiKeyScope`], [`ApiKeyScope`] | [`authorize_new_api_key`], [`authorize_api_key`] | API keys, by who makes or owns them |
 //! | [`JobScope`] | [`authorize_job`] | one job |
 //! | [`OperatorScope`] | [`authorize_operator`] | the whole installation, for those who operate it |
-//! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | what asks who calls and nothing else |
+//! | [`ServiceScope`], [`SessionScope`], [`PersonScope`], [`AccountScope`], [`SignedInScope`], [`PublicScope`] | their `authorize_*` | what asks who calls and nothing else |
 //! | [`SystemScope`] | this crate | what the suite does by itself |
 
 mod api_key;
@@ -40,7 +40,9 @@ mod signed_in;
 mod step_up;
 pub(crate) mod unaudited;
 
-pub use api_key::{ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key};
+pub use api_key::{
+    ApiKeyPurpose, ApiKeyScope, NewApiKeyScope, authorize_api_key, authorize_new_api_key,
+};
 pub use audited::AuditEvent;
 pub(crate) use batches::{Batches, all_unowned};
 pub use covers::Covers;
@@ -69,8 +71,8 @@ pub(crate) use records::unowned;
 pub use requirement::Requirement;
 pub(crate) use sessions::{api_key_context, session_context};
 pub use signed_in::{
-    PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope, authorize_person,
-    authorize_service, authorize_session, authorize_signed_in,
+    AccountScope, PersonScope, PublicScope, ServiceScope, SessionScope, SignedInScope,
+    authorize_account, authorize_person, authorize_service, authorize_session, authorize_signed_in,
 };
 pub(crate) use step_up::EnrolledFactors;
 pub use step_up::{ensure_fresh, missing_proof, proof_methods};

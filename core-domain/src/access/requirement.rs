@@ -13,6 +13,8 @@ pub enum Requirement {
     SignedIn,
     /// To be a person; a key of theirs is none.
     Person,
+    /// To be a person, or a program with a personal key of theirs.
+    Account,
     /// To be a person known by a session.
     Session,
     /// To operate the installation.
@@ -55,6 +57,7 @@ impl Requirement {
         match self {
             Self::Public => return Ok(()),
             Self::Person => return refuse(caller.person_id().is_some(), Error::Unauthorized),
+            Self::Account => return refuse(caller.account_id().is_some(), Error::Unauthorized),
             Self::Session | Self::SessionPermission(_) => {
                 return refuse(caller.session_id().is_some(), Error::Unauthorized);
             }

@@ -36,6 +36,28 @@ impl PersonScope {
     pub const fn user_id(&self) -> &UserId {
         &self.user_id
     }
+
+    /// Returns the scope on the person's own account.
+    #[must_use]
+    pub fn account(&self) -> AccountScope {
+        AccountScope {
+            user_id: self.user_id.clone(),
+        }
+    }
+}
+
+/// The account of a person, for the person or a program with a personal API key of theirs.
+#[derive(Clone, Debug)]
+pub struct AccountScope {
+    user_id: UserId,
+}
+
+impl AccountScope {
+    /// Returns whose account it is.
+    #[must_use]
+    pub const fn user_id(&self) -> &UserId {
+        &self.user_id
+    }
 }
 
 /// A person known by a session.
@@ -60,6 +82,7 @@ covers_unowned! {
     PublicScope;
     SignedInScope;
     PersonScope;
+    AccountScope;
     SessionScope;
     ServiceScope;
 }
@@ -82,6 +105,15 @@ pub async fn authorize_signed_in(cx: &Context, uow: &mut dyn UnitOfWork) -> Resu
 pub fn authorize_person(cx: &Context) -> Result<PersonScope> {
     let user_id = cx.caller.person_id().cloned().ok_or(Error::Unauthorized)?;
     Ok(PersonScope { user_id })
+}
+
+/// Lets persons in, and programs with a personal API key, which reads the account of its owner.
+///
+/// # Errors
+/// `UNAUTHORIZED` for everybody else, programs with a key of an organization among them.
+pub fn authorize_account(cx: &Context) -> Result<AccountScope> {
+    let user_id = cx.caller.account_id().cloned().ok_or(Error::Unauthorized)?;
+    Ok(AccountScope { user_id })
 }
 
 /// Lets persons with a session in.

@@ -24,9 +24,10 @@ mod user;
 mod verification;
 
 pub use api_key::{
-    API_KEY_PREFIX, ApiKey, ApiKeyEvent, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret, ApiKeyStatus,
-    DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME, LONGEST_OVERLAP,
-    MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership, organization_key_patterns,
+    API_KEY_PREFIX, ApiKey, ApiKeyEvent, ApiKeyOwner, ApiKeyQuery, ApiKeyRefusal, ApiKeySecret,
+    ApiKeyStatus, DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix, LONGEST_LIFETIME,
+    LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME, key_membership,
+    organization_key_patterns,
 };
 pub use credential::{CookieNames, CookieSigner, TokenHash};
 pub use decision::{Decision, Rule, decide, membership, permissions};

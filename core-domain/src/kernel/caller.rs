@@ -45,8 +45,9 @@ pub enum Caller {
         key_id: ApiKeyId,
         /// The person the key belongs to, unless it belongs to an organization.
         user_id: Option<UserId>,
-        /// What the key acts for, and its scopes.
-        membership: Membership,
+        /// The organization that the key acts for, with what the key may there; `None` for a personal key, which acts for
+        /// its owner alone.
+        membership: Option<Membership>,
     },
     /// The suite itself: jobs and background work.
     System,
@@ -82,6 +83,19 @@ impl Caller {
         }
     }
 
+    /// The person whose account the caller acts for: the person themselves, or the owner of a personal key.
+    #[must_use]
+    pub const fn account_id(&self) -> Option<&UserId> {
+        match self {
+            Self::ApiKey {
+                user_id,
+                membership: None,
+                ..
+            } => user_id.as_ref(),
+            _ => self.person_id(),
+        }
+    }
+
     /// The session the caller is known by, if by one.
     #[must_use]
     pub fn session_id(&self) -> Option<&SessionId> {
@@ -104,8 +118,7 @@ impl Caller {
     #[must_use]
     pub fn membership(&self) -> Option<&Membership> {
         match self {
-            Self::User { membership, .. } => membership.as_ref(),
-            Self::ApiKey { membership, .. } => Some(membership),
+            Self::User { membership, .. } | Self::ApiKey { membership, .. } => membership.as_ref(),
             _ => None,
         }
     }

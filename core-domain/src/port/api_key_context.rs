@@ -23,7 +23,7 @@ pub struct ApiKeyContext {
     pub user: Option<Stored<User>>,
     /// That user's membership in the organization that the key acts for.
     pub member: Option<Stored<Member>>,
-    /// That organization.
+    /// That organization, unless the key acts for none.
     pub organization: Option<Stored<Organization>>,
     /// The suspension of the key's platform.
     pub suspension: Option<Stored<PlatformSuspension>>,

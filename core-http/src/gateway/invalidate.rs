@@ -180,7 +180,7 @@ mod tests {
             Some(key_id) => Caller::ApiKey {
                 key_id,
                 user_id: None,
-                membership,
+                membership: Some(membership),
             },
             None => Caller::User {
                 user_id: UserId::parse("u").unwrap(),

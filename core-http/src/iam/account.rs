@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use core_domain::access::{PersonScope, PublicScope, SessionScope};
+use core_domain::access::{AccountScope, PersonScope, PublicScope, SessionScope};
 use core_domain::iam::{Account, UpdateUser, User};
 use core_domain::kernel::{
     AccountId, Code, Error, Line, Patch, PersonName, PlainName, Result, Stored, Timestamp, UserId,
@@ -32,7 +32,7 @@ pub(super) fn rows(iam: &Arc<Iam>) -> Vec<Endpoint> {
             .errors(ErrorStyle::TopLevelCode)
             .reads(list_accounts),
         get("/api/auth/profile", "getProfile")
-            .summary("The caller.")
+            .summary("The caller, or the owner of the personal API key that it comes with.")
             .errors(ErrorStyle::TopLevelCode)
             .reads(profile),
         patch("/api/auth/profile", "updateProfile")
@@ -132,7 +132,7 @@ async fn list_accounts(
 
 async fn profile(
     _: &Cx,
-    scope: PersonScope,
+    scope: AccountScope,
     uow: &mut dyn UnitOfWork,
     _: Input,
 ) -> Result<Stored<User>> {

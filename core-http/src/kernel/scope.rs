@@ -3,11 +3,12 @@
 use std::ops::Deref;
 
 use core_domain::access::{
-    JobScope, MemberScope, MembershipScope, NewOrganizationScope, OperatorScope, OrganizationRef,
-    OrganizationScope, PersonScope, PlatformScope, PublicScope, Requirement, ServiceScope,
-    SessionScope, SignedInScope, authorize, authorize_job, authorize_member, authorize_membership,
-    authorize_new_organization, authorize_operator, authorize_organization, authorize_person,
-    authorize_service, authorize_session, authorize_signed_in,
+    AccountScope, JobScope, MemberScope, MembershipScope, NewOrganizationScope, OperatorScope,
+    OrganizationRef, OrganizationScope, PersonScope, PlatformScope, PublicScope, Requirement,
+    ServiceScope, SessionScope, SignedInScope, authorize, authorize_account, authorize_job,
+    authorize_member, authorize_membership, authorize_new_organization, authorize_operator,
+    authorize_organization, authorize_person, authorize_service, authorize_session,
+    authorize_signed_in,
 };
 use core_domain::kernel::{Code, Context, Grant, JobId, OrganizationId, PlatformId, Result};
 use core_domain::port::UnitOfWork;
@@ -245,6 +246,7 @@ macro_rules! caller_scopes {
 caller_scopes! {
     PublicScope: Public, |_| Ok(PublicScope::open());
     PersonScope: Person, authorize_person;
+    AccountScope: Account, authorize_account;
     SessionScope: Session, authorize_session;
     OperatorScope: Operator, authorize_operator;
     ServiceScope: Service, authorize_service;

@@ -12,8 +12,8 @@ table! {
     ApiKey in "api_keys" {
         id: Text,
         user_id: Opt<Text>,
-        organization_id: Text,
-        platform_id: Text,
+        organization_id: Opt<Text>,
+        platform_id: Opt<Text>,
         name: Opt<Text>,
         prefix: Opt<Text>,
         start: Text,

@@ -23,7 +23,8 @@ pub fn key_membership(
     member: Option<&Member>,
     now: Timestamp,
 ) -> Option<Membership> {
-    if organization.platform_id.as_ref() != Some(&key.platform_id) {
+    let of_key = key.organization_id.as_ref() == Some(&organization.id);
+    if !of_key || key.platform_id.is_none() || organization.platform_id != key.platform_id {
         return None;
     }
     let acting = if key.user_id.is_some() {

@@ -8,8 +8,8 @@ mod status;
 
 pub use acting::{key_membership, organization_key_patterns};
 pub use record::{
-    ApiKey, ApiKeyQuery, DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE, LONGEST_LIFETIME,
-    LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME,
+    ApiKey, ApiKeyOwner, ApiKeyQuery, DEFAULT_OVERLAP, DEFAULT_REQUESTS_PER_MINUTE,
+    LONGEST_LIFETIME, LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE, SHORTEST_LIFETIME,
 };
 pub use refusal::ApiKeyRefusal;
 pub use secret::{API_KEY_PREFIX, ApiKeySecret, KeyPrefix};

@@ -37,19 +37,19 @@ const KEPT_FOR: Duration = DAY.saturating_mul(30);
 /// How exactly it is known when a key was used last.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 
-/// A key with which a program acts for an organization: as a member of it, or by itself.
+/// A key with which a program acts for an organization, as a member of it or by itself, or for a person alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
 pub struct ApiKey {
     /// The key's id; safe to show.
     pub id: ApiKeyId,
-    /// Whose it is; the organization's own when nobody's.
+    /// The person it belongs to; `None` for a key of the organization's own.
     pub user_id: Option<UserId>,
-    /// The organization it acts for.
-    pub organization_id: OrganizationId,
+    /// The organization it acts for; `None` for a personal key, which acts for its owner alone.
+    pub organization_id: Option<OrganizationId>,
     /// The platform of that organization.
-    pub platform_id: PlatformId,
+    pub platform_id: Option<PlatformId>,
     /// What its owner calls it.
     pub name: Option<Line<1, 32>>,
     /// What its maker wanted it to begin with, after `core_`.
@@ -87,7 +87,16 @@ pub struct ApiKey {
 
 record! {
     ApiKey as "API key" by id, asked ApiKeyQuery;
-    audited in |key| Some(&key.platform_id), touched updated_at;
+    audited in |key| key.platform_id.as_ref(), touched updated_at;
+}
+
+/// Who owns a key. As many keys as one owner may have are counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiKeyOwner {
+    /// A person.
+    User(UserId),
+    /// An organization, for a key of its own.
+    Organization(OrganizationId),
 }
 
 /// Questions about keys.
@@ -112,22 +121,24 @@ pub enum ApiKeyQuery {
 }
 
 impl ApiKeyQuery {
-    /// The keys of an owner that are not revoked.
+    /// Selects the keys of an owner that are not revoked.
     #[must_use]
-    pub fn of_owner(user: Option<&UserId>, organization: &OrganizationId) -> Self {
-        match user {
-            Some(user) => Self::OfUser(user.clone()),
-            None => Self::OfOrganization(organization.clone()),
+    pub fn of_owner(owner: &ApiKeyOwner) -> Self {
+        match owner.clone() {
+            ApiKeyOwner::User(user) => Self::OfUser(user),
+            ApiKeyOwner::Organization(organization) => Self::OfOrganization(organization),
         }
     }
 
     /// The keys of an owner that have been over for so long that nobody presents them any more.
     #[must_use]
-    pub fn forgotten(user: Option<&UserId>, organization: &OrganizationId, now: Timestamp) -> Self {
+    pub fn forgotten(owner: &ApiKeyOwner, now: Timestamp) -> Self {
         let before = now.minus(KEPT_FOR);
-        match user {
-            Some(user) => Self::ForgottenOfUser(user.clone(), before),
-            None => Self::ForgottenOfOrganization(organization.clone(), before),
+        match owner.clone() {
+            ApiKeyOwner::User(user) => Self::ForgottenOfUser(user, before),
+            ApiKeyOwner::Organization(organization) => {
+                Self::ForgottenOfOrganization(organization, before)
+            }
         }
     }
 

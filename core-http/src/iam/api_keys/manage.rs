@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use core_domain::access::{
-    OrganizationRef, PersonScope, authorize_api_key, authorize_membership, authorize_new_api_key,
+    ApiKeyPurpose, OrganizationRef, PersonScope, authorize_api_key, authorize_membership,
+    authorize_new_api_key,
 };
 use core_domain::iam::{ApiKey, DEFAULT_OVERLAP};
-use core_domain::kernel::{Code, Context, Error, OrganizationId, Result, Stored, grant};
+use core_domain::kernel::{Code, Context, Error, OrganizationId, Patch, Result, Stored, grant};
 use core_domain::port::UnitOfWork;
 use core_domain::use_case::iam::api_key::{self, NewApiKey};
 
@@ -24,7 +25,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     let with_key = |codes: &[Code]| [&of_key, codes].concat();
     vec![
         style(post("/api/auth/api-key/create", "createApiKey"))
-            .summary("Makes an API key for oneself or one's organization; its secret is shown this once.")
+            .summary("Makes an API key for oneself or one's organization; its secret is shown this once. A key without an organization acts for its owner alone.")
             .unauthorized(Code::UnauthorizedSession, "Unauthorized or invalid session")
             .secret_answer()
             .refuses(&[
@@ -75,13 +76,22 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// The organization that is asked for, or else the one the caller acts for.
+/// Returns the organization that the caller acts for.
+fn active_organization(cx: &Context) -> Option<OrganizationId> {
+    let active = cx.caller.membership();
+    active.map(|own| own.organization_id.clone())
+}
+
+/// Returns the organization that is asked for, or else the one the caller acts for.
 fn organization(cx: &Context, asked: Option<OrganizationId>) -> Result<OrganizationId> {
-    let active = cx.caller.membership().map(|own| &own.organization_id);
-    asked.or_else(|| active.cloned()).ok_or_else(|| {
-        let message = "is required where no organization is active";
-        Error::invalid("organizationId", "required", message)
-    })
+    asked
+        .or_else(|| active_organization(cx))
+        .ok_or_else(no_organization)
+}
+
+fn no_organization() -> Error {
+    let message = "is required where no organization is active";
+    Error::invalid("organizationId", "required", message)
 }
 
 async fn create(
@@ -92,8 +102,18 @@ async fn create(
 ) -> Result<Output<IssuedApiKeyView>> {
     let body = input.body;
     refuse_foreign(&body.rest)?;
-    let organization = organization(cx, body.organization_id)?;
-    let scope = authorize_new_api_key(cx, uow, &organization, body.organization_owned).await?;
+    let organization = match body.organization_id {
+        Patch::Keep => active_organization(cx),
+        Patch::Clear => None,
+        Patch::Set(organization) => Some(organization),
+    };
+    let purpose = match &organization {
+        Some(organization) if body.organization_owned => ApiKeyPurpose::Organization(organization),
+        Some(organization) => ApiKeyPurpose::Member(organization),
+        None if body.organization_owned => return Err(no_organization()),
+        None => ApiKeyPurpose::Oneself,
+    };
+    let scope = authorize_new_api_key(cx, uow, purpose).await?;
     let new = NewApiKey {
         name: body.name,
         prefix: body.prefix,
@@ -120,7 +140,7 @@ async fn list(
     } else {
         let mut own = api_key::own(&scope, uow).await?;
         if let Some(wanted) = &query.organization_id {
-            own.retain(|key| key.organization_id == *wanted);
+            own.retain(|key| key.organization_id.as_ref() == Some(wanted));
         }
         own
     };

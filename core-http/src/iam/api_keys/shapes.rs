@@ -1,7 +1,9 @@
 //! What the routes of API keys take.
 
 use core_domain::iam::{KeyPrefix, LONGEST_OVERLAP, MAX_REQUESTS_PER_MINUTE};
-use core_domain::kernel::{ApiKeyId, Code, Error, Line, OrganizationId, PermissionPattern, Result};
+use core_domain::kernel::{
+    ApiKeyId, Code, Error, Line, OrganizationId, Patch, PermissionPattern, Result,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -85,8 +87,10 @@ pub(super) struct CreateApiKey {
     pub(super) prefix: Option<KeyPrefix>,
     /// For how many seconds it lives: a day to 365 days; until it is deleted when not said.
     pub(super) expires_in: Option<Lifetime>,
-    /// The organization it acts for, which must have a platform; the active one when not said.
-    pub(super) organization_id: Option<OrganizationId>,
+    /// The organization it acts for, which must have a platform; the active one when not said. Null, and nothing said where no
+    /// organization is active, make a personal key: it acts for its owner alone, in no organization.
+    #[serde(default)]
+    pub(super) organization_id: Patch<OrganizationId>,
     /// Whether it belongs to the organization; otherwise to its maker, and may never more than they.
     #[serde(default)]
     pub(super) organization_owned: bool,

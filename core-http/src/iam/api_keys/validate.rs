@@ -46,11 +46,15 @@ struct KeyRateLimit {
 #[serde(rename_all = "camelCase")]
 struct ValidKey {
     key_id: ApiKeyId,
+    /// Null for a personal key, which acts in no organization.
     platform_id: Option<PlatformId>,
-    organization_id: OrganizationId,
+    /// Null for a personal key.
+    organization_id: Option<OrganizationId>,
     /// Whose it is; null for the organization's own.
     user_id: Option<UserId>,
-    role: Roles,
+    /// Null for a personal key.
+    role: Option<Roles>,
+    /// Empty for a personal key.
     permissions: Vec<String>,
     /// Until when this holds if nobody changes anything.
     expires_at: Option<Timestamp>,
@@ -61,14 +65,14 @@ struct ValidKey {
 
 impl ValidKey {
     fn new(found: ApiKeyDetails, usage: &ApiKeyUsage) -> Self {
-        let acting = found.membership;
+        let acting = found.membership.as_ref();
         Self {
             key_id: found.key.id.clone(),
-            platform_id: acting.platform_id,
-            organization_id: acting.organization_id,
+            platform_id: acting.and_then(|own| own.platform_id.clone()),
+            organization_id: acting.map(|own| own.organization_id.clone()),
             user_id: found.key.user_id.clone(),
-            role: acting.role,
-            permissions: acting.permissions.patterns(),
+            role: acting.map(|own| own.role.clone()),
+            permissions: acting.map_or_else(Vec::new, |own| own.permissions.patterns()),
             expires_at: found.valid_until,
             rate_limit: KeyRateLimit {
                 limit: found.key.requests_per_minute,

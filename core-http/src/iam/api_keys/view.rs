@@ -52,8 +52,10 @@ pub(super) struct ApiKeyView {
     /// The first 12 characters of its secret.
     display_start: String,
     user_id: Option<UserId>,
-    organization_id: OrganizationId,
-    platform_id: PlatformId,
+    /// The organization that it acts for; null for a personal key.
+    organization_id: Option<OrganizationId>,
+    /// The platform of that organization.
+    platform_id: Option<PlatformId>,
     organization_owned: bool,
     /// What it is narrowed to; null when it may everything its owner may.
     scopes: Option<Vec<PermissionPattern>>,
@@ -64,7 +66,8 @@ pub(super) struct ApiKeyView {
 
 impl From<&ApiKey> for ApiKeyView {
     fn from(key: &ApiKey) -> Self {
-        let owner = key.user_id.as_ref().map(UserId::as_str);
+        let user = key.user_id.as_ref().map(UserId::as_str);
+        let organization = key.organization_id.as_ref().map(OrganizationId::as_str);
         let prefix = key.prefix.as_ref().map_or("", KeyPrefix::as_str);
         Self {
             id: key.id.clone(),
@@ -72,7 +75,7 @@ impl From<&ApiKey> for ApiKeyView {
             name: key.name.clone(),
             start: key.start.chars().take(START).collect(),
             prefix: format!("{API_KEY_PREFIX}{prefix}"),
-            reference_id: owner.unwrap_or(key.organization_id.as_str()).to_owned(),
+            reference_id: user.or(organization).unwrap_or_default().to_owned(),
             enabled: key.status == ApiKeyStatus::Active,
             rate_limit_enabled: true,
             rate_limit_time_window: API_KEY_WINDOW.as_secs() * 1_000,

@@ -122,7 +122,7 @@ async fn show(
 async fn account(cx: &Cx, own: &SessionScope) -> Result<Account> {
     let scope = authorize_person(cx)?;
     let mut uow = cx.app.store.begin(Mode::Read).await?;
-    let person = user::profile(&scope, uow.as_mut()).await;
+    let person = user::profile(&scope.account(), uow.as_mut()).await;
     let sessions = session::list(&scope, uow.as_mut()).await;
     let passkeys = passkey::list(&scope, uow.as_mut()).await;
     uow.rollback().await;
@@ -212,7 +212,7 @@ async fn send_confirmation(cx: &Cx, iam: Arc<Iam>, scope: PublicScope, _: Input)
         let (iam, person) = (&iam, &authorize_person(cx)?);
         transact(cx.app.store.as_ref(), |uow, _| {
             Box::pin(async move {
-                let email = user::profile(person, uow).await?.email.clone();
+                let email = user::profile(&person.account(), uow).await?.email.clone();
                 send_link(cx, iam, &scope, uow, &email, Some(ACCOUNT)).await
             })
         })

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use core_domain::access::{
-    NewApiKeyScope, PublicScope, authorize_api_key, authorize_new_api_key, authorize_person,
-    authorize_session,
+    ApiKeyPurpose, NewApiKeyScope, PublicScope, authorize_api_key, authorize_new_api_key,
+    authorize_person, authorize_session,
 };
 use core_domain::gateway::RateClass;
 use core_domain::iam::{ApiKey, ApiKeyStatus, Organization};
 use core_domain::kernel::{
-    ApiKeyId, Code, Line, OrganizationId, PermissionPattern, Result, Stored, Timestamp,
+    ApiKeyId, Code, Error, Line, OrganizationId, PermissionPattern, Record, Result, Stored,
+    Timestamp,
 };
 use core_domain::port::{Mode, transact};
 use core_domain::use_case::iam::api_key::{self, IssuedApiKey, NewApiKey};
@@ -120,7 +121,7 @@ async fn load(cx: &Cx) -> Result<Shown> {
 #[derive(Default)]
 struct Entered {
     name: String,
-    organization: Option<OrganizationId>,
+    organization: Option<String>,
     access: Access,
     lifetime: Lifetime,
 }
@@ -130,7 +131,7 @@ fn content(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
         (errors.show())
         section aria-labelledby="keys" {
             h2 id="keys" { "Your keys" }
-            p.hint { "A program with a key acts for you in one organization." }
+            p.hint { "A program with a key acts for you in one organization, or for you alone: then it reads your profile and nothing of any organization." }
             @if shown.keys.is_empty() { p { "You have none." } }
             ul.sessions {
                 @for key in &shown.keys { li { (entry(iam, shown, key)) } }
@@ -147,7 +148,7 @@ fn entry(iam: &Iam, shown: &Shown, key: &ApiKey) -> Markup {
     let name = key.name.as_ref().map_or("Key without a name", Line::as_str);
     let organization = shown.organizations.iter();
     let organization = organization
-        .filter(|organization| organization.id == key.organization_id)
+        .filter(|organization| key.organization_id.as_ref() == Some(&organization.id))
         .map(|organization| organization.name.as_str())
         .next();
     let state = match key.status {
@@ -161,6 +162,7 @@ fn entry(iam: &Iam, shown: &Shown, key: &ApiKey) -> Markup {
             p.hint {
                 code { (key.start) "\u{2026}" }
                 @if let Some(organization) = organization { " for " (organization) }
+                @if key.organization_id.is_none() { " for you alone" }
                 @if let Some(scopes) = &key.scopes {
                     ", may " (scopes.iter().map(PermissionPattern::as_str).collect::<Vec<_>>().join(", "))
                 }
@@ -182,16 +184,15 @@ fn new_key(iam: &Iam, shown: &Shown, entered: &Entered, errors: &FormErrors) -> 
         let organizations = shown.organizations.iter();
         organizations.filter(|organization| organization.platform_id.is_some())
     };
-    let organizations: Vec<(&str, &str)> = with_platform()
+    let mut organizations: Vec<(&str, &str)> = with_platform()
         .map(|organization| (organization.id.as_str(), organization.name.as_str()))
         .collect();
-    let chosen = entered.organization.as_ref().map(OrganizationId::as_str);
+    organizations.push(("", "None: for you alone"));
+    let chosen = entered.organization.as_deref();
     html! {
         section aria-labelledby="new" {
             h2 id="new" { "New key" }
-            @if organizations.is_empty() {
-                p { "A key acts in an organization that has a platform; you are in none." }
-            } @else if shown.confirms_first {
+            @if shown.confirms_first {
                 p { "Making a key asks for a fresh proof of who you are." }
                 p { a href=(iam.path(&leading_to(CONFIRM, PATH))) { "Confirm that it is you" } }
             } @else {
@@ -271,8 +272,9 @@ options! {
 impl Access {
     fn scopes(self, maker: &NewApiKeyScope) -> Option<Vec<PermissionPattern>> {
         match self {
-            Self::Reads => Some(maker.held_within("*:read")),
-            Self::Everything => None,
+            // A personal key may nothing that could be narrowed.
+            Self::Reads if maker.organization().is_some() => Some(maker.held_within("*:read")),
+            Self::Reads | Self::Everything => None,
         }
     }
 }
@@ -294,9 +296,22 @@ impl Lifetime {
 struct NewKeyForm {
     #[schemars(example = &"CI")]
     name: Line<0, 255>,
-    organization: OrganizationId,
+    /// The organization that the key acts for; empty for a personal key.
+    organization: Line<0, 64>,
     access: Access,
     lifetime: Lifetime,
+}
+
+impl NewKeyForm {
+    /// Returns the organization that was chosen. A text that cannot be an id is one of no organization.
+    fn organization(&self) -> Result<Option<OrganizationId>> {
+        match self.organization.as_str() {
+            "" => Ok(None),
+            id => OrganizationId::parse(id)
+                .map(Some)
+                .ok_or(Error::NotFound(Organization::KIND)),
+        }
+    }
 }
 
 async fn create(
@@ -320,7 +335,7 @@ async fn create(
     let errors = FormErrors::on_page(error, words)?;
     let entered = Entered {
         name: form.name.as_str().to_owned(),
-        organization: Some(form.organization),
+        organization: Some(form.organization.as_str().to_owned()),
         access: form.access,
         lifetime: form.lifetime,
     };
@@ -329,9 +344,13 @@ async fn create(
 }
 
 async fn created(cx: &Cx, form: &NewKeyForm) -> Result<IssuedApiKey> {
+    let organization = &form.organization()?;
+    let purpose = organization
+        .as_ref()
+        .map_or(ApiKeyPurpose::Oneself, ApiKeyPurpose::Member);
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
-            let scope = authorize_new_api_key(cx, uow, &form.organization, false).await?;
+            let scope = authorize_new_api_key(cx, uow, purpose).await?;
             let new = NewApiKey {
                 name: Some(form.name.clone()),
                 expires_in: form.lifetime.seconds(),

@@ -302,7 +302,7 @@ async fn confirm(
     };
     transact(cx.app.store.as_ref(), |uow, _| {
         Box::pin(async move {
-            let email = user::profile(person, uow).await?.email.clone();
+            let email = user::profile(&person.account(), uow).await?.email.clone();
             user::send_verification_email(cx, &scope, uow, &email, links).await
         })
     })

@@ -162,7 +162,11 @@ fn refusals(endpoint: &Endpoint) -> Result<BTreeMap<StatusCode, Vec<Code>>, Serv
     }
     let asks_role = !matches!(
         requirement,
-        Requirement::Public | Requirement::Person | Requirement::Session | Requirement::SignedIn
+        Requirement::Public
+            | Requirement::Person
+            | Requirement::Account
+            | Requirement::Session
+            | Requirement::SignedIn
     );
     if asks_role {
         codes.push(Code::Forbidden);

@@ -114,7 +114,7 @@ async fn invalidating_a_session_key_or_platform_leaves_other_answers_cached() {
         caller: Arc::new(Caller::ApiKey {
             key_id: ApiKeyId::parse("k-1").unwrap(),
             user_id: None,
-            membership: other.caller.membership().unwrap().clone(),
+            membership: other.caller.membership().cloned(),
         }),
         ..owner()
     };

@@ -171,3 +171,30 @@ async fn a_named_program_has_the_scopes_of_its_key_as_long_as_the_key_is_good() 
     let _ = revoked.expect(200);
     assert_eq!(call("GET", &entities, &[named]).await, 401);
 }
+
+#[tokio::test]
+async fn a_named_personal_key_acts_in_no_organization_whatever_the_headers_say() {
+    let world = World::new();
+    let ada = world.sign_up(ADA).await;
+    let made = world.set_up(&ada, "engines").await.expect(201);
+    let (platform, organization) = (made.text("platformId"), made.text("orgId"));
+    let acting = world.session_caller(&ada).await;
+    let made = world.make_key(&acting, json!({ "organizationId": null }));
+    let key = made.await.expect(200).id();
+    let headers = [
+        &EVERY_RIGHT[..],
+        &[
+            ("x-core-api-key-id", &*key),
+            ("x-core-user-id", &*ada.user_id),
+            ("x-core-platform-id", platform),
+            ("x-core-organization-id", organization),
+        ],
+    ]
+    .concat();
+    for path in [at(platform, ""), at(platform, "/entities")] {
+        let refused = call_with(&world.registry, "GET", &path, &headers).await;
+        refused.refused(404, "NOT_FOUND");
+    }
+    let profile = call_with(&world.iam, "GET", "/api/auth/profile", &headers).await;
+    assert_eq!(profile.expect(200).json["email"], ADA);
+}

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::events::announcing;
-use crate::world::{Follower, ORIGIN, Person, World, at, operator, owner, vouched_for};
+use crate::world::{Follower, ORIGIN, Person, World, at, operator, vouched_for};
 
 /// An owner and a member of the organization of a platform.
 struct Team {
@@ -56,7 +56,7 @@ impl Team {
         let program = Caller::ApiKey {
             key_id: ApiKeyId::parse(&id).unwrap(),
             user_id: UserId::parse(&self.eve.user_id),
-            membership: self.eve().membership().unwrap().clone(),
+            membership: self.eve().membership().cloned(),
         };
         (program, json!({ "keyId": id }))
     }
@@ -199,21 +199,28 @@ async fn what_was_read_and_not_sent_when_the_right_ended_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_a_service_vouches_for_follows_until_the_platform_is_suspended() {
-    let world = announcing();
-    let platform = world.platform("engines").await;
-    let vouched = vouched_for(owner(&platform));
-    let mut follower = Follower::of(&world, &vouched, "", None).await;
-    for _ in 0..8 {
-        assert_eq!(follower.next().await.unwrap(), ":\n\n");
+async fn who_a_service_vouches_for_follows_until_the_right_ends() {
+    let of_a_session_or_key = ["sign-out", "revoked session", "deleted key"];
+    let ways = WAYS.iter().filter(|way| !of_a_session_or_key.contains(way));
+    for way in ways {
+        let team = Team::of(announcing()).await;
+        let mut eve = vouched_for(team.eve());
+        if let Caller::User { session_id, .. } = &mut eve {
+            *session_id = None;
+        }
+        let mut follower = team.follower(&eve).await;
+        for _ in 0..8 {
+            assert_eq!(follower.next().await.unwrap(), ":\n\n", "{way}");
+        }
+        silent(&mut follower).await;
+        let ended = async {
+            team.end_by(way, Value::Null).await;
+            Instant::now()
+        };
+        let (told, ended) = tokio::join!(follower.next(), ended);
+        assert_eq!(told, None, "{way}");
+        assert_eq!(ended.elapsed(), Duration::ZERO, "{way}");
     }
-    silent(&mut follower).await;
-    let (operator, path) = (operator(), at(&platform, "/suspend"));
-    let suspended = world.registry.post(&operator, &path, json!({}));
-    let began = Instant::now();
-    let (told, suspended) = tokio::join!(follower.next(), suspended);
-    let _ = suspended.expect(200);
-    assert_eq!((told, began.elapsed()), (None, Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ pub(crate) fn api_key_named(id: &str, platform: &str) -> Caller {
     Caller::ApiKey {
         key_id: ApiKeyId::parse(id).unwrap(),
         user_id: None,
-        membership: owner(platform).membership().unwrap().clone(),
+        membership: owner(platform).membership().cloned(),
     }
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::{key_name, requests_per_minute};
 use crate::access::{NewApiKeyScope, audited, ensure_fresh, ensure_room, unowned};
 use crate::iam::{
-    ApiKey, ApiKeyQuery, ApiKeySecret, ApiKeyStatus, DEFAULT_REQUESTS_PER_MINUTE, KeyPrefix,
-    LONGEST_LIFETIME, SHORTEST_LIFETIME, organization_key_patterns,
+    ApiKey, ApiKeyOwner, ApiKeyQuery, ApiKeySecret, ApiKeyStatus, DEFAULT_REQUESTS_PER_MINUTE,
+    KeyPrefix, LONGEST_LIFETIME, Organization, SHORTEST_LIFETIME, organization_key_patterns,
 };
 use crate::kernel::{
-    ApiKeyId, Code, Context, Error, Line, PermissionPattern, Result, Stored, Timestamp,
+    ApiKeyId, Code, Context, Error, Line, PermissionPattern, PlatformId, Result, Stored, Timestamp,
 };
 use crate::port::UnitOfWork;
 
@@ -52,10 +52,8 @@ pub async fn create(
     ensure_fresh(cx, uow).await?;
     let now = uow.now().await?;
     let organization = scope.organization();
-    let platform_id = organization.platform_id.clone().ok_or_else(|| {
-        let message = "The organization has no platform for a key to act for.";
-        Error::refused(Code::Conflict, message)
-    })?;
+    let platform_id = organization.map(|own| platform_of(own)).transpose()?;
+    let owner = scope.owner();
     let limit = match new.requests_per_minute {
         Some(wanted) => requests_per_minute(wanted, scope.is_owner())?,
         None => DEFAULT_REQUESTS_PER_MINUTE,
@@ -63,8 +61,11 @@ pub async fn create(
     let secret = ApiKeySecret::generate(new.prefix.as_ref(), cx.entropy.as_ref());
     let key = ApiKey {
         id: ApiKeyId::generate(now, cx.entropy.as_ref()),
-        user_id: scope.user_id().cloned(),
-        organization_id: organization.id.clone(),
+        user_id: match &owner {
+            ApiKeyOwner::User(user) => Some(user.clone()),
+            ApiKeyOwner::Organization(_) => None,
+        },
+        organization_id: organization.map(|own| own.id.clone()),
         platform_id,
         name: new.name.as_ref().map(key_name).transpose()?,
         prefix: new.prefix,
@@ -81,9 +82,17 @@ pub async fn create(
         updated_at: now,
     };
     ensure_held(scope, &key)?;
-    ensure_room_for_key(cx, uow, &key, now).await?;
+    ensure_room_for_key(cx, uow, &owner, now).await?;
     let key = audited::insert(cx, scope, uow, key, "api_key.created").await?;
     Ok(IssuedApiKey { key, secret })
+}
+
+/// Returns the platform of the organization that a key is to act for.
+fn platform_of(organization: &Organization) -> Result<PlatformId> {
+    organization.platform_id.clone().ok_or_else(|| {
+        let message = "The organization has no platform for a key to act for.";
+        Error::refused(Code::Conflict, message)
+    })
 }
 
 fn sorted(mut scopes: Vec<PermissionPattern>) -> Vec<PermissionPattern> {
@@ -122,13 +131,12 @@ fn ensure_held(scope: &NewApiKeyScope, key: &ApiKey) -> Result<()> {
 async fn ensure_room_for_key(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
-    key: &ApiKey,
+    owner: &ApiKeyOwner,
     now: Timestamp,
 ) -> Result<()> {
-    let (user, organization) = (key.user_id.as_ref(), &key.organization_id);
-    let forgotten = ApiKeyQuery::forgotten(user, organization, now);
+    let forgotten = ApiKeyQuery::forgotten(owner, now);
     unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
-    let of_owner = ApiKeyQuery::of_owner(user, organization);
+    let of_owner = ApiKeyQuery::of_owner(owner);
     let limit = cx.limits.api_keys_per_owner;
     let message = "There are as many API keys as one owner may have. Delete one first.";
     ensure_room::<ApiKey>(unowned(uow), &of_owner, limit, message).await

@@ -11,8 +11,8 @@ use crate::port::{ApiKeyContext, ApiKeySecretKey, UnitOfWork};
 pub struct ApiKeyDetails {
     /// The key.
     pub key: Stored<ApiKey>,
-    /// What it acts as, at the instant of the look-up.
-    pub membership: Membership,
+    /// What it acts as in its organization, at the instant of the look-up; `None` for a personal key.
+    pub membership: Option<Membership>,
     /// Whether its platform is suspended.
     pub suspended: bool,
     /// Until when this is true if nobody changes anything: the secret ends then, or a grant of the owner does.
@@ -87,10 +87,15 @@ fn accepted(
         return Err(ApiKeyRefusal::Revoked);
     }
     let member = context.member.as_deref();
-    let organization = context.organization.as_deref();
-    let acting = organization
-        .and_then(|organization| key_membership(&context.key, organization, member, now));
-    let membership = acting.ok_or(ApiKeyRefusal::Revoked)?;
+    let membership = match (&context.key.organization_id, &context.organization) {
+        (Some(_), Some(organization)) => {
+            let acting = key_membership(&context.key, organization, member, now);
+            Some(acting.ok_or(ApiKeyRefusal::Revoked)?)
+        }
+        // A personal key has an owner, who was looked at above.
+        (None, _) if owner.is_some() => None,
+        _ => return Err(ApiKeyRefusal::Revoked),
+    };
     let ends = ends.into_iter().chain(grants_end(member, now));
     Ok(ApiKeyDetails {
         membership,

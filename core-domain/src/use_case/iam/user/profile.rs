@@ -1,6 +1,6 @@
 //! What people say of themselves.
 
-use crate::access::{PersonScope, audited, unowned};
+use crate::access::{AccountScope, PersonScope, audited, unowned};
 use crate::iam::{UpdateUser, User};
 use crate::kernel::{Context, Result, Stored};
 use crate::port::UnitOfWork;
@@ -9,7 +9,7 @@ use crate::port::UnitOfWork;
 ///
 /// # Errors
 /// `NOT_FOUND` when they are gone.
-pub async fn profile(scope: &PersonScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
+pub async fn profile(scope: &AccountScope, uow: &mut dyn UnitOfWork) -> Result<Stored<User>> {
     unowned::<User>(uow).get(scope.user_id()).await
 }
 

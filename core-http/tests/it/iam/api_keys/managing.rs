@@ -136,7 +136,7 @@ async fn what_better_auth_refuses_is_refused_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_key_needs_an_organization_of_its_maker_that_has_a_platform() {
+async fn a_key_of_an_organization_needs_one_of_its_maker_that_has_a_platform() {
     let world = World::new();
     let ada = Ada::in_(&world).await;
     let eve = world.sign_up(EVE).await;
@@ -145,7 +145,8 @@ async fn a_key_needs_an_organization_of_its_maker_that_has_a_platform() {
         let foreign = world.as_person(&eve, "POST", CREATE, of(&ada.org, owned));
         foreign.await.refused(404, "NOT_FOUND");
     }
-    let none_active = world.as_person(&eve, "POST", CREATE, json!({})).await;
+    let owned = json!({ "organizationOwned": true });
+    let none_active = world.as_person(&eve, "POST", CREATE, owned).await;
     let none_active = none_active.refused(400, "VALIDATION_ERROR");
     assert_eq!(none_active.issues(), ["organizationId: required"]);
     let body = json!({ "name": "Bare", "slug": "bare", "ownerId": eve.user_id });

@@ -4,6 +4,7 @@ mod at_iam;
 mod at_the_gateway;
 mod limits;
 mod managing;
+mod personal;
 mod rotation;
 mod scopes;
 mod stores;

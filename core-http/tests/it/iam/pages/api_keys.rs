@@ -57,6 +57,22 @@ async fn a_person_makes_a_key_that_is_shown_once_and_deletes_it() {
 }
 
 #[tokio::test]
+async fn who_is_in_no_organization_makes_a_key_for_themselves_alone() {
+    let world = World::new();
+    let eve = world.sign_up(EVE).await;
+    let page = text(&world.page_of(&eve, KEYS).await, 200);
+    assert!(page.contains("None: for you alone"), "{page}");
+    let made = world.form_of(&eve, KEYS, &new_key("Mine", "")).await;
+    let _ = text(&made, 200);
+    let page = text(&world.page_of(&eve, KEYS).await, 200);
+    assert!(page.contains("for you alone, made"), "{page}");
+    for unknown in ["nothing", "%00"] {
+        let refused = world.form_of(&eve, KEYS, &new_key("Mine", unknown)).await;
+        let _ = text(&refused, 404);
+    }
+}
+
+#[tokio::test]
 async fn a_member_makes_a_key_that_reads_what_members_read() {
     let world = World::new();
     let (ada, organization) = owner(&world).await;
