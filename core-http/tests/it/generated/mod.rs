@@ -7,6 +7,7 @@ mod contract;
 mod fixture;
 mod limits;
 mod lists;
+mod narrow_callers;
 mod openapi;
 mod pages;
 mod plans;

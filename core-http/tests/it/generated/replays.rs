@@ -14,7 +14,7 @@ use crate::world::{World, owner};
 const KEY: &str = "idempotency-key";
 
 /// Longer than a proof of the caller is fresh.
-const PROOF_EXPIRES_AFTER: u64 = 11 * 60;
+pub(super) const PROOF_EXPIRES_AFTER: u64 = 11 * 60;
 
 /// What a caller loses between a request and its repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ const ENDS_ACCESS: [&str; 4] = [
 
 /// The caller of a row; a person who operates the installation where the row is for operators. Their session exists: some rows
 /// ask for a fresh proof.
-fn first_caller(case: &Case) -> Caller {
+pub(super) fn first_caller(case: &Case) -> Caller {
     if case.sample.least != Least::Operator {
         return case.least();
     }

@@ -1,6 +1,8 @@
 //! Organizations of people who signed up.
 
 use core_domain::access::RecordKey;
+use core_domain::iam::Member;
+use core_domain::kernel::{MemberId, OrganizationId, Role, UserId};
 use core_domain::port::{Mode, Within};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
@@ -65,6 +67,23 @@ impl World {
         self.tick(1);
         let id = &accepted.expect(200).json["member"]["id"];
         id.as_str().unwrap().to_owned()
+    }
+
+    /// Adds a person to the organization of a platform, without an invitation.
+    pub(crate) async fn add_member(&self, platform: &str, person: &Person, role: Role) {
+        let mut uow = self.app.store.begin(Mode::Write).await.unwrap();
+        let created_at = uow.now().await.unwrap();
+        let member = Member {
+            id: MemberId::generate(created_at, self.app.entropy.as_ref()),
+            organization_id: OrganizationId::parse(&format!("organization-of-{platform}")).unwrap(),
+            user_id: UserId::parse(&person.user_id).unwrap(),
+            role: role.into(),
+            grants: Vec::new(),
+            created_at,
+        };
+        let members = uow.repositories(RecordKey::for_tests()).members();
+        members.insert(member).await.unwrap();
+        uow.commit().await.unwrap();
     }
 
     /// A member leaves an organization.

@@ -1,0 +1,184 @@
+//! Callers who have less than their role promises: a narrowed key, a person whom headers call an owner, an address that nobody has
+//! confirmed, a session without a fresh proof.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use core_domain::kernel::{Caller, PermissionSet, Role};
+use core_http::kernel::testing::SERVICE_KEY;
+use http::Request;
+use serde_json::Value;
+
+use super::fixture::{Ask, Case, every_row};
+use super::replays::{PROOF_EXPIRES_AFTER, first_caller};
+use super::samples::Least;
+use crate::world::{Answer, api_key};
+
+/// A key of the platform's organization with these permissions.
+fn key_with(case: &Case, patterns: &[&str]) -> Caller {
+    let mut key = api_key(&case.fixture.ids["platformId"]);
+    if let Caller::ApiKey {
+        membership: Some(own),
+        ..
+    } = &mut key
+    {
+        own.permissions = PermissionSet::new(patterns.to_vec());
+    }
+    key
+}
+
+/// Rows that give rights, which their callers must have themselves.
+const GIVE_RIGHTS: [&str; 4] = ["createGrant", "createInvitation", "mapRole", "removeGrant"];
+
+#[tokio::test]
+async fn a_key_needs_the_permission_of_the_row_and_no_other() {
+    let checked = every_row(async |case: &Case| {
+        let Some(permission) = case.row().requirement().permission() else {
+            return false;
+        };
+        let of_organization = (Least::Member..=Least::Owner).contains(&case.sample.least);
+        if !of_organization {
+            return false;
+        }
+        let (ask, name) = (case.ask(), case.name());
+        let mut denied = key_with(case, &["*:*"]);
+        if let Caller::ApiKey {
+            membership: Some(own),
+            ..
+        } = &mut denied
+        {
+            own.permissions = PermissionSet::new(["*:*"]).denying([permission.as_str()]);
+        }
+        let refused = case.send(&denied, &ask).await;
+        let refusal = (refused.status.as_u16(), refused.code());
+        assert_eq!(refusal, (403, "FORBIDDEN"), "{name}: {}", refused.json);
+        if GIVE_RIGHTS.contains(&name) {
+            return true;
+        }
+        let narrowed = key_with(case, &[permission.as_str()]);
+        let answer = case.send(&narrowed, &ask).await;
+        assert_ne!(answer.code(), "FORBIDDEN", "{name}: {}", answer.json);
+        true
+    })
+    .await;
+    assert!(checked >= 60, "{checked}");
+}
+
+/// Sends a request as the holder of the service key who names a member and says that they own everything.
+async fn send_vouched(case: &Case, user: &str, ask: &Ask) -> Answer {
+    let uri = match ask.query.as_str() {
+        "" => ask.path.clone(),
+        query => format!("{}?{query}", ask.path),
+    };
+    let mut request = Request::builder()
+        .method(ask.method.clone())
+        .uri(uri)
+        .header("authorization", format!("Bearer {SERVICE_KEY}"))
+        .header("x-core-user-id", user)
+        .header("x-core-platform-id", &case.fixture.ids["platformId"])
+        .header("x-core-role", "owner")
+        .header("x-core-operator", "true")
+        .header("x-core-permissions", "*:*")
+        .header("content-type", "application/json");
+    for (name, value) in &ask.headers {
+        request = request.header(name, value);
+    }
+    let body = match &ask.body {
+        Value::Null => core_http::kernel::empty_body(),
+        body => core_http::kernel::bytes_body(body.to_string()),
+    };
+    case.service.raw(request.body(body).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_member_whom_headers_call_an_owner_is_refused_like_any_member() {
+    let checked = every_row(async |case: &Case| {
+        let least = case.sample.least;
+        let above_member = matches!(least, Least::Admin | Least::Owner | Least::Operator);
+        if !above_member || case.row().takes_uploads() {
+            return false;
+        }
+        let ask = case.ask().without_credentials();
+        let world = &case.fixture.world;
+        let platform = &case.fixture.ids["platformId"];
+        if !case.fixture.ids.contains_key("orgId") {
+            world.organization_of(platform).await;
+        }
+        let member = case.fixture.person.clone();
+        world.add_member(platform, &member, Role::MEMBER).await;
+        let refused = send_vouched(case, &member.user_id, &ask).await;
+        let context = format!("{}: {} {}", case.name(), refused.status, refused.json);
+        assert!(matches!(refused.status.as_u16(), 403 | 404), "{context}");
+        true
+    })
+    .await;
+    assert!(checked >= 60, "{checked}");
+}
+
+/// The rows that refuse a person whose address nobody has confirmed.
+const NEED_A_CONFIRMED_ADDRESS: [&str; 8] = [
+    "acceptInvitation",
+    "enableTwoFactor",
+    "generatePasskeyRegistrationOptions",
+    "getInvitation",
+    "getInvitationByPost",
+    "rejectInvitation",
+    "verifyPasskeyRegistration",
+    "verifyTotp",
+];
+
+#[tokio::test]
+async fn a_person_with_an_unconfirmed_address_enrols_no_factor_and_sees_and_answers_no_invitation()
+{
+    let refused = RefCell::new(BTreeSet::new());
+    every_row(async |case: &Case| {
+        if case.sample.least != Least::Person && case.sample.least != Least::SignedIn {
+            return false;
+        }
+        let person = &case.fixture.person;
+        case.fixture.world.set_confirmed(person, false).await;
+        let answer = case.send(&person.caller(), &case.ask()).await;
+        let unproved = "EMAIL_VERIFICATION_REQUIRED_BEFORE_ACCEPTING_OR_REJECTING_INVITATION";
+        if ["EMAIL_NOT_VERIFIED", unproved].contains(&answer.code()) {
+            assert_eq!(answer.status, 403, "{}", case.name());
+            refused.borrow_mut().insert(case.name());
+        }
+        true
+    })
+    .await;
+    let expected = BTreeSet::from(NEED_A_CONFIRMED_ADDRESS);
+    assert_eq!(refused.into_inner(), expected);
+}
+
+/// Rows that ask for a fresh proof only if an owner is made or removed; `iam/step_up.rs` tests them.
+const ASK_ABOUT_OWNERS: [&str; 4] = [
+    "createInvitation",
+    "inviteMember",
+    "removeMember",
+    "updateMemberRole",
+];
+
+fn documents_step_up(case: &Case) -> bool {
+    let codes = &case.operation()["responses"]["403"]["x-codes"];
+    let codes = codes.as_array().into_iter().flatten();
+    codes.into_iter().any(|code| code == "STEP_UP_REQUIRED")
+}
+
+#[tokio::test]
+async fn the_rows_that_document_a_fresh_proof_ask_for_one_and_no_others_do() {
+    let checked = every_row(async |case: &Case| {
+        if matches!(case.sample.least, Least::Public | Least::Service) {
+            return false;
+        }
+        let (caller, ask) = (first_caller(case), case.ask());
+        case.fixture.world.tick(PROOF_EXPIRES_AFTER);
+        let answer = case.send(&caller, &ask).await;
+        let asks = answer.code() == "STEP_UP_REQUIRED";
+        let context = format!("{}: {} {}", case.name(), answer.status, answer.json);
+        let expected = documents_step_up(case) && !ASK_ABOUT_OWNERS.contains(&case.name());
+        assert_eq!(asks, expected, "{context}");
+        asks
+    })
+    .await;
+    assert!(checked >= 10, "{checked}");
+}

@@ -1,0 +1,798 @@
+//! Two parties use one address: its owner, who reads the mail, and a stranger, who does not. Whatever both do in any order, the
+//! stranger gains no right, no second factor is lost or skipped, and no limit of mails is passed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use core_domain::access::RecordKey;
+use core_domain::iam::TwoFactorQuery;
+use core_domain::port::{Mode, Within};
+use core_domain::testing::totp_secret_of;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::harness::{Model, Subject, Visit, machine};
+use crate::iam::{DAY, GET_SESSION, NEW, SIGN_IN, SIGN_UP, trusted_devices};
+use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World, waiting_cookie};
+
+machine! { whatever_two_parties_do_with_one_address_nobody_gains_a_right of Shared }
+
+const HOUR: u64 = 3_600;
+
+/// How long a proof by the second factor is fresh, in seconds.
+const FRESH: u64 = 600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Party {
+    /// Reads the mail that is sent to the address.
+    Owner,
+    /// Knows the address and the ids of invitations, and reads no mail.
+    Stranger,
+}
+
+impl Party {
+    const fn password(self) -> &'static str {
+        match self {
+            Self::Owner => NEW,
+            Self::Stranger => PASSWORD,
+        }
+    }
+}
+
+/// How a mailed link that confirms the address is used.
+#[derive(Clone, Copy, Debug)]
+enum Proof {
+    Session,
+    Password,
+    TakeOver,
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    SignUp(Party),
+    SignIn {
+        party: Party,
+        on_device: bool,
+    },
+    SignInWithFactor {
+        trusts: bool,
+    },
+    RequestMails {
+        kind: usize,
+        count: u8,
+    },
+    FollowSignInLink,
+    ResetPassword,
+    FollowConfirmation(Proof),
+    Invite(&'static str),
+    /// The owner is invited, signs in by a link and accepts.
+    Join,
+    /// The owner sets a password, enrols a second factor and signs in on a device that they trust.
+    Secure,
+    AnswerInvitation {
+        party: Party,
+        by_id: bool,
+    },
+    Enrol(Party),
+    ProveFactor,
+    ChangeFactor {
+        party: Party,
+        call: &'static str,
+    },
+    Demote,
+    Suspend(bool),
+    InviteWithKey,
+    Replay,
+    Wait(u64),
+}
+
+/// The kinds of links, as their routes are named.
+const LINKS: [&str; 3] = [
+    "sign-in/magic-link",
+    "request-password-reset",
+    "send-verification-email",
+];
+
+/// Predicts nothing: the subject compares each outcome with what it has seen before.
+#[derive(Clone, Debug, Default)]
+struct AnyOrder;
+
+impl Model for AnyOrder {
+    type Step = Step;
+
+    fn steps(&self) -> BoxedStrategy<Step> {
+        let party = || prop::sample::select(vec![Party::Owner, Party::Stranger]);
+        let proof = prop::sample::select(vec![
+            Proof::Session,
+            Proof::Password,
+            Proof::TakeOver,
+            Proof::Nothing,
+        ]);
+        let role = prop::sample::select(vec!["owner", "admin", "member"]);
+        let call = prop::sample::select(vec!["disable", "generate-backup-codes", "get-totp-uri"]);
+        let seconds = prop::sample::select(vec![30, FRESH, HOUR, DAY]);
+        prop_oneof![
+            4 => party().prop_map(Step::SignUp),
+            4 => (party(), any::<bool>()).prop_map(|(party, on_device)| Step::SignIn { party, on_device }),
+            3 => any::<bool>().prop_map(|trusts| Step::SignInWithFactor { trusts }),
+            2 => (0..LINKS.len(), 1..8_u8).prop_map(|(kind, count)| Step::RequestMails { kind, count }),
+            2 => Just(Step::FollowSignInLink),
+            2 => Just(Step::ResetPassword),
+            4 => proof.prop_map(Step::FollowConfirmation),
+            4 => role.prop_map(Step::Invite),
+            5 => Just(Step::Join),
+            5 => Just(Step::Secure),
+            5 => (party(), any::<bool>()).prop_map(|(party, by_id)| Step::AnswerInvitation { party, by_id }),
+            5 => party().prop_map(Step::Enrol),
+            1 => Just(Step::ProveFactor),
+            3 => (party(), call).prop_map(|(party, call)| Step::ChangeFactor { party, call }),
+            2 => Just(Step::Demote),
+            2 => any::<bool>().prop_map(Step::Suspend),
+            2 => Just(Step::InviteWithKey),
+            3 => Just(Step::Replay),
+            4 => seconds.prop_map(Step::Wait),
+        ]
+        .boxed()
+    }
+
+    fn allows(&self, _: &Step) -> bool {
+        true
+    }
+
+    fn apply(&mut self, _: &Step) {}
+}
+
+/// A session that a party has been given.
+#[derive(Clone, Debug)]
+struct Held {
+    person: Person,
+    /// When it proved the second factor last, in seconds of the clock.
+    factor_at: Option<i64>,
+}
+
+/// A request whose answer was stored under a key.
+struct Keyed {
+    person: Person,
+    body: Value,
+}
+
+/// What has been seen of the account at the address.
+#[derive(Default)]
+struct Account {
+    exists: bool,
+    is_confirmed: bool,
+    password_of: Option<Party>,
+    owner: Option<Held>,
+    stranger: Option<Held>,
+    factor: Option<Authenticator>,
+    /// The cookie of a device that the owner trusts.
+    device: Option<String>,
+    role: Option<&'static str>,
+}
+
+impl Account {
+    fn session_of(&mut self, party: Party) -> &mut Option<Held> {
+        match party {
+            Party::Owner => &mut self.owner,
+            Party::Stranger => &mut self.stranger,
+        }
+    }
+}
+
+/// The invitation that was mailed last and is pending.
+struct Pending {
+    id: String,
+    /// As the mailed link names it, with its secret.
+    name: String,
+    role: &'static str,
+}
+
+struct Shared {
+    world: Arc<World>,
+    /// The owner of the organization.
+    ada: Person,
+    organization: String,
+    platform: String,
+    is_suspended: bool,
+    address: String,
+    account: Account,
+    invitation: Option<Pending>,
+    keyed: Option<Keyed>,
+    keys: usize,
+    /// The times of the mails to each address, by what they are about.
+    sent: BTreeMap<(String, String), VecDeque<u64>>,
+    mails_read: usize,
+}
+
+impl Shared {
+    async fn post_as(&self, person: &Person, path: &str, body: Value) -> Answer {
+        self.world.as_person(person, "POST", path, body).await
+    }
+
+    fn seconds(&self) -> i64 {
+        self.world.clock_seconds()
+    }
+
+    async fn hold(&mut self, party: Party, token: &str, factor_at: Option<i64>) {
+        let session = self.world.held(token, "GET", GET_SESSION).await.expect(200);
+        let text = |pointer: &str| {
+            session
+                .json
+                .pointer(pointer)
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let person = Person {
+            user_id: text("/user/id"),
+            email: self.address.clone(),
+            session_id: text("/session/id"),
+            token: token.to_owned(),
+            cookie: String::new(),
+        };
+        *self.account.session_of(party) = Some(Held { person, factor_at });
+    }
+
+    async fn is_live(&self, person: &Person) -> bool {
+        let session = self.world.held(&person.token, "GET", GET_SESSION).await;
+        session.expect(200).json.is_object()
+    }
+
+    /// The party's session, if it is still live.
+    async fn live(&mut self, party: Party) -> Option<Held> {
+        let held = self.account.session_of(party).clone()?;
+        if self.is_live(&held.person).await {
+            return Some(held);
+        }
+        *self.account.session_of(party) = None;
+        None
+    }
+
+    async fn sign_up(&mut self, party: Party) {
+        let body = json!({ "name": "Bob", "email": self.address, "password": party.password() });
+        let answer = self.world.post(SIGN_UP, body).await;
+        assert_eq!(answer.is_good(), !self.account.exists, "{}", answer.json);
+        if answer.is_good() {
+            self.account.exists = true;
+            self.account.password_of = Some(party);
+            self.hold(party, answer.text("token"), None).await;
+        }
+    }
+
+    async fn password(&self, party: Party, cookie: &str) -> Answer {
+        let headers = [("cookie", cookie), ("origin", ORIGIN)];
+        let body = json!({ "email": self.address, "password": party.password() });
+        self.world.ask("POST", SIGN_IN, &headers, body).await
+    }
+
+    async fn sign_in(&mut self, party: Party, on_device: bool) {
+        let device = self.account.device.clone().filter(|_| on_device);
+        let answer = self
+            .password(party, device.as_deref().unwrap_or_default())
+            .await;
+        if !answer.is_good() {
+            let code = answer.status.as_u16();
+            assert!(matches!(code, 401 | 429), "{code}: {}", answer.json);
+            return;
+        }
+        assert_eq!(
+            self.account.password_of,
+            Some(party),
+            "signed in by another password"
+        );
+        let token = answer.json["token"].as_str();
+        if self.account.factor.is_some() && device.is_none() {
+            assert_eq!(
+                token, None,
+                "the second factor was skipped: {}",
+                answer.json
+            );
+        }
+        if let Some(token) = token {
+            self.hold(party, token, None).await;
+            if let Some(device) = device.and_then(|_| trusted_devices::device_of(&answer)) {
+                self.account.device = Some(device);
+            }
+        }
+    }
+
+    async fn sign_in_with_factor(&mut self, trusts: bool) {
+        let Some(factor) = self.account.factor.clone() else {
+            return;
+        };
+        let asked = self.password(Party::Owner, "").await;
+        if !asked.is_good() {
+            return;
+        }
+        self.world.tick(30);
+        let cookie = waiting_cookie(&asked);
+        let headers = [("cookie", cookie.as_str()), ("origin", ORIGIN)];
+        let body = json!({ "code": factor.code(&self.world), "trustDevice": trusts });
+        let path = "/api/auth/two-factor/verify-totp";
+        let done = self.world.ask("POST", path, &headers, body).await;
+        if !done.is_good() {
+            return;
+        }
+        let now = self.seconds();
+        self.hold(Party::Owner, done.text("token"), Some(now)).await;
+        if trusts {
+            self.account.device = trusted_devices::device_of(&done);
+        }
+    }
+
+    /// The token of a link of this kind, if one was mailed; the answer is the same if not.
+    async fn mailed(&mut self, kind: usize) -> Option<String> {
+        let before = self.mails_to_address().await;
+        let path = format!("/api/auth/{}", LINKS[kind]);
+        let sent = self
+            .world
+            .post(&path, json!({ "email": self.address }))
+            .await;
+        let _ = sent.expect(200);
+        if self.mails_to_address().await == before {
+            return None;
+        }
+        self.world.tick(1);
+        Some(self.world.mailed_token(&self.address).await)
+    }
+
+    async fn mails_to_address(&self) -> usize {
+        let mails = self.world.mails().await.into_iter();
+        mails
+            .filter(|mail| mail.to.as_str() == self.address)
+            .count()
+    }
+
+    /// The owner has shown that they read the mail of an address that nobody had confirmed.
+    fn take_over(&mut self, password_of: Option<Party>) {
+        self.account.is_confirmed = true;
+        self.account.exists = true;
+        self.account.password_of = password_of;
+        self.account.device = None;
+    }
+
+    async fn follow_sign_in_link(&mut self) {
+        let Some(token) = self.mailed(0).await else {
+            return;
+        };
+        let answer = self.world.follow_magic_link(&token).await.expect(200);
+        if !self.account.is_confirmed {
+            self.take_over(None);
+        } else if self.account.factor.is_some() {
+            assert_eq!(
+                answer.json["twoFactorRedirect"], true,
+                "a link skipped the factor"
+            );
+            return;
+        }
+        self.hold(Party::Owner, answer.text("token"), None).await;
+    }
+
+    async fn reset_password(&mut self) {
+        let Some(token) = self.mailed(1).await.filter(|_| self.account.exists) else {
+            return;
+        };
+        let body = json!({ "token": token, "newPassword": NEW });
+        let set = self.world.post("/api/auth/reset-password", body).await;
+        let _ = set.expect(200);
+        self.take_over(Some(Party::Owner));
+    }
+
+    async fn follow_confirmation(&mut self, proof: Proof) {
+        if !self.account.exists || self.account.is_confirmed {
+            return;
+        }
+        let Some(token) = self.mailed(2).await else {
+            return;
+        };
+        let verify = "/api/auth/verify-email";
+        let (answer, confirms) = match proof {
+            Proof::Session => {
+                let Some(held) = self.live(Party::Owner).await else {
+                    return;
+                };
+                let body = json!({ "token": token });
+                (self.post_as(&held.person, verify, body).await, true)
+            }
+            Proof::Password => {
+                let own = self.account.password_of == Some(Party::Owner);
+                let body = json!({ "token": token, "password": Party::Owner.password() });
+                let answer = self.world.post(verify, body).await;
+                if answer.status == 429 {
+                    return;
+                }
+                (answer, own)
+            }
+            Proof::TakeOver => {
+                let fields = [("token", token.as_str()), ("newPassword", NEW)];
+                let own = [("origin", ORIGIN)];
+                let answer = self
+                    .world
+                    .form("/verify-email/take-over", &fields, &own)
+                    .await;
+                assert_eq!(answer.status, 303);
+                return self.take_over(Some(Party::Owner));
+            }
+            Proof::Nothing => (
+                self.world.post(verify, json!({ "token": token })).await,
+                false,
+            ),
+        };
+        assert_eq!(answer.is_good(), confirms, "{proof:?}: {}", answer.json);
+        self.account.is_confirmed |= confirms;
+    }
+
+    async fn by_ada(&self, call: &str, body: Value) -> Answer {
+        let visit = Visit::of(&self.world, &self.ada).await;
+        let path = format!("/api/auth/organization/{call}");
+        let answer = self.post_as(&visit.person, &path, body).await;
+        visit.ends_with(answer).await
+    }
+
+    async fn invite(&mut self, role: &'static str) {
+        let before = self.mails_to_address().await;
+        let body = json!({
+            "email": self.address, "role": role, "resend": true,
+            "organizationId": self.organization,
+        });
+        let answer = self.by_ada("invite-member", body).await;
+        if !answer.is_good() {
+            return;
+        }
+        assert!(
+            !self.is_suspended && self.account.role.is_none(),
+            "{}",
+            answer.json
+        );
+        assert_eq!(self.mails_to_address().await, before + 1);
+        self.world.tick(1);
+        let role = ["owner", "admin", "member"]
+            .into_iter()
+            .find(|role| answer.json["role"] == *role);
+        self.invitation = Some(Pending {
+            id: answer.id(),
+            name: self.world.mailed_invitation(&self.address).await,
+            role: role.unwrap(),
+        });
+    }
+
+    async fn answer_invitation(&mut self, party: Party, by_id: bool) {
+        let Some(held) = self.live(party).await else {
+            return;
+        };
+        let Some(Pending { id, name, role }) = self.invitation.take() else {
+            return;
+        };
+        let by_id = by_id || party == Party::Stranger;
+        let body = json!({ "invitationId": if by_id { &id } else { &name } });
+        let path = "/api/auth/organization/accept-invitation";
+        let answer = self.post_as(&held.person, path, body).await;
+        if !answer.is_good() {
+            self.invitation = Some(Pending { id, name, role });
+            return;
+        }
+        let proved = self.account.is_confirmed || !by_id;
+        assert!(proved, "{party:?} accepted without a proof of the address");
+        assert!(
+            !self.is_suspended,
+            "accepted while the platform was suspended"
+        );
+        self.account.is_confirmed = true;
+        self.account.role = Some(role);
+    }
+
+    async fn enrol(&mut self, party: Party) {
+        let Some(held) = self.live(party).await else {
+            return;
+        };
+        let path = "/api/auth/two-factor/enable";
+        let body = json!({ "password": party.password() });
+        let begun = self.post_as(&held.person, path, body).await;
+        if !begun.is_good() {
+            return;
+        }
+        let secret = totp_secret_of(begun.text("totpURI")).unwrap();
+        let codes = begun.json["backupCodes"].as_array().unwrap().iter();
+        let recovery_codes = codes
+            .map(|code| code.as_str().unwrap().to_owned())
+            .collect();
+        let factor = Authenticator {
+            secret,
+            recovery_codes,
+        };
+        self.world.tick(30);
+        let body = json!({ "code": factor.code(&self.world) });
+        let path = "/api/auth/two-factor/verify-totp";
+        let shown = self.post_as(&held.person, path, body).await;
+        if !shown.is_good() {
+            return;
+        }
+        assert!(
+            self.account.is_confirmed,
+            "enrolled without a confirmed address"
+        );
+        if self.account.factor.is_some() {
+            self.assert_fresh(&held);
+        }
+        self.account.factor = Some(factor);
+        self.account.device = None;
+        let now = self.seconds();
+        let token = shown.json["token"]
+            .as_str()
+            .unwrap_or(&held.person.token)
+            .to_owned();
+        self.hold(party, &token, Some(now)).await;
+    }
+
+    #[track_caller]
+    fn assert_fresh(&self, held: &Held) {
+        let age = held.factor_at.map(|at| self.seconds() - at);
+        let fresh = age.is_some_and(|age| age < i64::try_from(FRESH + 60).unwrap());
+        assert!(fresh, "a factor was changed {age:?} s after its last proof");
+    }
+
+    async fn prove_factor(&mut self) {
+        let Some(held) = self.live(Party::Owner).await else {
+            return;
+        };
+        let Some(factor) = self.account.factor.clone() else {
+            return;
+        };
+        self.world.tick(30);
+        let body = json!({ "code": factor.code(&self.world) });
+        let path = "/api/auth/two-factor/verify-totp";
+        if self.post_as(&held.person, path, body).await.is_good() {
+            let factor_at = Some(self.seconds());
+            self.account.owner = Some(Held { factor_at, ..held });
+        }
+    }
+
+    async fn change_factor(&mut self, party: Party, call: &str) {
+        let Some(held) = self.live(party).await else {
+            return;
+        };
+        let path = format!("/api/auth/two-factor/{call}");
+        let body = json!({ "password": party.password() });
+        let answer = self.post_as(&held.person, &path, body).await;
+        if self.account.factor.is_none() || !answer.is_good() {
+            return;
+        }
+        self.assert_fresh(&held);
+        if call == "disable" {
+            self.account.factor = None;
+            self.account.device = None;
+        }
+    }
+
+    async fn demote(&mut self) {
+        let body = json!({ "memberIdOrEmail": self.address, "organizationId": self.organization });
+        let answer = self.by_ada("remove-member", body).await;
+        if answer.is_good() {
+            assert!(!self.is_suspended && self.account.role.is_some());
+            self.account.role = None;
+        }
+    }
+
+    async fn suspend(&mut self, is_suspended: bool) {
+        let status = if is_suspended { "suspended" } else { "active" };
+        self.world.flag(&self.platform, status).await;
+        self.is_suspended = is_suspended;
+    }
+
+    async fn send_keyed(&self, keyed: &Keyed) -> Answer {
+        let bearer = format!("Bearer {}", keyed.person.token);
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("idempotency-key", "invite-a-friend"),
+        ];
+        let path = "/api/auth/organization/invite-member";
+        let answer = self
+            .world
+            .ask("POST", path, &headers, keyed.body.clone())
+            .await;
+        let manages = matches!(self.account.role, Some("owner" | "admin"));
+        if answer.is_good() {
+            assert!(
+                manages,
+                "a replay after the loss of the right: {}",
+                answer.json
+            );
+            assert!(
+                !self.is_suspended,
+                "a replay while the platform is suspended"
+            );
+            assert!(self.is_live(&keyed.person).await);
+        }
+        answer
+    }
+
+    async fn invite_with_key(&mut self) {
+        let Some(held) = self.live(Party::Owner).await else {
+            return;
+        };
+        self.keys += 1;
+        let email = format!("friend-{}-{}", self.keys, self.address);
+        let body = json!({ "email": email, "role": "member", "organizationId": self.organization });
+        let keyed = Keyed {
+            person: held.person,
+            body,
+        };
+        if self.send_keyed(&keyed).await.is_good() {
+            self.keyed = Some(keyed);
+        }
+    }
+
+    /// Nobody but who was let in is a member.
+    async fn check_members(&self) {
+        let visit = Visit::of(&self.world, &self.ada).await;
+        let path = format!(
+            "/api/auth/organization/list-members?organizationId={}",
+            self.organization
+        );
+        let list = self
+            .world
+            .as_person(&visit.person, "GET", &path, Value::Null)
+            .await;
+        let list = visit.ends_with(list).await;
+        if self.is_suspended && list.status == 451 {
+            return;
+        }
+        let list = list.expect(200);
+        let others = list.json["members"].as_array().unwrap().iter();
+        let others = others.filter(|member| member["userId"] != *self.ada.user_id);
+        let roles: Vec<&str> = others
+            .map(|member| member["role"].as_str().unwrap())
+            .collect();
+        assert_eq!(roles, self.account.role.as_slice());
+    }
+
+    /// A session of the stranger lives only while nobody has confirmed the address.
+    async fn check_stranger(&self) {
+        let Some(held) = &self.account.stranger else {
+            return;
+        };
+        if self.account.is_confirmed && self.account.password_of != Some(Party::Stranger) {
+            assert!(
+                !self.is_live(&held.person).await,
+                "the stranger's session goes on"
+            );
+        }
+        if self.account.is_confirmed {
+            assert_ne!(self.account.password_of, Some(Party::Stranger));
+        }
+    }
+
+    /// The second factor is there exactly if it was enrolled and not disabled with a fresh proof.
+    async fn check_factor(&self) {
+        let mut uow = self.world.app.store.begin(Mode::Read).await.unwrap();
+        let factors = uow.repositories(RecordKey::for_tests()).two_factors();
+        let all = factors.list(Within::Installation, &TwoFactorQuery::All, 1_000);
+        let all = all.await.unwrap();
+        let sessions = [&self.account.owner, &self.account.stranger];
+        let mut users = sessions
+            .into_iter()
+            .flatten()
+            .map(|held| held.person.user_id.as_str());
+        let Some(user) = users.next() else {
+            return;
+        };
+        let enrolled = all
+            .iter()
+            .any(|factor| factor.user_id.as_str() == user && factor.is_confirmed());
+        assert_eq!(enrolled, self.account.factor.is_some());
+    }
+
+    /// Counts the new mails: five links of a kind in an hour to an address, three invitations in an hour and ten in a day.
+    async fn check_mails(&mut self, now: u64) {
+        let mails = self.world.mails().await;
+        for mail in &mails[self.mails_read..] {
+            let key = (mail.to.to_string(), mail.subject.clone());
+            self.sent.entry(key).or_default().push_back(now);
+        }
+        self.mails_read = mails.len();
+        for ((to, subject), times) in &mut self.sent {
+            while times.front().is_some_and(|at| at + DAY <= now) {
+                times.pop_front();
+            }
+            let in_hour = times.iter().filter(|at| **at + HOUR > now).count();
+            let (hour, day) = match subject.as_str() {
+                "Your sign-in link" | "Set a new password" | "Confirm your e-mail address" => {
+                    (5, usize::MAX)
+                }
+                subject if subject.starts_with("Invitation to ") => (3, 10),
+                _ => continue,
+            };
+            assert!(
+                in_hour <= hour,
+                "{in_hour} mails in an hour to {to}: {subject}"
+            );
+            assert!(
+                times.len() <= day,
+                "{} mails in a day to {to}: {subject}",
+                times.len()
+            );
+        }
+    }
+}
+
+impl Subject for Shared {
+    type Model = AnyOrder;
+
+    const LIMITS_MAILS: bool = true;
+
+    async fn begin(world: Arc<World>, case: u32) -> Self {
+        let ada = world.sign_up(&format!("ada-{case}@example.net")).await;
+        world.confirm(&ada).await;
+        let made = world
+            .set_up(&ada, &format!("engines-{case}"))
+            .await
+            .expect(201);
+        let mails_read = world.mails().await.len();
+        Self {
+            ada,
+            organization: made.text("orgId").to_owned(),
+            platform: made.text("platformId").to_owned(),
+            is_suspended: false,
+            address: format!("bob-{case}@example.net"),
+            account: Account::default(),
+            invitation: None,
+            keyed: None,
+            keys: 0,
+            sent: BTreeMap::new(),
+            mails_read,
+            world,
+        }
+    }
+
+    async fn step(&mut self, step: &Step, _: &AnyOrder) {
+        self.world.tick(1);
+        match *step {
+            Step::SignUp(party) => self.sign_up(party).await,
+            Step::SignIn { party, on_device } => self.sign_in(party, on_device).await,
+            Step::SignInWithFactor { trusts } => self.sign_in_with_factor(trusts).await,
+            Step::RequestMails { kind, count } => {
+                for _ in 0..count {
+                    self.mailed(kind).await;
+                }
+            }
+            Step::FollowSignInLink => self.follow_sign_in_link().await,
+            Step::ResetPassword => self.reset_password().await,
+            Step::FollowConfirmation(proof) => self.follow_confirmation(proof).await,
+            Step::Invite(role) => self.invite(role).await,
+            Step::Join => {
+                self.invite("admin").await;
+                self.follow_sign_in_link().await;
+                self.answer_invitation(Party::Owner, false).await;
+            }
+            Step::Secure => {
+                self.reset_password().await;
+                self.sign_in(Party::Owner, false).await;
+                self.enrol(Party::Owner).await;
+                self.sign_in_with_factor(true).await;
+            }
+            Step::AnswerInvitation { party, by_id } => self.answer_invitation(party, by_id).await,
+            Step::Enrol(party) => self.enrol(party).await,
+            Step::ProveFactor => self.prove_factor().await,
+            Step::ChangeFactor { party, call } => self.change_factor(party, call).await,
+            Step::Demote => self.demote().await,
+            Step::Suspend(is_suspended) => self.suspend(is_suspended).await,
+            Step::InviteWithKey => self.invite_with_key().await,
+            Step::Replay => {
+                if let Some(keyed) = &self.keyed {
+                    let _ = self.send_keyed(keyed).await;
+                }
+            }
+            Step::Wait(seconds) => self.world.tick(seconds),
+        }
+        let now = u64::try_from(self.seconds()).unwrap();
+        self.check_mails(now).await;
+    }
+
+    async fn check_state(&self, _: &AnyOrder) {
+        self.check_members().await;
+        self.check_stranger().await;
+        self.check_factor().await;
+    }
+}
