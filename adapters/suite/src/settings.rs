@@ -133,6 +133,34 @@ impl Settings {
                 "pool.postgres_acquire_timeout",
                 self.pool.postgres_acquire_timeout.is_zero(),
             ),
+            (
+                "pool.postgres_connect_timeout",
+                self.pool.postgres_connect_timeout.is_zero(),
+            ),
+            (
+                "pool.postgres_tcp_user_timeout",
+                self.pool.postgres_tcp_user_timeout.is_zero(),
+            ),
+            (
+                "pool.postgres_keepalive_idle",
+                self.pool.postgres_keepalive_idle.is_zero(),
+            ),
+            (
+                "pool.postgres_keepalive_interval",
+                self.pool.postgres_keepalive_interval.is_zero(),
+            ),
+            (
+                "pool.postgres_keepalive_count",
+                self.pool.postgres_keepalive_count == 0,
+            ),
+            (
+                "pool.postgres_max_idle",
+                self.pool.postgres_max_idle.is_zero(),
+            ),
+            (
+                "pool.postgres_answer_margin",
+                self.pool.postgres_answer_margin.is_zero(),
+            ),
         ];
         match none.into_iter().find(|(_, is_none)| *is_none) {
             Some((setting, _)) => Err(ConfigError {

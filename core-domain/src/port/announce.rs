@@ -1,6 +1,7 @@
 //! Telling the rest of the process what follows from a commit, by construction: nobody has to remember it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -53,6 +54,18 @@ impl Store for AnnouncingStore {
 
     async fn back_off(&self, run: u32) {
         self.store.back_off(run).await;
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.store.check().await
+    }
+
+    fn uptime(&self) -> Duration {
+        self.store.uptime()
+    }
+
+    fn retry_timeout(&self) -> Duration {
+        self.store.retry_timeout()
     }
 }
 

@@ -54,7 +54,6 @@ impl App {
     /// # Errors
     /// [`StoreError`] when it gives none.
     pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
-        self.store.begin(Mode::Auto).await?.now().await?;
-        Ok(())
+        self.store.check().await
     }
 }

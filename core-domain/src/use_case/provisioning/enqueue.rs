@@ -6,7 +6,7 @@ use super::kind::{JobInput, JobKind};
 use super::lane::{Lanes, announce};
 use super::step_error::to_json;
 use crate::access::{Covers, ensure_below, unaudited, unowned};
-use crate::kernel::{Context, Error, JobEventId, JobId, Result, StoreError, Stored, Timestamp};
+use crate::kernel::{Context, Error, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
     Actor, Job, JobEvent, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
@@ -133,7 +133,9 @@ async fn insert<K: JobKind>(
     insert_jobs(cx, uow, jobs, K::PLACE, now).await
 }
 
-/// Adds these new jobs, whose positions in their lanes are still to be given, at this place of their lanes.
+/// Adds these new jobs, whose positions in their lanes are still to be given, at this place of their lanes. Lanes are
+/// locked, and jobs, events and lanes are written last, so that a store behind a network writes all of them together with
+/// the commit. If a concurrent unit creates the same job, the unit runs again and finds it.
 pub(super) async fn insert_jobs(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -141,7 +143,7 @@ pub(super) async fn insert_jobs(
     place: LanePlace,
     now: Timestamp,
 ) -> Result<Vec<Stored<Job>>> {
-    let mut lanes = Lanes::load(uow, jobs.iter().map(|job| job.lane.clone())).await?;
+    let mut lanes = Lanes::load_locked(uow, jobs.iter().map(|job| job.lane.clone())).await?;
     for job in &mut jobs {
         if let Some(lane) = lanes.get_mut(&job.lane) {
             if place == LanePlace::Tail && job.parent_job_id.is_none() {
@@ -154,14 +156,7 @@ pub(super) async fn insert_jobs(
     let created = jobs.iter().map(|job| creation_of(cx, job)).collect();
     let ready = lanes.store(uow, now).await?;
     announce(uow, &ready);
-    let stored = match unaudited::insert_many(uow, jobs).await {
-        // The same creation was faster: run again, its job is the answer.
-        Err(Error::Store(StoreError::Conflict {
-            index: "idempotency_key",
-            ..
-        })) => return Err(StoreError::retry("the job was queued elsewhere").into()),
-        outcome => outcome?,
-    };
+    let stored = unaudited::append_stored(uow, jobs).await?;
     unaudited::append_many(uow, created).await?;
     Ok(stored)
 }
