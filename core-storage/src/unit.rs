@@ -390,6 +390,24 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.tx.delete(R::TABLE, &filter).await
     }
 
+    async fn remove_first(&mut self, query: &R::Query, limit: u32) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        self.known.evict_all::<R>();
+        let mut keys = Vec::new();
+        let mut visit = |row: &dyn ReadRow| {
+            keys.push(row.read(0)?.to_value());
+            Ok(())
+        };
+        let select = R::select(query).limit(limit);
+        self.tx.claim(&select, &mut visit).await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        self.tx
+            .delete(R::TABLE, &Filter::In(R::TABLE.key(), keys))
+            .await
+    }
+
     async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {
         self.ensure_active()?;
         self.known.evict_all::<R>();

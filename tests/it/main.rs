@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod announcements;
 mod architecture;
 mod crash;
 #[cfg(unix)]
@@ -18,6 +19,7 @@ mod registry_jobs;
 mod secrets;
 mod slice;
 mod surface;
+mod sweeps;
 mod uploads;
 #[cfg(unix)]
 mod workers;

@@ -9,7 +9,6 @@ use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArc
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
-use core_domain::use_case::shared::LoneRelay;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
@@ -20,6 +19,7 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
+use crate::due_queue;
 use crate::infrastructure::check_account;
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
@@ -99,13 +99,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &wake,
         worker_options,
     );
-    let sweeper = Sweeper::start(Arc::clone(&app));
+    let sweeper = Sweeper::new(&app, builder.settings.sweep, sole_user);
     let mail_relay = MailRelay {
         store: Arc::clone(&store),
         mailer: mailer(&builder, &folder.path)?,
         cipher: app.cipher.clone(),
         entropy: Arc::clone(&app.entropy),
-        wake: after_commit.mail_relay(),
         options: builder.settings.mail.clone(),
     };
     let sealer = Sealer {
@@ -119,15 +118,13 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         sender: webhook_sender(&builder)?,
         cipher: app.cipher.clone(),
         entropy: Arc::clone(&app.entropy),
-        wake: after_commit.webhooks(),
         limits: builder.settings.webhooks.limits(),
     };
     let relay = Relay {
         store,
         outlet: builder.outlet,
         entropy: builder.entropy,
-        wake: after_commit.relay(),
-        lone: sole_user.then(LoneRelay::default),
+        options: builder.settings.outbox,
     };
     Ok(Suite {
         gateway,
@@ -136,11 +133,11 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         local: provider.local,
         jobs,
         worker,
-        relay: relay.start(),
-        mail_relay: mail_relay.start(),
+        relay: due_queue::start(relay, after_commit.relay()),
+        mail_relay: due_queue::start(mail_relay, after_commit.mail_relay()),
         sealer: sealer.start(),
-        webhooks: webhooks.start(),
-        sweeper,
+        webhooks: due_queue::start(webhooks, after_commit.webhooks()),
+        sweeper: sweeper.start(),
         _temporary: folder.temporary,
     })
 }

@@ -20,6 +20,12 @@ pub struct PoolOptions {
     pub postgres_connections: u32,
     /// Units that read SQLite at once. 4 unless set.
     pub sqlite_readers: u32,
+    /// The time that a unit waits for its turn to write to SQLite, or for a connection to read from it. Default: 10 s.
+    #[serde(with = "duration_text")]
+    pub sqlite_acquire_timeout: Duration,
+    /// The time after which a read from SQLite without a limit is interrupted, such as a count or a walk. Default: 20 s.
+    #[serde(with = "duration_text")]
+    pub sqlite_read_timeout: Duration,
     /// How long a unit waits for a connection to Postgres. 10 s unless set: less than a request waits for its answer.
     #[serde(with = "duration_text")]
     pub postgres_acquire_timeout: Duration,
@@ -74,6 +80,8 @@ impl Default for PoolOptions {
         Self {
             postgres_connections: 16,
             sqlite_readers: 4,
+            sqlite_acquire_timeout: Duration::from_secs(10),
+            sqlite_read_timeout: Duration::from_secs(20),
             postgres_acquire_timeout: Duration::from_secs(10),
             postgres_connect_timeout: Duration::from_secs(3),
             postgres_tcp_user_timeout: Duration::from_secs(10),
@@ -180,6 +188,8 @@ async fn sqlite(path: PathBuf, options: OpenOptions) -> Result<Arc<dyn Store>, S
     let clock = options.clock_or_system();
     let mut config = sqlite::SqliteConfig::new(path, clock, options.cursor_key);
     config.readers = options.pool.sqlite_readers;
+    config.acquire_timeout = options.pool.sqlite_acquire_timeout;
+    config.read_timeout = options.pool.sqlite_read_timeout;
     config.page_bytes = options.pool.page_bytes;
     Ok(sqlite::open(config).await?)
 }

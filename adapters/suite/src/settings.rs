@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
+use crate::outbox_options::OutboxOptions;
+use crate::sweep_options::SweepOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
@@ -40,12 +42,16 @@ pub struct Settings {
     pub pool: PoolOptions,
     /// Where in a Postgres database the records are, and whose server that may be.
     pub postgres: PostgresOptions,
+    /// How messages of the outbox are handed to the outlet.
+    pub outbox: OutboxOptions,
     /// Who mails come from, and how they are handed over.
     pub mail: MailOptions,
     /// Who is asked for the DNS records of custom domains (feature `dns`).
     pub dns: DnsOptions,
     /// How webhooks are sent, and to whom.
     pub webhooks: WebhookOptions,
+    /// How expired records are removed.
+    pub sweep: SweepOptions,
     /// How Cloudflare is worked with (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
@@ -64,9 +70,11 @@ impl Settings {
     /// [`ConfigError`] names the first setting that is not valid.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gateway.check()?;
+        self.outbox.check()?;
         self.mail.check()?;
         self.dns.check()?;
         self.webhooks.check()?;
+        self.sweep.check()?;
         self.worker.check()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
@@ -119,6 +127,14 @@ impl Settings {
                 self.pool.postgres_connections == 0,
             ),
             ("pool.sqlite_readers", self.pool.sqlite_readers == 0),
+            (
+                "pool.sqlite_acquire_timeout",
+                self.pool.sqlite_acquire_timeout.is_zero(),
+            ),
+            (
+                "pool.sqlite_read_timeout",
+                self.pool.sqlite_read_timeout.is_zero(),
+            ),
             ("pool.page_bytes", self.pool.page_bytes == 0),
             #[cfg(feature = "local")]
             ("workerd.processes", self.workerd.processes == 0),
@@ -242,6 +258,27 @@ mod tests {
             ),
         ] {
             assert_eq!(refused(none), name);
+        }
+        for (wrong, name) in [
+            (
+                (|s| s.outbox.concurrency = 0) as fn(&mut Settings),
+                "outbox.concurrency",
+            ),
+            (
+                |s| s.outbox.timeout = std::time::Duration::from_secs(61),
+                "outbox.timeout",
+            ),
+            (|s| s.sweep.slice = 1_001, "sweep.slice"),
+            (
+                |s| s.sweep.slice_time = std::time::Duration::from_millis(101),
+                "sweep.slice_time",
+            ),
+            (
+                |s| s.sweep.lease = std::time::Duration::from_millis(999),
+                "sweep.lease",
+            ),
+        ] {
+            assert_eq!(refused(wrong), name);
         }
         let short = |s: &mut Settings| s.worker.lease = std::time::Duration::from_millis(999);
         assert_eq!(refused(short), "worker.lease");

@@ -7,7 +7,6 @@ use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
-use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -34,7 +33,7 @@ pub struct Suite {
     pub(crate) mail_relay: BackgroundTask,
     pub(crate) sealer: BackgroundTask,
     pub(crate) webhooks: BackgroundTask,
-    pub(crate) sweeper: Sweeper,
+    pub(crate) sweeper: BackgroundTask,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }

@@ -168,6 +168,13 @@ pub trait Repository<R: Record>: Send {
     async fn remove_all(&mut self, within: Within<'_>, query: &R::Query)
     -> Result<u64, StoreError>;
 
+    /// Removes the first records that answer the query, in the query's order, at most `limit`. Returns their number. On a
+    /// store with row locks, records that another unit holds are left out. Records need not be readable. Only in a write unit.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn remove_first(&mut self, query: &R::Query, limit: u32) -> Result<u64, StoreError>;
+
     /// Removes every record of a platform; tells how many. For records that belong to a platform.
     ///
     /// # Errors

@@ -37,6 +37,8 @@ mod schema;
 #[cfg(all(feature = "conformance", feature = "sql"))]
 mod sql;
 #[cfg(all(feature = "conformance", feature = "sqlite"))]
+mod sqlite_limits;
+#[cfg(all(feature = "conformance", feature = "sqlite"))]
 mod write_ahead_log;
 #[cfg(feature = "sqlite")]
 mod write_migration;

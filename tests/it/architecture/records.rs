@@ -12,8 +12,12 @@ const UNAUDITED: &[(&str, &str)] = &[
         "messages are the suite's own; what they tell is audited where it happens",
     ),
     (
-        "shared/mail_delivery.rs",
-        "claims of mails; one that is dropped has an entry",
+        "shared/due_queue.rs",
+        "claims of messages, mails and webhook messages; a mail that is dropped has an entry",
+    ),
+    (
+        "shared/maintenance_lease.rs",
+        "which process sweeps at the moment",
     ),
     (
         "shared/mail_quota.rs",
@@ -21,6 +25,10 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     ("shared/idempotency.rs", "stored answers"),
     ("shared/seal.rs", "the seals of the entries themselves"),
+    (
+        "shared/seal_installation.rs",
+        "checkpoints of the seals of the entries themselves",
+    ),
     (
         "shared/webhook/fan_out.rs",
         "messages tell of what is audited",

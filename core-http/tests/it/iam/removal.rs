@@ -112,8 +112,14 @@ async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world:
     let kept = world.key_of(&ada, organization).await;
     let store = world.app.store.as_ref();
     let swept = async || {
-        let sessions = transact(store, |uow, _| Box::pin(session::remove_expired(uow))).await;
-        let keys = transact(store, |uow, _| Box::pin(api_key::remove_forgotten(uow))).await;
+        let sessions = transact(store, |uow, _| {
+            Box::pin(session::remove_expired(uow, 1_000))
+        })
+        .await;
+        let keys = transact(store, |uow, _| {
+            Box::pin(api_key::remove_forgotten(uow, 1_000))
+        })
+        .await;
         (sessions.unwrap(), keys.unwrap())
     };
     world.tick(5 * DAY);

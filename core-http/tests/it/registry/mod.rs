@@ -5,6 +5,7 @@ mod audit_checkpoints;
 mod audit_damage;
 mod audit_export;
 mod audit_filters;
+mod audit_installation;
 mod audit_seals;
 mod builds;
 mod config;
