@@ -17,6 +17,8 @@ mod nodes;
 mod registry_jobs;
 mod secrets;
 mod slice;
+#[cfg(unix)]
+mod stopping;
 mod surface;
 mod uploads;
 #[cfg(unix)]
