@@ -18,6 +18,8 @@ mod nodes;
 mod registry_jobs;
 mod secrets;
 mod slice;
+#[cfg(unix)]
+mod stopping;
 mod surface;
 mod sweeps;
 mod uploads;

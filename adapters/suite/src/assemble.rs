@@ -13,7 +13,8 @@ use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
-    AccessSignal, App, InFlight, MemoryRateLimiter, SealSignal, ServiceKey, ServiceOptions,
+    AccessSignal, App, InFlight, MemoryRateLimiter, OpenStreams, SealSignal, ServiceKey,
+    ServiceOptions, StoreCheck,
 };
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
@@ -61,6 +62,9 @@ impl SuiteBuilder {
 /// Builds what the builder describes.
 async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     builder.check()?;
+    for contradiction in builder.contradictions() {
+        tracing::warn!(%contradiction, "settings contradict each other");
+    }
     let folder = Folder::of(&builder)?;
     let secret = secret(&builder, &folder)?;
     let sole_user = builder.store.is_ours_alone();
@@ -248,6 +252,8 @@ fn app(
         access,
         options: service_options(builder)?,
         in_flight: InFlight::default(),
+        streams: OpenStreams::default(),
+        store_check: StoreCheck::default(),
     }))
 }
 
@@ -291,18 +297,12 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
     })
 }
 
-/// Jobs that no process runs would wait for ever.
-fn check_worker(builder: &SuiteBuilder) -> Result<(), ConfigError> {
-    if builder.settings.worker.slots == 0 && builder.store.is_ours_alone() {
-        let problem = "must be more than nothing: no other process can run the jobs of this store";
-        return Err(refused("worker.slots", problem));
-    }
-    Ok(())
-}
-
 /// Tells whether what is read from text is valid.
 fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
-    check_worker(builder)?;
+    let mut contradictions = builder.contradictions().into_iter();
+    if let Some(contradiction) = contradictions.find(|contradiction| contradiction.is_fatal) {
+        return Err(contradiction.into());
+    }
     service_key(builder)?;
     check_mailer(builder)?;
     check_account(builder)?;

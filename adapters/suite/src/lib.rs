@@ -55,6 +55,7 @@ mod background_task;
 mod background_threads;
 mod builder;
 mod clock;
+mod contradictions;
 mod dns;
 mod dns_options;
 mod due_queue;
@@ -95,6 +96,7 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
+pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]
 pub use core_cloudflare::{API as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
 #[cfg(feature = "dns")]

@@ -82,6 +82,10 @@ impl Settings {
         let listener = &self.listener;
         let none = [
             ("listener.max_connections", listener.max_connections == 0),
+            (
+                "listener.max_connections_per_client",
+                listener.max_connections_per_client == 0,
+            ),
             ("listener.header_timeout", listener.header_timeout.is_zero()),
             (
                 "listener.keep_alive_timeout",
@@ -102,6 +106,10 @@ impl Settings {
             ("listener.max_unread_bytes", listener.max_unread_bytes == 0),
             ("listener.max_header_lines", listener.max_header_lines == 0),
             ("services.max_body_bytes", self.services.max_body_bytes == 0),
+            (
+                "services.streams_per_caller",
+                self.services.streams_per_caller == 0,
+            ),
             (
                 "services.body_times.idle",
                 self.services.body_times.idle.is_zero(),
@@ -183,10 +191,16 @@ impl Settings {
                 setting,
                 problem: "must be more than nothing".to_owned(),
             }),
-            None if uploads.spool_bytes < self.cli.sites.upload_bytes => Err(ConfigError {
-                setting: "cli.uploads.spool_bytes",
-                problem: "has no room for the largest upload".to_owned(),
-            }),
+            None => self.check_contradictions(),
+        }
+    }
+}
+
+impl Settings {
+    fn check_contradictions(&self) -> Result<(), ConfigError> {
+        let mut contradictions = self.contradictions().into_iter();
+        match contradictions.find(|contradiction| contradiction.is_fatal) {
+            Some(contradiction) => Err(contradiction.into()),
             None => Ok(()),
         }
     }

@@ -94,15 +94,28 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker, what sends, the sealer, and the workers of platforms that run here: running steps, mails and webhooks are handed back, so that the next start
-    /// goes on at once.
+    /// Claims no more jobs from now on, while everything else goes on. See [`WorkerHandle::stop_claiming`].
+    pub fn stop_claiming(&self) {
+        self.worker.stop_claiming();
+    }
+
+    /// Stops the worker, what sends, the sealer, and the workers of platforms that run here. Running steps, mails and webhooks
+    /// are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
-        self.worker.stop().await;
+        self.shutdown_with(std::future::ready(())).await;
+    }
+
+    /// Stops as [`Self::shutdown`] does, while the listeners of the host drain. The workers of platforms are stopped after the
+    /// listeners, whose last requests they may answer.
+    pub async fn shutdown_with(self, listeners: impl Future<Output = ()>) {
         tokio::join!(
+            self.worker.stop(),
             self.relay.stop(),
             self.mail_relay.stop(),
-            self.webhooks.stop()
+            self.webhooks.stop(),
+            listeners,
         );
+        // The last steps and requests have written entries.
         self.sealer.stop().await;
         self.sweeper.stop().await;
         #[cfg(feature = "local")]

@@ -34,7 +34,7 @@ async fn show(
 ) -> Result<Answered> {
     if cx.asks_for_events() {
         // The history is announced to nobody: it is looked at again and again.
-        let listening = Listening::of(cx, None);
+        let listening = Listening::of(cx, None)?;
         let feed = provisioning::follow(cx, &scope, cx.header(LAST_EVENT_ID))?;
         return Ok(JsonOrEvents::Events(listening.follow(feed)));
     }

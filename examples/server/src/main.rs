@@ -14,6 +14,7 @@ mod welcome;
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -69,7 +70,14 @@ fn check(config: &Config) -> ExitCode {
     }
     println!("{}", config.effective);
     eprintln!("{}", welcome::workers(config));
-    eprintln!("core-server: the configuration is good");
+    let contradictions = run::contradictions(config);
+    for contradiction in &contradictions {
+        eprintln!("core-server: {contradiction}");
+    }
+    match contradictions.len() {
+        0 => eprintln!("core-server: the configuration is good"),
+        count => eprintln!("core-server: the configuration works, with contradictions: {count}"),
+    }
     ExitCode::SUCCESS
 }
 
@@ -99,9 +107,14 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// How long blocking calls, such as a look-up of a name, may delay the end of the process.
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
+
 fn serve(config: Config) -> Result<(), run::RunError> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build()?
-        .block_on(run::run(config))
+        .build()?;
+    let outcome = runtime.block_on(run::run(config));
+    runtime.shutdown_timeout(BLOCKING_TIMEOUT);
+    outcome
 }

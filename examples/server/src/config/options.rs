@@ -116,7 +116,8 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
-    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, addresses or ranges [default: none].
+    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, and whose connections are not limited for each
+    /// address; addresses or ranges [default: none].
     #[arg(
         long,
         env = "CORE_TRUSTED_PROXIES",
@@ -125,7 +126,8 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trusted_proxies: Option<Vec<String>>,
-    /// The address people reach IAM at; https binds its cookies to https [default: the address it listens on].
+    /// The address people reach IAM at; https binds its cookies to https; needed with a `bind` address that is not loopback
+    /// [default: the address it listens on].
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) iam_public_url: Option<String>,
