@@ -20,5 +20,6 @@ mod slice;
 mod surface;
 mod uploads;
 #[cfg(unix)]
+mod worker_host;
 mod workers;
 mod world;
