@@ -24,5 +24,6 @@ mod surface;
 mod sweeps;
 mod uploads;
 #[cfg(unix)]
+mod worker_host;
 mod workers;
 mod world;

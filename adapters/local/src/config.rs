@@ -28,6 +28,8 @@ pub struct LocalConfig {
     pub workerd: Option<Workerd>,
     /// How they are run.
     pub workers: WorkerdOptions,
+    /// The command that hosts workers in a process of its own (Unix alone). Default: `None`, this process hosts them.
+    pub worker_host: Option<WorkerHostCommand>,
     /// Services that workers can fetch from by plain HTTP wherever they run, on this machine too: IAM, which auth workers
     /// ask. None by default.
     pub reachable: Vec<Authority>,
@@ -52,11 +54,22 @@ impl LocalConfig {
             retention: Retention::default(),
             workerd: None,
             workers: WorkerdOptions::default(),
+            worker_host: None,
             reachable: Vec::new(),
             suspensions: None,
             faults: Faults::default(),
         }
     }
+}
+
+/// A command whose process hosts the workers of a provider: it calls [`run_worker_host`](crate::run_worker_host), writes
+/// nothing to standard output and logs to standard error. It is started without the environment of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerHostCommand {
+    /// The path of the executable file.
+    pub program: PathBuf,
+    /// The arguments of the command line.
+    pub args: Vec<String>,
 }
 
 /// Which deployments of a project are kept besides the one its address shows. The others are removed when the next

@@ -106,16 +106,31 @@ impl DataDir {
 
     /// The names in a folder, in no order; none when it does not exist.
     pub(crate) fn list(&self, parts: &[&str]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.visit(parts, |name| {
+            names.push(name);
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// Calls `visit` with each name in a folder, in no order; with none when it does not exist.
+    pub(crate) fn visit(
+        &self,
+        parts: &[&str],
+        mut visit: impl FnMut(String) -> Result<()>,
+    ) -> Result<()> {
         let entries = match fs::read_dir(self.path(parts)?) {
             Ok(entries) => entries,
-            Err(error) if is_absence(&error) => return Ok(Vec::new()),
+            Err(error) if is_absence(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let mut names = Vec::new();
         for entry in entries {
-            names.extend(entry?.file_name().into_string().ok());
+            if let Ok(name) = entry?.file_name().into_string() {
+                visit(name)?;
+            }
         }
-        Ok(names)
+        Ok(())
     }
 
     /// Makes a folder that stays, such as the one of a kind of objects.

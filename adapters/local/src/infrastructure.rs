@@ -50,10 +50,10 @@ impl LocalInfrastructure {
             Ok(data)
         })
         .await?;
-        let stores = Stores::new(data, Arc::clone(&config.clock));
+        let stores = Stores::new(data, Arc::clone(&config.clock), config.workers.bindings);
         let config = Arc::new(config);
         Ok(Self {
-            workers: Workers::new(stores.clone(), Arc::clone(&config)),
+            workers: Workers::new(stores.clone(), Arc::clone(&config))?,
             stores,
             config,
         })
@@ -65,8 +65,8 @@ impl LocalInfrastructure {
         SiteHost::new(self.workers.clone())
     }
 
-    /// Ends the workers that run; none is started any more. Answers when they have ended, two seconds from now at the
-    /// latest.
+    /// Stops the workers that run, and the process that hosts them. No worker starts again. Returns when they have ended, after
+    /// four seconds at the latest.
     pub async fn stop_workers(&self) {
         self.workers.stop().await;
     }

@@ -114,8 +114,12 @@ pub use core_http::kernel::{
     empty_body,
 };
 pub use core_http::{IncomingBody, ServeOptions, serve};
+#[cfg(all(feature = "local", unix))]
+pub use core_local::run_worker_host;
 #[cfg(feature = "local")]
-pub use core_local::{Retention, Workerd, WorkerdOptions, find_workerd};
+pub use core_local::{
+    BindingLimits, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
+};
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "webhooks")]

@@ -54,6 +54,9 @@ impl Provider {
         config.retention = builder.settings.retention;
         config.workerd.clone_from(&builder.workerd);
         config.workers = builder.settings.workerd;
+        if builder.settings.workerd.process {
+            config.worker_host.clone_from(&builder.worker_host);
+        }
         config.reachable.extend(plain_http(&builder.iam_url));
         let stored = StoredSuspensions {
             store: Arc::downgrade(store),

@@ -186,6 +186,20 @@ impl Settings {
                 self.pool.postgres_answer_margin.is_zero(),
             ),
         ];
+        #[cfg(feature = "local")]
+        if let Some(setting) = self.workerd.bindings.zero_limit() {
+            return Err(ConfigError {
+                setting,
+                problem: "must be more than nothing".to_owned(),
+            });
+        }
+        #[cfg(feature = "local")]
+        if self.workerd.memory < WorkerdOptions::MIN_MEMORY {
+            return Err(ConfigError {
+                setting: "workerd.memory",
+                problem: format!("must be at least {}", WorkerdOptions::MIN_MEMORY),
+            });
+        }
         match none.into_iter().find(|(_, is_none)| *is_none) {
             Some((setting, _)) => Err(ConfigError {
                 setting,
@@ -255,6 +269,19 @@ mod tests {
             "cli.uploads.spool_bytes"
         );
         assert_eq!(refused(|s| s.mail.concurrency = 0), "mail.concurrency");
+        #[cfg(feature = "local")]
+        for (too_small, name) in [
+            (
+                (|s| s.workerd.bindings.calls = 0) as fn(&mut Settings),
+                "workerd.bindings.calls",
+            ),
+            (
+                |s| s.workerd.memory -= 256 * 1024 * 1024 + 1,
+                "workerd.memory",
+            ),
+        ] {
+            assert_eq!(refused(too_small), name);
+        }
         let slow = |s: &mut Settings| s.mail.timeout = std::time::Duration::from_secs(61);
         assert_eq!(refused(slow), "mail.timeout");
         let endless = |s: &mut Settings| s.dns.timeout = std::time::Duration::from_secs(21);

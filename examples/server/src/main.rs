@@ -10,6 +10,7 @@ mod log;
 mod run;
 mod service;
 mod welcome;
+mod workers;
 
 use std::error::Error;
 use std::path::Path;
@@ -50,7 +51,11 @@ fn main() -> ExitCode {
     if let Some(Command::ImportUsers { file, dry_run }) = &cli.command {
         return import_users(&config, file, *dry_run);
     }
-    match serve(config) {
+    let ended = match &cli.command {
+        Some(Command::Workers) => workers::run(),
+        _ => serve(config),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("core-server: {}", chain(&error));

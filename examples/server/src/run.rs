@@ -18,7 +18,7 @@ use tower::Service;
 use crate::config::{Config, Database};
 use crate::listeners::Listeners;
 use crate::service::ServiceName;
-use crate::welcome;
+use crate::{welcome, workers};
 
 /// Why the server could not run.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +172,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     };
     if let Some(workerd) = &config.workerd {
         builder = builder.workerd(workerd.clone());
+        if let Some(command) = workers::command(config) {
+            builder = builder.worker_host(command);
+        }
     }
     if let Some(url) = &config.smtp_url {
         builder = builder.smtp(url);

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use http::StatusCode;
+use serde::{Deserialize, Serialize};
 
 /// Why a worker does not answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Refusal {
     /// There is no program that runs workers.
     NotInstalled,

@@ -6,6 +6,7 @@ mod crash;
 mod example_site;
 mod host;
 mod hostnames;
+mod limits;
 mod objects;
 mod private;
 mod retention;

@@ -37,6 +37,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Reads the configuration, shows what holds (secrets only as set) or says what is wrong with it, and ends.
     CheckConfig,
+    /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server starts
+    /// this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
+    Workers,
     /// Takes people over from another installation, and ends: JSON, an object a line or all in one array, with `email` and
     /// any of `id`, `name`, `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2, or scrypt of better-auth). Who is
     /// there already stays as they are. With SQLite, stop the server first.
