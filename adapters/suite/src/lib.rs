@@ -55,6 +55,7 @@ mod background_task;
 mod background_threads;
 mod builder;
 mod clock;
+mod config_warning;
 mod dns;
 mod dns_options;
 mod entropy;
@@ -77,11 +78,14 @@ mod scrypt_hash;
 mod sealer;
 mod secret;
 mod settings;
+#[cfg(feature = "local")]
+mod site_options;
 mod suite;
 #[cfg(feature = "local")]
 mod suspension_cache;
 mod sweeper;
 mod uploads;
+mod warnings;
 mod webhook_dispatcher;
 mod webhook_options;
 mod webhook_sender;
@@ -91,6 +95,7 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
+pub use config_warning::ConfigWarning;
 #[cfg(feature = "cloudflare")]
 pub use core_cloudflare::{API as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
 #[cfg(feature = "dns")]
@@ -125,6 +130,8 @@ pub use outbox_folder::OutboxFolder;
 pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
 pub use settings::Settings;
+#[cfg(feature = "local")]
+pub use site_options::SiteOptions;
 pub use suite::Suite;
 pub use webhook_options::WebhookOptions;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::{Cipher, Context, Result};
-use core_domain::port::{Store, UnitOfWork, transact};
+use core_domain::port::{Infrastructure, Store, UnitOfWork, transact};
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_domain::use_case::shared::{remove_expired_answers, remove_expired_mail_quotas};
@@ -57,9 +57,13 @@ pub(crate) struct Sweeper(JoinHandle<()>);
 
 impl Sweeper {
     /// Starts sweeping on the current tokio runtime.
-    pub(crate) fn start(app: Arc<App>) -> Self {
+    pub(crate) fn start(app: Arc<App>, infrastructure: Arc<dyn Infrastructure>) -> Self {
         Self(tokio::spawn(async move {
-            tokio::join!(sweep_daily(&app), sweep_often(app.store.as_ref()));
+            tokio::join!(
+                sweep_daily(&app),
+                sweep_often(app.store.as_ref()),
+                clean_up_daily(infrastructure.as_ref())
+            );
         }))
     }
 
@@ -74,6 +78,18 @@ impl Sweeper {
 impl Drop for Sweeper {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// Removes old previews, and files that no deployment names.
+async fn clean_up_daily(infrastructure: &dyn Infrastructure) {
+    loop {
+        match infrastructure.clean_up().await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "files of old deployments were removed"),
+            Err(error) => tracing::warn!(?error, "old deployments could not be removed"),
+        }
+        tokio::time::sleep(DAILY).await;
     }
 }
 

@@ -69,6 +69,9 @@ fn check(config: &Config) -> ExitCode {
     }
     println!("{}", config.effective);
     eprintln!("{}", welcome::workers(config));
+    for warning in run::builder(config).warnings() {
+        eprintln!("core-server: warning: settings.{warning}");
+    }
     eprintln!("core-server: the configuration is good");
     ExitCode::SUCCESS
 }
