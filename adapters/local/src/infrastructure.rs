@@ -18,6 +18,7 @@ use crate::manifest::Manifest;
 use crate::names::check_name;
 use crate::queue::{self, Queue};
 use crate::site;
+use crate::site_content;
 use crate::sqlite;
 use crate::stores::{self, Stores};
 use crate::worker::{self, WorkerScript, WorkerVersion};
@@ -47,6 +48,7 @@ impl LocalInfrastructure {
             for folder in [hostname::ROUTES, hostname::SERVED] {
                 data.ensure_dir(&[folder])?;
             }
+            site_content::unite_contents(&data)?;
             Ok(data)
         })
         .await?;
@@ -73,7 +75,7 @@ impl LocalInfrastructure {
 
     /// The domain below which objects have addresses of their own.
     pub(crate) fn domain(&self) -> String {
-        self.config.sites.domain().to_owned()
+        self.config.sites.domain.clone()
     }
 
     /// Everything that exists, with its owner, ordered by kind and name.
@@ -303,7 +305,7 @@ impl LocalInfrastructure {
 const fn folders_of(resource_type: ResourceType) -> &'static [&'static str] {
     match resource_type {
         ResourceType::R2 => &[bucket::FOLDER],
-        ResourceType::Pages => &[site::BRANCHES, site::DEPLOYMENTS],
+        ResourceType::Pages => &[site::BRANCHES, site::CONTENT, site::DEPLOYMENTS],
         ResourceType::Worker | ResourceType::D1 | ResourceType::Kv | ResourceType::Queue => &[],
     }
 }

@@ -9,11 +9,12 @@
 //! queue/{name}/   manifest.json  messages.sqlite
 //! r2/{name}/      manifest.json  objects/{digest of the key}
 //! worker/{name}/  manifest.json  current.json  versions/{digest}/bundle.json, modules/..
-//! pages/{name}/   manifest.json  branches/{label}  deployments/{id}/index.json, deployment.json, content/{digest}
+//! pages/{name}/   manifest.json  branches/{label}  deployments/{id}/index.json, deployment.json  content/{digest}
 //!                 replaced/{id}
 //! route/{hostname}      what a hostname of ours leads to
 //! hostname/{hostname}   what a customer's hostname leads to
 //! .staging/       what is being made
+//! .site-layout    the version of the layout of sites
 //! ```
 //!
 //! A worker and a pages project with secrets have a `secrets.json` too.
@@ -70,6 +71,7 @@ mod prune;
 mod queue;
 mod secrets;
 mod site;
+mod site_content;
 mod sqlite;
 mod stores;
 mod suspension_gate;

@@ -21,7 +21,7 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
 use crate::due_queue;
-use crate::infrastructure::check_account;
+use crate::infrastructure::{check_account, check_sites};
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
@@ -86,7 +86,13 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         (after_commit.sealed(), after_commit.access()),
     )?;
     let iam_config = iam_config(&builder, &secret)?;
-    let services = Services::over(&app, &archives, &builder.settings.cli, &iam_config)?;
+    let services = Services::over(
+        &app,
+        &archives,
+        &provider,
+        &builder.settings.cli,
+        &iam_config,
+    )?;
     let gateway = gateway(&builder, &app, &services, &iam_config)?;
     after_commit.tell_gateway(gateway.invalidate());
     let worker_options = WorkerOptions {
@@ -103,7 +109,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &wake,
         worker_options,
     );
-    let sweeper = Sweeper::new(&app, builder.settings.sweep, sole_user);
+    let sweeper = Sweeper::new(
+        &app,
+        Arc::clone(&provider.infrastructure),
+        builder.settings.sweep,
+        sole_user,
+    );
     let mail_relay = MailRelay {
         store: Arc::clone(&store),
         mailer: mailer(&builder, &folder.path)?,
@@ -306,6 +317,7 @@ fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
     service_key(builder)?;
     check_mailer(builder)?;
     check_account(builder)?;
+    check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)
 }
@@ -328,6 +340,7 @@ impl Services {
     fn over(
         app: &Arc<App>,
         archives: &Arc<dyn SiteArchives>,
+        provider: &Provider,
         cli: &CliConfig,
         iam_config: &IamConfig,
     ) -> Result<Self, SuiteError> {
@@ -335,7 +348,12 @@ impl Services {
             iam: iam::service(Arc::clone(app), iam_config)?,
             registry: registry::service(Arc::clone(app))?,
             provisioning: provisioning::service(Arc::clone(app))?,
-            cli: cli_http::service(Arc::clone(app), Arc::clone(archives), *cli)?,
+            cli: cli_http::service(
+                Arc::clone(app),
+                Arc::clone(archives),
+                Arc::clone(&provider.infrastructure),
+                *cli,
+            )?,
             stacks: stacks::service(Arc::clone(app))?,
         })
     }
@@ -349,6 +367,7 @@ fn gateway(
 ) -> Result<Gateway, SuiteError> {
     let mut config = builder.settings.gateway.clone();
     config.service_key.clone_from(&builder.service_key);
+    config.upload_limit = builder.settings.cli.sites.upload_bytes;
     let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
     let upstreams = Upstreams::new()
         .with(ServiceName::Iam, InProcess::service(services.iam.clone()))

@@ -118,6 +118,12 @@ impl SuiteBuilder {
             || "has no effect without allowed origins".to_owned(),
         );
         provider(self, &mut found);
+        #[cfg(feature = "local")]
+        if self.is_local() {
+            for (setting, problem) in self.settings.sites.shared_with(&self.iam_url) {
+                found.warn(true, setting, || problem);
+            }
+        }
         found.0
     }
 }
@@ -127,7 +133,6 @@ impl SuiteBuilder {
 fn provider(builder: &SuiteBuilder, found: &mut Found) {
     let settings = &builder.settings;
     let is_cloudflare = builder.cloudflare.is_some();
-    let is_local = builder.infrastructure.is_none() && !is_cloudflare;
     let at_cloudflare = || "has no effect: infrastructure is made at Cloudflare".to_owned();
     found.warn(
         is_cloudflare && settings.retention != core_local::Retention::default(),
@@ -140,7 +145,7 @@ fn provider(builder: &SuiteBuilder, found: &mut Found) {
         at_cloudflare,
     );
     found.warn(
-        is_local && settings.cloudflare != crate::CloudflareOptions::default(),
+        builder.is_local() && settings.cloudflare != crate::CloudflareOptions::default(),
         "cloudflare",
         || "has no effect without an account at Cloudflare".to_owned(),
     );
@@ -200,12 +205,32 @@ fn bodies(settings: &Settings, found: &mut Found) {
     found.warn(platform > all, "cli.uploads.spools_per_platform", || {
         format!("is {platform}, but cli.uploads.spools allows only {all} in all")
     });
+    sites(settings, found);
     let (one, all) = (
         settings.webhooks.concurrency_per_webhook,
         settings.webhooks.concurrency,
     );
     found.warn(one > all, "webhooks.concurrency_per_webhook", || {
         format!("is {one}, but webhooks.concurrency allows only {all} in all")
+    });
+}
+
+/// Sizes and numbers of sites and their uploads.
+fn sites(settings: &Settings, found: &mut Found) {
+    let sites = &settings.cli.sites;
+    let (file, site) = (sites.file_bytes, sites.unpacked_bytes);
+    found.warn(file > site, "cli.sites.file_bytes", || {
+        format!(
+            "is {file}, but cli.sites.unpacked_bytes allows only {site} for all files of a site"
+        )
+    });
+    let platform = settings.limits.site_bytes_per_platform;
+    found.warn(site > platform, "cli.sites.unpacked_bytes", || {
+        format!("is {site}, but limits.site_bytes_per_platform allows only {platform} for all sites of a platform")
+    });
+    let (checked, received) = (settings.cli.uploads.permits, settings.cli.uploads.spools);
+    found.warn(checked > received, "cli.uploads.permits", || {
+        format!("is {checked}, but cli.uploads.spools allows only {received} uploads at a time")
     });
 }
 
@@ -377,7 +402,22 @@ mod tests {
 
     #[test]
     fn limits_that_make_each_other_ineffective_are_named_with_both_values() {
-        let cases: [(Change, &str, [&str; 2]); 17] = [
+        let cases: [(Change, &str, [&str; 2]); 20] = [
+            (
+                |s| s.cli.sites.unpacked_bytes = 1_000,
+                "cli.sites.file_bytes",
+                ["26214400", "1000"],
+            ),
+            (
+                |s| s.limits.site_bytes_per_platform = 1_000,
+                "cli.sites.unpacked_bytes",
+                ["536870912", "1000"],
+            ),
+            (
+                |s| s.cli.uploads.permits = 65,
+                "cli.uploads.permits",
+                ["65", "64"],
+            ),
             (
                 |s| s.listener.max_connections = 100,
                 "listener.max_connections_per_client",

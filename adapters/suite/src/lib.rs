@@ -80,6 +80,8 @@ mod scrypt_hash;
 mod sealer;
 mod secret;
 mod settings;
+#[cfg(feature = "local")]
+mod site_options;
 mod slice_size;
 mod suite;
 #[cfg(feature = "local")]
@@ -136,6 +138,8 @@ pub use outbox_options::OutboxOptions;
 pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
 pub use settings::Settings;
+#[cfg(feature = "local")]
+pub use site_options::SiteOptions;
 pub use suite::Suite;
 pub use sweep_options::SweepOptions;
 pub use webhook_options::WebhookOptions;

@@ -14,6 +14,8 @@ use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
 use crate::outbox_options::OutboxOptions;
+#[cfg(feature = "local")]
+use crate::site_options::SiteOptions;
 use crate::sweep_options::SweepOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
@@ -34,7 +36,7 @@ pub struct Settings {
     pub services: ServiceOptions,
     /// How much callers may create, and how many mails they can cause.
     pub limits: Limits,
-    /// How large sites may be, and how many uploads there are at a time.
+    /// Limits of sites and uploads. `cli.sites.upload_bytes` is the gateway's limit for uploads too.
     pub cli: CliConfig,
     /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.
     pub worker: WorkerOptions,
@@ -55,6 +57,9 @@ pub struct Settings {
     /// How Cloudflare is worked with (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
+    /// The addresses of the sites and workers of the local provider (feature `local`).
+    #[cfg(feature = "local")]
+    pub sites: SiteOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -119,6 +124,7 @@ impl Settings {
                 self.services.body_times.total.is_zero(),
             ),
             ("cli.sites.upload_bytes", self.cli.sites.upload_bytes == 0),
+            ("cli.sites.files", self.cli.sites.files == 0),
             ("cli.uploads.spools", uploads.spools == 0),
             (
                 "cli.uploads.spools_per_platform",
@@ -144,6 +150,13 @@ impl Settings {
                 self.pool.sqlite_read_timeout.is_zero(),
             ),
             ("pool.page_bytes", self.pool.page_bytes == 0),
+            #[cfg(feature = "local")]
+            ("retention.previews", self.retention.previews == 0),
+            #[cfg(feature = "local")]
+            (
+                "retention.preview_age",
+                self.retention.preview_age.is_zero(),
+            ),
             #[cfg(feature = "local")]
             ("workerd.processes", self.workerd.processes == 0),
             #[cfg(feature = "local")]
@@ -248,6 +261,8 @@ mod tests {
     fn what_is_named_elsewhere_is_no_setting_of_a_section() {
         let written = serde_json::to_value(Settings::default()).unwrap();
         assert!(written["gateway"].get("service_key").is_none());
+        // It is `cli.sites.upload_bytes`.
+        assert!(written["gateway"].get("upload_limit").is_none());
         assert!(written["services"].get("rates").is_none());
         let unknown = r#"{ "gateway": { "session_cach": "1s" } }"#;
         assert!(serde_json::from_str::<Settings>(unknown).is_err());

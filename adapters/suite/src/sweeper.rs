@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use core_domain::kernel::{Cipher, Context, Entropy, Result};
-use core_domain::port::{Blobs, Store, transact};
+use core_domain::port::{Blobs, Infrastructure, Store, transact};
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
 use core_domain::use_case::shared::{
@@ -69,6 +69,7 @@ const TASK: &str = "sweep";
 pub(crate) struct Sweeper {
     store: Arc<dyn Store>,
     blobs: Arc<dyn Blobs>,
+    infrastructure: Arc<dyn Infrastructure>,
     entropy: Arc<dyn Entropy>,
     cipher: Cipher,
     holder: LeaseHolder,
@@ -88,7 +89,12 @@ enum Swept {
 
 impl Sweeper {
     /// `is_sole` says whether no other process uses the store.
-    pub(crate) fn new(app: &App, options: SweepOptions, is_sole: bool) -> Self {
+    pub(crate) fn new(
+        app: &App,
+        infrastructure: Arc<dyn Infrastructure>,
+        options: SweepOptions,
+        is_sole: bool,
+    ) -> Self {
         let entropy = Arc::clone(&app.entropy);
         let holder = match is_sole {
             true => LeaseHolder::sole(TASK, options.lease),
@@ -97,6 +103,7 @@ impl Sweeper {
         Self {
             store: Arc::clone(&app.store),
             blobs: Arc::clone(&app.blobs),
+            infrastructure,
             entropy,
             cipher: app.cipher.clone(),
             holder,
@@ -150,6 +157,7 @@ impl Sweeper {
             return swept;
         }
         self.remove_orphaned_uploads(stopped.clone()).await;
+        self.remove_old_deployments(stopped.clone()).await;
         if let Err(error) = self.rotate_keys().await {
             tracing::warn!(
                 ?error,
@@ -198,6 +206,19 @@ impl Sweeper {
             }
         }
         Ok(Swept::Stopped)
+    }
+
+    /// Removes old previews, and files that no deployment names.
+    async fn remove_old_deployments(&self, mut stopped: watch::Receiver<bool>) {
+        let removed = tokio::select! {
+            removed = self.infrastructure.clean_up() => removed,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match removed {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "files of old deployments were removed"),
+            Err(error) => tracing::warn!(?error, "old deployments could not be removed"),
+        }
     }
 
     async fn remove_orphaned_uploads(&self, mut stopped: watch::Receiver<bool>) {
@@ -283,6 +304,7 @@ mod tests {
             Sweeper {
                 store: self.store.clone(),
                 blobs: Arc::new(blobs),
+                infrastructure: Arc::new(MemoryInfrastructure::default()),
                 holder: LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
                 cipher: Cipher::new([1; 32], entropy.clone()),
                 entropy,
@@ -431,7 +453,11 @@ mod tests {
         use core_domain::shared::IdempotencyKey;
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
-        let config = core_storage::sqlite::SqliteConfig::new(folder.path().join("m.db"), clock.clone(), [1; 32]);
+        let config = core_storage::sqlite::SqliteConfig::new(
+            folder.path().join("m.db"),
+            clock.clone(),
+            [1; 32],
+        );
         let store = core_storage::sqlite::open(config).await.unwrap();
         for chunk in 0..100_u32 {
             transact(store.as_ref(), |uow, _| {
@@ -448,7 +474,10 @@ mod tests {
                         expires_at: now.plus(Duration::from_secs(60)),
                     });
                     let repositories = uow.repositories(RecordKey::for_tests());
-                    repositories.idempotency_keys().insert_many(answers.collect()).await?;
+                    repositories
+                        .idempotency_keys()
+                        .insert_many(answers.collect())
+                        .await?;
                     Ok(())
                 })
             })
@@ -461,12 +490,14 @@ mod tests {
         let sweeper = Sweeper {
             store: store.clone(),
             blobs: Arc::new(MockBlobs::new()),
+            infrastructure: Arc::new(MemoryInfrastructure::default()),
             holder: LeaseHolder::sole(TASK, options.lease),
             cipher: Cipher::new([1; 32], entropy.clone()),
             entropy,
             options,
         };
-        let (mut size, mut longest, mut total, mut slices) = (SliceSize::first(&options), Duration::ZERO, 0, 0);
+        let (mut size, mut longest, mut total, mut slices) =
+            (SliceSize::first(&options), Duration::ZERO, 0, 0);
         let begun = std::time::Instant::now();
         let writer = {
             let store = store.clone();
@@ -477,9 +508,15 @@ mod tests {
                     let uow = store.begin(Mode::Write).await.unwrap();
                     waits.push(asked.elapsed());
                     uow.rollback().await;
-                    if waits.len() > 1_000_000 || std::time::Instant::now().duration_since(begun) > Duration::from_secs(60) { break; }
+                    if waits.len() > 1_000_000
+                        || std::time::Instant::now().duration_since(begun) > Duration::from_secs(60)
+                    {
+                        break;
+                    }
                     tokio::time::sleep(Duration::from_millis(2)).await;
-                    if *MEASURE_DONE.lock().unwrap() { break; }
+                    if *MEASURE_DONE.lock().unwrap() {
+                        break;
+                    }
                 }
                 waits
             })
@@ -487,7 +524,16 @@ mod tests {
         loop {
             let at = Mutex::new(std::time::Instant::now());
             let on_begin = || *at.lock().unwrap() = std::time::Instant::now();
-            match sweep_slice(store.as_ref(), &sweeper.holder, LONG_LIVED[0].1, size.records(), &on_begin).await.unwrap() {
+            match sweep_slice(
+                store.as_ref(),
+                &sweeper.holder,
+                LONG_LIVED[0].1,
+                size.records(),
+                &on_begin,
+            )
+            .await
+            .unwrap()
+            {
                 Slice::Removed(0) | Slice::Busy => break,
                 Slice::Removed(n) => {
                     let took = at.lock().unwrap().elapsed();
@@ -501,7 +547,15 @@ mod tests {
         *MEASURE_DONE.lock().unwrap() = true;
         let mut waits = writer.await.unwrap();
         waits.sort();
-        eprintln!("MEASURE removed {total} in {slices} slices in {:?}, longest slice {longest:?}, last size {}, writer waits: n {} p50 {:?} p99 {:?} max {:?}", begun.elapsed(), size.records(), waits.len(), waits[waits.len()/2], waits[waits.len()*99/100], waits.last());
+        eprintln!(
+            "MEASURE removed {total} in {slices} slices in {:?}, longest slice {longest:?}, last size {}, writer waits: n {} p50 {:?} p99 {:?} max {:?}",
+            begun.elapsed(),
+            size.records(),
+            waits.len(),
+            waits[waits.len() / 2],
+            waits[waits.len() * 99 / 100],
+            waits.last()
+        );
     }
     static MEASURE_DONE: Mutex<bool> = Mutex::new(false);
     // MEASURE-END

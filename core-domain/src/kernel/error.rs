@@ -314,11 +314,11 @@ impl Error {
 
     /// The caller has created as many as the installation allows: `LIMIT_REACHED` with `details.limit`.
     #[must_use]
-    pub fn limit_reached(limit: u32, message: impl Into<String>) -> Self {
+    pub fn limit_reached(limit: impl Into<u64>, message: impl Into<String>) -> Self {
         Self::Refused {
             code: Code::LimitReached,
             message: message.into(),
-            details: serde_json::json!({ "limit": limit }),
+            details: serde_json::json!({ "limit": limit.into() }),
         }
     }
 

@@ -10,7 +10,7 @@ use super::duration_text;
 /// whose `details.limit` is the number.
 ///
 /// Operators and services have no limits on organizations, platforms, and most of what those contain. The limits on
-/// sessions, passkeys, API keys, grants, role mappings, webhooks and features hold for everybody.
+/// sessions, passkeys, API keys, grants, role mappings, webhooks, features and the bytes of sites hold for everybody.
 ///
 /// Work of the suite itself has no limits: see [`Limits::unlimited`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,10 @@ pub struct Limits {
     pub features_per_entity: u32,
     /// Deployments of one platform that have not ended. Default: 100.
     pub open_deployments_per_platform: u32,
+    /// Bytes that the sites of one platform take: the live site, its previews and pending uploads. Equal files of a site count
+    /// once, and the local provider counts whole blocks of 4 KiB. Uploads of failed deployments count for a week, as long as
+    /// they are kept. Replaced deployments make room by themselves. Default: 5 GiB.
+    pub site_bytes_per_platform: u64,
     /// Queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs queue count, but are never
     /// refused. Default: 1,000.
     pub jobs_per_platform: u32,
@@ -98,6 +102,7 @@ impl Default for Limits {
             workspace_stacks_per_entity: 200,
             features_per_entity: 200,
             open_deployments_per_platform: 100,
+            site_bytes_per_platform: 5 * 1024 * 1024 * 1024,
             jobs_per_platform: 1_000,
             mail: MailLimits::default(),
         }
@@ -123,7 +128,7 @@ impl Limits {
         Self::of(u32::MAX)
     }
 
-    /// Returns limits that are all this number. Mails have no limits.
+    /// Returns limits that are all this number. Mails and bytes have no limits.
     #[must_use]
     pub const fn of(number: u32) -> Self {
         Self {
@@ -145,6 +150,7 @@ impl Limits {
             workspace_stacks_per_entity: number,
             features_per_entity: number,
             open_deployments_per_platform: number,
+            site_bytes_per_platform: u64::MAX,
             jobs_per_platform: number,
             mail: MailLimits {
                 links_per_hour: u32::MAX,

@@ -46,7 +46,7 @@ pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
     CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
     Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteState, SiteUpload,
+    SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
 pub use job_hints::JobHints;
 pub use mailbox::{Mailbox, MailboxError};

@@ -22,7 +22,7 @@ use super::peers::Peers;
 use super::process::{Process, SendError};
 use super::program::Workerd;
 use super::refusal::Refusal;
-use crate::config::LocalConfig;
+use crate::config::{LocalConfig, SiteAddress};
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
 use crate::stores::Stores;
@@ -102,9 +102,9 @@ impl Workers {
         &self.0.stores
     }
 
-    /// The domain below which objects have addresses of their own.
-    pub(crate) fn domain(&self) -> &str {
-        self.0.config.sites.domain()
+    /// The addresses of sites and workers.
+    pub(crate) fn addresses(&self) -> &SiteAddress {
+        &self.0.config.sites
     }
 
     /// Refuses visitors of suspended platforms.

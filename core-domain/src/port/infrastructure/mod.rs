@@ -12,8 +12,9 @@ pub use error::ProviderError;
 pub use hostname::{HostnameState, Route, RouteHostname, ServeHostname, ServedHostname};
 pub use resource::{CreateResource, OwnedObject, OwnedObjects, Provisioned, ResourceRef};
 pub use secrets::SetSecrets;
-pub use site::{SiteDeployment, SiteState, SiteUpload};
+pub use site::{SiteDeployment, SiteState, SiteStorage, SiteUpload};
 
+use crate::cli::SiteFile;
 use crate::registry::ResourceType;
 
 /// Makes, finds and removes real infrastructure. Every call may be repeated.
@@ -56,6 +57,33 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         project: &str,
         deployment_key: &str,
     ) -> Result<Option<SiteDeployment>, ProviderError>;
+
+    /// Measures the bytes that the sites of an owner take, and the bytes that a new site would add on a branch of one of its
+    /// projects. What the branch shows now does not count. A provider whose disks are not the operator's may report the
+    /// latter alone.
+    ///
+    /// # Errors
+    /// [`ProviderError`] when the provider could not be asked.
+    async fn site_storage(
+        &self,
+        _project: &str,
+        _branch: &str,
+        _owner: &str,
+        files: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        Ok(SiteStorage {
+            stored_bytes: 0,
+            new_bytes: files.iter().map(|file| file.size).sum(),
+        })
+    }
+
+    /// Removes expired previews, and files that no deployment names. Returns the number of removed files. Called daily.
+    ///
+    /// # Errors
+    /// [`ProviderError`] when the provider could not be asked.
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        Ok(0)
+    }
 
     /// Some of the objects of a type that belong to an owner, in any order; `cursor` is what the answer before said.
     ///
