@@ -6,6 +6,7 @@ mod every_kind;
 mod features;
 mod holds;
 mod onboarding;
+mod onboarding_undo;
 mod removal;
 mod scenarios;
 mod setup;

@@ -9,11 +9,11 @@ use crate::access::{Covers, ensure_below, unaudited, unowned};
 use crate::kernel::{Context, Error, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, Job, JobEvent, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
+    Actor, Job, JobEvent, JobKey, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
 };
 
-/// Queues a job of a kind. Lane, order, steps and version are the kind's; a job with a known idempotency key is answered
-/// as it stands, and nothing is queued.
+/// Queues a job of a kind. Lane, order, steps and version are the kind's. Returns the existing job if one of the same kind
+/// and platform has the same idempotency key.
 ///
 /// # Errors
 /// `LIMIT_REACHED` for a caller whose platform has as many queued jobs as there may be. When the input is of another
@@ -67,13 +67,16 @@ async fn enqueue_all<K: JobKind>(
     for input in inputs {
         check_scope::<K>(scope, input)?;
     }
-    let mut all = known_by_key(uow, inputs).await?;
-    let key_of = |(at, job): (usize, &Stored<Job>)| Some((job.idempotency_key.clone()?, at));
-    let mut by_key: BTreeMap<String, usize> = all.iter().enumerate().filter_map(key_of).collect();
+    let mut all = known_by_key::<K>(uow, inputs).await?;
+    let key_of = |(at, job): (usize, &Stored<Job>)| {
+        let key = job.idempotency_key.as_ref()?.key();
+        Some((JobKey::new(&job.kind, job.platform_id.as_ref(), key), at))
+    };
+    let mut by_key: BTreeMap<JobKey, usize> = all.iter().enumerate().filter_map(key_of).collect();
     let (mut new, mut answers) = (Vec::new(), Vec::with_capacity(inputs.len()));
     for input in inputs {
         let next = all.len() + new.len();
-        let at = match input.idempotency_key() {
+        let at = match key_of_input::<K>(input) {
             Some(key) => *by_key.entry(key).or_insert(next),
             None => next,
         };
@@ -99,12 +102,20 @@ fn check_scope<K: JobKind>(
     }
 }
 
-/// The jobs that were created under the keys of these inputs.
-async fn known_by_key<I: JobInput>(
+fn key_of_input<K: JobKind>(input: &K::Input) -> Option<JobKey> {
+    let key = input.idempotency_key()?;
+    Some(JobKey::new(K::NAME, input.platform_id(), &key))
+}
+
+/// Returns the jobs with the keys of these inputs. Includes jobs of other kinds whose keys have no scope.
+async fn known_by_key<K: JobKind>(
     uow: &mut dyn UnitOfWork,
-    inputs: &[I],
+    inputs: &[K::Input],
 ) -> Result<Vec<Stored<Job>>> {
-    let keys: Vec<String> = inputs.iter().filter_map(I::idempotency_key).collect();
+    let keys = inputs.iter().filter_map(key_of_input::<K>);
+    let keys: Vec<String> = keys
+        .flat_map(|key| [key.key().to_owned(), key.as_str().to_owned()])
+        .collect();
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -201,7 +212,7 @@ fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<
         replay_count: 0,
         dlq_entry_id: None,
         parent_job_id: None,
-        idempotency_key: input.idempotency_key(),
+        idempotency_key: key_of_input::<K>(input),
         request_id: cx.request.request_id.clone(),
         trace_id: cx.request.trace_id.clone(),
         created_by: Actor::caller(cx),

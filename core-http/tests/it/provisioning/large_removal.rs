@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use core_domain::port::Infrastructure;
+use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Outcome;
 use core_domain::use_case::provisioning::Unsupervised;
@@ -145,4 +145,31 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
         let removed = calls.iter().position(|call| call.starts_with("remove"));
         assert!(stopped.unwrap() < removed.unwrap(), "{calls:?}");
     }
+}
+
+#[tokio::test]
+async fn a_bucket_that_takes_many_calls_to_empty_costs_no_attempt() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    world.provision(&platform).await;
+    world.run_jobs().await;
+    let job = world.deprovision(&platform, "prod").await;
+    let calls: Arc<Mutex<usize>> = Arc::default();
+    let emptied = Arc::clone(&calls);
+    let slow = Disturbed::new(&world.provider, move |call, name| {
+        let mut calls = emptied.lock().unwrap();
+        if call == "remove" && name.ends_with("-assets") {
+            *calls += 1;
+            if *calls <= 30 {
+                return Err(ProviderError::Unfinished);
+            }
+        }
+        Ok(())
+    });
+    world.run_jobs_on(Arc::new(slow)).await;
+    assert_eq!(*calls.lock().unwrap(), 31);
+    let shown = world.job(&job).await;
+    let told = [&shown["status"], &shown["attempts"]];
+    assert_eq!(told, [&json!("COMPLETED"), &json!(0)]);
+    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
 }

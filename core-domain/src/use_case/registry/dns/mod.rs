@@ -10,4 +10,6 @@ pub use create::create;
 pub use delete::delete;
 pub(super) use delete::delete_leading_to;
 pub use read::{get, get_of_stack, list};
-pub(super) use rules::{ensure_none_leads_into, ensure_none_leads_to, not_deleted};
+pub(super) use rules::{
+    count_leading_to, ensure_none_leads_into, ensure_none_leads_to, not_deleted,
+};

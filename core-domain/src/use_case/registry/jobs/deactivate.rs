@@ -89,7 +89,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         let worker = target.worker();
         let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
         Ok(match found {
-            Observation::Present(_) => Observation::Absent,
+            Observation::Present(_) | Observation::Outdated => Observation::Absent,
             Observation::Absent | Observation::Conflict(_) => Observation::Present(()),
         })
     }

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 
+use super::cancel_jobs::{CANCEL_JOBS, CancelJobs};
 use super::deprovision_input::Removal;
 use super::remove_hostnames::RemoveHostnames;
 use super::remove_resources::RemoveResources;
@@ -26,8 +27,14 @@ impl JobKind for Deprovision {
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        let hostnames = Steps::new().then(RemoveHostnames);
+        let hostnames = Steps::new().then(CancelJobs).then(RemoveHostnames);
         hostnames.then_all(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
+    }
+
+    fn plan(input: &Removal) -> Vec<String> {
+        let names = Self::steps().names().into_iter();
+        let wanted = names.filter(|name| *name != CANCEL_JOBS || input.cancels_jobs);
+        wanted.map(str::to_owned).collect()
     }
 
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {

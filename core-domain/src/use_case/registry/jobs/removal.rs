@@ -6,7 +6,7 @@ use crate::access::PlatformWriter;
 use crate::kernel::{Context, PlatformId, Result, Stored, Timestamp};
 use crate::port::{ProviderError, ResourceRef, UnitOfWork};
 use crate::registry::Resource;
-use crate::use_case::provisioning::{JobKind, StepContext, StepError};
+use crate::use_case::provisioning::{JobKind, StepContext, StepError, Undone};
 use crate::use_case::registry::{dns, resource};
 
 /// What the removal of some objects leaves.
@@ -53,6 +53,19 @@ pub(super) async fn remove_if_owned<K: JobKind>(
     match cx.infrastructure.remove(object, platform.as_str()).await {
         Err(ProviderError::NameTaken(_)) => Ok(false),
         outcome => Ok(outcome.map(|()| true)?),
+    }
+}
+
+/// Removes an object that a cancelled job created.
+pub(super) async fn take_back<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    platform: &PlatformId,
+    object: &ResourceRef,
+) -> Result<Undone, StepError> {
+    if remove_if_owned(cx, platform, object).await? {
+        Ok(Undone::TakenBack)
+    } else {
+        Ok(Undone::left("it belongs to another owner"))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::kernel::{Result, Stored, Timestamp};
 use crate::port::{HostnameState, Mode, ProviderError, ServeHostname, ServedHostname, UnitOfWork};
 use crate::registry::{CustomDomain, CustomDomainStatus, SslStatus};
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Undone,
 };
 use crate::use_case::registry::domain::{ensure_not_foreign, forget_hostname, record_served};
 
@@ -100,20 +100,28 @@ impl<K: JobKind<Input = DomainTarget>> JobStep<K> for AskProvider {
     }
 
     /// A domain that is wanted again by now stays.
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let found = find_domain(cx, uow.as_mut()).await?;
         drop(uow);
-        match found {
-            Some((_, domain)) if domain.status == CustomDomainStatus::Failed => {
-                stop_serving(cx, &domain).await
-            }
-            _ => Ok(()),
+        let Some((_, domain)) = found else {
+            return Ok(Undone::left("its domain does not exist"));
+        };
+        if domain.status != CustomDomainStatus::Failed {
+            return Ok(Undone::left("its domain is in use"));
         }
+        stop_serving(cx, &domain).await?;
+        Ok(Undone::TakenBack)
     }
 
-    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
             return Ok(());
         };
         let is_given_up = |domain: &CustomDomain| domain.status == CustomDomainStatus::Failed;

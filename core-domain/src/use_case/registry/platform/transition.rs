@@ -96,8 +96,9 @@ pub async fn hard_delete(
     }
     let stored = apply(cx, scope.writer(), uow, PlatformEvent::HardDelete, reason).await?;
     let why = "The platform is being removed for good.";
-    provisioning::cancel_unfinished(cx, scope.writer(), uow, kinds, why).await?;
-    provision::queue_deprovision(cx, scope.writer(), uow, None).await?;
+    // The deprovisioning job cancels the rest. It runs before them.
+    let more = provisioning::cancel_some(cx, scope.writer(), uow, kinds, None, why).await?;
+    provision::queue_removal(cx, scope.writer(), uow, more).await?;
     Ok(stored)
 }
 
