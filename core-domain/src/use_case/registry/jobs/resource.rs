@@ -8,8 +8,8 @@ use super::removal::{delete_entry, remove_if_owned};
 use super::target::{HasTarget, Target};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
 use crate::kernel::{
-    BoundedJson, Context, EntityId, Environment, Error, JobId, Line, PlatformId, ResourceId,
-    Result, Slug, Stored,
+    BoundedJson, Context, EntityId, Environment, Error, FeatureActivationId, JobId, Line,
+    PlatformId, ResourceId, Result, Slug, Stored,
 };
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
@@ -150,6 +150,7 @@ where
         let entity_id = owner_of(cx, &platform, uow, target).await?;
         let entry = CatalogueEntry {
             entity_id,
+            feature: None,
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
@@ -165,7 +166,7 @@ where
         let stays = match cx.platform(uow.as_mut()).await? {
             Some(platform) => {
                 let uow = uow.as_mut();
-                match entry_of(&platform, uow, &resource, target.environment).await? {
+                match entry_of(&platform, uow, &resource).await? {
                     Some(entry) => entry.provision_job_id.as_ref() != Some(&cx.job.id),
                     None => may_be_older(&platform, uow, &resource, cx.job).await?,
                 }
@@ -186,7 +187,7 @@ where
         };
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let entry = entry_of(&platform, uow, &resource, target.environment).await?;
+        let entry = entry_of(&platform, uow, &resource).await?;
         match entry.filter(|entry| entry.provision_job_id.as_ref() == Some(&cx.job.id)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
@@ -199,14 +200,12 @@ pub(in crate::use_case::registry) async fn entry_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceRef,
-    environment: Environment,
 ) -> Result<Option<Stored<Resource>>> {
     let Ok(cf_name) = ProviderName::parse(&resource.name) else {
         return Ok(None);
     };
     let exactly = ResourceQuery::Exactly {
         resource_type: resource.resource_type,
-        environment,
         cf_name,
     };
     platform.records::<Resource>(uow).first(&exactly).await
@@ -238,6 +237,8 @@ pub(super) async fn may_be_older(
 /// What the catalogue tells of an object besides what the provider does.
 pub(super) struct CatalogueEntry<'a> {
     pub(super) entity_id: EntityId,
+    /// The feature that owns the object.
+    pub(super) feature: Option<&'a FeatureActivationId>,
     pub(super) service_name: &'a str,
     pub(super) environment: Environment,
 }
@@ -266,7 +267,8 @@ pub(super) async fn upsert_resource<K: JobKind>(
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
-    let observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    let mut observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    observed.feature_activation_id = entry.feature.cloned();
     resource::upsert_observed(cx, platform, uow, observed, maker).await
 }
 

@@ -139,7 +139,7 @@ where
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(());
         };
-        let entry = entries::of_part(&platform, uow.as_mut(), &cx.input.target, part).await?;
+        let entry = entries::of_part(&platform, uow.as_mut(), part).await?;
         let Some(entry) = entry.filter(|entry| is_made_by(entry, cx.job)) else {
             return Ok(());
         };
@@ -158,7 +158,7 @@ where
             return Ok(());
         };
         let part = self.part(cx.input, cx.item)?;
-        let entry = entries::of_part(&platform, uow, &cx.input.target, part).await?;
+        let entry = entries::of_part(&platform, uow, part).await?;
         let own = entry.filter(|entry| is_made_by(entry, cx.job));
         delete_entries(cx, &platform, uow, own.into_iter().collect()).await
     }
