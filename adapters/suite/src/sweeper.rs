@@ -252,7 +252,9 @@ mod tests {
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
     use core_domain::kernel::{SessionId, StoreError, Timestamp};
     use core_domain::port::{Mode, UnitOfWork, Within};
-    use core_domain::testing::{ManualClock, MockBlobs, RecordKey, SeededEntropy};
+    use core_domain::testing::{
+        ManualClock, MemoryInfrastructure, MockBlobs, RecordKey, SeededEntropy,
+    };
     use core_storage::memory::{MemoryConfig, open};
     use tokio::time::sleep;
 

@@ -38,6 +38,9 @@ pub struct Limits {
     pub webhooks_per_owner: u32,
     /// Entities of one platform that are not deleted. Default: 10,000.
     pub entities_per_platform: u32,
+    /// Entities, resources, workspace stacks and features that one cascading deletion of an entity removes. Default: 5,000. Holds
+    /// for operators too.
+    pub records_per_cascade: u32,
     /// Resources of one platform that are not deleted. Default: 10,000.
     pub resources_per_platform: u32,
     /// Secrets of one resource. Default: 200.
@@ -95,6 +98,7 @@ impl Default for Limits {
             passkeys_per_user: 20,
             webhooks_per_owner: 20,
             entities_per_platform: 10_000,
+            records_per_cascade: 5_000,
             resources_per_platform: 10_000,
             secrets_per_resource: 200,
             dns_records_per_platform: 1_000,
@@ -143,6 +147,7 @@ impl Limits {
             passkeys_per_user: number,
             webhooks_per_owner: number,
             entities_per_platform: number,
+            records_per_cascade: number,
             resources_per_platform: number,
             secrets_per_resource: number,
             dns_records_per_platform: number,

@@ -80,8 +80,9 @@ pub use resource::{
     CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
 };
 pub use resource_name::{
-    AUTH, DEFAULT_RESOURCES, auth_worker_name, bears_platform, feature_worker_name,
-    is_provider_name, purpose_of, resource_name, stack_resource_name,
+    AUTH, DEFAULT_RESOURCES, NameHolder, auth_worker_name, bears_platform, environment_in,
+    feature_worker_name, is_provider_name, name_holder, purpose_of, resource_name,
+    stack_resource_name,
 };
 pub use resource_status::{ResourceEvent, ResourceStatus};
 pub use secret::{

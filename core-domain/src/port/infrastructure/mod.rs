@@ -85,7 +85,8 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Ok(0)
     }
 
-    /// Some of the objects of a type that belong to an owner, in any order; `cursor` is what the answer before said.
+    /// Some of the objects of a type that belong to an owner, in any order; `cursor` is what the answer before said. The removal
+    /// of a platform ends only when this names nothing more, so a provider that cannot list cannot be deprovisioned.
     ///
     /// # Errors
     /// [`ProviderError`] when the provider could not be asked; [`ProviderError::Permanent`] when it cannot list.

@@ -23,6 +23,7 @@ mod model;
 mod onboarding;
 mod platforms;
 mod removal;
+mod reserved_names;
 mod resources;
 mod secrets;
 mod stores;

@@ -129,6 +129,7 @@ impl JobStep<Activate> for MakeWorker {
         let target = &cx.input.target;
         let entry = CatalogueEntry {
             entity_id: target.entity_id.clone(),
+            feature: Some(&target.activation_id),
             service_name: target.feature_id.as_str(),
             environment: target.environment,
         };

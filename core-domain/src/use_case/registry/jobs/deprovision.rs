@@ -1,5 +1,6 @@
-//! `platform.deprovision`: removes what the registry knows of a platform, and what a job may have created without being
-//! able to say so: hostnames first, then a step for every type, in the opposite order of creation.
+//! `platform.deprovision`: removes what the registry knows of a platform, what jobs created without being able to say so, and
+//! what the provider still has of it: hostnames first, then a step for every type, in the opposite order of creation. A step
+//! ends when nothing is left.
 
 use async_trait::async_trait;
 

@@ -1,5 +1,5 @@
 //! The kinds of jobs that touch the registry's rows: provisioning a platform, onboarding, reconciling, deprovisioning,
-//! activating and deactivating features and stacks, creating apps, custom domains, auth workers.
+//! activating and deactivating features and stacks, creating apps, custom domains, auth workers, removing what deleted entities had.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ mod deprovision_input;
 mod domain_records;
 mod domain_target;
 mod feature_target;
+mod known;
 mod onboard;
 mod onboard_use;
 mod provision;
@@ -25,6 +26,7 @@ mod reconcile_report;
 mod reconcile_resources;
 mod removal;
 mod remove_domain;
+mod remove_entity;
 mod remove_hostnames;
 mod remove_resources;
 mod resource;
@@ -41,7 +43,7 @@ pub(super) use activate::Activate;
 pub(super) use add_domain::AddDomain;
 pub(super) use app_create::{AppCreate, NewApp};
 pub(super) use auth_worker::{auth_ref, is_current};
-pub(super) use deactivate::{Deactivate, stores_of};
+pub(super) use deactivate::{Deactivate, is_data_of, owned_by};
 pub(super) use deprovision::Deprovision;
 pub(super) use deprovision_input::Removal;
 pub(super) use domain_target::DomainTarget;
@@ -51,6 +53,7 @@ pub(super) use provision::ProvisionPlatform;
 pub(super) use reconcile::Reconcile;
 pub(super) use reconcile_input::Reconciliation;
 pub(super) use remove_domain::RemoveDomain;
+pub(super) use remove_entity::{DeletedEntity, RemoveEntity};
 pub use resource::{MadeResource, MakeResource};
 pub(super) use resource::{entry_of, resource_ref};
 pub(super) use stack_activate::{Activation, StackActivate};
@@ -87,6 +90,7 @@ pub fn register_kinds(
         })?
         .with(AddDomain { dns })?
         .with(RemoveDomain)?
+        .with(RemoveEntity)?
         .with(UpgradeAuth {
             iam_url: iam_url.clone(),
         })?

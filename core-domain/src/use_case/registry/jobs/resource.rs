@@ -8,8 +8,8 @@ use super::removal::{delete_entry, take_back};
 use super::target::{HasTarget, Target};
 use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{
-    BoundedJson, Context, EntityId, Environment, Error, JobId, Line, PlatformId, ResourceId,
-    Result, Slug, Stored,
+    BoundedJson, Context, EntityId, Environment, Error, FeatureActivationId, JobId, Line,
+    PlatformId, ResourceId, Result, Slug, Stored,
 };
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
@@ -142,6 +142,7 @@ where
         let entity_id = owner_of(cx, &platform, uow, target).await?;
         let entry = CatalogueEntry {
             entity_id,
+            feature: None,
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
@@ -156,7 +157,7 @@ where
         let mut uow = cx.store.begin(Mode::Read).await?;
         if let Some(platform) = cx.platform(uow.as_mut()).await? {
             let uow = uow.as_mut();
-            let entry = entry_of(&platform, uow, &resource, target.environment).await?;
+            let entry = entry_of(&platform, uow, &resource).await?;
             if let Some(entry) = entry
                 && let Some(why) = used_otherwise(&platform, uow, &entry, cx.job).await?
             {
@@ -179,7 +180,7 @@ where
         };
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let entry = entry_of(&platform, uow, &resource, target.environment).await?;
+        let entry = entry_of(&platform, uow, &resource).await?;
         match entry.filter(|entry| is_made_by(entry, cx.job)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
@@ -192,14 +193,12 @@ pub(in crate::use_case::registry) async fn entry_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceRef,
-    environment: Environment,
 ) -> Result<Option<Stored<Resource>>> {
     let Ok(cf_name) = ProviderName::parse(&resource.name) else {
         return Ok(None);
     };
     let exactly = ResourceQuery::Exactly {
         resource_type: resource.resource_type,
-        environment,
         cf_name,
     };
     platform.records::<Resource>(uow).first(&exactly).await
@@ -227,6 +226,8 @@ pub(super) async fn used_otherwise(
 /// What the catalogue tells of an object besides what the provider does.
 pub(super) struct CatalogueEntry<'a> {
     pub(super) entity_id: EntityId,
+    /// The feature that owns the object.
+    pub(super) feature: Option<&'a FeatureActivationId>,
     pub(super) service_name: &'a str,
     pub(super) environment: Environment,
 }
@@ -255,7 +256,8 @@ pub(super) async fn upsert_resource<K: JobKind>(
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
-    let observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    let mut observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    observed.feature_activation_id = entry.feature.cloned();
     resource::upsert_observed(cx, platform, uow, observed, maker).await
 }
 

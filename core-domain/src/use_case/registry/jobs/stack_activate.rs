@@ -139,7 +139,7 @@ async fn follow_job(
     let own = (&target.stack_instance_id, &cx.job.id);
     follow::record_event(cx, &platform, uow, own, event).await?;
     let parts = &cx.input.work.parts;
-    entries::settle_unmade(cx, &platform, uow, (target, cx.job), parts).await
+    entries::settle_unmade(cx, &platform, uow, cx.job, parts).await
 }
 
 async fn find(

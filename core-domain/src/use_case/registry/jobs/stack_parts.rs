@@ -134,7 +134,7 @@ where
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
             return Ok(Undone::left("its platform does not exist"));
         };
-        let entry = entries::of_part(&platform, uow.as_mut(), &cx.input.target, part).await?;
+        let entry = entries::of_part(&platform, uow.as_mut(), part).await?;
         let Some(entry) = entry else {
             return Ok(Undone::left("its entry was deleted"));
         };
@@ -156,7 +156,7 @@ where
             return Ok(());
         };
         let part = self.part(cx.input, cx.item)?;
-        let entry = entries::of_part(&platform, uow, &cx.input.target, part).await?;
+        let entry = entries::of_part(&platform, uow, part).await?;
         let goes = |entry: &Resource| {
             let was_planned = entry.status != ResourceStatus::Active;
             is_made_by(entry, cx.job) && (undone.is_taken_back() || was_planned)
