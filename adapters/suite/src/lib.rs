@@ -59,6 +59,7 @@ mod dns;
 mod dns_options;
 mod entropy;
 mod error;
+mod hostname_checker;
 mod import;
 mod infrastructure;
 pub mod jobs;

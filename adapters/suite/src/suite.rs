@@ -33,6 +33,7 @@ pub struct Suite {
     pub(crate) relay: BackgroundTask,
     pub(crate) mail_relay: BackgroundTask,
     pub(crate) sealer: BackgroundTask,
+    pub(crate) hostname_checker: BackgroundTask,
     pub(crate) webhooks: BackgroundTask,
     pub(crate) sweeper: Sweeper,
     /// Lives as long as the suite when no data folder was given.
@@ -105,6 +106,7 @@ impl Suite {
             self.webhooks.stop()
         );
         self.sealer.stop().await;
+        self.hostname_checker.stop().await;
         self.sweeper.stop().await;
         #[cfg(feature = "local")]
         if let Some(local) = self.local {
