@@ -11,6 +11,7 @@ mod deploys;
 mod device_login;
 #[cfg(target_os = "linux")]
 mod faults;
+mod hostnames;
 mod imports;
 mod jobs;
 mod mails;

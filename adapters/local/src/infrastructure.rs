@@ -28,7 +28,7 @@ use crate::workerd::Workers;
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
     stores: Stores,
-    workers: Workers,
+    pub(crate) workers: Workers,
     pub(crate) config: Arc<LocalConfig>,
 }
 

@@ -145,16 +145,19 @@ impl Infrastructure for LocalInfrastructure {
         hostname: &str,
         target: &ResourceRef,
     ) -> Result<(), ProviderError> {
-        let (hostname, target) = (hostname.to_owned(), target.clone());
-        Ok(self
-            .run(move |data| hostname::remove_route(data, &hostname, &target))
-            .await?)
+        let faults = &self.config.faults;
+        faults.at("unroute", target, Moment::Before)?;
+        let (name, of) = (hostname.to_owned(), target.clone());
+        self.run(move |data| hostname::remove_route(data, &name, &of))
+            .await?;
+        Ok(faults.at("unroute", target, Moment::Done)?)
     }
 
     async fn served_hostname(
         &self,
         hostname: &str,
         owner: &str,
+        _target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         let (hostname, owner) = (hostname.to_owned(), owner.to_owned());
         Ok(self
@@ -176,7 +179,16 @@ impl Infrastructure for LocalInfrastructure {
         Ok(served)
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+    fn refuses_suspended(&self) -> bool {
+        self.workers.suspension_gate().is_set()
+    }
+
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        _target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
         let faults = &self.config.faults;
         faults.at_hostname("stop", hostname, Moment::Before)?;
         let (name, owner) = (hostname.to_owned(), owner.to_owned());

@@ -21,6 +21,7 @@ use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
 use crate::due_queue;
+use crate::hostname_checker::HostnameChecker;
 use crate::infrastructure::{check_account, check_sites};
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
@@ -75,7 +76,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let provider = Provider::of(&builder, &folder.path, &store, &after_commit).await?;
     let archives = archives(&builder);
     let own_kinds = builder.kinds.clone()?;
-    let kinds = register_kinds(own_kinds, dns_resolver(&builder)?, &builder.iam_url)?;
+    let dns = dns_resolver(&builder)?;
+    let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(
         &builder,
@@ -122,6 +124,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         entropy: Arc::clone(&app.entropy),
         options: builder.settings.mail.clone(),
     };
+    let hostname_checker = HostnameChecker {
+        store: Arc::clone(&store),
+        dns,
+        cx: Context::system(Arc::clone(&app.entropy)),
+        options: builder.settings.dns.clone(),
+    };
     let sealer = Sealer {
         store: Arc::clone(&store),
         cx: Context::system(Arc::clone(&app.entropy)),
@@ -151,6 +159,7 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         relay: due_queue::start(relay, after_commit.relay()),
         mail_relay: due_queue::start(mail_relay, after_commit.mail_relay()),
         sealer: sealer.start(),
+        hostname_checker: hostname_checker.start(),
         webhooks: due_queue::start(webhooks, after_commit.webhooks()),
         sweeper: sweeper.start(),
         _temporary: folder.temporary,

@@ -112,8 +112,9 @@ impl Infrastructure for SlowInfrastructure {
         &self,
         hostname: &str,
         owner: &str,
+        target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        self.inner.served_hostname(hostname, owner).await
+        self.inner.served_hostname(hostname, owner, target).await
     }
 
     async fn serve_hostname(
@@ -123,7 +124,17 @@ impl Infrastructure for SlowInfrastructure {
         self.slowly(self.inner.serve_hostname(request)).await
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
-        self.slowly(self.inner.stop_serving(hostname, owner)).await
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        self.slowly(self.inner.stop_serving(hostname, owner, target))
+            .await
+    }
+
+    fn refuses_suspended(&self) -> bool {
+        self.inner.refuses_suspended()
     }
 }

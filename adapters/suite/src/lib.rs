@@ -61,6 +61,7 @@ mod dns_options;
 mod due_queue;
 mod entropy;
 mod error;
+mod hostname_checker;
 mod import;
 mod infrastructure;
 pub mod jobs;

@@ -1,6 +1,7 @@
 //! Every limit and time-out of a suite, in sections that can be read from a configuration file and written into one.
 
 use core_domain::kernel::Limits;
+use core_domain::registry::Hostname;
 use core_http::ServeOptions;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, GatewayConfig};
@@ -78,6 +79,7 @@ impl Settings {
         self.outbox.check()?;
         self.mail.check()?;
         self.dns.check()?;
+        check_zones(&self.limits)?;
         self.webhooks.check()?;
         self.sweep.check()?;
         self.worker.check()?;
@@ -239,6 +241,21 @@ pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> Conf
     ConfigError {
         setting: error.setting,
         problem: error.problem.to_owned(),
+    }
+}
+
+/// Refuses zones that are no hostnames in their one spelling.
+fn check_zones(limits: &Limits) -> Result<(), ConfigError> {
+    let is_zone = |zone: &String| {
+        let parsed = Hostname::parse(zone);
+        parsed.is_ok_and(|name| name.as_str() == zone && !name.is_wildcard())
+    };
+    match limits.operator_zones.iter().find(|zone| !is_zone(zone)) {
+        Some(zone) => Err(ConfigError {
+            setting: "limits.operator_zones",
+            problem: format!("{zone:?} must be a hostname in lower case and without a final dot"),
+        }),
+        None => Ok(()),
     }
 }
 

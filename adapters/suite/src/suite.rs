@@ -32,6 +32,7 @@ pub struct Suite {
     pub(crate) relay: BackgroundTask,
     pub(crate) mail_relay: BackgroundTask,
     pub(crate) sealer: BackgroundTask,
+    pub(crate) hostname_checker: BackgroundTask,
     pub(crate) webhooks: BackgroundTask,
     pub(crate) sweeper: BackgroundTask,
     /// Lives as long as the suite when no data folder was given.
@@ -117,6 +118,7 @@ impl Suite {
         );
         // The last steps and requests have written entries.
         self.sealer.stop().await;
+        self.hostname_checker.stop().await;
         self.sweeper.stop().await;
         #[cfg(feature = "local")]
         if let Some(local) = self.local {

@@ -36,6 +36,8 @@ text_enum! {
         LimitReached = "LIMIT_REACHED",
         /// The slug belongs to another one.
         SlugTaken = "SLUG_TAKEN",
+        /// The hostname is in a zone of the operator's and not reserved for the caller's platform.
+        HostnameReserved = "HOSTNAME_RESERVED",
         /// The thing is in a state in which this cannot be done.
         InvalidState = "INVALID_STATE",
         /// The dead-letter entry cannot be replayed.

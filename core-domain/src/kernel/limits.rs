@@ -62,6 +62,9 @@ pub struct Limits {
     /// Queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs queue count, but are never
     /// refused. Default: 1,000.
     pub jobs_per_platform: u32,
+    /// The operator's own zones, such as `example.net`. Of the hostnames in them, a tenant enters only its own: `SLUG.ZONE`,
+    /// where `SLUG` is the platform's slug, and names below it. Default: none.
+    pub operator_zones: Vec<String>,
     /// Mails that anybody can cause.
     pub mail: MailLimits,
 }
@@ -108,6 +111,7 @@ impl Default for Limits {
             open_deployments_per_platform: 100,
             site_bytes_per_platform: 5 * 1024 * 1024 * 1024,
             jobs_per_platform: 1_000,
+            operator_zones: Vec::new(),
             mail: MailLimits::default(),
         }
     }
@@ -157,6 +161,7 @@ impl Limits {
             open_deployments_per_platform: number,
             site_bytes_per_platform: u64::MAX,
             jobs_per_platform: number,
+            operator_zones: Vec::new(),
             mail: MailLimits {
                 links_per_hour: u32::MAX,
                 invitations_per_hour: u32::MAX,

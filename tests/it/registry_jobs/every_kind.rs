@@ -10,7 +10,7 @@ use super::scenarios::{Request, SCENARIOS, Scenario, Snapshot};
 use crate::world::{Command, Platforms, on_every_store};
 
 /// What jobs have the provider do.
-const CALLS: [&str; 4] = ["create", "remove", "serve", "stop"];
+const CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
 
 on_every_store! { Platforms: every_kind_does_what_it_is_for_on_every_store }
 
@@ -26,8 +26,10 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
     let mut others = before.others.clone();
     for (request, objects) in [
         (Request::Stack, 4),
+        (Request::Record, 4),
         (Request::Domain, 4),
         (Request::NoDomain, 4),
+        (Request::NoRecord, 4),
         (Request::App, 7),
         (Request::NoStack { delete_data: false }, 2),
         (Request::Stack, 5),
@@ -164,6 +166,7 @@ async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
             assert_eq!(now.entries, before.entries, "{context}");
             assert_eq!(now.served, before.served, "{context}");
             assert_eq!(now.others, before.others, "{context}");
+            assert_eq!(now.routed, before.routed, "{context}");
             // And it can be asked for again.
             world.operate(Command::Retry, &job).await.unwrap();
             world.until_idle().await;

@@ -8,16 +8,16 @@ use core_domain::kernel::{BoundedJson, EntityId, Environment, JobId, JsonText, L
 use core_domain::port::{Infrastructure, ResourceRef, transact};
 use core_domain::registry::{
     ActivateFeature, AddCustomDomain, CreateDnsRecord, CustomDomain, CustomDomainQuery,
-    DeactivateFeature, DnsTargetType, Entity, EntityQuery, FeatureActivation,
-    FeatureActivationQuery, FeatureId, Hostname, NewFeatureId, Resource, ResourceType,
-    WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
+    DeactivateFeature, DnsRecord, DnsRecordQuery, DnsTargetType, Entity, EntityQuery,
+    FeatureActivation, FeatureActivationQuery, FeatureId, Hostname, NewFeatureId, Resource,
+    ResourceType, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
 };
 use core_domain::stacks::{AppName, AppType, CreateTemplate, PublishVersion, SemVer, TemplateName};
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::stack_instance::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
-use core_domain::use_case::registry::{auth, dns, domain, entity, feature, resource};
+use core_domain::use_case::registry::{auth, dns, domain, entity, feature, platform, resource};
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
 
@@ -42,8 +42,13 @@ pub(super) enum Request {
     Provision,
     Deprovision,
     Auth,
+    Record,
+    NoRecord,
     Domain,
     NoDomain,
+    Suspend,
+    /// After a suspension.
+    Restore,
     /// After something was removed and something made at the provider by hand.
     Repair,
     /// The entity of all that is there, with all that it has.
@@ -70,12 +75,28 @@ const fn scenario(before: &'static [Request], request: Request, undoes: bool) ->
     }
 }
 
-pub(super) const SCENARIOS: [Scenario; 15] = [
+pub(super) const SCENARIOS: [Scenario; 18] = [
     scenario(&[], Request::Provision, true),
     scenario(&[Request::Provision], Request::Deprovision, false),
     scenario(&[Request::Provision], Request::Auth, false),
-    scenario(&[Request::Stack], Request::Domain, true),
-    scenario(&[Request::Stack, Request::Domain], Request::NoDomain, false),
+    scenario(&[Request::Stack], Request::Record, true),
+    scenario(&[Request::Stack, Request::Record], Request::NoRecord, false),
+    scenario(&[Request::Stack, Request::Record], Request::Domain, true),
+    scenario(
+        &[Request::Stack, Request::Record, Request::Domain],
+        Request::NoDomain,
+        false,
+    ),
+    scenario(
+        &[
+            Request::Stack,
+            Request::Record,
+            Request::Domain,
+            Request::Suspend,
+        ],
+        Request::Restore,
+        false,
+    ),
     scenario(&[Request::Provision], Request::Repair, false),
     scenario(&[], Request::Feature, true),
     scenario(
@@ -126,6 +147,10 @@ pub(super) struct Snapshot {
     pub(super) served: BTreeSet<String>,
     /// What other people have beside it.
     pub(super) others: Others,
+    /// Hostnames and statuses of the DNS records.
+    pub(super) records: BTreeSet<(String, String)>,
+    /// Those that the provider routes.
+    pub(super) routed: BTreeSet<String>,
 }
 
 impl Snapshot {
@@ -145,10 +170,32 @@ impl Snapshot {
             world.list(CustomDomainQuery::All { deleted: true }).await;
         domains.retain(|domain| domain.platform_id == *platform);
         let mut served = BTreeSet::new();
+        let mut records: Vec<DnsRecord> = world.list(DnsRecordQuery::All { deleted: true }).await;
+        records.retain(|record| record.platform_id == *platform);
+        let resources = world.entries(platform, true).await;
+        let target_of = |record: &DnsRecord| {
+            let mut resources = resources.iter();
+            let resource = resources.find(|resource| resource.id == record.resource_id);
+            let resource = resource.unwrap();
+            ResourceRef {
+                resource_type: resource.resource_type,
+                name: resource.cf_name.to_string(),
+            }
+        };
         for domain in &domains {
             let hostname = domain.hostname.as_str();
-            let found = world.provider.served_hostname(hostname, platform.as_str());
+            let record = records.iter().find(|own| own.id == domain.dns_record_id);
+            let target = &target_of(record.unwrap());
+            let owner = platform.as_str();
+            let found = world.provider.served_hostname(hostname, owner, target);
             served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
+        }
+        let mut routed = BTreeSet::new();
+        for record in &records {
+            let hostname = record.hostname.as_str();
+            let found = world.provider.route(hostname).await.unwrap();
+            let found = found.filter(|route| route.target == target_of(record).name);
+            routed.extend(found.map(|_| hostname.to_owned()));
         }
         let told = |name: &str, status: &str| (name.to_owned(), status.to_owned());
         Self {
@@ -171,6 +218,11 @@ impl Snapshot {
                 .collect(),
             served,
             others: Others::beside(world, platform).await,
+            records: records
+                .iter()
+                .map(|record| told(record.hostname.as_str(), record.status.as_str()))
+                .collect(),
+            routed,
         }
     }
 
@@ -182,7 +234,8 @@ impl Snapshot {
         };
         let named = active(&self.entries);
         let all_there = named == self.objects && named.len() == self.entries.len();
-        all_there && active(&self.domains) == self.served
+        let all_served = active(&self.domains) == self.served;
+        all_there && all_served && active(&self.records) == self.routed
     }
 }
 
@@ -346,6 +399,27 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         ))
         .id
         .clone(),
+        Request::Record => ask_for_record(world, platform).await,
+        Request::NoRecord => {
+            let record = record(world, platform).await;
+            let (stack, id) = (&record.stack_id, &record.id);
+            as_operator!(world, platform, |cx, scope, uow| dns::delete(
+                cx, scope, uow, stack, id
+            ));
+            newest(world, "dns.remove").await
+        }
+        Request::Suspend => {
+            as_operator!(world, platform, |cx, scope, uow| platform::suspend(
+                cx, scope, uow, None
+            ));
+            newest(world, "platform.hostnames").await
+        }
+        Request::Restore => {
+            as_operator!(world, platform, |cx, scope, uow| platform::restore(
+                cx, scope, uow, None
+            ));
+            newest(world, "platform.hostnames").await
+        }
         Request::Domain => ask_for_domain(world, platform).await,
         Request::NoDomain => {
             let domain = &domain(world, platform).await.id;
@@ -450,8 +524,22 @@ fn hostname(platform: &PlatformId, zone: &str) -> Hostname {
     Hostname::parse(&format!("shop-{label}.{zone}")).unwrap()
 }
 
-/// A domain on a DNS record of the stack; the DNS says that it is the platform's.
-async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
+/// The newest job of a kind.
+async fn newest(world: &Platforms, kind: &str) -> JobId {
+    let mut jobs = world.jobs().await;
+    jobs.retain(|job| job.kind == kind);
+    jobs.swap_remove(0).id
+}
+
+async fn record(world: &Platforms, platform: &PlatformId) -> DnsRecord {
+    let records = world.list(DnsRecordQuery::All { deleted: false });
+    let mut records: Vec<DnsRecord> = records.await;
+    records.retain(|record| record.platform_id == *platform);
+    records.swap_remove(0)
+}
+
+/// A DNS record of the stack that leads to its worker.
+async fn ask_for_record(world: &Platforms, platform: &PlatformId) -> JobId {
     let stack = &stack(world, platform).await.id;
     let entries = world.entries(platform, false).await;
     let worker = entries
@@ -470,6 +558,12 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
         stack,
         record.clone()
     ));
+    record.job_id.clone().unwrap()
+}
+
+/// A domain on the DNS record; the DNS says that it is the platform's.
+async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
+    let record = record(world, platform).await;
     let command = &AddCustomDomain {
         platform_id: platform.clone(),
         custom_hostname: hostname(platform, "example.com"),

@@ -146,8 +146,8 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("route hostnames"))
     }
 
-    /// Looks how far the provider is with a customer's hostname; `None` when it does not know it, or it belongs to another
-    /// owner.
+    /// Looks how far the provider is with a customer's hostname that leads to an object; `None` when it does not know it, or
+    /// it belongs to another owner.
     ///
     /// # Errors
     /// [`ProviderError`] when the provider could not be asked.
@@ -155,14 +155,17 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         &self,
         _hostname: &str,
         _owner: &str,
+        _target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// Asks the provider to serve a customer's hostname, or again when it had given up. Fine when it does already.
+    /// Asks the provider to serve a customer's hostname with what an object answers, or again when it had given up. Fine
+    /// when it does already; one that leads to another object of the owner leads to this one from then on.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it belongs to another owner.
+    /// [`ProviderError::NameTaken`] when it belongs to another owner; [`ProviderError::Permanent`] when the object does not
+    /// exist or answers no requests.
     async fn serve_hostname(
         &self,
         _request: &ServeHostname,
@@ -170,12 +173,23 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// The customer's hostname is not served any more; fine when it is not.
+    /// The customer's hostname that leads to an object is not served any more; fine when it is not.
     ///
     /// # Errors
     /// [`ProviderError::NameTaken`] when it belongs to another owner: it stays.
-    async fn stop_serving(&self, _hostname: &str, _owner: &str) -> Result<(), ProviderError> {
+    async fn stop_serving(
+        &self,
+        _hostname: &str,
+        _owner: &str,
+        _target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
         Err(unsupported("serve customers' hostnames"))
+    }
+
+    /// Tells whether the provider itself refuses visitors of suspended platforms. Otherwise a job has their hostnames not
+    /// served for as long as they are suspended.
+    fn refuses_suspended(&self) -> bool {
+        false
     }
 }
 

@@ -71,7 +71,9 @@ pub async fn of_platform(
         let ended = scope.records::<FeatureActivation>(uow).count(&features);
         plan.features = ended.await?;
         let records = scope.records::<DnsRecord>(uow);
-        plan.dns_records = records.count(&DnsRecordQuery::Active).await?;
+        plan.dns_records = records
+            .count(&DnsRecordQuery::All { deleted: false })
+            .await?;
         let domains = CustomDomainQuery::All { deleted: false };
         plan.domains = scope.records::<CustomDomain>(uow).count(&domains).await?;
     }

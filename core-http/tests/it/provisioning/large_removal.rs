@@ -10,7 +10,7 @@ use core_domain::use_case::provisioning::Outcome;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, World, at, operator, resource_body, silent};
+use crate::world::{Disturbed, World, any_target, at, operator, resource_body, silent};
 
 const RESOURCES: usize = 1000;
 
@@ -99,6 +99,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_go_on_where_the_l
 
 #[tokio::test]
 async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goes() {
+    let target = &any_target();
     for for_good in [false, true] {
         let world = World::new();
         let (platform, record) = world.platform_with_dns("engines").await;
@@ -123,7 +124,9 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
             // An environment that nothing leads to.
             world.deprovision(&platform, "dev").await;
             world.run_jobs().await;
-            let left = world.provider.served_hostname("one.example.com", &platform);
+            let left = world
+                .provider
+                .served_hostname("one.example.com", &platform, target);
             assert!(left.await.unwrap().is_some());
             world.deprovision(&platform, "prod").await;
         }
@@ -135,7 +138,10 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
         });
         world.run_jobs_on(Arc::new(watched)).await;
         for hostname in ["one.example.com", "two.example.com"] {
-            let served = world.provider.served_hostname(hostname, &platform).await;
+            let served = world
+                .provider
+                .served_hostname(hostname, &platform, target)
+                .await;
             assert!(served.unwrap().is_none(), "{hostname}");
         }
         let calls = calls.lock().unwrap();

@@ -17,6 +17,7 @@ mod events;
 mod events_end;
 mod feature_rows;
 mod features;
+mod hostnames;
 mod lifecycle;
 mod limits;
 mod model;

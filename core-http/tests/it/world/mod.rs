@@ -49,7 +49,7 @@ pub(crate) use callers::{
     vouched_for,
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
-pub(crate) use domains::TARGET;
+pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
 pub(crate) use provider::{Disturbed, silent};
