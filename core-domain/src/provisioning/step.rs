@@ -102,8 +102,11 @@ pub struct Step {
     pub output: Option<Value>,
     /// What makes every attempt the same request; set before the first one.
     pub effect_key: Option<String>,
-    /// The result of the first observation; never changed by a later one. Only steps that can be undone have one. `null` before
-    /// the first effect and after undo.
+    /// The result of the first observation; never changed by a later one. Only steps that can be undone have one. `None` before
+    /// the first effect and after undo. Stored with the step, but not part of its serialized form: callers find it in the
+    /// job's history.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
     pub first_look: Option<FirstLook>,
 }
 

@@ -42,20 +42,43 @@ fn is_standby_code(code: &str) -> bool {
     code == "25006" || code == "0A000"
 }
 
-/// The part of an error that may be logged. Details, hints and contexts quote rows, and so do the messages of data exceptions.
-fn describe(error: &Error) -> String {
-    if let Some(reported) = error.as_db_error() {
+/// An error of Postgres or of its driver, without the rows that theirs may quote: the source of a [`StoreError`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct PostgresError {
+    code: Option<String>,
+    text: String,
+}
+
+impl PostgresError {
+    /// Returns the SQLSTATE if the server reported the error.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// Details, hints and contexts quote rows, and so do the messages of data exceptions: they are left out.
+    fn of(error: &Error) -> Self {
+        let Some(reported) = error.as_db_error() else {
+            let cause = error
+                .source()
+                .and_then(|cause| cause.downcast_ref::<io::Error>());
+            let text = match cause {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            };
+            return Self { code: None, text };
+        };
         let code = reported.code().code();
-        return if code.starts_with("22") {
+        let text = if code.starts_with("22") {
             format!("data exception (SQLSTATE {code})")
         } else {
             format!("{} (SQLSTATE {code})", reported.message())
         };
-    }
-    let cause = error.source();
-    match cause.and_then(|cause| cause.downcast_ref::<io::Error>()) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
+        Self {
+            code: Some(code.to_owned()),
+            text,
+        }
     }
 }
 
@@ -90,7 +113,7 @@ impl RunError {
             Self::Closed => closed(),
             Self::Unanswered => StoreError::unavailable(UNANSWERED),
             Self::Driver(error) => {
-                let described = describe(&error);
+                let described = PostgresError::of(&error);
                 match code(&error) {
                     // Serialization failure; deadlock; lock time-out; a unique violation the unit's snapshot did not show.
                     Some("40001" | "40P01" | "55P03" | "23505") => StoreError::retry(described),
@@ -116,7 +139,7 @@ impl RunError {
                 Some(code) if code != "40003" && !is_connection_code(code) => {
                     Self::Driver(error).into_failure()
                 }
-                _ => StoreError::commit_unknown(describe(&error)),
+                _ => StoreError::commit_unknown(PostgresError::of(&error)),
             },
         }
     }

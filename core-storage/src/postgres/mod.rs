@@ -35,6 +35,7 @@ use crate::table::Table;
 use crate::unit::RecordStore;
 
 pub use config::{Keepalive, PostgresConfig};
+pub use error::PostgresError;
 pub use hints::Hints;
 
 use pool::Pool;

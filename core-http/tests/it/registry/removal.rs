@@ -161,7 +161,7 @@ async fn a_cascade_removes_what_its_entities_have_at_the_provider() {
     world.run_jobs().await;
     assert_eq!(world.provider.names().len(), 5);
     let path = at(&platform, &format!("/entities/{parent}?cascade=true"));
-    assert_eq!(world.registry.delete(&operator(), &path).await.status, 204);
+    let _ = world.registry.delete(&operator(), &path).await.expect(200);
     // What was entered again before the job works is used again.
     world.resource(&platform, &other, "b-db").await;
     world.run_jobs().await;
@@ -197,7 +197,7 @@ async fn a_cascade_above_the_limit_is_refused_dry_as_well() {
         .registry
         .delete(&operator(), &at(&platform, &tree))
         .await;
-    assert_eq!(deleted.status, 204);
+    let _ = deleted.expect(200);
     assert_eq!(world.count(&at(&platform, "/entities")).await, 0);
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn used_by_others(
         others.resource(uow).await?,
         others.stack(uow).await?,
         others.feature(uow).await?,
-        others.any::<DnsRecord>(uow, DnsRecordQuery::Active).await?,
+        others.dns_record(uow).await?,
         others.domain(uow).await?,
         others.deployment(uow).await?,
         others
@@ -123,6 +123,11 @@ impl Others<'_> {
         let is_other =
             |feature: &FeatureActivation| !self.is_own(feature.provision_job_id.as_ref());
         self.first(uow, of_platform, is_other).await
+    }
+
+    async fn dns_record(&self, uow: &mut dyn UnitOfWork) -> Result<Option<String>> {
+        let all = DnsRecordQuery::All { deleted: false };
+        self.any::<DnsRecord>(uow, all).await
     }
 
     async fn domain(&self, uow: &mut dyn UnitOfWork) -> Result<Option<String>> {

@@ -17,7 +17,7 @@ use crate::registry::{
     MissingRecord,
 };
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
 use crate::use_case::registry::dns::{follow_job, record_proof, record_route, record_route_id};
 use crate::use_case::registry::hostname::ensure_not_foreign;
@@ -241,15 +241,17 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
     }
 
     /// Keeps the route of a record that is pending or active again.
-    async fn undo(&self, cx: &StepContext<'_, RouteDnsRecord>) -> Result<(), StepError> {
+    async fn undo(&self, cx: &StepContext<'_, RouteDnsRecord>) -> Result<Undone, StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let found = find_record(cx, uow.as_mut()).await?;
         drop(uow);
         match found {
             Some((_, routed)) if routed.record.status == DnsRecordStatus::Failed => {
-                remove_route(cx, &routed).await
+                remove_route(cx, &routed).await?;
+                Ok(Undone::TakenBack)
             }
-            _ => Ok(()),
+            Some(_) => Ok(Undone::left("its record is in use")),
+            None => Ok(Undone::left("its record does not exist")),
         }
     }
 
@@ -257,8 +259,10 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
         &self,
         cx: &JobContext<'_, RouteDnsRecord>,
         uow: &mut dyn UnitOfWork,
+        undone: &Undone,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
             return Ok(());
         };
         let id = &cx.input.dns_record_id;
