@@ -63,7 +63,7 @@ async fn workers_are_hosted_by_a_process_with_limited_memory_and_without_the_ser
     assert!(!environment.contains(SERVICE_KEY), "{environment}");
     assert!(!environment.contains("AUTH_API_KEY"), "{environment}");
     // The guards of workers are its children, and none of the server's.
-    assert_eq!(children_of(&server.pid()), [host.clone()]);
+    assert_eq!(children_of(&server.pid()), std::slice::from_ref(&host));
     assert!(!children_of(&pid_of(&host)).is_empty());
 
     assert!(server.terminate().await.success());

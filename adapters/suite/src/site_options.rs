@@ -156,11 +156,8 @@ mod tests {
     #[test]
     fn sites_below_the_registrable_domain_of_iam_are_warned_of() {
         let warned = |domain, by_path, iam| {
-            let warnings = options(domain, by_path).warnings(iam);
-            warnings
-                .iter()
-                .map(|warning| warning.setting)
-                .collect::<Vec<_>>()
+            let shared = options(domain, by_path).shared_with(iam).into_iter();
+            shared.map(|(setting, _)| setting).collect::<Vec<_>>()
         };
         let iam = "https://IAM.example.org";
         for shared in ["example.org", "sites.example.org", "iam.example.org"] {

@@ -14,6 +14,9 @@ use crate::kernel::{Effects, StoreError, Timestamp};
 /// The rest of a commit whose caller was dropped, and the announcement of what follows from it.
 pub type CommitRest = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// A commit of a unit that is in progress.
+type UnitCommit = Pin<Box<dyn Future<Output = Result<Effects, StoreError>> + Send>>;
+
 /// Told what follows from every commit, before anybody is answered. A hint only: a process can die before it is told, so
 /// whoever waits also polls, and what is remembered is remembered for a moment only.
 pub trait CommitListener: Send + Sync + std::fmt::Debug {
@@ -123,7 +126,7 @@ impl UnitOfWork for AnnouncingUnit {
 /// apply it all the same.
 struct Commit {
     /// `None` once it has ended.
-    rest: Option<Pin<Box<dyn Future<Output = Result<Effects, StoreError>> + Send>>>,
+    rest: Option<UnitCommit>,
     listener: Arc<dyn CommitListener>,
     effects: Effects,
 }

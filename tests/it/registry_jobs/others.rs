@@ -1,5 +1,7 @@
 //! What other people have while jobs of a platform work, and what people of the platform made by hand. No job touches any of it.
 
+use std::collections::BTreeSet;
+
 use core_domain::kernel::{BoundedJson, EntityId, Environment, Line, Name, PlatformId, Slug};
 use core_domain::port::{self, Infrastructure, ResourceRef};
 use core_domain::registry::{
@@ -10,6 +12,7 @@ use core_domain::registry::{
 use core_domain::use_case::registry::{entity, resource};
 use serde_json::json;
 
+use super::scenarios::served;
 use crate::world::{Platforms, as_operator};
 
 /// The slug of the entity of the platform that no job works for.
@@ -31,7 +34,7 @@ pub(super) struct Others {
     stacks: Vec<WorkspaceStack>,
     domains: Vec<CustomDomain>,
     /// The hostnames that the provider serves.
-    served: Vec<String>,
+    served: BTreeSet<String>,
     /// What people of the platform entered by hand for another entity. It goes with its environment, and with the platform.
     pub(super) by_hand: Vec<Resource>,
 }
@@ -76,12 +79,7 @@ impl Others {
         let domains = CustomDomainQuery::All { deleted: true };
         let mut domains: Vec<CustomDomain> = world.list(domains).await;
         domains.retain(|domain| domain.platform_id != *platform);
-        let mut served = Vec::new();
-        for domain in &domains {
-            let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-            let found = world.provider.served_hostname(hostname, owner).await;
-            served.extend(found.unwrap().map(|_| hostname.to_owned()));
-        }
+        let served = served(world, &domains).await;
         assert!(!served.is_empty() && !stacks.is_empty() && objects.len() > 15);
         Self {
             objects,

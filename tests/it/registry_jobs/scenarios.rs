@@ -169,32 +169,16 @@ impl Snapshot {
         let mut domains: Vec<CustomDomain> =
             world.list(CustomDomainQuery::All { deleted: true }).await;
         domains.retain(|domain| domain.platform_id == *platform);
-        let mut served = BTreeSet::new();
         let mut records: Vec<DnsRecord> = world.list(DnsRecordQuery::All { deleted: true }).await;
         records.retain(|record| record.platform_id == *platform);
-        let resources = world.entries(platform, true).await;
-        let target_of = |record: &DnsRecord| {
-            let mut resources = resources.iter();
-            let resource = resources.find(|resource| resource.id == record.resource_id);
-            let resource = resource.unwrap();
-            ResourceRef {
-                resource_type: resource.resource_type,
-                name: resource.cf_name.to_string(),
-            }
-        };
-        for domain in &domains {
-            let hostname = domain.hostname.as_str();
-            let record = records.iter().find(|own| own.id == domain.dns_record_id);
-            let target = &target_of(record.unwrap());
-            let owner = platform.as_str();
-            let found = world.provider.served_hostname(hostname, owner, target);
-            served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
-        }
+        let served = served(world, &domains).await;
         let mut routed = BTreeSet::new();
         for record in &records {
             let hostname = record.hostname.as_str();
             let found = world.provider.route(hostname).await.unwrap();
-            let found = found.filter(|route| route.target == target_of(record).name);
+            let target = target_of(world, record).await;
+            let leads = |route: &str| target.as_ref().is_some_and(|target| target.name == route);
+            let found = found.filter(|route| leads(&route.target));
             routed.extend(found.map(|_| hostname.to_owned()));
         }
         let told = |name: &str, status: &str| (name.to_owned(), status.to_owned());
@@ -516,6 +500,34 @@ async fn domain(world: &Platforms, platform: &PlatformId) -> CustomDomain {
     let mut domains: Vec<CustomDomain> = domains.await;
     domains.retain(|domain| domain.platform_id == *platform);
     domains.swap_remove(0)
+}
+
+/// The object that a DNS record leads to.
+async fn target_of(world: &Platforms, record: &DnsRecord) -> Option<ResourceRef> {
+    let resource: Resource = world.find(&record.resource_id).await?;
+    Some(ResourceRef {
+        resource_type: resource.resource_type,
+        name: resource.cf_name.to_string(),
+    })
+}
+
+/// The hostnames of these domains that the provider serves.
+pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTreeSet<String> {
+    let mut served = BTreeSet::new();
+    for domain in domains {
+        let record: Option<DnsRecord> = world.find(&domain.dns_record_id).await;
+        let target = match &record {
+            Some(record) => target_of(world, record).await,
+            None => None,
+        };
+        let Some(target) = target else {
+            continue;
+        };
+        let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
+        let found = world.provider.served_hostname(hostname, owner, &target);
+        served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
+    }
+    served
 }
 
 /// A hostname of the platform in a zone.

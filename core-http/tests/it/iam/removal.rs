@@ -152,7 +152,9 @@ async fn trust_that_has_expired_is_swept_and_no_other(world: World) {
     let renewed = device_of(&renewed).unwrap();
     let store = world.app.store.as_ref();
     let swept = async || {
-        let swept = transact(store, |uow, _| Box::pin(session::remove_expired_trust(uow)));
+        let swept = transact(store, |uow, _| {
+            Box::pin(session::remove_expired_trust(uow, 1_000))
+        });
         swept.await.unwrap()
     };
     let passed = u64::try_from(world.clock_seconds() - trusted_at).unwrap();
@@ -177,7 +179,7 @@ async fn passkey_challenges_that_have_expired_are_swept_and_no_others(world: Wor
     let store = world.app.store.as_ref();
     let swept = async || {
         let swept = transact(store, |uow, _| {
-            Box::pin(passkey::remove_expired_passkey_challenges(uow))
+            Box::pin(passkey::remove_expired_passkey_challenges(uow, 1_000))
         });
         swept.await.unwrap()
     };
