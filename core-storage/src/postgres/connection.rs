@@ -15,12 +15,12 @@ use futures_util::future::join;
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use tokio_postgres::types::BorrowToSql;
-use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage, Socket};
+use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
+use super::connect::{Io, connect};
 use super::error::RunError;
 use super::options::Options;
-use super::servers;
-use super::tls::{Tls, TlsStream};
+use super::tls::Tls;
 use super::values::{Answer, Bound, type_of};
 use crate::sql::Statement;
 use crate::value::Visit;
@@ -34,9 +34,6 @@ const GRACE: Duration = Duration::from_millis(20);
 const SILENCE: Duration = Duration::from_secs(30);
 /// Maximum time to end the abandoned work of a connection.
 const MAX_SETTLE: Duration = Duration::from_secs(5);
-
-/// The side of a connection that reads and writes the socket.
-pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;
 
 /// A connection.
 pub(super) struct Connection {
@@ -176,7 +173,7 @@ where
 impl Connection {
     /// Opens one.
     pub(super) async fn open(options: &Options) -> Result<Self, StoreError> {
-        let (client, io) = servers::connect(options).await?;
+        let (client, io) = connect(options).await?;
         Ok(Self {
             client,
             io,

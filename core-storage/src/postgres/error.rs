@@ -46,15 +46,15 @@ fn is_standby_code(code: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct PostgresError {
-    code: Option<String>,
+    sqlstate: Option<String>,
     text: String,
 }
 
 impl PostgresError {
     /// Returns the SQLSTATE if the server reported the error.
     #[must_use]
-    pub fn code(&self) -> Option<&str> {
-        self.code.as_deref()
+    pub fn sqlstate(&self) -> Option<&str> {
+        self.sqlstate.as_deref()
     }
 
     /// Details, hints and contexts quote rows, and so do the messages of data exceptions: they are left out.
@@ -67,7 +67,10 @@ impl PostgresError {
                 Some(cause) => format!("{error}: {cause}"),
                 None => error.to_string(),
             };
-            return Self { code: None, text };
+            return Self {
+                sqlstate: None,
+                text,
+            };
         };
         let code = reported.code().code();
         let text = if code.starts_with("22") {
@@ -76,7 +79,7 @@ impl PostgresError {
             format!("{} (SQLSTATE {code})", reported.message())
         };
         Self {
-            code: Some(code.to_owned()),
+            sqlstate: Some(code.to_owned()),
             text,
         }
     }

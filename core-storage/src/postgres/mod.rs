@@ -11,6 +11,7 @@
 //! server is asked to cancel one that takes longer, so there are never more connections than the pool may have.
 
 mod config;
+mod connect;
 mod connection;
 mod error;
 mod hints;

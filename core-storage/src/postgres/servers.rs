@@ -1,26 +1,19 @@
-//! The servers of the database, and opening a connection to one of them.
+//! The servers of the database, in the order in which they are tried.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use core_domain::kernel::StoreError;
 use tokio::net::lookup_host;
-use tokio::time::timeout;
+use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts};
-use tokio_postgres::{Client, Config};
-
-use super::connection::Io;
-use super::error::RunError;
-use super::options::Options;
 
 const DEFAULT_PORT: u16 = 5432;
 
 /// One server of the database's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Server {
+pub(super) struct Server {
     /// The name that the server's certificate must have; or the folder of a socket.
     host: Option<Host>,
     /// The IP address of the server, if the database's address gives it beside the name.
@@ -65,6 +58,17 @@ impl Servers {
         })
     }
 
+    /// Returns the servers with their indexes, in the order in which they are tried.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (usize, &Server)> {
+        let order = self.order().into_iter();
+        order.filter_map(move |at| Some((at, self.all.get(at)?)))
+    }
+
+    /// Notes that the server with this index was reached.
+    pub(super) fn note_reached(&self, at: usize) {
+        self.last.store(at, Ordering::Relaxed);
+    }
+
     /// The indexes of the servers in the order in which they are tried.
     fn order(&self) -> Vec<usize> {
         let count = self.all.len();
@@ -80,7 +84,7 @@ impl Servers {
 
 impl Server {
     /// The configurations that each lead to one address of the server.
-    async fn configs(&self, config: &Config) -> std::io::Result<Vec<Config>> {
+    pub(super) async fn configs(&self, config: &Config) -> std::io::Result<Vec<Config>> {
         let with_address = |address| {
             let mut config = without_servers(config);
             if let Some(Host::Tcp(host)) = &self.host {
@@ -145,55 +149,6 @@ fn without_servers(config: &Config) -> Config {
     copy
 }
 
-/// Opens a connection to the first server that accepts one within the time for each.
-///
-/// # Errors
-/// The error of the server that was tried last.
-pub(super) async fn connect(options: &Options) -> Result<(Client, Io), StoreError> {
-    let mut failure = StoreError::unavailable("the database's address names no server");
-    for at in options.servers.order() {
-        let Some(server) = options.servers.all.get(at) else {
-            continue;
-        };
-        let found = within(options.connect_timeout, async {
-            server
-                .configs(&options.config)
-                .await
-                .map_err(StoreError::unavailable)
-        });
-        let configs = match found.await {
-            Ok(configs) => configs,
-            Err(error) => {
-                failure = error;
-                continue;
-            }
-        };
-        for config in configs {
-            match within(options.connect_timeout, open(&config, options)).await {
-                Ok(opened) => {
-                    options.servers.last.store(at, Ordering::Relaxed);
-                    return Ok(opened);
-                }
-                Err(error) => failure = error,
-            }
-        }
-    }
-    Err(failure)
-}
-
-async fn open(config: &Config, options: &Options) -> Result<(Client, Io), StoreError> {
-    let opened = config.connect(options.tls.clone()).await;
-    opened.map_err(|error| RunError::from(error).into_failure())
-}
-
-async fn within<T>(
-    limit: Duration,
-    work: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    let ended = timeout(limit, work).await;
-    ended.map_err(|_| StoreError::unavailable("connecting to a database server takes too long"))?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +181,7 @@ mod tests {
     fn the_server_that_was_reached_last_is_tried_first() {
         let servers = servers("host=one,two,three").unwrap();
         assert_eq!(servers.order(), [0, 1, 2]);
-        servers.last.store(1, Ordering::Relaxed);
+        servers.note_reached(1);
         assert_eq!(servers.order(), [1, 2, 0]);
     }
 

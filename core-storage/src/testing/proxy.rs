@@ -11,8 +11,6 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::TestDatabase;
-
 /// Forwards bytes between clients and a database server until it swallows them. Dropping it ends it.
 #[derive(Debug)]
 pub struct Proxy {
@@ -24,12 +22,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one before the server of the database, on a free port of the loopback address.
+    /// Starts one before the server of this database address, on a free port of the loopback address.
     ///
     /// # Panics
     /// When the server's address names no host, or no port is free.
-    pub async fn start(database: &TestDatabase) -> Self {
-        let server = server_of(&database.url);
+    pub async fn start(url: &str) -> Self {
+        let server = server_of(url);
         let listener = match TcpListener::bind("127.0.0.1:0").await {
             Ok(listener) => listener,
             Err(error) => panic!("no port is free: {error}"),

@@ -50,7 +50,10 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn two_ways(database: &TestDatabase) -> (Proxy, Proxy, Arc<dyn RowStore>) {
-    let (first, second) = (Proxy::start(database).await, Proxy::start(database).await);
+    let (first, second) = (
+        Proxy::start(&database.url).await,
+        Proxy::start(&database.url).await,
+    );
     let store = open(config(database.through(&[&first, &second]))).await;
     assert_eq!(second.accepted(), 0);
     (first, second, store)
@@ -94,7 +97,7 @@ async fn requests_to_a_lost_host_fail_in_time_and_the_next_ones_reach_the_second
 #[tokio::test]
 async fn a_check_of_a_lost_store_fails_within_two_seconds() {
     let database = testing::postgres().await;
-    let proxy = Proxy::start(&database).await;
+    let proxy = Proxy::start(&database.url).await;
     let mut config = config(database.through(&[&proxy]));
     config.statement_timeout = Duration::from_secs(20);
     let store = RecordStore::new(open(config).await, [7; 32]);
