@@ -448,6 +448,7 @@ mod tests {
         }
         assert_eq!(removed, 3);
     }
+<<<<<<< ours
 
     // MEASURE-BEGIN
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -561,4 +562,6 @@ mod tests {
     }
     static MEASURE_DONE: Mutex<bool> = Mutex::new(false);
     // MEASURE-END
+=======
+>>>>>>> theirs
 }

@@ -35,9 +35,9 @@ const DISCARDED_AT_ONCE: usize = 8 * 1024;
 pub(super) struct Activity {
     began: Instant,
     phase: AtomicU8,
-    /// When the phase began, in milliseconds since `began`.
+    /// When the phase began, in microseconds since `began`.
     since: AtomicU64,
-    /// Since when writes are blocked, in milliseconds since `began` plus one; 0 when they are not.
+    /// Since when writes are blocked, in microseconds since `began` plus one; 0 when they are not.
     blocked: AtomicU64,
     /// Whether to linger at the end.
     lingers: AtomicBool,
@@ -58,7 +58,7 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn enter(&self, phase: u8) {
@@ -140,8 +140,8 @@ impl Activity {
         closed.is_ok()
     }
 
-    fn at(&self, millis: u64, later: Duration) -> Option<Instant> {
-        let since = self.began.checked_add(Duration::from_millis(millis))?;
+    fn at(&self, micros: u64, later: Duration) -> Option<Instant> {
+        let since = self.began.checked_add(Duration::from_micros(micros))?;
         since.checked_add(later)
     }
 

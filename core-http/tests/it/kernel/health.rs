@@ -79,9 +79,11 @@ async fn readiness_fails_within_two_seconds_when_the_store_hangs() {
     for answer in join_all(answers).await {
         assert_eq!(answer.expect(503).text("status"), "degraded");
     }
-    let health = world.registry.get(&Caller::Anonymous, "/health").await;
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let began = Instant::now();
+    let health = world.registry.get(anonymous, "/health").await;
     assert_eq!(health.expect(200).text("status"), "degraded");
-    assert!(began.elapsed() < Duration::from_secs(4), "{began:?}");
+    assert!(began.elapsed() < Duration::from_secs(2));
     let began = Instant::now();
     let _ = world
         .iam
