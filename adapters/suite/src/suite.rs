@@ -114,11 +114,11 @@ impl Suite {
             self.relay.stop(),
             self.mail_relay.stop(),
             self.webhooks.stop(),
+            self.hostname_checker.stop(),
             listeners,
         );
         // The last steps and requests have written entries.
         self.sealer.stop().await;
-        self.hostname_checker.stop().await;
         self.sweeper.stop().await;
         #[cfg(feature = "local")]
         if let Some(local) = self.local {
