@@ -13,9 +13,9 @@ use core_domain::kernel::Result;
 use core_domain::use_case::shared::claim_duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinSet};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
-use crate::background_task::{BackgroundTask, GRACE, grace_ended};
+use crate::background_task::{BackgroundTask, grace_ended};
 
 /// Time between two looks for due records if the queue is not woken.
 const POLL: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ pub(crate) trait DueQueue: Send + Sync + 'static {
 }
 
 /// Starts handing records over on the current tokio runtime. Asked to stop, it lets attempts in progress end for
-/// [`GRACE`], releases the others, and ends at the latest after twice that time. The records of a task that is cut off come
+/// [`GRACE`](crate::background_task::GRACE), releases the others, and ends at the latest after twice that time. The records of a task that is cut off come
 /// again when their claims expire.
 pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>) -> BackgroundTask {
     BackgroundTask::start(|stopped| run(Arc::new(queue), wake, stopped))
@@ -115,7 +115,7 @@ async fn hand_over<Q: DueQueue>(
     };
     let settled = tokio::select! {
         settled = queue.settle(&claimed, &outcome) => settled,
-        () = settling_ended(stopped) => {
+        () = grace_ended(stopped) => {
             tracing::warn!(queue = Q::NAME, "the outcome of an attempt was not stored before the stop");
             return;
         }
@@ -127,12 +127,6 @@ async fn hand_over<Q: DueQueue>(
             "the outcome of an attempt could not be stored"
         );
     }
-}
-
-/// Returns when a store that does not answer has held up a stop for long enough.
-async fn settling_ended(stopped: watch::Receiver<bool>) {
-    grace_ended(stopped).await;
-    let _ = timeout(GRACE, pending::<()>()).await;
 }
 
 /// The attempts in progress, and their receivers.
@@ -185,6 +179,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
+    use crate::background_task::GRACE;
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Outcome {

@@ -267,7 +267,7 @@ mod tests {
         let left = world.queued().await;
         assert_eq!(
             left[0].run_at.since(world.clock.now()).as_secs(),
-            119,
+            120,
             "still claimed"
         );
         sleep(Duration::from_secs(2)).await;

@@ -39,7 +39,7 @@ async fn a_unit_that_gets_no_turn_in_time_fails_and_leaves_the_turn_to_others() 
 /// A read that takes very long: each of many rows is compared 900 times.
 async fn long_read(store: &dyn RowStore) -> Result<u64, StoreError> {
     let mut tx = store.begin(Mode::Auto).await?;
-    let others = (0..900).map(|n| Filter::ne("rank", n));
+    let others = (0..900_i64).map(|n| Filter::ne("rank", n));
     tx.count(&ITEMS, &Filter::And(others.collect())).await
 }
 
