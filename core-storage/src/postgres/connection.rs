@@ -367,8 +367,10 @@ impl Connection {
     }
 }
 
-#[cfg(all(test, feature = "conformance"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(feature = "conformance")]
+
     use tokio_postgres::types::private::BytesMut;
     use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 

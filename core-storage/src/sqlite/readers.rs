@@ -114,11 +114,20 @@ pub(super) fn acquire_timed_out(purpose: &str) -> StoreError {
     StoreError::unavailable(format!("no turn {purpose} became free in time"))
 }
 
+/// The time after which a read whose time is up is interrupted once more.
+const INTERRUPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
 /// Interrupts the statement that runs on a connection, unless it has ended. Dropped with a read whose caller was dropped or
 /// whose time is up.
 struct InterruptOnDrop(Option<InterruptHandle>);
 
 impl InterruptOnDrop {
+    fn interrupt(&self) {
+        if let Some(statement) = &self.0 {
+            statement.interrupt();
+        }
+    }
+
     fn disarm(&mut self) {
         self.0 = None;
     }
@@ -126,9 +135,7 @@ impl InterruptOnDrop {
 
 impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
-        if let Some(statement) = &self.0 {
-            statement.interrupt();
-        }
+        self.interrupt();
     }
 }
 
@@ -177,8 +184,15 @@ impl Executor for Reader {
                 done
             }
             Err(_) => {
-                drop(interrupt);
-                running.await
+                // A statement that has not begun yet is not interrupted, so once may be too early.
+                let done = loop {
+                    interrupt.interrupt();
+                    if let Ok(done) = timeout(INTERRUPT_AGAIN_AFTER, &mut running).await {
+                        break done;
+                    }
+                };
+                interrupt.disarm();
+                done
             }
         };
         let (lease, rows) = done.map_err(StoreError::unavailable)?;

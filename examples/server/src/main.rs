@@ -8,6 +8,7 @@ mod import;
 mod listeners;
 mod log;
 mod run;
+mod run_error;
 mod service;
 mod welcome;
 mod workers;
@@ -115,7 +116,7 @@ fn chain(error: &dyn Error) -> String {
 /// How long blocking calls, such as a look-up of a name, may delay the end of the process.
 const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
 
-fn serve(config: Config) -> Result<(), run::RunError> {
+fn serve(config: Config) -> Result<(), run_error::RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -17,17 +17,9 @@ use tower::Service;
 
 use crate::config::{Config, Database};
 use crate::listeners::Listeners;
+use crate::run_error::RunError;
 use crate::service::ServiceName;
 use crate::{welcome, workers};
-
-/// Why the server could not run.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    #[error(transparent)]
-    Suite(#[from] SuiteError),
-}
 
 /// The loops that answer connections.
 struct Servers {

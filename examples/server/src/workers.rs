@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use core_suite::{SuiteError, SystemClock, WorkerHostCommand, run_worker_host};
 
 use crate::config::Config;
-use crate::run::RunError;
+use crate::run_error::RunError;
 
 /// The command that starts this program as the process that hosts workers; `None` if the program is unknown.
 pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {

@@ -191,6 +191,22 @@ const AS_SYSTEM: &[(&str, &str)] = &[
     ),
     ("registry/provision.rs", "a job: nobody is there to ask"),
     (
+        "registry/hostname_check.rs",
+        "the task that looks up the proofs of all hostnames",
+    ),
+    (
+        "registry/jobs/evict_hostname.rs",
+        "the job of a platform that proved a hostname, which ends its service elsewhere",
+    ),
+    (
+        "registry/jobs/serve_domain.rs",
+        "a job: nobody is there to ask",
+    ),
+    (
+        "registry/resource/names.rs",
+        "the entry of a stranger that holds a name which is reserved for the platform",
+    ),
+    (
         "registry/hostname.rs",
         "whether a hostname is somebody else's, which is told without telling whose",
     ),

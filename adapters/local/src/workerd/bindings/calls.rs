@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::reply::BindingError;
 use crate::error::LocalError;
 use crate::host::SiteBody;
 use crate::limits::BindingLimits;
@@ -28,6 +26,13 @@ pub(super) struct Calls {
     turns: Arc<Semaphore>,
     memory: Arc<Semaphore>,
 }
+
+/// No call of the worker ended in time for another one. Holds the number of calls that may run at a time.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "more than {0} calls to bindings run at a time; read or cancel the responses of earlier calls"
+)]
+pub(super) struct TooManyCalls(usize);
 
 /// A call that runs. It ends when its response has been read, with the last clone.
 #[derive(Clone, Debug)]
@@ -64,16 +69,12 @@ impl Calls {
     /// Waits until another call may run.
     ///
     /// # Errors
-    /// 429 if that takes longer than [`BindingLimits::call_wait`].
-    pub(super) async fn begin(&self) -> Result<Call, BindingError> {
+    /// [`TooManyCalls`] if that takes longer than [`BindingLimits::call_wait`].
+    pub(super) async fn begin(&self) -> Result<Call, TooManyCalls> {
         let turn = Arc::clone(&self.turns).acquire_owned();
         let turn = tokio::time::timeout(self.limits.call_wait, turn).await;
         let Ok(Ok(turn)) = turn else {
-            let what = format!(
-                "more than {} calls to bindings run at a time; read or cancel the responses of earlier calls",
-                self.limits.calls
-            );
-            return Err(BindingError::new(StatusCode::TOO_MANY_REQUESTS, what));
+            return Err(TooManyCalls(self.limits.calls));
         };
         Ok(Call(Arc::new(Inner {
             _turn: turn,

@@ -87,7 +87,7 @@ impl Bindings {
             return answer.unwrap_or_else(BindingError::plain);
         }
         let answer = match self.calls.begin().await {
-            Err(refused) => Err(refused),
+            Err(refused) => Err(refused.into()),
             Ok(call) => {
                 let answer = self.called(binding, request, call.clone()).await;
                 answer.map(|answer| answer.map(|body| call.hold(body)))

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use serde_json::Value;
 
-use super::calls::Call;
+use super::calls::{Call, TooManyCalls};
 use crate::error::LocalError;
 use crate::host::SiteBody;
 use crate::workerd::refusal::Refusal;
@@ -73,6 +73,12 @@ impl From<LocalError> for BindingError {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
             }
         }
+    }
+}
+
+impl From<TooManyCalls> for BindingError {
+    fn from(error: TooManyCalls) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string())
     }
 }
 

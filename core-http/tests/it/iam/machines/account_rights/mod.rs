@@ -1,147 +1,21 @@
 //! Two parties use one address: its owner, who reads the mail, and a stranger, who does not. Whatever both do in any order, the
 //! stranger gains no right, no second factor is lost or skipped, and no limit of mails is passed.
 
+mod checks;
+mod steps;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use core_domain::access::RecordKey;
-use core_domain::iam::TwoFactorQuery;
-use core_domain::port::{Mode, Within};
 use core_domain::testing::totp_secret_of;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::harness::{Model, Subject, Visit, machine};
-use crate::iam::{DAY, GET_SESSION, NEW, SIGN_IN, SIGN_UP, trusted_devices};
-use crate::world::{Answer, Authenticator, ORIGIN, PASSWORD, Person, World, waiting_cookie};
+use self::steps::{AnyOrder, FRESH, LINKS, Party, Proof, Step};
+use super::harness::{Subject, Visit, machine};
+use crate::iam::{GET_SESSION, NEW, SIGN_IN, SIGN_UP, trusted_devices};
+use crate::world::{Answer, Authenticator, ORIGIN, Person, World, waiting_cookie};
 
 machine! { whatever_two_parties_do_with_one_address_nobody_gains_a_right of Shared }
-
-const HOUR: u64 = 3_600;
-
-/// How long a proof by the second factor is fresh, in seconds.
-const FRESH: u64 = 600;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Party {
-    /// Reads the mail that is sent to the address.
-    Owner,
-    /// Knows the address and the ids of invitations, and reads no mail.
-    Stranger,
-}
-
-impl Party {
-    const fn password(self) -> &'static str {
-        match self {
-            Self::Owner => NEW,
-            Self::Stranger => PASSWORD,
-        }
-    }
-}
-
-/// How a mailed link that confirms the address is used.
-#[derive(Clone, Copy, Debug)]
-enum Proof {
-    Session,
-    Password,
-    TakeOver,
-    Nothing,
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    SignUp(Party),
-    SignIn {
-        party: Party,
-        on_device: bool,
-    },
-    SignInWithFactor {
-        trusts: bool,
-    },
-    RequestMails {
-        kind: usize,
-        count: u8,
-    },
-    FollowSignInLink,
-    ResetPassword,
-    FollowConfirmation(Proof),
-    Invite(&'static str),
-    /// The owner is invited, signs in by a link and accepts.
-    Join,
-    /// The owner sets a password, enrols a second factor and signs in on a device that they trust.
-    Secure,
-    AnswerInvitation {
-        party: Party,
-        by_id: bool,
-    },
-    Enrol(Party),
-    ProveFactor,
-    ChangeFactor {
-        party: Party,
-        call: &'static str,
-    },
-    Demote,
-    Suspend(bool),
-    InviteWithKey,
-    Replay,
-    Wait(u64),
-}
-
-/// The kinds of links, as their routes are named.
-const LINKS: [&str; 3] = [
-    "sign-in/magic-link",
-    "request-password-reset",
-    "send-verification-email",
-];
-
-/// Predicts nothing: the subject compares each outcome with what it has seen before.
-#[derive(Clone, Debug, Default)]
-struct AnyOrder;
-
-impl Model for AnyOrder {
-    type Step = Step;
-
-    fn steps(&self) -> BoxedStrategy<Step> {
-        let party = || prop::sample::select(vec![Party::Owner, Party::Stranger]);
-        let proof = prop::sample::select(vec![
-            Proof::Session,
-            Proof::Password,
-            Proof::TakeOver,
-            Proof::Nothing,
-        ]);
-        let role = prop::sample::select(vec!["owner", "admin", "member"]);
-        let call = prop::sample::select(vec!["disable", "generate-backup-codes", "get-totp-uri"]);
-        let seconds = prop::sample::select(vec![30, FRESH, HOUR, DAY]);
-        prop_oneof![
-            4 => party().prop_map(Step::SignUp),
-            4 => (party(), any::<bool>()).prop_map(|(party, on_device)| Step::SignIn { party, on_device }),
-            3 => any::<bool>().prop_map(|trusts| Step::SignInWithFactor { trusts }),
-            2 => (0..LINKS.len(), 1..8_u8).prop_map(|(kind, count)| Step::RequestMails { kind, count }),
-            2 => Just(Step::FollowSignInLink),
-            2 => Just(Step::ResetPassword),
-            4 => proof.prop_map(Step::FollowConfirmation),
-            4 => role.prop_map(Step::Invite),
-            5 => Just(Step::Join),
-            5 => Just(Step::Secure),
-            5 => (party(), any::<bool>()).prop_map(|(party, by_id)| Step::AnswerInvitation { party, by_id }),
-            5 => party().prop_map(Step::Enrol),
-            1 => Just(Step::ProveFactor),
-            3 => (party(), call).prop_map(|(party, call)| Step::ChangeFactor { party, call }),
-            2 => Just(Step::Demote),
-            2 => any::<bool>().prop_map(Step::Suspend),
-            2 => Just(Step::InviteWithKey),
-            3 => Just(Step::Replay),
-            4 => seconds.prop_map(Step::Wait),
-        ]
-        .boxed()
-    }
-
-    fn allows(&self, _: &Step) -> bool {
-        true
-    }
-
-    fn apply(&mut self, _: &Step) {}
-}
 
 /// A session that a party has been given.
 #[derive(Clone, Debug)]
@@ -621,98 +495,6 @@ impl Shared {
         };
         if self.send_keyed(&keyed).await.is_good() {
             self.keyed = Some(keyed);
-        }
-    }
-
-    /// Nobody but who was let in is a member.
-    async fn check_members(&self) {
-        let visit = Visit::of(&self.world, &self.ada).await;
-        let path = format!(
-            "/api/auth/organization/list-members?organizationId={}",
-            self.organization
-        );
-        let list = self
-            .world
-            .as_person(&visit.person, "GET", &path, Value::Null)
-            .await;
-        let list = visit.ends_with(list).await;
-        if self.is_suspended && list.status == 451 {
-            return;
-        }
-        let list = list.expect(200);
-        let others = list.json["members"].as_array().unwrap().iter();
-        let others = others.filter(|member| member["userId"] != *self.ada.user_id);
-        let roles: Vec<&str> = others
-            .map(|member| member["role"].as_str().unwrap())
-            .collect();
-        assert_eq!(roles, self.account.role.as_slice());
-    }
-
-    /// A session of the stranger lives only while nobody has confirmed the address.
-    async fn check_stranger(&self) {
-        let Some(held) = &self.account.stranger else {
-            return;
-        };
-        if self.account.is_confirmed && self.account.password_of != Some(Party::Stranger) {
-            assert!(
-                !self.is_live(&held.person).await,
-                "the stranger's session goes on"
-            );
-        }
-        if self.account.is_confirmed {
-            assert_ne!(self.account.password_of, Some(Party::Stranger));
-        }
-    }
-
-    /// The second factor is there exactly if it was enrolled and not disabled with a fresh proof.
-    async fn check_factor(&self) {
-        let mut uow = self.world.app.store.begin(Mode::Read).await.unwrap();
-        let factors = uow.repositories(RecordKey::for_tests()).two_factors();
-        let all = factors.list(Within::Installation, &TwoFactorQuery::All, 1_000);
-        let all = all.await.unwrap();
-        let sessions = [&self.account.owner, &self.account.stranger];
-        let mut users = sessions
-            .into_iter()
-            .flatten()
-            .map(|held| held.person.user_id.as_str());
-        let Some(user) = users.next() else {
-            return;
-        };
-        let enrolled = all
-            .iter()
-            .any(|factor| factor.user_id.as_str() == user && factor.is_confirmed());
-        assert_eq!(enrolled, self.account.factor.is_some());
-    }
-
-    /// Counts the new mails: five links of a kind in an hour to an address, three invitations in an hour and ten in a day.
-    async fn check_mails(&mut self, now: u64) {
-        let mails = self.world.mails().await;
-        for mail in &mails[self.mails_read..] {
-            let key = (mail.to.to_string(), mail.subject.clone());
-            self.sent.entry(key).or_default().push_back(now);
-        }
-        self.mails_read = mails.len();
-        for ((to, subject), times) in &mut self.sent {
-            while times.front().is_some_and(|at| at + DAY <= now) {
-                times.pop_front();
-            }
-            let in_hour = times.iter().filter(|at| **at + HOUR > now).count();
-            let (hour, day) = match subject.as_str() {
-                "Your sign-in link" | "Set a new password" | "Confirm your e-mail address" => {
-                    (5, usize::MAX)
-                }
-                subject if subject.starts_with("Invitation to ") => (3, 10),
-                _ => continue,
-            };
-            assert!(
-                in_hour <= hour,
-                "{in_hour} mails in an hour to {to}: {subject}"
-            );
-            assert!(
-                times.len() <= day,
-                "{} mails in a day to {to}: {subject}",
-                times.len()
-            );
         }
     }
 }

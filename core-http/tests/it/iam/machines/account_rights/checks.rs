@@ -1,0 +1,105 @@
+//! What holds after each step.
+
+use core_domain::access::RecordKey;
+use core_domain::iam::TwoFactorQuery;
+use core_domain::port::{Mode, Within};
+use serde_json::Value;
+
+use super::super::harness::Visit;
+use super::Shared;
+use super::steps::{HOUR, Party};
+use crate::iam::DAY;
+
+impl Shared {
+    /// Nobody but who was let in is a member.
+    pub(super) async fn check_members(&self) {
+        let visit = Visit::of(&self.world, &self.ada).await;
+        let path = format!(
+            "/api/auth/organization/list-members?organizationId={}",
+            self.organization
+        );
+        let list = self
+            .world
+            .as_person(&visit.person, "GET", &path, Value::Null)
+            .await;
+        let list = visit.ends_with(list).await;
+        if self.is_suspended && list.status == 451 {
+            return;
+        }
+        let list = list.expect(200);
+        let others = list.json["members"].as_array().unwrap().iter();
+        let others = others.filter(|member| member["userId"] != *self.ada.user_id);
+        let roles: Vec<&str> = others
+            .map(|member| member["role"].as_str().unwrap())
+            .collect();
+        assert_eq!(roles, self.account.role.as_slice());
+    }
+
+    /// A session of the stranger lives only while nobody has confirmed the address.
+    pub(super) async fn check_stranger(&self) {
+        let Some(held) = &self.account.stranger else {
+            return;
+        };
+        if self.account.is_confirmed && self.account.password_of != Some(Party::Stranger) {
+            assert!(
+                !self.is_live(&held.person).await,
+                "the stranger's session goes on"
+            );
+        }
+        if self.account.is_confirmed {
+            assert_ne!(self.account.password_of, Some(Party::Stranger));
+        }
+    }
+
+    /// The second factor is there exactly if it was enrolled and not disabled with a fresh proof.
+    pub(super) async fn check_factor(&self) {
+        let mut uow = self.world.app.store.begin(Mode::Read).await.unwrap();
+        let factors = uow.repositories(RecordKey::for_tests()).two_factors();
+        let all = factors.list(Within::Installation, &TwoFactorQuery::All, 1_000);
+        let all = all.await.unwrap();
+        let sessions = [&self.account.owner, &self.account.stranger];
+        let mut users = sessions
+            .into_iter()
+            .flatten()
+            .map(|held| held.person.user_id.as_str());
+        let Some(user) = users.next() else {
+            return;
+        };
+        let enrolled = all
+            .iter()
+            .any(|factor| factor.user_id.as_str() == user && factor.is_confirmed());
+        assert_eq!(enrolled, self.account.factor.is_some());
+    }
+
+    /// Counts the new mails: five links of a kind in an hour to an address, three invitations in an hour and ten in a day.
+    pub(super) async fn check_mails(&mut self, now: u64) {
+        let mails = self.world.mails().await;
+        for mail in &mails[self.mails_read..] {
+            let key = (mail.to.to_string(), mail.subject.clone());
+            self.sent.entry(key).or_default().push_back(now);
+        }
+        self.mails_read = mails.len();
+        for ((to, subject), times) in &mut self.sent {
+            while times.front().is_some_and(|at| at + DAY <= now) {
+                times.pop_front();
+            }
+            let in_hour = times.iter().filter(|at| **at + HOUR > now).count();
+            let (hour, day) = match subject.as_str() {
+                "Your sign-in link" | "Set a new password" | "Confirm your e-mail address" => {
+                    (5, usize::MAX)
+                }
+                subject if subject.starts_with("Invitation to ") => (3, 10),
+                _ => continue,
+            };
+            assert!(
+                in_hour <= hour,
+                "{in_hour} mails in an hour to {to}: {subject}"
+            );
+            assert!(
+                times.len() <= day,
+                "{} mails in a day to {to}: {subject}",
+                times.len()
+            );
+        }
+    }
+}

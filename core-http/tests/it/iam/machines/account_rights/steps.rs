@@ -1,0 +1,133 @@
+//! What the two parties do.
+
+use proptest::prelude::*;
+
+use super::super::harness::Model;
+use crate::iam::{DAY, NEW};
+use crate::world::PASSWORD;
+
+pub(super) const HOUR: u64 = 3_600;
+
+/// How long a proof by the second factor is fresh, in seconds.
+pub(super) const FRESH: u64 = 600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Party {
+    /// Reads the mail that is sent to the address.
+    Owner,
+    /// Knows the address and the ids of invitations, and reads no mail.
+    Stranger,
+}
+
+impl Party {
+    pub(super) const fn password(self) -> &'static str {
+        match self {
+            Self::Owner => NEW,
+            Self::Stranger => PASSWORD,
+        }
+    }
+}
+
+/// How a mailed link that confirms the address is used.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Proof {
+    Session,
+    Password,
+    TakeOver,
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    SignUp(Party),
+    SignIn {
+        party: Party,
+        on_device: bool,
+    },
+    SignInWithFactor {
+        trusts: bool,
+    },
+    RequestMails {
+        kind: usize,
+        count: u8,
+    },
+    FollowSignInLink,
+    ResetPassword,
+    FollowConfirmation(Proof),
+    Invite(&'static str),
+    /// The owner is invited, signs in by a link and accepts.
+    Join,
+    /// The owner sets a password, enrols a second factor and signs in on a device that they trust.
+    Secure,
+    AnswerInvitation {
+        party: Party,
+        by_id: bool,
+    },
+    Enrol(Party),
+    ProveFactor,
+    ChangeFactor {
+        party: Party,
+        call: &'static str,
+    },
+    Demote,
+    Suspend(bool),
+    InviteWithKey,
+    Replay,
+    Wait(u64),
+}
+
+/// The kinds of links, as their routes are named.
+pub(super) const LINKS: [&str; 3] = [
+    "sign-in/magic-link",
+    "request-password-reset",
+    "send-verification-email",
+];
+
+/// Predicts nothing: the subject compares each outcome with what it has seen before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AnyOrder;
+
+impl Model for AnyOrder {
+    type Step = Step;
+
+    fn steps(&self) -> BoxedStrategy<Step> {
+        let party = || prop::sample::select(vec![Party::Owner, Party::Stranger]);
+        let proof = prop::sample::select(vec![
+            Proof::Session,
+            Proof::Password,
+            Proof::TakeOver,
+            Proof::Nothing,
+        ]);
+        let role = prop::sample::select(vec!["owner", "admin", "member"]);
+        let call = prop::sample::select(vec!["disable", "generate-backup-codes", "get-totp-uri"]);
+        let seconds = prop::sample::select(vec![30, FRESH, HOUR, DAY]);
+        prop_oneof![
+            4 => party().prop_map(Step::SignUp),
+            4 => (party(), any::<bool>()).prop_map(|(party, on_device)| Step::SignIn { party, on_device }),
+            3 => any::<bool>().prop_map(|trusts| Step::SignInWithFactor { trusts }),
+            2 => (0..LINKS.len(), 1..8_u8).prop_map(|(kind, count)| Step::RequestMails { kind, count }),
+            2 => Just(Step::FollowSignInLink),
+            2 => Just(Step::ResetPassword),
+            4 => proof.prop_map(Step::FollowConfirmation),
+            4 => role.prop_map(Step::Invite),
+            5 => Just(Step::Join),
+            5 => Just(Step::Secure),
+            5 => (party(), any::<bool>()).prop_map(|(party, by_id)| Step::AnswerInvitation { party, by_id }),
+            5 => party().prop_map(Step::Enrol),
+            1 => Just(Step::ProveFactor),
+            3 => (party(), call).prop_map(|(party, call)| Step::ChangeFactor { party, call }),
+            2 => Just(Step::Demote),
+            2 => any::<bool>().prop_map(Step::Suspend),
+            2 => Just(Step::InviteWithKey),
+            3 => Just(Step::Replay),
+            4 => seconds.prop_map(Step::Wait),
+        ]
+        .boxed()
+    }
+
+    fn allows(&self, _: &Step) -> bool {
+        true
+    }
+
+    fn apply(&mut self, _: &Step) {}
+}
