@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-mod announcements;
 mod architecture;
 mod crash;
 #[cfg(unix)]
@@ -11,7 +10,6 @@ mod deploys;
 mod device_login;
 #[cfg(target_os = "linux")]
 mod faults;
-mod hostnames;
 mod imports;
 mod jobs;
 mod mails;
@@ -19,12 +17,8 @@ mod nodes;
 mod registry_jobs;
 mod secrets;
 mod slice;
-#[cfg(unix)]
-mod stopping;
 mod surface;
-mod sweeps;
 mod uploads;
 #[cfg(unix)]
-mod worker_host;
 mod workers;
 mod world;

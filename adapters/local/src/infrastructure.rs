@@ -18,7 +18,6 @@ use crate::manifest::Manifest;
 use crate::names::check_name;
 use crate::queue::{self, Queue};
 use crate::site;
-use crate::site_content;
 use crate::sqlite;
 use crate::stores::{self, Stores};
 use crate::worker::{self, WorkerScript, WorkerVersion};
@@ -28,7 +27,7 @@ use crate::workerd::Workers;
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
     stores: Stores,
-    pub(crate) workers: Workers,
+    workers: Workers,
     pub(crate) config: Arc<LocalConfig>,
 }
 
@@ -48,14 +47,13 @@ impl LocalInfrastructure {
             for folder in [hostname::ROUTES, hostname::SERVED] {
                 data.ensure_dir(&[folder])?;
             }
-            site_content::unite_contents(&data)?;
             Ok(data)
         })
         .await?;
-        let stores = Stores::new(data, Arc::clone(&config.clock), config.workers.bindings);
+        let stores = Stores::new(data, Arc::clone(&config.clock));
         let config = Arc::new(config);
         Ok(Self {
-            workers: Workers::new(stores.clone(), Arc::clone(&config))?,
+            workers: Workers::new(stores.clone(), Arc::clone(&config)),
             stores,
             config,
         })
@@ -67,15 +65,15 @@ impl LocalInfrastructure {
         SiteHost::new(self.workers.clone())
     }
 
-    /// Stops the workers that run, and the process that hosts them. No worker starts again. Returns when they have ended, after
-    /// four seconds at the latest.
+    /// Ends the workers that run; none is started any more. Answers when they have ended, two seconds from now at the
+    /// latest.
     pub async fn stop_workers(&self) {
         self.workers.stop().await;
     }
 
     /// The domain below which objects have addresses of their own.
     pub(crate) fn domain(&self) -> String {
-        self.config.sites.domain.clone()
+        self.config.sites.domain().to_owned()
     }
 
     /// Everything that exists, with its owner, ordered by kind and name.
@@ -305,7 +303,7 @@ impl LocalInfrastructure {
 const fn folders_of(resource_type: ResourceType) -> &'static [&'static str] {
     match resource_type {
         ResourceType::R2 => &[bucket::FOLDER],
-        ResourceType::Pages => &[site::BRANCHES, site::CONTENT, site::DEPLOYMENTS],
+        ResourceType::Pages => &[site::BRANCHES, site::DEPLOYMENTS],
         ResourceType::Worker | ResourceType::D1 | ResourceType::Kv | ResourceType::Queue => &[],
     }
 }

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::cli::SiteFile;
 use core_domain::port::{
     CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
-    SiteUpload,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -60,21 +58,6 @@ impl Infrastructure for SlowInfrastructure {
     ) -> Result<Option<SiteDeployment>, ProviderError> {
         self.inner.site_deployment(project, deployment_key).await
     }
-
-    async fn site_storage(
-        &self,
-        project: &str,
-        branch: &str,
-        owner: &str,
-        files: &[SiteFile],
-    ) -> Result<SiteStorage, ProviderError> {
-        self.inner.site_storage(project, branch, owner, files).await
-    }
-
-    async fn clean_up(&self) -> Result<u64, ProviderError> {
-        self.inner.clean_up().await
-    }
-
     async fn owned(
         &self,
         owner: &str,
@@ -112,9 +95,8 @@ impl Infrastructure for SlowInfrastructure {
         &self,
         hostname: &str,
         owner: &str,
-        target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        self.inner.served_hostname(hostname, owner, target).await
+        self.inner.served_hostname(hostname, owner).await
     }
 
     async fn serve_hostname(
@@ -124,17 +106,7 @@ impl Infrastructure for SlowInfrastructure {
         self.slowly(self.inner.serve_hostname(request)).await
     }
 
-    async fn stop_serving(
-        &self,
-        hostname: &str,
-        owner: &str,
-        target: &ResourceRef,
-    ) -> Result<(), ProviderError> {
-        self.slowly(self.inner.stop_serving(hostname, owner, target))
-            .await
-    }
-
-    fn refuses_suspended(&self) -> bool {
-        self.inner.refuses_suspended()
+    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+        self.slowly(self.inner.stop_serving(hostname, owner)).await
     }
 }

@@ -54,10 +54,8 @@ pub struct Route {
 /// What a path asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The gateway's own `/health` or `/livez`.
+    /// The gateway's own `/health`.
     Health,
-    /// The gateway's own `/readyz`.
-    Readiness,
     /// A service.
     Service(Route),
     /// Nothing we know, or nothing we show, under `/api/`: authentication comes before "not found".
@@ -125,10 +123,8 @@ fn service_route(path: &str) -> Option<Route> {
 /// [`PathError`] when the path is not one we take.
 pub fn find_route(path: &str) -> Result<Destination, PathError> {
     check_path(path)?;
-    match path {
-        "/health" | "/livez" => return Ok(Destination::Health),
-        "/readyz" => return Ok(Destination::Readiness),
-        _ => {}
+    if path == "/health" {
+        return Ok(Destination::Health);
     }
     if !path.starts_with("/api/") {
         return Ok(Destination::Unknown);

@@ -108,12 +108,9 @@ impl Exchange {
         self.destination.as_ref().is_ok_and(Destination::is_api)
     }
 
-    /// Tells whether the request asks for the gateway's own health or readiness.
+    /// Tells whether the request asks for the gateway's own health.
     pub(crate) fn is_health(&self) -> bool {
-        matches!(
-            self.destination,
-            Ok(Destination::Health | Destination::Readiness)
-        )
+        matches!(self.destination, Ok(Destination::Health))
     }
 
     /// The prefix of the route, for the log: never the client's text.
@@ -122,7 +119,6 @@ impl Exchange {
             Ok(Destination::Service(route)) if route.prefix.is_empty() => route.service.as_str(),
             Ok(Destination::Service(route)) => route.prefix,
             Ok(Destination::Health) => "/health",
-            Ok(Destination::Readiness) => "/readyz",
             Ok(_) => "unknown",
             Err(_) => "refused",
         }

@@ -6,7 +6,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
 use super::error::RunError;
-use super::pool::{Lease, Pool, Work};
+use super::pool::{Lease, Pool};
 use crate::sql::{Dialect, Executor, Statement};
 use crate::value::Visit;
 
@@ -73,9 +73,11 @@ impl Unit {
     /// Notes how a statement ended.
     fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
         self.is_fresh = false;
-        self.lease.work = Work::None;
+        self.lease.is_busy = false;
         outcome.map_err(|error| {
-            self.lease.note(&error);
+            if error.is_lost() {
+                self.lease.forget();
+            }
             error.into_failure()
         })
     }
@@ -97,9 +99,7 @@ impl Unit {
         &mut self,
         outcome: &Result<T, RunError>,
     ) -> Result<bool, StoreError> {
-        // Whoever has waited for an answer as long as that takes waits no second time.
-        let is_lost = |error: &RunError| error.is_lost() && !error.is_unanswered();
-        let is_lost = outcome.as_ref().is_err_and(is_lost);
+        let is_lost = outcome.as_ref().is_err_and(RunError::is_lost);
         if !is_lost || !self.is_fresh || self.lease.is_new {
             return Ok(false);
         }
@@ -112,7 +112,7 @@ impl Unit {
         let State::Before(opening) = self.state else {
             return Ok(());
         };
-        self.lease.work = Work::Statement;
+        self.lease.is_busy = true;
         let mut outcome = self.lease.connection()?.number(opening).await;
         if self.has_reconnected(&outcome).await? {
             outcome = self.lease.connection()?.number(opening).await;
@@ -127,7 +127,7 @@ impl Unit {
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        self.lease.work = Work::Statement;
+        self.lease.is_busy = true;
         let mut shown = false;
         let connection = self.lease.connection()?;
         let begun = connection.begin_and_fetch(opening, statement, visit, &mut shown);
@@ -148,7 +148,7 @@ impl Unit {
     /// Ends a transaction that has nothing to make permanent. Nobody waits for it.
     fn leave(&mut self, text: &str) {
         let is_open = std::mem::replace(&mut self.state, State::Without) == State::Open;
-        if !is_open || self.lease.work != Work::None {
+        if !is_open || self.lease.is_busy {
             return;
         }
         if let Ok(connection) = self.lease.connection()
@@ -160,10 +160,12 @@ impl Unit {
 
     /// Notes how a commit ended.
     fn committed(&mut self, outcome: Result<(), RunError>) -> Result<(), StoreError> {
-        self.lease.work = Work::None;
+        self.lease.is_busy = false;
         self.state = State::Without;
         outcome.map_err(|error| {
-            self.lease.note(&error);
+            if error.is_lost() {
+                self.lease.forget();
+            }
             error.into_commit_failure()
         })
     }
@@ -173,7 +175,7 @@ impl Executor for Unit {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
         // A change must not run unless the transaction is open, so they do not go together.
         self.open().await?;
-        self.lease.work = Work::Statement;
+        self.lease.is_busy = true;
         let outcome = self.lease.connection()?.execute(statement).await;
         self.ended(outcome)
     }
@@ -187,7 +189,7 @@ impl Executor for Unit {
             return self.open_and_fetch(opening, statement, visit).await;
         }
         self.open().await?;
-        self.lease.work = Work::Statement;
+        self.lease.is_busy = true;
         let mut shown = false;
         let connection = self.lease.connection()?;
         let mut outcome = connection.fetch(statement, visit, &mut shown).await;
@@ -211,18 +213,18 @@ impl Executor for Unit {
             self.leave("COMMIT");
             return Ok(());
         }
-        self.lease.work = Work::Commit;
+        self.lease.is_busy = true;
         let outcome = self.lease.connection()?.batch("COMMIT").await;
         self.committed(outcome)
     }
 
     async fn commit_after(mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
         self.open().await?;
-        self.lease.work = Work::Statement;
+        self.lease.is_busy = true;
         // Where this fails no commit was sent, and the unit is rolled back when it is dropped.
         let prepared = self.lease.connection()?.prepare(statement).await;
         self.ended(prepared)?;
-        self.lease.work = Work::Commit;
+        self.lease.is_busy = true;
         let connection = self.lease.connection()?;
         let outcome = connection.execute_and_commit(statement, "COMMIT").await;
         self.committed(outcome)

@@ -75,7 +75,6 @@ impl CustomHostname {
     fn into_served_hostname(self) -> ServedHostname {
         let ssl = self.ssl.as_ref().map_or("initializing", |ssl| &ssl.status);
         ServedHostname {
-            target: None,
             state: state_of(&self.status, ssl, self.detail().as_deref()),
             certificate: certificate_of(ssl),
             id: self.id,
@@ -89,7 +88,7 @@ fn path(zone: &str) -> [&str; 3] {
 
 /// The zone that has the customers' hostnames; `None` when none is set. One that is set and does not answer for its names
 /// says nothing of what it has.
-pub(super) async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, ProviderError> {
+async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, ProviderError> {
     let Some(name) = &client.options().saas_zone else {
         return Ok(None);
     };
@@ -116,7 +115,7 @@ async fn read(
 }
 
 /// How far an owner's hostname is.
-pub(super) async fn find(
+pub(crate) async fn find(
     client: &Client,
     zones: &Zones,
     hostname: &str,
@@ -137,7 +136,7 @@ pub(super) async fn find(
 }
 
 /// Asks for a hostname, or once more for one that was given up.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     client: &Client,
     zones: &Zones,
     request: &ServeHostname,
@@ -214,26 +213,8 @@ async fn post(client: &Client, zone: &str, body: &Value) -> Result<CustomHostnam
     Ok(client.fetch(call.json(body)).await?.result)
 }
 
-/// Refuses a hostname that belongs to another owner.
-pub(super) async fn ensure_not_foreign(
-    client: &Client,
-    zones: &Zones,
-    hostname: &str,
-    owner: &str,
-) -> Result<(), ProviderError> {
-    let Some(zone) = zone(client, zones).await? else {
-        return Ok(());
-    };
-    match read(client, &zone, hostname).await? {
-        Some(found) if !found.belongs_to(owner) => {
-            Err(ProviderError::NameTaken(hostname.to_owned()))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Stops serving an owner's hostname, with its certificates.
-pub(super) async fn stop(
+pub(crate) async fn stop(
     client: &Client,
     zones: &Zones,
     hostname: &str,

@@ -1,7 +1,6 @@
 //! Hostnames: those of ours that lead to workers and projects, and those of customers.
 
-mod custom;
-pub(crate) mod customer;
+pub(crate) mod custom;
 mod dns;
 mod pages_route;
 pub(crate) mod route;

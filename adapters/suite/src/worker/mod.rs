@@ -25,21 +25,10 @@ pub struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// Claims no more jobs from now on. Running steps may end for as long as the options allow; then their jobs are handed
-    /// back, and no attempt is counted.
-    pub fn stop_claiming(&self) {
-        self.phase.send_if_modified(|phase| {
-            let is_running = *phase == Phase::Running;
-            if is_running {
-                *phase = Phase::Stopping;
-            }
-            is_running
-        });
-    }
-
-    /// Stops as [`Self::stop_claiming`] does, and returns when all jobs have been handed back.
+    /// Takes no more jobs, lets running steps end for as long as the options allow, hands their jobs back, and returns
+    /// when all is done. No attempt is counted.
     pub async fn stop(mut self) {
-        self.stop_claiming();
+        self.phase.send_replace(Phase::Stopping);
         // A worker that panicked has stopped as well.
         let _ = (&mut self.task).await;
     }

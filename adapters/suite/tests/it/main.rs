@@ -9,7 +9,6 @@ mod events;
 mod folder;
 mod imports;
 mod settings;
-mod sites;
 mod store;
 mod worker;
 mod world;

@@ -5,5 +5,4 @@ mod deployments;
 mod harness;
 mod limits;
 mod lost_commit;
-mod room;
 mod uploads;

@@ -2,11 +2,9 @@
 
 mod answers;
 mod body_times;
-mod health;
 mod idempotency;
 mod limits;
 mod requests;
 mod rows;
-mod streams;
 mod table;
 mod trust;

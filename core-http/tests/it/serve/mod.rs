@@ -1,6 +1,5 @@
 //! Connections over real sockets: what slow, silent and many clients may do, while others are served.
 
-mod crowded;
 mod descriptors;
 mod end;
 mod many;

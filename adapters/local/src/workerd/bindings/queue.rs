@@ -9,13 +9,14 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::calls::Call;
 use super::reply::{self, Answer, BindingError, collected, header_text};
 use crate::error::Result;
 use crate::queue::Queue;
 
-/// Maximum length of a request, in bytes: a batch of 256 KiB as base64 within JSON.
-const MAX_REQUEST: usize = 512 * 1024;
+/// The longest body of a batch, in bytes: 256 KiB of messages as base64, and what is around them.
+const MAX_BATCH: usize = 512 * 1024;
+/// The most messages of a batch.
+const MAX_MESSAGES: usize = 100;
 /// The longest delay, in seconds.
 const MAX_DELAY: u64 = 24 * 60 * 60;
 
@@ -33,14 +34,14 @@ struct Message {
 }
 
 /// Answers a request for a queue.
-pub(super) async fn answer(queue: &Queue, request: Request<Incoming>, call: &Call) -> Answer {
+pub(super) async fn answer(queue: &Queue, request: Request<Incoming>) -> Answer {
     match (request.method(), request.uri().path()) {
         (&Method::POST, "/message") => {
             let delay = delay(common_delay(request.headers())?)?;
-            let body = collected(request.into_body(), MAX_REQUEST, call).await?;
+            let body = collected(request.into_body(), MAX_BATCH).await?;
             queue.push(&body, delay).await?;
         }
-        (&Method::POST, "/batch") => push_all(queue, request, call).await?,
+        (&Method::POST, "/batch") => push_all(queue, request).await?,
         (&Method::GET, "/metrics") => return Ok(reply::json(&metrics(queue).await?)),
         _ => return Err(BindingError::unsupported("this call of a queue")),
     }
@@ -48,15 +49,15 @@ pub(super) async fn answer(queue: &Queue, request: Request<Incoming>, call: &Cal
     Ok(reply::json(&json!({ "metadata": { "metrics": metrics } })))
 }
 
-async fn push_all(
-    queue: &Queue,
-    request: Request<Incoming>,
-    call: &Call,
-) -> Result<(), BindingError> {
+async fn push_all(queue: &Queue, request: Request<Incoming>) -> Result<(), BindingError> {
     let common = common_delay(request.headers())?;
-    let body = collected(request.into_body(), MAX_REQUEST, call).await?;
+    let body = collected(request.into_body(), MAX_BATCH).await?;
     let batch: Batch =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
+    if batch.messages.len() > MAX_MESSAGES {
+        let what = format!("a batch has at most {MAX_MESSAGES} messages");
+        return Err(BindingError::bad(what));
+    }
     let mut messages = Vec::new();
     for message in &batch.messages {
         let body = STANDARD.decode(&message.body);

@@ -85,5 +85,6 @@ async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Res
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    entries::settle_unmade(cx, &platform, uow, cx.job, &cx.input.work.parts).await
+    let of = (&cx.input.target, cx.job);
+    entries::settle_unmade(cx, &platform, uow, of, &cx.input.work.parts).await
 }
