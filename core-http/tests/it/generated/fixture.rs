@@ -69,7 +69,7 @@ impl Ask {
         self
     }
 
-    fn uri(&self) -> String {
+    pub(super) fn uri(&self) -> String {
         if self.query.is_empty() {
             return self.path.clone();
         }

@@ -66,13 +66,9 @@ async fn a_key_needs_the_permission_of_the_row_and_no_other() {
 
 /// Sends a request as the holder of the service key who names a member and says that they own everything.
 async fn send_vouched(case: &Case, user: &str, ask: &Ask) -> Answer {
-    let uri = match ask.query.as_str() {
-        "" => ask.path.clone(),
-        query => format!("{}?{query}", ask.path),
-    };
     let mut request = Request::builder()
         .method(ask.method.clone())
-        .uri(uri)
+        .uri(ask.uri())
         .header("authorization", format!("Bearer {SERVICE_KEY}"))
         .header("x-core-user-id", user)
         .header("x-core-platform-id", &case.fixture.ids["platformId"])

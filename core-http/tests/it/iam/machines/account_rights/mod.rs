@@ -497,6 +497,12 @@ impl Shared {
             self.keyed = Some(keyed);
         }
     }
+
+    async fn replay(&self) {
+        if let Some(keyed) = &self.keyed {
+            let _ = self.send_keyed(keyed).await;
+        }
+    }
 }
 
 impl Subject for Shared {
@@ -543,6 +549,20 @@ impl Subject for Shared {
             Step::ResetPassword => self.reset_password().await,
             Step::FollowConfirmation(proof) => self.follow_confirmation(proof).await,
             Step::Invite(role) => self.invite(role).await,
+            Step::Intrude => {
+                self.invite("owner").await;
+                self.sign_up(Party::Stranger).await;
+                self.answer_invitation(Party::Stranger, true).await;
+            }
+            Step::ChangeOnDevice(call) => {
+                self.sign_in(Party::Owner, true).await;
+                self.change_factor(Party::Owner, call).await;
+            }
+            Step::ReplayAfterDemotion => {
+                self.invite_with_key().await;
+                self.demote().await;
+                self.replay().await;
+            }
             Step::Join => {
                 self.invite("admin").await;
                 self.follow_sign_in_link().await;
@@ -561,11 +581,7 @@ impl Subject for Shared {
             Step::Demote => self.demote().await,
             Step::Suspend(is_suspended) => self.suspend(is_suspended).await,
             Step::InviteWithKey => self.invite_with_key().await,
-            Step::Replay => {
-                if let Some(keyed) = &self.keyed {
-                    let _ = self.send_keyed(keyed).await;
-                }
-            }
+            Step::Replay => self.replay().await,
             Step::Wait(seconds) => self.world.tick(seconds),
         }
         let now = u64::try_from(self.seconds()).unwrap();

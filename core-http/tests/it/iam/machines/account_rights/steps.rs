@@ -55,6 +55,12 @@ pub(super) enum Step {
     ResetPassword,
     FollowConfirmation(Proof),
     Invite(&'static str),
+    /// The address is invited, and the stranger signs up with it and accepts.
+    Intrude,
+    /// The password alone signs in on the trusted device, and a factor is changed there.
+    ChangeOnDevice(&'static str),
+    /// A keyed request is made as a member and repeated after the membership has ended.
+    ReplayAfterDemotion,
     /// The owner is invited, signs in by a link and accepts.
     Join,
     /// The owner sets a password, enrols a second factor and signs in on a device that they trust.
@@ -110,7 +116,10 @@ impl Model for AnyOrder {
             2 => Just(Step::ResetPassword),
             4 => proof.prop_map(Step::FollowConfirmation),
             4 => role.prop_map(Step::Invite),
+            5 => Just(Step::Intrude),
             5 => Just(Step::Join),
+            3 => call.clone().prop_map(Step::ChangeOnDevice),
+            3 => Just(Step::ReplayAfterDemotion),
             5 => Just(Step::Secure),
             5 => (party(), any::<bool>()).prop_map(|(party, by_id)| Step::AnswerInvitation { party, by_id }),
             5 => party().prop_map(Step::Enrol),
