@@ -194,6 +194,39 @@ impl RowTx for CheckedTx {
         self.track_error(outcome)
     }
 
+    async fn replace_locked(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        self.ensure_changeable(table)?;
+        let checked = rows
+            .iter()
+            .try_for_each(|row| check_replacement(table, row));
+        self.track_error(checked)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.inner.replace_locked(table, rows).await;
+        self.track_error(outcome)
+    }
+
+    async fn insert_or_lock(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.ensure_changeable(table)?;
+        let checked = rows.iter().try_for_each(|row| table.check_row(row));
+        self.track_error(checked)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let locked = self.inner.insert_or_lock(table, rows, visit).await;
+        self.track_error(locked)
+    }
+
     async fn update(
         &mut self,
         table: &'static Table,

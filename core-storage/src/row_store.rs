@@ -78,6 +78,35 @@ pub trait RowTx: Send {
         rows: Vec<Replacement>,
     ) -> Result<(), StoreError>;
 
+    /// Inserts the rows whose keys are free, and locks those that are stored under the other keys if the engine has row
+    /// locks. Shows what is stored under all of the keys. The table has no unique index; the keys are given in order. Where
+    /// several write units are open at once, an engine does this without reading a range of keys, so that units with
+    /// different keys do not conflict.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] when a concurrent unit inserted or changed one of the rows; what `visit` answered.
+    async fn insert_or_lock(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        insert_or_read(self, table, rows, visit).await
+    }
+
+    /// As [`RowTx::replace_many`], for rows that this unit has locked with [`RowTx::insert_or_lock`]. An engine behind a
+    /// network may keep them back as [`RowTx::append`] does.
+    ///
+    /// # Errors
+    /// As [`RowTx::replace_many`], here or from what follows.
+    async fn replace_locked(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        self.replace_many(table, rows).await
+    }
+
     /// Updates columns of the matching rows; answers how many rows matched. The key is never set.
     ///
     /// # Errors
@@ -237,6 +266,25 @@ pub trait RowTx: Send {
 
     /// Undoes everything.
     async fn rollback(self: Box<Self>);
+}
+
+/// What [`RowTx::insert_or_lock`] does on an engine whose write units run one after the other.
+pub(crate) async fn insert_or_read<T: RowTx + ?Sized>(
+    tx: &mut T,
+    table: &'static Table,
+    rows: Vec<Row>,
+    visit: Visit<'_>,
+) -> Result<(), StoreError> {
+    let keys = rows.iter().filter_map(|row| row.first().cloned());
+    let stored = Select::of(table).filter(Filter::In(table.key(), keys.collect()));
+    let stored = copies(tx, &stored).await?;
+    let taken: BTreeSet<Option<&Value>> = stored.iter().map(|row| row.first()).collect();
+    let mut new = rows;
+    new.retain(|row| !taken.contains(&row.first()));
+    let inserted = tx.insert_many(table, new.clone()).await;
+    inserted.map_err(StoreError::conflict_as_retry)?;
+    let mut all = stored.iter().chain(&new);
+    all.try_for_each(|row| visit(row as &dyn ReadRow))
 }
 
 async fn copies<T: RowTx + ?Sized>(tx: &mut T, select: &Select) -> Result<Vec<Row>, StoreError> {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::{Instant, timeout};
 
 use core_domain::access::RecordKey;
 use core_domain::kernel::{
@@ -36,7 +38,15 @@ pub struct RecordStore {
     page_bytes: usize,
     counts: Arc<Counts>,
     back_off: BackOff,
+    retry_timeout: Duration,
+    opened_at: Instant,
 }
+
+/// How long a check of the store may take: probes wait for 2 s.
+const MAX_CHECK: Duration = Duration::from_millis(1_500);
+
+/// How long a unit that meets conflicts is run again, unless set.
+const DEFAULT_RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl RecordStore {
     /// Keeps records in the engine and signs cursors with the key.
@@ -48,7 +58,17 @@ impl RecordStore {
             page_bytes: DEFAULT_PAGE_BYTES,
             counts: Arc::default(),
             back_off: BackOff::default(),
+            retry_timeout: DEFAULT_RETRY_TIMEOUT,
+            opened_at: Instant::now(),
         }
+    }
+
+    /// Sets the time after which a unit that meets conflicts is not run again, see [`Store::retry_timeout`]. Default:
+    /// 10 s.
+    #[must_use]
+    pub const fn with_retry_timeout(mut self, limit: Duration) -> Self {
+        self.retry_timeout = limit;
+        self
     }
 
     /// Sets the byte budget of a page: a page that reaches it is shorter than asked for, and has a cursor. A page has one
@@ -78,6 +98,23 @@ impl Store for RecordStore {
 
     async fn back_off(&self, run: u32) {
         self.back_off.pause(run).await;
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let answered = timeout(MAX_CHECK, async {
+            self.begin(Mode::Auto).await?.now().await?;
+            Ok(())
+        });
+        let late = |_| StoreError::unavailable("the store does not answer in time");
+        answered.await.map_err(late)?
+    }
+
+    fn uptime(&self) -> Duration {
+        self.opened_at.elapsed()
+    }
+
+    fn retry_timeout(&self) -> Duration {
+        self.retry_timeout
     }
 }
 
@@ -134,6 +171,14 @@ fn row_of<R: Tabular>(record: &R, version: i64) -> Row {
     row
 }
 
+/// The rows of a record before and after a change.
+fn replacement<R: Tabular>((seen, next): &(Stored<R>, R)) -> Replacement {
+    Replacement {
+        old: row_of::<R>(seen, seen.version()),
+        new: row_of(next, seen.version() + 1),
+    }
+}
+
 impl RowUnit {
     pub(crate) fn ensure_active(&self) -> Result<(), StoreError> {
         if self.aborted {
@@ -182,6 +227,33 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.ensure_active()?;
         let rows = records.iter().map(|record| row_of(record, 1)).collect();
         self.tx.append(table_of_new::<R>(), rows).await
+    }
+
+    async fn insert_or_lock(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        let mut stored = Vec::with_capacity(records.len());
+        let rows = records.iter().map(|record| {
+            self.known.evict::<R>(record.key());
+            row_of(record, 1)
+        });
+        let rows = rows.collect();
+        let mut visit = |row: &dyn ReadRow| keep(&mut stored, row);
+        self.tx.insert_or_lock(R::TABLE, rows, &mut visit).await?;
+        Ok(stored)
+    }
+
+    async fn replace_locked(
+        &mut self,
+        changes: Vec<(Stored<R>, R)>,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
+        self.ensure_active()?;
+        let rows = changes.iter().map(replacement).collect();
+        self.tx.replace_locked(R::TABLE, rows).await?;
+        let stored = |(seen, next): (Stored<R>, R)| {
+            self.known.evict::<R>(seen.key());
+            Stored::new(next, seen.version() + 1)
+        };
+        Ok(changes.into_iter().map(stored).collect())
     }
 
     async fn staged(&mut self, limit: u32) -> Result<Vec<Staged<R>>, StoreError> {
@@ -286,11 +358,8 @@ impl<R: Tabular> Repository<R> for RowUnit {
         changes: Vec<(Stored<R>, R)>,
     ) -> Result<Vec<Stored<R>>, StoreError> {
         self.ensure_active()?;
-        let rows = changes.iter().map(|(seen, next)| Replacement {
-            old: row_of::<R>(seen, seen.version()),
-            new: row_of(next, seen.version() + 1),
-        });
-        self.tx.replace_many(R::TABLE, rows.collect()).await?;
+        let rows = changes.iter().map(replacement).collect();
+        self.tx.replace_many(R::TABLE, rows).await?;
         let stored = |(seen, next): (Stored<R>, R)| {
             self.known.evict::<R>(seen.key());
             Stored::new(next, seen.version() + 1)
@@ -319,6 +388,24 @@ impl<R: Tabular> Repository<R> for RowUnit {
         self.known.evict_all::<R>();
         let filter = select_within::<R>(within, query).filter;
         self.tx.delete(R::TABLE, &filter).await
+    }
+
+    async fn remove_first(&mut self, query: &R::Query, limit: u32) -> Result<u64, StoreError> {
+        self.ensure_active()?;
+        self.known.evict_all::<R>();
+        let mut keys = Vec::new();
+        let mut visit = |row: &dyn ReadRow| {
+            keys.push(row.read(0)?.to_value());
+            Ok(())
+        };
+        let select = R::select(query).limit(limit);
+        self.tx.claim(&select, &mut visit).await?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        self.tx
+            .delete(R::TABLE, &Filter::In(R::TABLE.key(), keys))
+            .await
     }
 
     async fn remove_of_platform(&mut self, platform: &PlatformId) -> Result<u64, StoreError> {

@@ -1,5 +1,6 @@
 //! The values of columns.
 
+use std::fmt;
 use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
@@ -64,8 +65,9 @@ impl Value {
     }
 }
 
-/// The value of a column where it lies: in a row of the memory engine, in the answer of a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The value of a column where it lies: in a row of the memory engine, in the answer of a database. `Debug` shows its type
+/// alone, because drivers log what is bound.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueRef<'a> {
     /// SQL's NULL.
     Null,
@@ -75,6 +77,17 @@ pub enum ValueRef<'a> {
     Int(i64),
     /// Text; JSON is kept as text.
     Text(&'a str),
+}
+
+impl fmt::Debug for ValueRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "Null",
+            Self::Bool(_) => "Bool(_)",
+            Self::Int(_) => "Int(_)",
+            Self::Text(_) => "Text(_)",
+        })
+    }
 }
 
 impl<'a> ValueRef<'a> {

@@ -8,7 +8,10 @@ use core_domain::kernel::{Cipher, Clock, Context, Email, OutboxId, Timestamp};
 use core_domain::port::{Mail, Mode, Store, Within, transact};
 use core_domain::shared::{AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
 use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
-use core_domain::use_case::shared::{ClaimedMail, MailFate, claim_mails, relay, settle_mail};
+use core_domain::use_case::shared::{
+    ClaimedMail, ClaimedMessage, MailFate, MessageOutcome, claim_mails, claim_messages,
+    settle_mail, settle_message,
+};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -126,14 +129,12 @@ async fn mails_are_claimed_oldest_first_and_are_none_of_the_outlets() {
             (told.to.as_str(), &*told.text),
             ("p0@example.org", "the secret")
         );
-        let mut outlet = core_domain::testing::MockOutlet::new();
-        outlet.expect_deliver().times(2).returning(|message| {
-            assert_eq!(message.topic, "platform.status");
-            Ok(())
-        });
-        let entropy = outbox.entropy.as_ref();
-        let relayed = relay(outbox.store.as_ref(), &outlet, entropy).await;
-        assert_eq!(relayed.unwrap().delivered, 2);
+        let messages = claim_messages(outbox.store.as_ref(), 8).await.unwrap();
+        let topics: Vec<&str> = messages
+            .iter()
+            .map(|m| m.message().topic.as_str())
+            .collect();
+        assert_eq!(topics, ["platform.status"; 2]);
         assert_eq!(ids(&outbox.claim(8).await), mails[2..]);
     }
 }
@@ -182,4 +183,54 @@ async fn a_mail_that_somebody_else_has_by_now_stays_as_it_is_and_is_given_up_onc
         assert!(outbox.left().await.is_empty());
         assert_eq!(outbox.audited("mail.refused").await, 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_claimed_by_one_node_for_longer_than_it_takes_to_hand_it_over() {
+    for backend in BACKENDS {
+        let outbox = Outbox::on(backend).await;
+        let store = outbox.store.as_ref();
+        let cx = Context::system(outbox.entropy.clone());
+        let ids = outbox.queue("platform.status", 3).await;
+        let first = claim_messages(store, 2).await.unwrap();
+        let second = claim_messages(store, 2).await.unwrap();
+        let claimed: Vec<&OutboxId> = first.iter().chain(&second).map(id).collect();
+        assert_eq!(claimed, ids.iter().collect::<Vec<_>>(), "{backend:?}");
+        // The longest hand-over, and as much again to store its outcome.
+        outbox.clock.advance(Duration::from_secs(119));
+        assert!(claim_messages(store, 8).await.unwrap().is_empty());
+        let delivered = MessageOutcome::Delivered;
+        settle_message(&cx, store, &first[0], delivered)
+            .await
+            .unwrap();
+        outbox.clock.advance(Duration::from_secs(2));
+        let again = claim_messages(store, 8).await.unwrap();
+        let attempts: Vec<(&OutboxId, i64)> = again
+            .iter()
+            .map(|claimed| (id(claimed), claimed.message().attempts))
+            .collect();
+        assert_eq!(attempts, [(&ids[1], 2), (&ids[2], 2)]);
+        // What the slow one says of a message that is no longer its own changes nothing.
+        for outcome in [MessageOutcome::PutOff, MessageOutcome::Released] {
+            settle_message(&cx, store, &first[1], outcome)
+                .await
+                .unwrap();
+        }
+        assert!(claim_messages(store, 8).await.unwrap().is_empty());
+        for claimed in &again {
+            let released = MessageOutcome::Released;
+            settle_message(&cx, store, claimed, released).await.unwrap();
+        }
+        let released = claim_messages(store, 8).await.unwrap();
+        assert!(
+            released
+                .iter()
+                .all(|claimed| claimed.message().attempts == 2)
+        );
+        assert_eq!(released.len(), 2);
+    }
+}
+
+fn id(claimed: &ClaimedMessage) -> &OutboxId {
+    &claimed.message().id
 }

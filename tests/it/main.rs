@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod announcements;
 mod architecture;
 mod crash;
 #[cfg(unix)]
@@ -10,6 +11,7 @@ mod deploys;
 mod device_login;
 #[cfg(target_os = "linux")]
 mod faults;
+mod hostnames;
 mod imports;
 mod jobs;
 mod mails;
@@ -17,8 +19,12 @@ mod nodes;
 mod registry_jobs;
 mod secrets;
 mod slice;
+#[cfg(unix)]
+mod stopping;
 mod surface;
+mod sweeps;
 mod uploads;
 #[cfg(unix)]
+mod worker_host;
 mod workers;
 mod world;

@@ -34,8 +34,10 @@ async fn run_the_main_job(suite: Suite) {
     person.job_done(&suite, queued.text("jobId")).await;
     let after = suite.get(&person.token, &resources).await.expect(200);
     assert_eq!(after.total(), Some(0));
-    let site = Call::get(format!("/{project}/"));
-    let _ = site.to(suite.sites().unwrap()).await.expect(404);
+    let _ = front_page(&project)
+        .to(suite.sites().unwrap())
+        .await
+        .expect(404);
     suite.shutdown().await;
 }
 
@@ -93,17 +95,20 @@ async fn deploys_a_site(suite: &Suite, person: &Signed) -> String {
     assert_eq!(live.text("status"), "active");
     let host = live.text("url").strip_prefix("http://").unwrap();
     let project = host.split('.').next().unwrap().to_owned();
-    let page = Call::get(format!("/{project}/"));
-    let page = page.to(suite.sites().unwrap()).await.expect(200);
-    assert_eq!(page.bytes, FRONT_PAGE);
+    let page = front_page(&project).to(suite.sites().unwrap()).await;
+    assert_eq!(page.expect(200).bytes, FRONT_PAGE);
     project
+}
+
+fn front_page(project: &str) -> Call {
+    Call::get("/").header("host", format!("{project}.localhost"))
 }
 
 async fn is_suspended_and_restored(suite: &Suite, person: &Signed, project: &str) {
     let suspend = person.at("/suspend");
     let late = json!({ "reason": "late" });
     let _ = suite.post(&person.token, &suspend, late).await.expect(200);
-    let site = || Call::get(format!("/{project}/"));
+    let site = || front_page(project);
     let closed = site().to(suite.sites().unwrap()).await.expect(451);
     assert_eq!(closed.bytes, "This site is suspended.\n");
     let refused = suite.get(&person.token, &person.at("")).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
 
 /// Where `tests/run` puts the program that runs workers; without it the tests say that they are skipped.
-fn workerd() -> Option<PathBuf> {
+pub(crate) fn workerd() -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "the tests are told where it is")]
     let named = std::env::var("CORE_TEST_WORKERD").ok().map(PathBuf::from);
     // .../target/debug/deps/it-hash -> .../target
@@ -27,12 +27,12 @@ fn workerd() -> Option<PathBuf> {
     found
 }
 
-async fn start(data: &Path, workerd: &Path) -> Server {
+pub(crate) async fn start(data: &Path, workerd: &Path) -> Server {
     Server::start(data, &["--workerd", workerd.to_str().unwrap()]).await
 }
 
 /// The address label of the platform's worker for its API, or for its sessions.
-async fn worker_of(server: &Server, person: &Signed, purpose: &str) -> String {
+pub(crate) async fn worker_of(server: &Server, person: &Signed, purpose: &str) -> String {
     let resources = server.get(&person.token, &person.at("/resources")).await;
     let resources = resources.expect(200);
     let all = resources.json["data"].as_array().unwrap().iter();
@@ -41,7 +41,7 @@ async fn worker_of(server: &Server, person: &Signed, purpose: &str) -> String {
     of_purpose.next().unwrap()
 }
 
-async fn ask(server: &Server, call: Call, worker: &str) -> Answer {
+pub(crate) async fn ask(server: &Server, call: Call, worker: &str) -> Answer {
     let host = format!("{worker}.localhost");
     server.send("sites", call.header("host", host)).await
 }

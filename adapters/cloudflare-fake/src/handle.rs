@@ -13,6 +13,7 @@ use crate::fault::{Fault, FaultQueue, Matcher};
 use crate::journal::{Exchange, Journal, Recorded};
 use crate::limit::{Limiter, RateLimit};
 use crate::server::{Inner, Shared, serve};
+use crate::serving::{Visited, visit};
 use crate::settings::Settings;
 use crate::state::project::DeploymentEnd;
 use crate::state::script::ScriptInfo;
@@ -101,6 +102,12 @@ impl FakeCloudflare {
         for own in hostnames.filter(|own| own.hostname == hostname) {
             own.pinned = Some((status.to_owned(), ssl_status.to_owned()));
         }
+    }
+
+    /// What answers a visitor of a hostname, of the account's zones or of a customer's; `None` if nothing does.
+    #[must_use]
+    pub fn visit(&self, hostname: &str) -> Option<Visited> {
+        visit(&self.shared.lock().state, hostname)
     }
 
     /// How the next Pages deployment ends for which nothing is said yet.

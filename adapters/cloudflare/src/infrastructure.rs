@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::client::{Client, TlsError};
 use crate::error::CallError;
 use crate::hostname::zone::Zones;
-use crate::hostname::{custom, route};
+use crate::hostname::{customer, route};
 use crate::options::{CloudflareAccount, CloudflareOptions, OptionError};
 use crate::ownership::{belongs_to, ensure_owned, ensure_recognisable};
 use crate::pages::{config, deployment, project, site};
@@ -78,6 +78,15 @@ impl CloudflareInfrastructure {
             ResourceType::Worker => script::find(client, name).await,
             ResourceType::Pages => project::find(client, name).await,
         }
+    }
+
+    /// Refuses a target of a hostname that does not exist, or is another owner's.
+    async fn ensure_target(&self, target: &ResourceRef, owner: &str) -> Result<(), ProviderError> {
+        let Some(found) = self.find(target).await? else {
+            let message = format!("there is no {} {}", target.resource_type, target.name);
+            return Err(ProviderError::Permanent(message));
+        };
+        ensure_owned(found, &target.name, owner).map(drop)
     }
 
     /// Puts a script up, and lets it be served.
@@ -241,12 +250,7 @@ impl Infrastructure for CloudflareInfrastructure {
     }
 
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
-        let (target, owner) = (&request.target, &request.owner);
-        let Some(found) = self.find(target).await? else {
-            let message = format!("there is no {} {}", target.resource_type, target.name);
-            return Err(ProviderError::Permanent(message));
-        };
-        ensure_owned(found, &target.name, owner)?;
+        self.ensure_target(&request.target, &request.owner).await?;
         route::make(&self.client, &self.zones, request).await
     }
 
@@ -262,18 +266,25 @@ impl Infrastructure for CloudflareInfrastructure {
         &self,
         hostname: &str,
         owner: &str,
+        target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        custom::find(&self.client, &self.zones, hostname, owner).await
+        customer::find(&self.client, &self.zones, (hostname, owner), target).await
     }
 
     async fn serve_hostname(
         &self,
         request: &ServeHostname,
     ) -> Result<ServedHostname, ProviderError> {
-        custom::serve(&self.client, &self.zones, request).await
+        self.ensure_target(&request.target, &request.owner).await?;
+        customer::serve(&self.client, &self.zones, request).await
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
-        custom::stop(&self.client, &self.zones, hostname, owner).await
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        customer::stop(&self.client, &self.zones, (hostname, owner), target).await
     }
 }

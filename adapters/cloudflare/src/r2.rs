@@ -75,7 +75,7 @@ fn of_name(name: &str) -> Provisioned {
 const LIST_DELAY: u64 = 30;
 
 /// Removes the bucket with what is in it. Emptying a large one takes longer than a call may: then it is answered as
-/// throttled after a while, and the next call goes on.
+/// unfinished after a while, and the next call goes on.
 pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderError> {
     let until = Instant::now() + client.options().emptying_time;
     loop {
@@ -84,14 +84,15 @@ pub(crate) async fn remove(client: &Client, name: &str) -> Result<(), ProviderEr
             Err(error) if error.has(NOT_EMPTY) => {}
             outcome => return Ok(outcome?),
         }
-        let retry_after_seconds = match empty(client, name, until).await? {
-            Emptied::Page => continue,
-            Emptied::OutOfTime => 1,
-            Emptied::NothingListed => LIST_DELAY,
-        };
-        return Err(ProviderError::Throttled {
-            retry_after_seconds,
-        });
+        match empty(client, name, until).await? {
+            Emptied::Page => {}
+            Emptied::OutOfTime => return Err(ProviderError::Unfinished),
+            Emptied::NothingListed => {
+                return Err(ProviderError::Throttled {
+                    retry_after_seconds: LIST_DELAY,
+                });
+            }
+        }
     }
 }
 

@@ -1,81 +1,46 @@
-//! A bucket of objects: a folder with one file an object. The file starts with a line that says what it is; its name is
-//! the digest of the key, so that every key is safe and has room.
+//! A bucket of objects: a folder with one file an object, whose name is the digest of the key, so that every key is safe
+//! and has room.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
-use core_domain::kernel::{Clock, Timestamp};
+use core_domain::kernel::Clock;
 use core_domain::registry::ResourceType;
-use serde::{Deserialize, Serialize};
 
-use crate::data_dir::{DataDir, is_absence};
-use crate::error::{LocalError, Result, blocking};
-use crate::names::{content_digest, digest};
+use crate::data_dir::DataDir;
+use crate::error::{LocalError, Result};
+use crate::execution::Execution;
+use crate::names::digest;
+use crate::object::{Object, ObjectInfo, ObjectMetadata, ObjectReader, ObjectWriter};
+use crate::object_list::{ListQuery, ObjectPage, PageCollector};
 
 /// The folder of the objects inside the bucket.
 pub(crate) const FOLDER: &str = "objects";
-
-/// The longest key, in bytes.
-const MAX_KEY: usize = 1024;
 
 /// An open bucket.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     data: Arc<DataDir>,
     clock: Arc<dyn Clock>,
+    execution: Execution,
     name: String,
 }
 
-/// What is known of an object without reading it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectInfo {
-    /// Its key.
-    pub key: String,
-    /// Its content type, as given.
-    pub content_type: String,
-    /// SHA-256 of the content in hexadecimal.
-    pub etag: String,
-    /// Length of the content in bytes.
-    pub size: u64,
-    /// When it was stored; the epoch for objects that do not say it.
-    #[serde(default = "epoch")]
-    pub uploaded_at: Timestamp,
-    /// What its writer wants answered with it besides the content type: `cacheControl` for one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub http: BTreeMap<String, String>,
-    /// What its writer noted with it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub custom: BTreeMap<String, String>,
-}
-
-/// What a writer says of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectMetadata {
-    /// Its content type.
-    pub content_type: String,
-    /// See [`ObjectInfo::http`].
-    pub http: BTreeMap<String, String>,
-    /// See [`ObjectInfo::custom`].
-    pub custom: BTreeMap<String, String>,
-}
-
-/// An object with its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
-    /// What is known of it.
-    pub info: ObjectInfo,
-    /// The content.
-    pub content: Vec<u8>,
-}
-
 impl Bucket {
-    pub(crate) const fn new(data: Arc<DataDir>, clock: Arc<dyn Clock>, name: String) -> Self {
-        Self { data, clock, name }
+    pub(crate) const fn new(
+        data: Arc<DataDir>,
+        clock: Arc<dyn Clock>,
+        execution: Execution,
+        name: String,
+    ) -> Self {
+        Self {
+            data,
+            clock,
+            execution,
+            name,
+        }
     }
 
     /// Stores an object, durable when this returns, replacing what the key held.
@@ -93,55 +58,95 @@ impl Bucket {
     /// As [`Bucket::put`], with more that is known of the object.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when the key is empty or longer than 1024 bytes; [`LocalError::Missing`] when the bucket
-    /// was removed.
+    /// [`LocalError::Invalid`] when the key is empty or longer than 1024 bytes; [`LocalError::Limit`] if the metadata is
+    /// longer than 8,192 bytes or the object is too large; [`LocalError::Missing`] when the bucket was removed.
     pub async fn put_object(
         &self,
         key: &str,
         metadata: ObjectMetadata,
         content: Bytes,
     ) -> Result<ObjectInfo> {
-        if key.is_empty() || key.len() > MAX_KEY {
-            return Err(LocalError::Invalid(format!("{key:?} is not a key")));
-        }
-        let key = key.to_owned();
+        let writer = self.begin(key, metadata).await?;
+        let writer = self.append(writer, content).await?;
+        self.commit(writer, |_| Ok(())).await
+    }
+
+    /// Begins an object. [`Bucket::commit`] puts it into its place.
+    pub(crate) async fn begin(&self, key: &str, metadata: ObjectMetadata) -> Result<ObjectWriter> {
+        let info = ObjectInfo::new(key, metadata, self.clock.now())?;
         self.run(move |bucket| {
-            let info = ObjectInfo {
-                etag: content_digest(&content),
-                size: content.len() as u64,
-                key,
-                content_type: metadata.content_type,
-                uploaded_at: bucket.clock.now(),
-                http: metadata.http,
-                custom: metadata.custom,
-            };
-            let mut head =
-                serde_json::to_vec(&info).map_err(|error| LocalError::Io(error.into()))?;
-            head.push(b'\n');
-            let file = file_name(&info.key);
+            let staged = bucket.data.stage_file()?;
+            ObjectWriter::begin(info, staged, bucket.execution.limits.object_bytes)
+        })
+        .await
+    }
+
+    /// Appends to the content of an object that was begun.
+    pub(crate) async fn append(
+        &self,
+        mut writer: ObjectWriter,
+        piece: Bytes,
+    ) -> Result<ObjectWriter> {
+        let append = move || {
+            writer.append(&piece)?;
+            Ok(writer)
+        };
+        self.execution.run(append).await
+    }
+
+    /// Puts an object into its place if `check` accepts it, replacing what the key held.
+    pub(crate) async fn commit(
+        &self,
+        writer: ObjectWriter,
+        check: impl FnOnce(&ObjectInfo) -> Result<()> + Send + 'static,
+    ) -> Result<ObjectInfo> {
+        self.run(move |bucket| {
+            let (info, staged, file) = writer.finish()?;
+            check(&info)?;
+            let name = file_name(&info.key);
             bucket
                 .data
-                .replace_file(&bucket.parts(&file), &[&head, &content])?;
+                .commit_file(staged, &file, &bucket.parts(&name))?;
             Ok(info)
         })
         .await
     }
 
-    /// The object of a key.
+    /// The object of a key, whole in memory.
     ///
     /// # Errors
     /// [`LocalError::Missing`] when the bucket was removed.
     pub async fn get(&self, key: &str) -> Result<Option<Object>> {
-        let file = file_name(key);
+        let key = key.to_owned();
         self.run(move |bucket| {
-            let Some((info, mut rest)) = bucket.read_head(&file)? else {
+            let Some(mut reader) = bucket.reader(&file_name(&key))? else {
                 return Ok(None);
             };
-            let mut content = Vec::new();
-            rest.read_to_end(&mut content)?;
+            let content = reader.read(0, u64::MAX)?;
+            let info = reader.info;
             Ok(Some(Object { info, content }))
         })
         .await
+    }
+
+    /// Opens the object of a key, to be read in pieces by [`Bucket::read`].
+    pub(crate) async fn open(&self, key: &str) -> Result<Option<ObjectReader>> {
+        let file = file_name(key);
+        self.run(move |bucket| bucket.reader(&file)).await
+    }
+
+    /// Reads up to `max` bytes of an open object from `offset` on.
+    pub(crate) async fn read(
+        &self,
+        mut reader: ObjectReader,
+        offset: u64,
+        max: u64,
+    ) -> Result<(ObjectReader, Vec<u8>)> {
+        let read = move || {
+            let piece = reader.read(offset, max)?;
+            Ok((reader, piece))
+        };
+        self.execution.run(read).await
     }
 
     /// What is known of the object of a key.
@@ -149,9 +154,7 @@ impl Bucket {
     /// # Errors
     /// [`LocalError::Missing`] when the bucket was removed.
     pub async fn head(&self, key: &str) -> Result<Option<ObjectInfo>> {
-        let file = file_name(key);
-        self.run(move |bucket| Ok(bucket.read_head(&file)?.map(|(info, _)| info)))
-            .await
+        Ok(self.open(key).await?.map(|reader| reader.info))
     }
 
     /// Removes a key; `false` when it held nothing.
@@ -164,26 +167,43 @@ impl Bucket {
             .await
     }
 
-    /// The first objects whose keys begin with `prefix` and come after `after`, in byte order of the keys.
+    /// The first objects whose keys begin with `prefix` and come after `after`, in byte order of the keys; at most 1,000.
     ///
     /// # Errors
-    /// [`LocalError::Missing`] when the bucket was removed.
+    /// [`LocalError::Missing`] when the bucket was removed; [`LocalError::Limit`] if the bucket has so many objects that
+    /// reading their keys takes too long.
     pub async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<ObjectInfo>> {
-        let (prefix, after) = (prefix.to_owned(), after.to_owned());
+        let query = ListQuery {
+            prefix: prefix.to_owned(),
+            after: after.to_owned(),
+            delimiter: String::new(),
+            limit,
+        };
+        Ok(self.page(query).await?.objects)
+    }
+
+    /// Lists a page of objects and folders.
+    pub(crate) async fn page(&self, query: ListQuery) -> Result<ObjectPage> {
         self.run(move |bucket| {
+            let timeout = bucket.execution.limits.call_timeout;
+            let started = Instant::now();
             let folder = [ResourceType::R2.as_str(), &bucket.name, FOLDER];
-            let mut found = Vec::new();
-            for file in bucket.data.list(&folder)? {
+            let mut page = PageCollector::new(query);
+            bucket.data.visit(&folder, |file| {
+                if started.elapsed() >= timeout {
+                    let what = format!(
+                        "the call took longer than {} seconds",
+                        timeout.as_secs_f64()
+                    );
+                    return Err(LocalError::Limit(what));
+                }
                 // Deleted since the folder was read: not in the list.
-                let head = bucket.read_head(&file)?;
-                found.extend(
-                    head.map(|(info, _)| info)
-                        .filter(|info| info.key.starts_with(&prefix) && info.key > after),
-                );
-            }
-            found.sort_by(|a, b| a.key.cmp(&b.key));
-            found.truncate(limit);
-            Ok(found)
+                if let Some(reader) = bucket.reader(&file)? {
+                    page.add(reader.info);
+                }
+                Ok(())
+            })?;
+            Ok(page.finish())
         })
         .await
     }
@@ -194,44 +214,30 @@ impl Bucket {
         F: FnOnce(&Self) -> Result<T> + Send + 'static,
     {
         let bucket = self.clone();
-        blocking(move || {
+        let run = move || {
             let folder = [ResourceType::R2.as_str(), &bucket.name, FOLDER];
             if bucket.data.path(&folder)?.try_exists()? {
                 work(&bucket)
             } else {
                 Err(LocalError::Missing(format!("r2 {}", bucket.name)))
             }
-        })
-        .await
+        };
+        self.execution.run(run).await
+    }
+
+    fn reader(&self, file: &str) -> Result<Option<ObjectReader>> {
+        ObjectReader::open(&self.path(file)?)
+    }
+
+    fn path(&self, file: &str) -> Result<PathBuf> {
+        self.data.path(&self.parts(file))
     }
 
     fn parts<'a>(&'a self, file: &'a str) -> [&'a str; 4] {
         [ResourceType::R2.as_str(), &self.name, FOLDER, file]
     }
-
-    fn read_head(&self, file: &str) -> Result<Option<(ObjectInfo, BufReader<File>)>> {
-        let path = self.data.path(&self.parts(file))?;
-        let opened = match File::open(&path) {
-            Ok(opened) => opened,
-            Err(error) if is_absence(&error) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let mut reader = BufReader::new(opened);
-        let mut line = Vec::new();
-        reader.read_until(b'\n', &mut line)?;
-        let info = serde_json::from_slice(&line).map_err(|error| damaged(&path, &error))?;
-        Ok(Some((info, reader)))
-    }
-}
-
-const fn epoch() -> Timestamp {
-    Timestamp::EPOCH
 }
 
 fn file_name(key: &str) -> String {
     digest(&[key.as_bytes()])
-}
-
-fn damaged(path: &Path, error: &serde_json::Error) -> LocalError {
-    LocalError::damaged(path, error)
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use core_domain::cli::Limits;
 use core_domain::kernel::{Clock, duration_text};
 use core_domain::port::{PlatformSuspensions, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
+use http::Uri;
 use http::uri::Authority;
 use serde::{Deserialize, Serialize};
 
@@ -24,10 +26,17 @@ pub struct LocalConfig {
     pub clock: Arc<dyn Clock>,
     /// Which deployments are kept.
     pub retention: Retention,
+    /// The largest number, sizes and paths of a site's files.
+    pub site_limits: Limits,
+    /// Bytes that the sites of one owner take on the disk, with replaced deployments: these are removed first, oldest first.
+    /// Default: no limit.
+    pub site_bytes_per_owner: u64,
     /// What runs the workers, see [`find_workerd`](crate::find_workerd); without it they are stored alone.
     pub workerd: Option<Workerd>,
     /// How they are run.
     pub workers: WorkerdOptions,
+    /// The command that hosts workers in a process of its own (Unix alone). Default: `None`, this process hosts them.
+    pub worker_host: Option<WorkerHostCommand>,
     /// Services that workers can fetch from by plain HTTP wherever they run, on this machine too: IAM, which auth workers
     /// ask. None by default.
     pub reachable: Vec<Authority>,
@@ -44,14 +53,14 @@ impl LocalConfig {
     pub fn new(root: impl Into<PathBuf>, site_port: u16, clock: Arc<dyn Clock>) -> Self {
         Self {
             root: root.into(),
-            sites: SiteAddress::ByHost {
-                domain: "localhost".to_owned(),
-                port: site_port,
-            },
+            sites: SiteAddress::on_this_machine(site_port),
             clock,
             retention: Retention::default(),
+            site_limits: Limits::default(),
+            site_bytes_per_owner: u64::MAX,
             workerd: None,
             workers: WorkerdOptions::default(),
+            worker_host: None,
             reachable: Vec::new(),
             suspensions: None,
             faults: Faults::default(),
@@ -59,15 +68,29 @@ impl LocalConfig {
     }
 }
 
+/// A command whose process hosts the workers of a provider: it calls [`run_worker_host`](crate::run_worker_host), writes
+/// nothing to standard output and logs to standard error. It is started without the environment of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerHostCommand {
+    /// The path of the executable file.
+    pub program: PathBuf,
+    /// The arguments of the command line.
+    pub args: Vec<String>,
+}
+
 /// Which deployments of a project are kept besides the one its address shows. The others are removed when the next
-/// deployment goes live.
+/// deployment goes live, and by the daily clean-up.
+///
+/// A preview above the number or the age is removed, never refused. A site above `limits.site_bytes_per_platform` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// How many deployments of a branch are kept after a later one has replaced them. 10 by default.
+    /// Number of replaced deployments of `production` that are kept. Previews keep none. Default: 10.
     pub previous: usize,
-    /// How long a deployment of another branch than `production` is kept. When the one that its branch shows is older, the
-    /// branch's address ends too. 30 days by default.
+    /// Maximum number of previews of a site: branches other than `production`, each with its latest deployment. A further
+    /// preview removes the one with the oldest deployment, and its address. Default: 10.
+    pub previews: usize,
+    /// How long a preview is kept after its latest deployment. Default: 7 days.
     #[serde(with = "duration_text")]
     pub preview_age: Duration,
 }
@@ -76,45 +99,63 @@ impl Default for Retention {
     fn default() -> Self {
         Self {
             previous: 10,
-            preview_age: Duration::from_secs(30 * 24 * 60 * 60),
+            previews: 10,
+            preview_age: Duration::from_secs(7 * 24 * 60 * 60),
         }
     }
 }
 
-/// Which addresses sites are given. The host serves both forms whatever is chosen here.
+/// The addresses of sites and workers. Each has a host of its own, so that the pages of one site share neither cookies nor
+/// storage with another site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SiteAddress {
-    /// `http://{project}.{domain}:{port}/`. Browsers lead every name under `localhost` to this machine.
-    ByHost {
-        /// The domain, without a leading dot.
-        domain: String,
-        /// The port of the host.
-        port: u16,
-    },
-    /// `{base}/{project}/`: for programs that cannot resolve names under `localhost`.
-    ByPath {
-        /// For example `http://127.0.0.1:8090`, without a slash at the end.
-        base: String,
-    },
+pub struct SiteAddress {
+    /// The domain below which every object has a name, without a leading dot: `http://{name}.{domain}:{port}/`. Browsers
+    /// lead every name below `localhost` to this machine.
+    pub domain: String,
+    /// The port of the host.
+    pub port: u16,
+    /// The address at which objects are served by path as well, `{by_path}/{name}/`, and which deployments then show:
+    /// `http://sites.example.net`, without a slash at the end. All sites there share one origin. It must not have the host
+    /// of IAM: cookies know no ports. Default: none.
+    pub by_path: Option<String>,
 }
 
 impl SiteAddress {
-    /// Where a site is served.
+    /// Addresses below `localhost`, and none by path.
     #[must_use]
-    pub fn url(&self, label: &str) -> String {
-        match self {
-            Self::ByHost { domain, port: 80 } => format!("http://{label}.{domain}/"),
-            Self::ByHost { domain, port } => format!("http://{label}.{domain}:{port}/"),
-            Self::ByPath { base } => format!("{base}/{label}/"),
+    pub fn on_this_machine(port: u16) -> Self {
+        Self {
+            domain: "localhost".to_owned(),
+            port,
+            by_path: None,
         }
     }
 
-    /// The domain under which the host looks for a project in the `Host` header.
-    pub(crate) fn domain(&self) -> &str {
-        match self {
-            Self::ByHost { domain, .. } => domain,
-            Self::ByPath { .. } => "localhost",
+    /// Where a site is served.
+    #[must_use]
+    pub fn url(&self, label: &str) -> String {
+        let Self {
+            domain,
+            port,
+            by_path,
+        } = self;
+        match by_path {
+            Some(base) => format!("{base}/{label}/"),
+            None if *port == 80 => format!("http://{label}.{domain}/"),
+            None => format!("http://{label}.{domain}:{port}/"),
         }
+    }
+
+    /// Tells whether objects are found by path at a host, which is in lower case and without port.
+    pub(crate) fn is_by_path(&self, host: &str) -> bool {
+        let base = self
+            .by_path
+            .as_deref()
+            .and_then(|base| base.parse::<Uri>().ok());
+        base.is_some_and(|base| {
+            base.host()
+                .is_some_and(|own| own.eq_ignore_ascii_case(host))
+        })
     }
 }
 
@@ -124,7 +165,7 @@ impl SiteAddress {
 pub enum Moment {
     /// Nothing was done yet.
     Before,
-    /// The object is whole in the staging folder, and not in its place.
+    /// The object is whole in the staging folder, and not in its place. The contents of a site's files are in theirs.
     Staged,
     /// A deployment is in its place, and its address still leads to the one before.
     Published,
@@ -218,16 +259,15 @@ mod tests {
 
     #[test]
     fn addresses_are_by_host_or_by_path() {
-        let by_host = |port| SiteAddress::ByHost {
-            domain: "localhost".to_owned(),
-            port,
-        };
+        let by_host = SiteAddress::on_this_machine;
         assert_eq!(by_host(8090).url("site"), "http://site.localhost:8090/");
         assert_eq!(by_host(80).url("site"), "http://site.localhost/");
-        let base = "http://127.0.0.1:8090".to_owned();
-        assert_eq!(
-            SiteAddress::ByPath { base }.url("site"),
-            "http://127.0.0.1:8090/site/"
-        );
+        let by_path = SiteAddress {
+            by_path: Some("http://Sites.example.net:8090".to_owned()),
+            ..by_host(8090)
+        };
+        assert_eq!(by_path.url("site"), "http://Sites.example.net:8090/site/");
+        assert!(by_path.is_by_path("sites.example.net"));
+        assert!(!by_path.is_by_path("127.0.0.1") && !by_host(8090).is_by_path("127.0.0.1"));
     }
 }

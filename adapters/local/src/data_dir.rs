@@ -2,7 +2,7 @@
 //! folder of the same file system, synced, and then renamed into place, so that readers, and the next start after a crash,
 //! find the whole thing or nothing.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,12 @@ pub(crate) struct DataDir {
 #[derive(Debug)]
 pub(crate) struct Staged {
     path: PathBuf,
+}
+
+/// A lock of a part of the folder. It is released when dropped, and when the process ends.
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    _file: File,
 }
 
 /// Held while something is put into place or removed; of all processes one at a time.
@@ -106,16 +112,31 @@ impl DataDir {
 
     /// The names in a folder, in no order; none when it does not exist.
     pub(crate) fn list(&self, parts: &[&str]) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.visit(parts, |name| {
+            names.push(name);
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// Calls `visit` with each name in a folder, in no order; with none when it does not exist.
+    pub(crate) fn visit(
+        &self,
+        parts: &[&str],
+        mut visit: impl FnMut(String) -> Result<()>,
+    ) -> Result<()> {
         let entries = match fs::read_dir(self.path(parts)?) {
             Ok(entries) => entries,
-            Err(error) if is_absence(&error) => return Ok(Vec::new()),
+            Err(error) if is_absence(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let mut names = Vec::new();
         for entry in entries {
-            names.extend(entry?.file_name().into_string().ok());
+            if let Ok(name) = entry?.file_name().into_string() {
+                visit(name)?;
+            }
         }
-        Ok(names)
+        Ok(())
     }
 
     /// Makes a folder that stays, such as the one of a kind of objects.
@@ -154,6 +175,31 @@ impl DataDir {
         let lock = lock_file(&self.root.join(LOCK))?;
         lock.lock()?;
         Ok(Exclusive { _lock: lock })
+    }
+
+    /// Waits until the lock can be shared; `None` if its folder does not exist.
+    pub(crate) fn lock_shared(&self, parts: &[&str]) -> Result<Option<FolderLock>> {
+        let file = match lock_file(&self.path(parts)?) {
+            Ok(file) => file,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        file.lock_shared()?;
+        Ok(Some(FolderLock { _file: file }))
+    }
+
+    /// Takes the lock exclusively; `None` if it is taken, or its folder does not exist.
+    pub(crate) fn try_lock(&self, parts: &[&str]) -> Result<Option<FolderLock>> {
+        let file = match lock_file(&self.path(parts)?) {
+            Ok(file) => file,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(FolderLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
     }
 
     /// Puts a staged folder into place. `false` when there is something already: that stays.
@@ -196,6 +242,41 @@ impl DataDir {
         }
         sync_parent(&target)?;
         Ok(true)
+    }
+
+    /// Removes files of a folder; those that do not exist are left out.
+    pub(crate) fn remove_files(&self, folder: &[&str], names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let folder_path = self.path(folder)?;
+        for name in names.iter().filter(|name| is_safe_part(name)) {
+            remove_any(&folder_path.join(name))?;
+        }
+        Ok(sync_dir(&folder_path)?)
+    }
+
+    /// Makes the names in a folder durable.
+    pub(crate) fn sync(&self, parts: &[&str]) -> Result<()> {
+        Ok(sync_dir(&self.path(parts)?)?)
+    }
+
+    /// The lengths of the files in a folder, in no order; none when it does not exist.
+    pub(crate) fn sizes(&self, parts: &[&str]) -> Result<Vec<u64>> {
+        let entries = match fs::read_dir(self.path(parts)?) {
+            Ok(entries) => entries,
+            Err(error) if is_absence(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut sizes = Vec::new();
+        for entry in entries {
+            match entry?.metadata() {
+                Ok(found) if found.is_file() => sizes.push(found.len()),
+                Err(error) if !is_absence(&error) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(sizes)
     }
 
     /// Moves a folder out of its place at once; its content is removed when the answer is dropped.

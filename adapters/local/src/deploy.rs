@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use core_domain::cli::{Limits, SiteFile};
 use core_domain::kernel::{Timestamp, hex};
@@ -17,13 +17,14 @@ use crate::manifest::{Manifest, to_json};
 use crate::names::{branch_label, check_paths, digest};
 use crate::prune::{self, Replaced};
 use crate::site::{
-    BRANCHES, CONTENT, DEPLOYMENTS, Deployment, Entry, INDEX, Pointer, RECORD, SiteIndex,
-    address_label, deployment, pointer,
+    BRANCHES, DEPLOYMENTS, Deployment, Entry, INDEX, Pointer, RECORD, SiteIndex, address_label,
+    deployment, pointer,
 };
+use crate::site_content::{SiteContents, WrittenContents};
 
 const KIND: &str = ResourceType::Pages.as_str();
 
-/// How much of a file is in memory at a time, in bytes.
+/// Size of the write buffer of an index, in bytes.
 const BUFFER: usize = 64 * 1024;
 
 /// A deployment that is served, or was until a later one replaced it.
@@ -53,7 +54,7 @@ pub(crate) fn deploy(
 ) -> Result<Deployed> {
     let project = project(&upload.project);
     config.faults.at("deploy", &project, Moment::Before)?;
-    check(data, upload)?;
+    check(data, upload, &config.site_limits)?;
     let id = deployment_id(&upload.deployment_key);
     if let Some(replaced) = Replaced::read(data, &upload.project, &id)? {
         return Ok(Deployed::of(&upload.project, id, &replaced.label));
@@ -99,11 +100,10 @@ pub(crate) fn find(data: &DataDir, name: &str, key: &str) -> Result<Option<Deplo
     Ok(Some(Deployed::of(name, id, &record.label)))
 }
 
-fn check(data: &DataDir, upload: &SiteUpload) -> Result<()> {
+fn check(data: &DataDir, upload: &SiteUpload, limits: &Limits) -> Result<()> {
     if upload.branch.is_empty() || upload.deployment_key.is_empty() {
         return invalid("a deployment needs a branch and a key");
     }
-    let limits = Limits::default();
     let files = upload.site.files();
     if files.is_empty() || files.len() > limits.files {
         return invalid(&format!("a deployment has 1 to {} files", limits.files));
@@ -112,7 +112,8 @@ fn check(data: &DataDir, upload: &SiteUpload) -> Result<()> {
         let max = limits.file_bytes;
         return invalid(&format!("a file of a deployment has at most {max} bytes"));
     }
-    check_paths(files.iter().map(|file| file.path.as_str()))?;
+    let paths = files.iter().map(|file| file.path.as_str());
+    check_paths(paths, limits.path_bytes)?;
     if Manifest::read(data, &project(&upload.project))?.is_none() {
         return Err(LocalError::Missing(format!("pages {}", upload.project)));
     }
@@ -132,14 +133,20 @@ fn publish(
     config: &LocalConfig,
 ) -> Result<Deployment> {
     let label = branch_label(&upload.project, &upload.branch);
-    let previous = pointer(data, &upload.project, &label)?;
+    let manifest = Manifest::read(data, &project(&upload.project))?;
+    // Held until the deployment that names them is in place.
+    let contents = SiteContents::open(data, &upload.project)?;
     let staged = data.stage_dir()?;
-    let index = write_site(data, upload, previous.as_ref(), &staged)?;
+    let index = write_site(data, upload, &contents, &staged)?;
     config
         .faults
         .at("deploy", &project(&upload.project), Moment::Staged)?;
 
     let lock = data.exclusive()?;
+    // If the project was removed in the meantime, its contents were too, even if a new project has its name.
+    if Manifest::read(data, &project(&upload.project))? != manifest {
+        return Err(LocalError::Missing(format!("pages {}", upload.project)));
+    }
     let shown = pointer(data, &upload.project, &label)?;
     let record = Deployment {
         deployment_key: upload.deployment_key.clone(),
@@ -157,27 +164,34 @@ fn publish(
         .ok_or_else(|| LocalError::Missing(format!("deployment {id}")))
 }
 
-/// Writes index and content; answers the digest of the index.
+/// Adds the contents that are missing and writes the index; answers the digest of the index.
 fn write_site(
     data: &DataDir,
     upload: &SiteUpload,
-    previous: Option<&Pointer>,
+    contents: &SiteContents<'_>,
     staged: &Staged,
 ) -> Result<String> {
-    staged.create_dir(CONTENT)?;
     let mut entries = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut missing = BTreeSet::new();
     for file in upload.site.files() {
         let entry = entry(file);
-        if seen.insert(file.digest) && !share(data, &upload.project, previous, &entry, staged)? {
+        if seen.insert(file.digest) && !contents.has(&entry) {
             missing.insert(file.digest);
         }
         entries.insert(file.path.as_str(), entry);
     }
     drop(seen);
     if !missing.is_empty() {
-        write_contents(upload, missing, staged)?;
+        let mut written = WrittenContents::begin(data.stage_dir()?);
+        upload.site.read(&mut |file, content| {
+            if missing.remove(&file.digest) {
+                written.write(file, content)
+            } else {
+                Ok(())
+            }
+        })?;
+        contents.add(written)?;
     }
     let mut index = Hashed {
         file: io::BufWriter::with_capacity(BUFFER, staged.create_file(INDEX)?),
@@ -185,78 +199,6 @@ fn write_site(
     };
     serde_json::to_writer(&mut index, &SiteIndex(entries)).map_err(io::Error::from)?;
     index.finish()
-}
-
-fn write_contents(
-    upload: &SiteUpload,
-    mut missing: BTreeSet<[u8; 32]>,
-    staged: &Staged,
-) -> Result<()> {
-    let mut buffer = vec![0; BUFFER];
-    upload.site.read(&mut |file, content| {
-        if missing.remove(&file.digest) {
-            write_content(file, content, staged, &mut buffer)
-        } else {
-            Ok(())
-        }
-    })?;
-    Ok(())
-}
-
-fn write_content(
-    file: &SiteFile,
-    content: &mut dyn Read,
-    staged: &Staged,
-    buffer: &mut [u8],
-) -> io::Result<()> {
-    let mut target = staged.create_file(&content_path(&hex(&file.digest)))?;
-    let mut hash = Sha256::new();
-    loop {
-        match content.read(buffer) {
-            Ok(0) => break,
-            Ok(read) => {
-                hash.update(&buffer[..read]);
-                target.write_all(&buffer[..read])?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let digest: [u8; 32] = hash.finalize().into();
-    if digest != file.digest {
-        let what = "a file of the site is not what it was when it was checked";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    }
-    target.sync_all()
-}
-
-/// Takes the content from the previous deployment, if that has it whole: content never changes, so both share one file.
-fn share(
-    data: &DataDir,
-    project: &str,
-    previous: Option<&Pointer>,
-    entry: &Entry,
-    staged: &Staged,
-) -> Result<bool> {
-    let Some(previous) = previous else {
-        return Ok(false);
-    };
-    let from = data.path(&[
-        KIND,
-        project,
-        DEPLOYMENTS,
-        &previous.deployment,
-        CONTENT,
-        &entry.digest,
-    ])?;
-    let whole = fs::metadata(&from).is_ok_and(|found| found.len() == entry.size);
-    let target = staged.path().join(content_path(&entry.digest));
-    // Some file systems have no links: then the content is written once more.
-    Ok(whole && fs::hard_link(&from, target).is_ok())
-}
-
-fn content_path(digest: &str) -> String {
-    format!("{CONTENT}/{digest}")
 }
 
 /// A file that is hashed while it is written, so that it need not be in memory.

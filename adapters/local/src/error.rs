@@ -16,6 +16,9 @@ pub enum LocalError {
     /// The request can never be carried out; says why.
     #[error("{0}")]
     Invalid(String),
+    /// A limit was exceeded; says which.
+    #[error("{0}")]
+    Limit(String),
     /// The name belongs to an object of another owner.
     #[error("the name {0} is taken by something else")]
     Taken(String),
@@ -70,7 +73,9 @@ impl From<LocalError> for ProviderError {
         match error {
             LocalError::Fault(fault) => fault,
             LocalError::Taken(name) => Self::NameTaken(name),
-            LocalError::Missing(_) | LocalError::Invalid(_) => Self::Permanent(error.to_string()),
+            LocalError::Missing(_) | LocalError::Invalid(_) | LocalError::Limit(_) => {
+                Self::Permanent(error.to_string())
+            }
             LocalError::Foreign(_) | LocalError::Damaged(_) => Self::Damaged(Cause::new(error)),
             LocalError::Io(_) | LocalError::Sqlite(_) => Self::Transient(Cause::new(error)),
         }

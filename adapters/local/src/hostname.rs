@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! route/{hostname}      a hostname of ours, and the worker or the pages project it leads to
-//! hostname/{hostname}   a customer's hostname, and the hostname of ours it leads to
+//! hostname/{hostname}   a customer's hostname, and the worker or the pages project it leads to
 //! ```
 //! The machine has no DNS and no certificates to offer: a hostname is served from the moment its file is there.
 
@@ -44,6 +44,8 @@ struct Routed {
 #[serde(rename_all = "camelCase")]
 struct Served {
     id: String,
+    target_type: ResourceType,
+    target: String,
     target_dns: String,
     owner: String,
     effect_key: String,
@@ -53,12 +55,18 @@ impl Routed {
     fn leads_to(&self, target: &ResourceRef) -> bool {
         self.target_type == target.resource_type && self.target == target.name
     }
+}
 
-    fn route_target(self) -> RouteTarget {
-        match self.target_type {
-            ResourceType::Worker => RouteTarget::Worker(self.target),
-            _ => RouteTarget::Site(self.target),
-        }
+impl Served {
+    fn leads_to(&self, target: &ResourceRef) -> bool {
+        self.target_type == target.resource_type && self.target == target.name
+    }
+}
+
+fn route_target(target_type: ResourceType, target: String) -> RouteTarget {
+    match target_type {
+        ResourceType::Worker => RouteTarget::Worker(target),
+        _ => RouteTarget::Site(target),
     }
 }
 
@@ -78,7 +86,7 @@ pub(crate) fn add_route(data: &DataDir, request: &RouteHostname, domain: &str) -
     } = request;
     check_hostname(hostname)?;
     let lock = data.exclusive()?;
-    check_target(data, request)?;
+    check_target(data, target, &request.owner)?;
     if let Some(known) = routed(data, hostname)? {
         if known.leads_to(target) {
             return Ok(Route {
@@ -88,7 +96,8 @@ pub(crate) fn add_route(data: &DataDir, request: &RouteHostname, domain: &str) -
         }
         return taken(hostname);
     }
-    if served(data, hostname)?.is_some() || named(data, hostname, domain)?.is_some() {
+    let is_served = served(data, hostname)?.is_some_and(|known| known.owner != request.owner);
+    if is_served || named(data, hostname, domain)?.is_some() {
         return taken(hostname);
     }
     let routed = Routed {
@@ -105,14 +114,13 @@ pub(crate) fn add_route(data: &DataDir, request: &RouteHostname, domain: &str) -
     })
 }
 
-fn check_target(data: &DataDir, request: &RouteHostname) -> Result<()> {
-    let target = &request.target;
+fn check_target(data: &DataDir, target: &ResourceRef, owner: &str) -> Result<()> {
     if !is_served(target.resource_type) {
         let what = format!("a hostname cannot lead to a {}", target.resource_type);
         return Err(LocalError::Invalid(what));
     }
     // Another owner's object is not told from one that does not exist.
-    let found = match Manifest::read_owned(data, target, &request.owner) {
+    let found = match Manifest::read_owned(data, target, owner) {
         Err(LocalError::Taken(_)) => None,
         found => found?,
     };
@@ -142,6 +150,11 @@ pub(crate) fn remove_routes_to(data: &DataDir, target: &ResourceRef, _: &Exclusi
             data.remove_file(&[ROUTES, &hostname])?;
         }
     }
+    for hostname in data.list(&[SERVED])? {
+        if served(data, &hostname)?.is_some_and(|known| known.leads_to(target)) {
+            data.remove_file(&[SERVED, &hostname])?;
+        }
+    }
     Ok(())
 }
 
@@ -155,7 +168,7 @@ pub(crate) fn served_hostname(
     Ok(found.filter(|known| known.owner == owner).map(active))
 }
 
-/// Serves a customer's hostname from now on.
+/// Serves a customer's hostname from now on with what an object answers.
 pub(crate) fn serve(
     data: &DataDir,
     request: &ServeHostname,
@@ -165,14 +178,20 @@ pub(crate) fn serve(
     check_hostname(hostname)?;
     check_hostname(&request.target_dns)?;
     let lock = data.exclusive()?;
+    let target = &request.target;
+    check_target(data, target, &request.owner)?;
+    let routed = routed(data, hostname)?;
+    let is_routed = routed.is_some_and(|known| known.owner != request.owner);
     let id = match served(data, hostname)? {
         Some(known) if known.owner != request.owner => return taken(hostname),
         Some(known) => known.id,
-        None if target_of_route(data, hostname, domain)?.is_some() => return taken(hostname),
+        None if is_routed || named(data, hostname, domain)?.is_some() => return taken(hostname),
         None => id_of(hostname, &request.effect_key),
     };
     let served = Served {
         id,
+        target_type: target.resource_type,
+        target: target.name.clone(),
         target_dns: request.target_dns.clone(),
         owner: request.owner.clone(),
         effect_key: request.effect_key.clone(),
@@ -193,20 +212,14 @@ pub(crate) fn stop_serving(data: &DataDir, hostname: &str, owner: &str) -> Resul
 
 /// What a host leads to: an object's own address below `domain` first, then hostnames of ours, then customers'.
 pub(crate) fn target_of(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
-    if let Some(place) = target_of_route(data, host, domain)? {
-        return Ok(Some(place));
-    }
-    match served(data, host)? {
-        Some(served) => target_of_route(data, &served.target_dns, domain),
-        None => Ok(None),
-    }
-}
-
-fn target_of_route(data: &DataDir, host: &str, domain: &str) -> Result<Option<RouteTarget>> {
     if let Some(place) = named(data, host, domain)? {
         return Ok(Some(place));
     }
-    Ok(routed(data, host)?.map(Routed::route_target))
+    if let Some(known) = routed(data, host)? {
+        return Ok(Some(route_target(known.target_type, known.target)));
+    }
+    let served = served(data, host)?;
+    Ok(served.map(|known| route_target(known.target_type, known.target)))
 }
 
 /// The object whose own address a host is.
@@ -262,6 +275,7 @@ fn write<T: Serialize>(data: &DataDir, parts: [&str; 2], value: &T, _: &Exclusiv
 fn active(served: Served) -> ServedHostname {
     ServedHostname {
         id: served.id,
+        target: Some(served.target),
         state: HostnameState::Active,
         certificate: SslStatus::Active,
     }

@@ -18,6 +18,7 @@ use crate::manifest::Manifest;
 use crate::names::check_name;
 use crate::queue::{self, Queue};
 use crate::site;
+use crate::site_content;
 use crate::sqlite;
 use crate::stores::{self, Stores};
 use crate::worker::{self, WorkerScript, WorkerVersion};
@@ -27,7 +28,7 @@ use crate::workerd::Workers;
 #[derive(Clone, Debug)]
 pub struct LocalInfrastructure {
     stores: Stores,
-    workers: Workers,
+    pub(crate) workers: Workers,
     pub(crate) config: Arc<LocalConfig>,
 }
 
@@ -47,13 +48,14 @@ impl LocalInfrastructure {
             for folder in [hostname::ROUTES, hostname::SERVED] {
                 data.ensure_dir(&[folder])?;
             }
+            site_content::unite_contents(&data)?;
             Ok(data)
         })
         .await?;
-        let stores = Stores::new(data, Arc::clone(&config.clock));
+        let stores = Stores::new(data, Arc::clone(&config.clock), config.workers.bindings);
         let config = Arc::new(config);
         Ok(Self {
-            workers: Workers::new(stores.clone(), Arc::clone(&config)),
+            workers: Workers::new(stores.clone(), Arc::clone(&config))?,
             stores,
             config,
         })
@@ -65,15 +67,15 @@ impl LocalInfrastructure {
         SiteHost::new(self.workers.clone())
     }
 
-    /// Ends the workers that run; none is started any more. Answers when they have ended, two seconds from now at the
-    /// latest.
+    /// Stops the workers that run, and the process that hosts them. No worker starts again. Returns when they have ended, after
+    /// four seconds at the latest.
     pub async fn stop_workers(&self) {
         self.workers.stop().await;
     }
 
     /// The domain below which objects have addresses of their own.
     pub(crate) fn domain(&self) -> String {
-        self.config.sites.domain().to_owned()
+        self.config.sites.domain.clone()
     }
 
     /// Everything that exists, with its owner, ordered by kind and name.
@@ -303,7 +305,7 @@ impl LocalInfrastructure {
 const fn folders_of(resource_type: ResourceType) -> &'static [&'static str] {
     match resource_type {
         ResourceType::R2 => &[bucket::FOLDER],
-        ResourceType::Pages => &[site::BRANCHES, site::DEPLOYMENTS],
+        ResourceType::Pages => &[site::BRANCHES, site::CONTENT, site::DEPLOYMENTS],
         ResourceType::Worker | ResourceType::D1 | ResourceType::Kv | ResourceType::Queue => &[],
     }
 }

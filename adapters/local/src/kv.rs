@@ -8,6 +8,7 @@ use core_domain::kernel::{Clock, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{LocalError, Result};
+use crate::execution::Execution;
 use crate::sqlite::Database;
 
 pub(crate) const FILE: &str = "entries.sqlite";
@@ -22,6 +23,12 @@ pub(crate) const SCHEMA: &str = "
 
 /// The longest key, in bytes.
 const MAX_KEY: usize = 512;
+/// The longest value, in bytes.
+pub(crate) const MAX_VALUE: usize = 25 * 1024 * 1024;
+/// The longest metadata, in bytes.
+const MAX_METADATA: usize = 1024;
+/// The most keys of one list.
+pub(crate) const MAX_LIST: u32 = 1_000;
 
 /// An open key-value namespace. After the namespace was removed, it keeps working on nothing.
 #[derive(Clone, Debug)]
@@ -53,8 +60,12 @@ pub struct KvKey {
 }
 
 impl KvNamespace {
-    pub(crate) async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let database = Database::open(path).await?;
+    pub(crate) async fn open(
+        path: &Path,
+        execution: &Execution,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
+        let database = Database::open(path, execution).await?;
         database.run(add_metadata).await?;
         Ok(Self { database, clock })
     }
@@ -72,19 +83,42 @@ impl KvNamespace {
     /// # Errors
     /// [`LocalError`] when the file cannot be read.
     pub async fn entry(&self, key: &str) -> Result<Option<KvEntry>> {
+        self.entry_within(key, |_| Ok(())).await
+    }
+
+    /// Returns the entry of a key. Reads the value only if `reserve` accepts its length in bytes.
+    ///
+    /// # Errors
+    /// [`LocalError`] when the file cannot be read, and the error of `reserve`.
+    pub(crate) async fn entry_within(
+        &self,
+        key: &str,
+        reserve: impl FnOnce(usize) -> Result<()> + Send + 'static,
+    ) -> Result<Option<KvEntry>> {
         let (key, now) = (key.to_owned(), self.clock.now().millis());
-        let query = "SELECT value, metadata, expires_at FROM entries
+        let length = "SELECT length(value) FROM entries
              WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2)";
+        let query = "SELECT value, metadata, expires_at FROM entries WHERE key = ?1";
         let get = move |connection: &Connection| {
-            let mut statement = connection.prepare_cached(query)?;
-            let entry = statement.query_row(params![key, now], |row| {
+            // In one transaction, so that both see the same value.
+            let read = connection.unchecked_transaction()?;
+            let length: Option<i64> = read
+                .prepare_cached(length)?
+                .query_row(params![key, now], |row| row.get(0))
+                .optional()?;
+            let Some(length) = length else {
+                return Ok(None);
+            };
+            reserve(usize::try_from(length).unwrap_or(usize::MAX))?;
+            let mut statement = read.prepare_cached(query)?;
+            let entry = statement.query_row([key], |row| {
                 Ok(KvEntry {
                     value: row.get(0)?,
                     metadata: row.get(1)?,
                     expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
                 })
-            });
-            entry.optional()
+            })?;
+            Ok::<_, LocalError>(Some(entry))
         };
         self.database.run(get).await
     }
@@ -105,16 +139,29 @@ impl KvNamespace {
     /// Gives a key a value, durable when this returns.
     ///
     /// # Errors
-    /// [`LocalError::Invalid`] when the key is empty, longer than 512 bytes or holds a zero byte.
+    /// [`LocalError::Invalid`] when the key is empty, longer than 512 bytes or holds a zero byte. [`LocalError::Limit`] if
+    /// the value is longer than 25 MiB, the metadata is longer than 1,024 bytes, or the namespace is full.
     pub async fn put_entry(&self, key: &str, entry: KvEntry) -> Result<()> {
         if key.is_empty() || key.len() > MAX_KEY || key.contains('\0') {
-            return Err(LocalError::Invalid(format!("{key:?} is not a key")));
+            return Err(LocalError::Invalid(format!(
+                "this is not a key of 1 to {MAX_KEY} bytes: {key:.100?}"
+            )));
+        }
+        if entry.value.len() > MAX_VALUE {
+            let what = format!("the value is longer than {MAX_VALUE} bytes");
+            return Err(LocalError::Limit(what));
+        }
+        let metadata_bytes = entry.metadata.as_ref().map_or(0, String::len);
+        if metadata_bytes > MAX_METADATA {
+            let what = format!("the metadata is longer than {MAX_METADATA} bytes");
+            return Err(LocalError::Limit(what));
         }
         let (key, now) = (key.to_owned(), self.clock.now().millis());
         let put = move |connection: &Connection| {
-            connection
-                .prepare_cached("DELETE FROM entries WHERE expires_at <= ?1")?
-                .execute([now])?;
+            // Many may have expired: a call deletes some of them.
+            let delete = "DELETE FROM entries WHERE key IN
+                 (SELECT key FROM entries WHERE expires_at <= ?1 LIMIT 1000)";
+            connection.prepare_cached(delete)?.execute([now])?;
             let upsert = "INSERT INTO entries (key, value, expires_at, metadata) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (key) DO UPDATE SET
                      value = excluded.value, expires_at = excluded.expires_at, metadata = excluded.metadata";
@@ -138,7 +185,7 @@ impl KvNamespace {
         Ok(self.database.run(delete).await? > 0)
     }
 
-    /// The first keys that begin with `prefix` and come after `after`, in byte order.
+    /// The first keys that begin with `prefix` and come after `after`, in byte order; at most 1,000.
     ///
     /// # Errors
     /// [`LocalError`] when the file cannot be read.
@@ -154,20 +201,29 @@ impl KvNamespace {
     pub async fn keys(&self, prefix: &str, after: &str, limit: u32) -> Result<Vec<KvKey>> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
         let now = self.clock.now().millis();
+        let limit = limit.min(MAX_LIST) as usize;
         let query = "SELECT key, metadata, expires_at FROM entries
-             WHERE key > ?1 AND key >= ?2 AND substr(key, 1, length(?2)) = ?2
-               AND (expires_at IS NULL OR expires_at > ?3)
-             ORDER BY key LIMIT ?4";
+             WHERE key > ?1 AND key >= ?2 AND (expires_at IS NULL OR expires_at > ?3)
+             ORDER BY key";
         let list = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(query)?;
-            let rows = statement.query_map(params![after, prefix, now, limit], |row| {
-                Ok(KvKey {
-                    name: row.get(0)?,
+            let mut rows = statement.query(params![after, prefix, now])?;
+            let mut keys = Vec::new();
+            while keys.len() < limit
+                && let Some(row) = rows.next()?
+            {
+                let name: String = row.get(0)?;
+                // The keys with one prefix lie together.
+                if !name.starts_with(&prefix) {
+                    break;
+                }
+                keys.push(KvKey {
+                    name,
                     metadata: row.get(1)?,
                     expires_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
-                })
-            })?;
-            rows.collect()
+                });
+            }
+            Ok::<_, rusqlite::Error>(keys)
         };
         self.database.run(list).await
     }

@@ -7,9 +7,6 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{LocalError, Result};
 
-/// The longest path inside a site or a bundle, in bytes.
-const MAX_PATH: usize = 1024;
-
 /// Checks the name of an object, see [`is_provider_name`].
 pub(crate) fn check_name(name: &str) -> Result<()> {
     if is_provider_name(name) {
@@ -55,11 +52,14 @@ pub(crate) fn is_identifier(name: &str) -> bool {
 }
 
 /// Checks a set of paths inside a site or a bundle: each is relative, with forward slashes and no empty, `.` or `..`
-/// part; none occurs twice or is the folder of another.
-pub(crate) fn check_paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
+/// part, and at most `max_bytes` long; none occurs twice or is the folder of another.
+pub(crate) fn check_paths<'a>(
+    paths: impl IntoIterator<Item = &'a str>,
+    max_bytes: usize,
+) -> Result<()> {
     let mut sorted: Vec<&str> = paths.into_iter().collect();
     for path in &sorted {
-        check_path(path)?;
+        check_path(path, max_bytes)?;
     }
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -78,8 +78,8 @@ pub(crate) fn check_paths<'a>(paths: impl IntoIterator<Item = &'a str>) -> Resul
     Ok(())
 }
 
-fn check_path(path: &str) -> Result<()> {
-    let good = path.len() <= MAX_PATH && path.split('/').all(is_safe_part);
+fn check_path(path: &str, max_bytes: usize) -> Result<()> {
+    let good = path.len() <= max_bytes && path.split('/').all(is_safe_part);
     if good {
         Ok(())
     } else {
@@ -185,15 +185,16 @@ mod tests {
 
     #[test]
     fn paths_that_could_leave_the_folder_or_clash_are_refused() {
-        assert!(check_paths(["index.html", "css/site.css", "css/a/b.css", "grüße.txt"]).is_ok());
+        let check = |paths: &[&str]| check_paths(paths.iter().copied(), 1_024);
+        assert!(check(&["index.html", "css/site.css", "css/a/b.css", "grüße.txt"]).is_ok());
         for bad in [
             "", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\\b", "a\0b", "a\nb",
         ] {
-            assert!(check_paths([bad]).is_err(), "{bad:?}");
+            assert!(check(&[bad]).is_err(), "{bad:?}");
         }
-        assert!(check_paths(["a", "a"]).is_err());
-        assert!(check_paths(["a", "a-b", "a/b"]).is_err());
-        assert!(check_paths([&*"a".repeat(1025)]).is_err());
+        assert!(check(&["a", "a"]).is_err());
+        assert!(check(&["a", "a-b", "a/b"]).is_err());
+        assert!(check(&[&*"a".repeat(1_025)]).is_err());
     }
 
     #[test]

@@ -1,20 +1,23 @@
 //! The calls of the infrastructure port.
 
 use async_trait::async_trait;
+use core_domain::cli::SiteFile;
+use core_domain::kernel::Timestamp;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObject, OwnedObjects, ProviderError, Provisioned,
+    Cause, CreateResource, Infrastructure, OwnedObject, OwnedObjects, ProviderError, Provisioned,
     ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment,
-    SiteUpload,
+    SiteStorage, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
-use crate::config::Moment;
+use crate::config::{LocalConfig, Moment};
 use crate::data_dir::DataDir;
 use crate::error::Result;
 use crate::infrastructure::LocalInfrastructure;
 use crate::manifest::Manifest;
-use crate::names::check_name;
-use crate::{deploy, hostname, secrets};
+use crate::names::{branch_label, check_name};
+use crate::site_content::ContentSize;
+use crate::{deploy, hostname, prune, secrets, site_content};
 
 /// The most objects of one answer of a list.
 const PAGE: usize = 100;
@@ -53,6 +56,32 @@ impl Infrastructure for LocalInfrastructure {
             .run(move |data| deploy::find(data, &project, &key))
             .await?;
         Ok(found.map(|deployed| self.site_deployment_of(deployed)))
+    }
+
+    async fn site_storage(
+        &self,
+        project: &str,
+        branch: &str,
+        owner: &str,
+        files: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        let label = branch_label(project, branch);
+        let (project, owner) = (project.to_owned(), owner.to_owned());
+        let files: Vec<ContentSize> = files.iter().map(ContentSize::from).collect();
+        Ok(self
+            .run(move |data| site_content::storage(data, &project, &label, &owner, &files))
+            .await?)
+    }
+
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        let projects = self.run(|data| data.list(&[ResourceType::Pages.as_str()]));
+        let mut removed = 0;
+        for name in projects.await? {
+            let (now, config) = (self.config.clock.now(), self.config.clone());
+            let cleaned = self.run(move |data| clean_up_site(data, name, now, &config));
+            removed += cleaned.await?;
+        }
+        Ok(removed)
     }
 
     async fn owned(
@@ -116,16 +145,19 @@ impl Infrastructure for LocalInfrastructure {
         hostname: &str,
         target: &ResourceRef,
     ) -> Result<(), ProviderError> {
-        let (hostname, target) = (hostname.to_owned(), target.clone());
-        Ok(self
-            .run(move |data| hostname::remove_route(data, &hostname, &target))
-            .await?)
+        let faults = &self.config.faults;
+        faults.at("unroute", target, Moment::Before)?;
+        let (name, of) = (hostname.to_owned(), target.clone());
+        self.run(move |data| hostname::remove_route(data, &name, &of))
+            .await?;
+        Ok(faults.at("unroute", target, Moment::Done)?)
     }
 
     async fn served_hostname(
         &self,
         hostname: &str,
         owner: &str,
+        _target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         let (hostname, owner) = (hostname.to_owned(), owner.to_owned());
         Ok(self
@@ -147,7 +179,16 @@ impl Infrastructure for LocalInfrastructure {
         Ok(served)
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+    fn refuses_suspended(&self) -> bool {
+        self.workers.suspension_gate().is_set()
+    }
+
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        _target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
         let faults = &self.config.faults;
         faults.at_hostname("stop", hostname, Moment::Before)?;
         let (name, owner) = (hostname.to_owned(), owner.to_owned());
@@ -155,6 +196,29 @@ impl Infrastructure for LocalInfrastructure {
             .await?;
         Ok(faults.at_hostname("stop", hostname, Moment::Done)?)
     }
+}
+
+/// Removes what a project need not keep; returns the number of contents. A project that is damaged does not keep the others.
+fn clean_up_site(
+    data: &DataDir,
+    name: String,
+    now: Timestamp,
+    config: &LocalConfig,
+) -> Result<u64> {
+    if !Manifest::exists(data, ResourceType::Pages, &name)? {
+        return Ok(0);
+    }
+    let project = ResourceRef {
+        resource_type: ResourceType::Pages,
+        name,
+    };
+    let cleaned = prune::prune(data, &project, now, config)
+        .and_then(|()| site_content::sweep(data, &project.name));
+    cleaned.or_else(|error| {
+        let cause = Cause::new(error);
+        tracing::warn!(%cause, project = project.name, "old deployments could not be removed");
+        Ok(0)
+    })
 }
 
 /// The next objects of an owner in the order of their names: a page, and one more when there is one.

@@ -2,7 +2,7 @@
 //!
 //! Three steps, each of which may be the last before a crash: a mark says that the deployment was replaced, so that a late
 //! repetition of its request does not bring it back; an address that ends is taken away; the files are moved out of their
-//! place and removed. The next deployment of the project goes on where it stopped.
+//! place and removed. The next deployment of the project, or the daily clean-up, goes on where it stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{LocalConfig, Moment, Retention};
 use crate::data_dir::{DataDir, Exclusive, Staged};
 use crate::error::{LocalError, Result};
-use crate::manifest::{read_json, to_json};
+use crate::manifest::{Manifest, read_json, to_json};
 use crate::site::{BRANCHES, DEPLOYMENTS, Deployment, Pointer, deployment, pointer};
+use crate::site_content;
 
 const KIND: &str = ResourceType::Pages.as_str();
 const REPLACED: &str = "replaced";
@@ -55,17 +56,45 @@ pub(crate) fn prune(
     // Records never change, and those made from here on are not in the list: only the pointers need the lock.
     let branches = pruning.branches()?;
     let lock = data.exclusive()?;
-    let mut removed = Vec::new();
+    let mut all = Vec::new();
     for (label, deployments) in branches {
         let shown = pointer(data, &project.name, &label)?;
         let outdated = outdated(&label, shown.as_ref(), deployments, config.retention, now);
+        all.push((label, outdated));
+    }
+    end_oldest_previews(&mut all, config.retention.previews);
+    let mut removed = Vec::new();
+    for (label, outdated) in all {
         pruning.remove(&label, outdated, &lock, &mut removed)?;
     }
     pruning.forget()?;
     // Others need not wait until the files are gone too.
     drop(lock);
-    drop(removed);
-    Ok(())
+    if !removed.is_empty() {
+        drop(removed);
+        site_content::sweep(data, &project.name)?;
+    }
+    pruning.make_room()
+}
+
+/// Ends the previews that were deployed longest ago, until there are no more than `most`. One with a deployment that is about
+/// to go live counts and stays.
+fn end_oldest_previews(branches: &mut [(String, Outdated)], most: usize) {
+    let previews = branches.iter_mut().filter_map(|(label, outdated)| {
+        let preview = outdated.preview.clone()?;
+        Some((preview, label.as_str(), outdated))
+    });
+    let mut previews: Vec<_> = previews.collect();
+    previews.sort_by(|(a, a_label, _), (b, b_label, _)| {
+        let newest_first = b.created_at.cmp(&a.created_at);
+        newest_first.then_with(|| a_label.cmp(b_label))
+    });
+    for (preview, _, outdated) in previews.into_iter().skip(most) {
+        if !preview.is_pinned {
+            outdated.address = true;
+            outdated.replaced.push(preview.deployment);
+        }
+    }
 }
 
 /// A deployment as it lies in its folder.
@@ -86,6 +115,18 @@ struct Outdated {
     replaced: Vec<String>,
     /// Ids of deployments that were interrupted and never finished.
     abandoned: Vec<String>,
+    /// The preview that the branch still shows, if it is one.
+    preview: Option<Preview>,
+}
+
+/// A preview that has not ended by its age.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Preview {
+    /// The id of the deployment that is shown.
+    deployment: String,
+    created_at: Timestamp,
+    /// A later deployment is about to go live.
+    is_pinned: bool,
 }
 
 /// Applies the rules to one branch.
@@ -97,24 +138,32 @@ fn outdated(
     now: Timestamp,
 ) -> Outdated {
     deployments.sort_by_key(|known| std::cmp::Reverse(known.record.sequence));
+    let is_preview = label != PRODUCTION;
+    let kept_previous = if is_preview { 0 } else { keep.previous };
     let mut outdated = Outdated::default();
     let mut previous = 0;
     let mut unfinished = false;
     for Known { id, record, marked } in deployments {
         let too_old = now.since(record.created_at) > keep.preview_age;
-        let expired = too_old && label != PRODUCTION;
+        let expired = too_old && is_preview;
         match shown {
             Some(shown) if shown.deployment == id => {
                 // One that is about to go live keeps the address.
                 outdated.address = expired && !unfinished;
                 if outdated.address {
                     outdated.replaced.push(id);
+                } else if is_preview {
+                    outdated.preview = Some(Preview {
+                        deployment: id,
+                        created_at: record.created_at,
+                        is_pinned: unfinished,
+                    });
                 }
             }
             _ if marked => outdated.replaced.push(id),
             Some(shown) if record.sequence <= shown.sequence => {
                 previous += 1;
-                if previous > keep.previous || expired {
+                if previous > kept_previous {
                     outdated.replaced.push(id);
                 }
             }
@@ -190,6 +239,51 @@ impl Pruning<'_> {
         Ok(())
     }
 
+    /// Removes replaced deployments of `production`, oldest first, until the sites of the owner take no more bytes than they
+    /// may, or none is left.
+    fn make_room(&self) -> Result<()> {
+        let Some(manifest) = Manifest::read(self.data, self.project)? else {
+            return Ok(());
+        };
+        let name = self.project.name.as_str();
+        if self.config.site_bytes_per_owner == u64::MAX || self.has_room(&manifest)? {
+            return Ok(());
+        }
+        for id in self.replaced_of_production()? {
+            if self.has_room(&manifest)? {
+                break;
+            }
+            let lock = self.data.exclusive()?;
+            let outdated = Outdated {
+                replaced: vec![id],
+                ..Outdated::default()
+            };
+            let mut removed = Vec::new();
+            self.remove(PRODUCTION, outdated, &lock, &mut removed)?;
+            drop(lock);
+            drop(removed);
+            site_content::sweep(self.data, name)?;
+        }
+        Ok(())
+    }
+
+    fn has_room(&self, manifest: &Manifest) -> Result<bool> {
+        let bytes = site_content::bytes_on_disk(self.data, &manifest.owner)?;
+        Ok(bytes <= self.config.site_bytes_per_owner)
+    }
+
+    /// The ids of the deployments of `production` that a later one has replaced, oldest first.
+    fn replaced_of_production(&self) -> Result<Vec<String>> {
+        let name = self.project.name.as_str();
+        let Some(shown) = pointer(self.data, name, PRODUCTION)? else {
+            return Ok(Vec::new());
+        };
+        let mut known = self.branches()?.remove(PRODUCTION).unwrap_or_default();
+        known.retain(|known| known.record.sequence < shown.sequence);
+        known.sort_by_key(|known| known.record.sequence);
+        Ok(known.into_iter().map(|known| known.id).collect())
+    }
+
     fn remember(&self, label: &str, id: &str) -> Result<()> {
         let name = self.project.name.as_str();
         self.data.ensure_dir(&[KIND, name, REPLACED])?;
@@ -223,6 +317,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     const KEEP: Retention = Retention {
         previous: 2,
+        previews: 2,
         preview_age: Duration::from_secs(30 * 24 * 60 * 60),
     };
 
@@ -269,6 +364,7 @@ mod tests {
     fn the_live_one_is_kept_when_nothing_else_is() {
         let keep = Retention {
             previous: 0,
+            previews: 0,
             preview_age: Duration::ZERO,
         };
         let found = outdated(PRODUCTION, Some(&shown(2)), known(&[9, 8]), keep, now());
@@ -279,7 +375,8 @@ mod tests {
     fn a_deployment_that_is_about_to_go_live_is_kept() {
         for label in [PRODUCTION, "preview"] {
             let found = outdated(label, Some(&shown(1)), known(&[40, 1]), KEEP, now());
-            assert_eq!(found, Outdated::default(), "{label}");
+            assert_eq!((found.address, found.replaced.len()), (false, 0), "{label}");
+            assert!(found.preview.is_none_or(|preview| preview.is_pinned));
             let found = outdated(label, None, known(&[1]), KEEP, now());
             assert_eq!(found, Outdated::default(), "{label}");
         }
@@ -297,11 +394,59 @@ mod tests {
         let found = outdated("preview", Some(&shown(2)), known(&[60, 31]), KEEP, now());
         assert!(found.address);
         assert_eq!(found.replaced, ["2", "1"]);
-        let young = outdated("preview", Some(&shown(2)), known(&[31, 30]), KEEP, now());
+        let young = outdated("preview", Some(&shown(2)), known(&[3, 2]), KEEP, now());
         assert_eq!(
             (young.address, &*young.replaced),
             (false, &["1".to_owned()][..])
         );
+    }
+
+    /// A branch whose preview was deployed so many days ago.
+    fn preview(label: &str, days_ago: u32, is_pinned: bool) -> (String, Outdated) {
+        let Known { id, record, .. } = known(&[days_ago]).remove(0);
+        let preview = Some(Preview {
+            deployment: id,
+            created_at: record.created_at,
+            is_pinned,
+        });
+        let outdated = Outdated {
+            preview,
+            ..Outdated::default()
+        };
+        (label.to_owned(), outdated)
+    }
+
+    fn ended(mut branches: Vec<(String, Outdated)>, most: usize) -> Vec<String> {
+        end_oldest_previews(&mut branches, most);
+        let ended = branches.into_iter().filter(|(_, found)| found.address);
+        ended.map(|(label, _)| label).collect()
+    }
+
+    #[test]
+    fn of_too_many_previews_those_deployed_longest_ago_end() {
+        let four = || {
+            vec![
+                preview("a", 2, false),
+                preview("b", 9, false),
+                preview("c", 1, false),
+                preview("d", 5, false),
+            ]
+        };
+        assert_eq!(ended(four(), 4), [""; 0]);
+        assert_eq!(ended(four(), 3), ["b"]);
+        assert_eq!(ended(four(), 2), ["b", "d"]);
+        let live = (PRODUCTION.to_owned(), Outdated::default());
+        assert_eq!(ended(vec![live, preview("a", 1, false)], 1), [""; 0]);
+    }
+
+    #[test]
+    fn a_preview_that_is_being_deployed_again_stays() {
+        let branches = vec![
+            preview("a", 9, true),
+            preview("b", 1, false),
+            preview("c", 2, false),
+        ];
+        assert_eq!(ended(branches, 1), ["c"]);
     }
 
     #[test]
@@ -309,7 +454,7 @@ mod tests {
         let mut all = known(&[3, 2, 1]);
         all[1].marked = true;
         all[2].marked = true;
-        let found = outdated("preview", Some(&shown(3)), all, KEEP, now());
+        let found = outdated(PRODUCTION, Some(&shown(3)), all, KEEP, now());
         assert_eq!(found.replaced, ["2"]);
     }
 }

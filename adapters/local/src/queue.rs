@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use core_domain::kernel::Clock;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::{LocalError, Result};
+use crate::execution::Execution;
 use crate::sqlite::Database;
 
 pub(crate) const FILE: &str = "messages.sqlite";
@@ -20,8 +21,23 @@ pub(crate) const SCHEMA: &str = "
     ) STRICT;
     CREATE INDEX messages_by_visibility ON messages (visible_at, id);";
 
+/// The totals of the messages, so that no call counts them. The first call that opens a queue adds them.
+const TOTALS: &str = "
+    CREATE TABLE totals (messages INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
+    INSERT INTO totals SELECT count(*), coalesce(sum(length(body)), 0) FROM messages;
+    CREATE TRIGGER add_to_totals AFTER INSERT ON messages BEGIN
+        UPDATE totals SET messages = messages + 1, bytes = bytes + length(new.body);
+    END;
+    CREATE TRIGGER subtract_from_totals AFTER DELETE ON messages BEGIN
+        UPDATE totals SET messages = messages - 1, bytes = bytes - length(old.body);
+    END;";
+
 /// The longest body, in bytes.
 const MAX_BODY: usize = 128 * 1024;
+/// The most messages that are pushed or pulled at once.
+pub(crate) const MAX_BATCH: usize = 100;
+/// The longest bodies of a batch together, in bytes.
+const MAX_BATCH_BYTES: usize = 256 * 1024;
 
 /// An open queue. After the queue was removed, it keeps working on nothing.
 #[derive(Clone, Debug)]
@@ -42,8 +58,13 @@ pub struct Message {
 }
 
 impl Queue {
-    pub(crate) async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let database = Database::open(path).await?;
+    pub(crate) async fn open(
+        path: &Path,
+        execution: &Execution,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
+        let database = Database::open(path, execution).await?;
+        database.run(add_totals).await?;
         Ok(Self { database, clock })
     }
 
@@ -58,10 +79,21 @@ impl Queue {
     /// Adds messages, each with its delay: all or none. Answers the number of the last.
     ///
     /// # Errors
-    /// As [`Queue::push`].
+    /// [`LocalError::Invalid`] when a body has more than 128 KiB. [`LocalError::Limit`] if there are more than 100 messages, if their bodies have more than
+    /// 256 KiB together, or if the queue is full.
     pub async fn push_all(&self, messages: Vec<(Vec<u8>, Duration)>) -> Result<i64> {
         if messages.iter().any(|(body, _)| body.len() > MAX_BODY) {
-            return Err(LocalError::Invalid("the message is too long".to_owned()));
+            let what = format!("a message is longer than {MAX_BODY} bytes");
+            return Err(LocalError::Invalid(what));
+        }
+        if messages.len() > MAX_BATCH {
+            let what = format!("a batch has more than {MAX_BATCH} messages");
+            return Err(LocalError::Limit(what));
+        }
+        let bytes: usize = messages.iter().map(|(body, _)| body.len()).sum();
+        if bytes > MAX_BATCH_BYTES {
+            let what = format!("a batch has more than {MAX_BATCH_BYTES} bytes");
+            return Err(LocalError::Limit(what));
         }
         let now = self.clock.now();
         let push = move |connection: &Connection| {
@@ -75,7 +107,7 @@ impl Queue {
             }
             let last = change.last_insert_rowid();
             change.commit()?;
-            Ok(last)
+            Ok::<_, rusqlite::Error>(last)
         };
         self.database.run(push).await
     }
@@ -85,7 +117,7 @@ impl Queue {
     /// # Errors
     /// [`LocalError`] when the file cannot be read.
     pub async fn backlog(&self) -> Result<(u64, u64)> {
-        let count = "SELECT count(*), coalesce(sum(length(body)), 0) FROM messages";
+        let count = "SELECT messages, bytes FROM totals";
         let count = |connection: &Connection| {
             connection.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?)))
         };
@@ -93,7 +125,7 @@ impl Queue {
         Ok((count.unsigned_abs(), bytes.unsigned_abs()))
     }
 
-    /// Takes the messages that have waited longest. Each is hidden from others for `lease` and comes back after it
+    /// Takes the messages that have waited longest, at most 100. Each is hidden from others for `lease` and comes back after it
     /// unless it was acknowledged.
     ///
     /// # Errors
@@ -101,6 +133,7 @@ impl Queue {
     pub async fn pull(&self, limit: u32, lease: Duration) -> Result<Vec<Message>> {
         let now = self.clock.now();
         let until = now.plus(lease).millis();
+        let limit = limit.min(MAX_BATCH as u32);
         let update = "UPDATE messages SET visible_at = ?1, attempts = attempts + 1
              WHERE id IN (SELECT id FROM messages WHERE visible_at <= ?2 ORDER BY visible_at, id LIMIT ?3)
              RETURNING id, body, attempts";
@@ -143,6 +176,20 @@ impl Queue {
         };
         Ok(self.database.run(release).await? > 0)
     }
+}
+
+/// Adds the totals to a queue that has none.
+fn add_totals(connection: &Connection) -> rusqlite::Result<()> {
+    let query = "SELECT 1 FROM sqlite_schema WHERE name = 'totals'";
+    if connection.prepare(query)?.exists([])? {
+        return Ok(());
+    }
+    // Another connection may add them at the same time.
+    let change = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    if !change.prepare(query)?.exists([])? {
+        change.execute_batch(TOTALS)?;
+    }
+    change.commit()
 }
 
 fn message(row: &Row<'_>) -> rusqlite::Result<Message> {

@@ -3,7 +3,7 @@
 //! ```text
 //! pages/{project}/branches/{label}              which deployment the branch shows
 //! pages/{project}/deployments/{id}/index.json   path -> digest, length, content type
-//! pages/{project}/deployments/{id}/content/{digest}
+//! pages/{project}/content/{digest}              the contents of all deployments, each once
 //! pages/{project}/replaced/{id}                 that this deployment was replaced by a later one and removed
 //! ```
 //! A request never names a file: it is looked up in the index, and the index names files by digest.
@@ -114,6 +114,11 @@ pub(crate) fn deployment(data: &DataDir, project: &str, id: &str) -> Result<Opti
     read_json(data, &[KIND, project, DEPLOYMENTS, id, RECORD])
 }
 
+/// The index of a deployment as it lies there; `None` when it was removed.
+pub(crate) fn index(data: &DataDir, project: &str, id: &str) -> Result<Option<SiteIndex>> {
+    read_json(data, &[KIND, project, DEPLOYMENTS, id, INDEX])
+}
+
 impl Live {
     /// The index of the deployment; `None` when the project was removed in the meantime.
     pub(crate) fn index(&self, data: &DataDir) -> Result<Option<SiteIndex>> {
@@ -138,14 +143,7 @@ impl Live {
     }
 
     /// Where the content of a file lies.
-    pub(crate) fn content_parts<'a>(&'a self, entry: &'a Entry) -> [&'a str; 6] {
-        [
-            KIND,
-            &self.project,
-            DEPLOYMENTS,
-            &self.pointer.deployment,
-            CONTENT,
-            &entry.digest,
-        ]
+    pub(crate) fn content_parts<'a>(&'a self, entry: &'a Entry) -> [&'a str; 4] {
+        [KIND, &self.project, CONTENT, &entry.digest]
     }
 }

@@ -1,16 +1,25 @@
 //! SQLite files: made whole in the staging folder, opened again by the typed stores.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::data_dir::create_file;
-use crate::error::{Result, blocking};
+use crate::error::{LocalError, Result, blocking};
+use crate::execution::Execution;
+use crate::limits::BindingLimits;
 
 /// Marks a file as ours; shown by `file(1)` and `PRAGMA application_id`. The letters `core`.
 const APPLICATION_ID: i64 = 1_668_248_165;
+
+/// Number of steps of SQLite's machine between two looks at the clock: some tens of microseconds.
+const STEPS_BETWEEN_CHECKS: i32 = 1_000;
+
+/// The most pages of a file that SQLite knows.
+const MAX_PAGES: i64 = 4_294_967_294;
 
 /// Makes a SQLite file with these tables and makes it durable.
 pub(crate) async fn make(path: &Path, schema: &'static str) -> Result<()> {
@@ -31,29 +40,85 @@ pub(crate) async fn make(path: &Path, schema: &'static str) -> Result<()> {
 
 /// An open SQLite file. One connection: whoever writes waits here, not in SQLite.
 #[derive(Clone, Debug)]
-pub(crate) struct Database(Arc<Mutex<Connection>>);
+pub(crate) struct Database {
+    connection: Arc<Mutex<Connection>>,
+    execution: Execution,
+}
 
 impl Database {
-    /// Opens a SQLite file that exists.
-    pub(crate) async fn open(path: &Path) -> Result<Self> {
+    /// Opens a SQLite file that exists. It does not grow above [`BindingLimits::database_bytes`].
+    pub(crate) async fn open(path: &Path, execution: &Execution) -> Result<Self> {
         let path: PathBuf = path.to_owned();
-        let connection = blocking(move || Ok(connect(&path)?)).await?;
-        Ok(Self(Arc::new(Mutex::new(connection))))
+        let max_bytes = i64::try_from(execution.limits.database_bytes).unwrap_or(i64::MAX);
+        let open = move || {
+            let connection = connect(&path)?;
+            let page_bytes: i64 =
+                connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+            // A file that is larger already keeps its size.
+            let pages = (max_bytes / page_bytes.max(1)).clamp(1, MAX_PAGES);
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+            Ok(connection)
+        };
+        let connection = execution.run(open).await?;
+        Ok(Self {
+            connection: Arc::new(Mutex::new(connection)),
+            execution: execution.clone(),
+        })
     }
 
-    /// Works with the connection away from the async threads.
-    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
+    /// Works with the connection away from the async threads, for at most [`BindingLimits::call_timeout`]. Stops early if
+    /// the caller does not wait any more.
+    pub(crate) async fn run<T, E, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        E: Into<LocalError>,
+        F: FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     {
-        let connection = Arc::clone(&self.0);
-        blocking(move || {
+        let connection = Arc::clone(&self.connection);
+        let limits = self.execution.limits;
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let _guard = SetOnDrop(Arc::clone(&abandoned));
+        let run = move || {
             // A call that panicked has left no transaction behind: each statement is one of its own.
             let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok(work(&connection)?)
-        })
-        .await
+            let started = Instant::now();
+            let is_over = move || {
+                abandoned.load(Ordering::Relaxed) || started.elapsed() >= limits.call_timeout
+            };
+            connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(is_over))?;
+            let done = work(&connection);
+            connection.progress_handler(0, None::<fn() -> bool>)?;
+            done.map_err(|error| name_limit(error.into(), limits))
+        };
+        self.execution.run(run).await
+    }
+}
+
+/// Sets the flag when it is dropped.
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Says which limit was exceeded if SQLite stopped because of one.
+fn name_limit(error: LocalError, limits: BindingLimits) -> LocalError {
+    let code = match &error {
+        LocalError::Sqlite(error) => error.sqlite_error_code(),
+        _ => None,
+    };
+    match code {
+        Some(ErrorCode::OperationInterrupted) => LocalError::Limit(format!(
+            "the call took longer than {} seconds",
+            limits.call_timeout.as_secs_f64()
+        )),
+        Some(ErrorCode::DiskFull) => LocalError::Limit(format!(
+            "the database is full: it can have {} bytes",
+            limits.database_bytes
+        )),
+        _ => error,
     }
 }
 

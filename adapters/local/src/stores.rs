@@ -9,8 +9,10 @@ use core_domain::registry::ResourceType;
 
 use crate::bucket::{self, Bucket};
 use crate::data_dir::DataDir;
-use crate::error::{LocalError, Result, blocking};
+use crate::error::{LocalError, Result};
+use crate::execution::Execution;
 use crate::kv::{self, KvNamespace};
+use crate::limits::BindingLimits;
 use crate::manifest::Manifest;
 use crate::names::title;
 use crate::queue::{self, Queue};
@@ -18,17 +20,32 @@ use crate::queue::{self, Queue};
 /// The file of a database.
 pub(crate) const DATABASE: &str = "database.sqlite";
 
-/// The folder, and the clock its stores expire by. Cheap to clone.
+/// The folder, the clock its stores expire by, and the limits they have. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {
     pub(crate) data: Arc<DataDir>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) execution: Execution,
 }
 
 impl Stores {
-    pub(crate) fn new(data: DataDir, clock: Arc<dyn Clock>) -> Self {
-        let data = Arc::new(data);
-        Self { data, clock }
+    pub(crate) fn new(data: DataDir, clock: Arc<dyn Clock>, limits: BindingLimits) -> Self {
+        Self {
+            data: Arc::new(data),
+            clock,
+            execution: Execution::shared(limits),
+        }
+    }
+
+    /// The same stores, used on threads of their own.
+    ///
+    /// # Errors
+    /// [`LocalError::Io`] if the threads cannot be prepared.
+    pub(crate) fn on_separate_threads(&self) -> Result<Self> {
+        Ok(Self {
+            execution: Execution::separate(self.execution.limits)?,
+            ..self.clone()
+        })
     }
 
     /// The file of a database.
@@ -39,20 +56,21 @@ impl Stores {
     /// Opens a key-value namespace.
     pub(crate) async fn kv(&self, name: &str) -> Result<KvNamespace> {
         let path = self.file_of(ResourceType::Kv, name, kv::FILE).await?;
-        KvNamespace::open(&path, Arc::clone(&self.clock)).await
+        KvNamespace::open(&path, &self.execution, Arc::clone(&self.clock)).await
     }
 
     /// Opens a queue.
     pub(crate) async fn queue(&self, name: &str) -> Result<Queue> {
         let path = self.file_of(ResourceType::Queue, name, queue::FILE).await?;
-        Queue::open(&path, Arc::clone(&self.clock)).await
+        Queue::open(&path, &self.execution, Arc::clone(&self.clock)).await
     }
 
     /// Opens a bucket.
     pub(crate) async fn bucket(&self, name: &str) -> Result<Bucket> {
         self.file_of(ResourceType::R2, name, bucket::FOLDER).await?;
         let (data, clock) = (Arc::clone(&self.data), Arc::clone(&self.clock));
-        Ok(Bucket::new(data, clock, name.to_owned()))
+        let execution = self.execution.clone();
+        Ok(Bucket::new(data, clock, execution, name.to_owned()))
     }
 
     /// Works in the folder away from the async threads.
@@ -62,7 +80,7 @@ impl Stores {
         F: FnOnce(&DataDir) -> Result<T> + Send + 'static,
     {
         let data = Arc::clone(&self.data);
-        blocking(move || work(&data)).await
+        self.execution.run(move || work(&data)).await
     }
 
     async fn file_of(

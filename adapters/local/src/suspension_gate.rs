@@ -36,6 +36,11 @@ impl SuspensionGate {
         Self(suspensions)
     }
 
+    /// Whether visitors are checked at all.
+    pub(crate) const fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Checks the owner mark of an object. A mark that is no platform's id is never suspended.
     pub(crate) async fn check(&self, owner: &str) -> Result<(), Closed> {
         let (Some(suspensions), Some(platform)) = (&self.0, PlatformId::parse(owner)) else {

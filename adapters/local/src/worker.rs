@@ -21,6 +21,8 @@ const MODULES: &str = "modules";
 
 /// The most modules a bundle may have.
 const MAX_MODULES: usize = 1_000;
+/// The longest path of a module, in bytes.
+const MAX_MODULE_PATH: usize = 1_024;
 /// The longest bundle: all modules together, in bytes.
 const MAX_BUNDLE: usize = 10 * 1024 * 1024;
 
@@ -100,7 +102,7 @@ impl WorkerScript {
         if self.modules.len() > MAX_MODULES || length > MAX_BUNDLE {
             return invalid("the bundle is too large".to_owned());
         }
-        check_paths(self.modules.keys().map(String::as_str))?;
+        check_paths(self.modules.keys().map(String::as_str), MAX_MODULE_PATH)?;
         let mut names = BTreeSet::new();
         let bound = self.bindings.iter().map(|binding| &binding.name);
         for name in bound.chain(self.vars.keys()) {

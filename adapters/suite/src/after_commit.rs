@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use core_domain::kernel::{Effect, Effects, PlatformId};
-use core_domain::port::CommitListener;
+use core_domain::port::{CommitListener, CommitRest};
 use core_http::gateway::Invalidate;
 use core_http::kernel::{AccessSignal, SealSignal};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 #[cfg(feature = "local")]
@@ -18,6 +19,8 @@ use crate::worker::WorkerWake;
 /// without an end.
 #[derive(Debug)]
 pub(crate) struct AfterCommit {
+    /// Runs commits whose callers were dropped.
+    runtime: Option<Handle>,
     worker: WorkerWake,
     relay: Arc<Notify>,
     mail_relay: Arc<Notify>,
@@ -35,6 +38,7 @@ pub(crate) struct AfterCommit {
 impl AfterCommit {
     pub(crate) fn new(worker: WorkerWake) -> Self {
         Self {
+            runtime: Handle::try_current().ok(),
             worker,
             relay: Arc::default(),
             mail_relay: Arc::default(),
@@ -146,6 +150,13 @@ impl CommitListener for AfterCommit {
     fn committing(&self, effects: &Effects) {
         if effects.iter().any(|effect| *effect == Effect::JobReady) {
             self.worker.wake_before_commit();
+        }
+    }
+
+    fn run_rest(&self, rest: CommitRest) {
+        // Without a runtime nobody is left to tell.
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(rest);
         }
     }
 }

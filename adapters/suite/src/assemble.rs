@@ -9,18 +9,20 @@ use core_domain::port::{AnnouncingStore, CommitListener, PasswordHasher, SiteArc
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{Kinds, Worker};
 use core_domain::use_case::registry::register_kinds;
-use core_domain::use_case::shared::LoneRelay;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, Gateway, InProcess, Ports, Upstreams};
 use core_http::iam::{IamConfig, SessionAuthority};
 use core_http::kernel::{
-    AccessSignal, App, InFlight, MemoryRateLimiter, SealSignal, ServiceKey, ServiceOptions,
+    AccessSignal, App, InFlight, MemoryRateLimiter, OpenStreams, SealSignal, ServiceKey,
+    ServiceOptions, StoreCheck,
 };
 use core_http::{cli as cli_http, iam, provisioning, registry, stacks};
 
 use crate::after_commit::AfterCommit;
 use crate::dns::dns_resolver;
-use crate::infrastructure::check_account;
+use crate::due_queue;
+use crate::hostname_checker::HostnameChecker;
+use crate::infrastructure::{check_account, check_sites};
 use crate::jobs::Jobs;
 use crate::mail_relay::MailRelay;
 use crate::mailer::{check_mailer, mailer};
@@ -61,6 +63,9 @@ impl SuiteBuilder {
 /// Builds what the builder describes.
 async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     builder.check()?;
+    for contradiction in builder.contradictions() {
+        tracing::warn!(%contradiction, "settings contradict each other");
+    }
     let folder = Folder::of(&builder)?;
     let secret = secret(&builder, &folder)?;
     let sole_user = builder.store.is_ours_alone();
@@ -71,7 +76,8 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
     let provider = Provider::of(&builder, &folder.path, &store, &after_commit).await?;
     let archives = archives(&builder);
     let own_kinds = builder.kinds.clone()?;
-    let kinds = register_kinds(own_kinds, dns_resolver(&builder)?, &builder.iam_url)?;
+    let dns = dns_resolver(&builder)?;
+    let kinds = register_kinds(own_kinds, Arc::clone(&dns), &builder.iam_url)?;
     let kinds = cli::register_kinds(kinds, Arc::clone(&archives))?;
     let app = app(
         &builder,
@@ -82,7 +88,13 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         (after_commit.sealed(), after_commit.access()),
     )?;
     let iam_config = iam_config(&builder, &secret)?;
-    let services = Services::over(&app, &archives, &builder.settings.cli, &iam_config)?;
+    let services = Services::over(
+        &app,
+        &archives,
+        &provider,
+        &builder.settings.cli,
+        &iam_config,
+    )?;
     let gateway = gateway(&builder, &app, &services, &iam_config)?;
     after_commit.tell_gateway(gateway.invalidate());
     let worker_options = WorkerOptions {
@@ -99,14 +111,24 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         &wake,
         worker_options,
     );
-    let sweeper = Sweeper::start(Arc::clone(&app));
+    let sweeper = Sweeper::new(
+        &app,
+        Arc::clone(&provider.infrastructure),
+        builder.settings.sweep,
+        sole_user,
+    );
     let mail_relay = MailRelay {
         store: Arc::clone(&store),
         mailer: mailer(&builder, &folder.path)?,
         cipher: app.cipher.clone(),
         entropy: Arc::clone(&app.entropy),
-        wake: after_commit.mail_relay(),
         options: builder.settings.mail.clone(),
+    };
+    let hostname_checker = HostnameChecker {
+        store: Arc::clone(&store),
+        dns,
+        cx: Context::system(Arc::clone(&app.entropy)),
+        options: builder.settings.dns.clone(),
     };
     let sealer = Sealer {
         store: Arc::clone(&store),
@@ -119,15 +141,13 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         sender: webhook_sender(&builder)?,
         cipher: app.cipher.clone(),
         entropy: Arc::clone(&app.entropy),
-        wake: after_commit.webhooks(),
         limits: builder.settings.webhooks.limits(),
     };
     let relay = Relay {
         store,
         outlet: builder.outlet,
         entropy: builder.entropy,
-        wake: after_commit.relay(),
-        lone: sole_user.then(LoneRelay::default),
+        options: builder.settings.outbox,
     };
     Ok(Suite {
         gateway,
@@ -136,11 +156,12 @@ async fn suite(builder: SuiteBuilder) -> Result<Suite, SuiteError> {
         local: provider.local,
         jobs,
         worker,
-        relay: relay.start(),
-        mail_relay: mail_relay.start(),
+        relay: due_queue::start(relay, after_commit.relay()),
+        mail_relay: due_queue::start(mail_relay, after_commit.mail_relay()),
         sealer: sealer.start(),
-        webhooks: webhooks.start(),
-        sweeper,
+        hostname_checker: hostname_checker.start(),
+        webhooks: due_queue::start(webhooks, after_commit.webhooks()),
+        sweeper: sweeper.start(),
         _temporary: folder.temporary,
     })
 }
@@ -251,6 +272,8 @@ fn app(
         access,
         options: service_options(builder)?,
         in_flight: InFlight::default(),
+        streams: OpenStreams::default(),
+        store_check: StoreCheck::default(),
     }))
 }
 
@@ -294,21 +317,16 @@ fn service_options(builder: &SuiteBuilder) -> Result<ServiceOptions, ConfigError
     })
 }
 
-/// Jobs that no process runs would wait for ever.
-fn check_worker(builder: &SuiteBuilder) -> Result<(), ConfigError> {
-    if builder.settings.worker.slots == 0 && builder.store.is_ours_alone() {
-        let problem = "must be more than nothing: no other process can run the jobs of this store";
-        return Err(refused("worker.slots", problem));
-    }
-    Ok(())
-}
-
 /// Tells whether what is read from text is valid.
 fn check(builder: &SuiteBuilder) -> Result<(), ConfigError> {
-    check_worker(builder)?;
+    let mut contradictions = builder.contradictions().into_iter();
+    if let Some(contradiction) = contradictions.find(|contradiction| contradiction.is_fatal) {
+        return Err(contradiction.into());
+    }
     service_key(builder)?;
     check_mailer(builder)?;
     check_account(builder)?;
+    check_sites(builder)?;
     dns_resolver(builder)?;
     service_options(builder).map(drop)
 }
@@ -331,6 +349,7 @@ impl Services {
     fn over(
         app: &Arc<App>,
         archives: &Arc<dyn SiteArchives>,
+        provider: &Provider,
         cli: &CliConfig,
         iam_config: &IamConfig,
     ) -> Result<Self, SuiteError> {
@@ -338,7 +357,12 @@ impl Services {
             iam: iam::service(Arc::clone(app), iam_config)?,
             registry: registry::service(Arc::clone(app))?,
             provisioning: provisioning::service(Arc::clone(app))?,
-            cli: cli_http::service(Arc::clone(app), Arc::clone(archives), *cli)?,
+            cli: cli_http::service(
+                Arc::clone(app),
+                Arc::clone(archives),
+                Arc::clone(&provider.infrastructure),
+                *cli,
+            )?,
             stacks: stacks::service(Arc::clone(app))?,
         })
     }
@@ -352,6 +376,7 @@ fn gateway(
 ) -> Result<Gateway, SuiteError> {
     let mut config = builder.settings.gateway.clone();
     config.service_key.clone_from(&builder.service_key);
+    config.upload_limit = builder.settings.cli.sites.upload_bytes;
     let authority = SessionAuthority::new(Arc::clone(&app.store), iam_config);
     let upstreams = Upstreams::new()
         .with(ServiceName::Iam, InProcess::service(services.iam.clone()))

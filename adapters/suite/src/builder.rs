@@ -49,6 +49,8 @@ pub struct SuiteBuilder {
     pub(crate) kinds: Result<Kinds, KindError>,
     #[cfg(feature = "local")]
     pub(crate) workerd: Option<core_local::Workerd>,
+    #[cfg(feature = "local")]
+    pub(crate) worker_host: Option<core_local::WorkerHostCommand>,
     pub(crate) settings: Settings,
 }
 
@@ -83,6 +85,8 @@ impl Default for SuiteBuilder {
             kinds: Ok(Kinds::new()),
             #[cfg(feature = "local")]
             workerd: None,
+            #[cfg(feature = "local")]
+            worker_host: None,
             settings: Settings::default(),
         }
     }
@@ -292,6 +296,18 @@ impl SuiteBuilder {
     #[must_use]
     pub fn workerd(mut self, workerd: core_local::Workerd) -> Self {
         self.workerd = Some(workerd);
+        self
+    }
+
+    /// Hosts the workers of the local provider in a process of its own, which this command starts, unless
+    /// [`WorkerdOptions::process`](core_local::WorkerdOptions::process) is off. The command calls [`run_worker_host`]. Without
+    /// it this process hosts them.
+    ///
+    /// [`run_worker_host`]: crate::run_worker_host
+    #[cfg(feature = "local")]
+    #[must_use]
+    pub fn worker_host(mut self, command: core_local::WorkerHostCommand) -> Self {
+        self.worker_host = Some(command);
         self
     }
 

@@ -18,13 +18,23 @@ pub struct DnsOptions {
     /// How long a look-up may take, 20 s at the most. 5 s unless set.
     #[serde(with = "duration_text")]
     pub timeout: Duration,
+    /// Time between two look-ups of the proofs of all hostnames that are served. Default: 1 day.
+    #[serde(with = "duration_text")]
+    pub proof_interval: Duration,
+    /// How long the proof of a hostname may be missing before the hostname is served no longer. Default: 3 days.
+    #[serde(with = "duration_text")]
+    pub proof_patience: Duration,
 }
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Default for DnsOptions {
     fn default() -> Self {
         Self {
             nameservers: Vec::new(),
             timeout: Duration::from_secs(5),
+            proof_interval: DAY,
+            proof_patience: 3 * DAY,
         }
     }
 }
@@ -39,6 +49,12 @@ impl DnsOptions {
             return Err(ConfigError {
                 setting: "dns.timeout",
                 problem: "must be between nothing and 20 s".to_owned(),
+            });
+        }
+        if self.proof_interval.is_zero() {
+            return Err(ConfigError {
+                setting: "dns.proof_interval",
+                problem: "must be more than nothing".to_owned(),
             });
         }
         Ok(())

@@ -41,6 +41,31 @@ fn cloudflare(_: &SuiteBuilder) -> Result<Option<Arc<dyn Infrastructure>>, Suite
     Ok(None)
 }
 
+impl SuiteBuilder {
+    /// Tells whether infrastructure is made on this machine.
+    #[cfg(feature = "local")]
+    pub(crate) const fn is_local(&self) -> bool {
+        #[cfg(feature = "cloudflare")]
+        let elsewhere = self.cloudflare.is_some();
+        #[cfg(not(feature = "cloudflare"))]
+        let elsewhere = false;
+        self.infrastructure.is_none() && !elsewhere
+    }
+}
+
+/// Tells whether sites can have the addresses that the settings give them.
+#[cfg(feature = "local")]
+pub(crate) fn check_sites(builder: &SuiteBuilder) -> Result<(), ConfigError> {
+    builder.settings.sites.check(&builder.iam_url)
+}
+
+/// Tells nothing: no site is served here.
+#[cfg(not(feature = "local"))]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")]
+pub(crate) const fn check_sites(_: &SuiteBuilder) -> Result<(), ConfigError> {
+    Ok(())
+}
+
 /// Tells whether the account is one, without asking for it.
 #[cfg(feature = "cloudflare")]
 pub(crate) fn check_account(builder: &SuiteBuilder) -> Result<(), ConfigError> {

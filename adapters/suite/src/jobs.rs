@@ -18,7 +18,7 @@ pub use core_domain::port::UnitOfWork;
 pub use core_domain::provisioning::{Job, JobStatus, LaneKey};
 pub use core_domain::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, JobView, KindError, Observation, StepContext,
-    StepError, Steps,
+    StepError, Steps, Undone,
 };
 
 /// How soon a job that is waited for is looked at again, at first and at the latest.

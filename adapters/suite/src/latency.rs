@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use core_domain::cli::SiteFile;
 use core_domain::port::{
     CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
-    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteUpload,
+    RouteHostname, ServeHostname, ServedHostname, SetSecrets, SiteDeployment, SiteStorage,
+    SiteUpload,
 };
 use core_domain::registry::ResourceType;
 
@@ -58,6 +60,21 @@ impl Infrastructure for SlowInfrastructure {
     ) -> Result<Option<SiteDeployment>, ProviderError> {
         self.inner.site_deployment(project, deployment_key).await
     }
+
+    async fn site_storage(
+        &self,
+        project: &str,
+        branch: &str,
+        owner: &str,
+        files: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        self.inner.site_storage(project, branch, owner, files).await
+    }
+
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        self.inner.clean_up().await
+    }
+
     async fn owned(
         &self,
         owner: &str,
@@ -95,8 +112,9 @@ impl Infrastructure for SlowInfrastructure {
         &self,
         hostname: &str,
         owner: &str,
+        target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
-        self.inner.served_hostname(hostname, owner).await
+        self.inner.served_hostname(hostname, owner, target).await
     }
 
     async fn serve_hostname(
@@ -106,7 +124,17 @@ impl Infrastructure for SlowInfrastructure {
         self.slowly(self.inner.serve_hostname(request)).await
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
-        self.slowly(self.inner.stop_serving(hostname, owner)).await
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        self.slowly(self.inner.stop_serving(hostname, owner, target))
+            .await
+    }
+
+    fn refuses_suspended(&self) -> bool {
+        self.inner.refuses_suspended()
     }
 }

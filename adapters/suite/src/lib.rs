@@ -55,10 +55,13 @@ mod background_task;
 mod background_threads;
 mod builder;
 mod clock;
+mod contradictions;
 mod dns;
 mod dns_options;
+mod due_queue;
 mod entropy;
 mod error;
+mod hostname_checker;
 mod import;
 mod infrastructure;
 pub mod jobs;
@@ -68,6 +71,7 @@ mod mail_relay;
 mod mailer;
 mod open;
 mod outbox_folder;
+mod outbox_options;
 mod outbox_retention;
 mod passkeys;
 mod password;
@@ -77,9 +81,13 @@ mod scrypt_hash;
 mod sealer;
 mod secret;
 mod settings;
+#[cfg(feature = "local")]
+mod site_options;
+mod slice_size;
 mod suite;
 #[cfg(feature = "local")]
 mod suspension_cache;
+mod sweep_options;
 mod sweeper;
 mod uploads;
 mod webhook_dispatcher;
@@ -91,6 +99,7 @@ mod worker;
 pub use archives::UnpackArchives;
 pub use builder::SuiteBuilder;
 pub use clock::SystemClock;
+pub use contradictions::Contradiction;
 #[cfg(feature = "cloudflare")]
 pub use core_cloudflare::{API as CLOUDFLARE_API, CloudflareAccount, CloudflareOptions};
 #[cfg(feature = "dns")]
@@ -108,8 +117,12 @@ pub use core_http::kernel::{
     empty_body,
 };
 pub use core_http::{IncomingBody, ServeOptions, serve};
+#[cfg(all(feature = "local", unix))]
+pub use core_local::run_worker_host;
 #[cfg(feature = "local")]
-pub use core_local::{Retention, Workerd, WorkerdOptions, find_workerd};
+pub use core_local::{
+    BindingLimits, Retention, WorkerHostCommand, Workerd, WorkerdOptions, find_workerd,
+};
 #[cfg(feature = "smtp")]
 pub use core_smtp::{SmtpMailer, SmtpUrl};
 #[cfg(feature = "webhooks")]
@@ -122,9 +135,13 @@ pub use latency::SlowInfrastructure;
 pub use mail_options::MailOptions;
 pub use open::{PoolOptions, PostgresOptions};
 pub use outbox_folder::OutboxFolder;
+pub use outbox_options::OutboxOptions;
 pub use password::Argon2Hasher;
 pub use relay::LogOutlet;
 pub use settings::Settings;
+#[cfg(feature = "local")]
+pub use site_options::SiteOptions;
 pub use suite::Suite;
+pub use sweep_options::SweepOptions;
 pub use webhook_options::WebhookOptions;
 pub use worker::{WorkerHandle, WorkerOptions, WorkerWake, start_worker};

@@ -1,79 +1,71 @@
-//! Hands queued mails over, some at a time, on tokio.
+//! Hands queued mails to the mailer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Cipher, Context, Entropy};
+use async_trait::async_trait;
+use core_domain::kernel::{Cipher, Context, Entropy, Result};
 use core_domain::port::{Mail, MailError, Mailer, Store};
-use core_domain::use_case::shared::{ClaimedMail, MailFate, claim_mails, settle_mail};
-use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use core_domain::use_case::shared::{
+    ClaimedMail, LONGEST_HANDOVER, MailFate, claim_mails, settle_mail,
+};
 
-use crate::background_task::{BackgroundTask, grace_ended};
+use crate::due_queue::{DueQueue, InProgress};
 use crate::mail_options::MailOptions;
 
-/// How often the outbox is looked at when nobody calls.
-const POLL: Duration = Duration::from_secs(1);
-
-/// What the relay works with.
-#[derive(Clone)]
+/// The queue of mails.
 pub(crate) struct MailRelay {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) mailer: Arc<dyn Mailer>,
     pub(crate) cipher: Cipher,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) wake: Arc<Notify>,
     pub(crate) options: MailOptions,
 }
 
-impl MailRelay {
-    /// Starts on the current tokio runtime; asked to end, it lets what is under way end, for five seconds at the most. What a
-    /// relay that is cut off had under way comes again.
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(stopped))
+#[async_trait]
+impl DueQueue for MailRelay {
+    type Claimed = ClaimedMail;
+    type Outcome = MailFate;
+    type Receiver = ();
+
+    const NAME: &'static str = "mails";
+    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+
+    fn timeout(&self) -> Duration {
+        self.options.timeout
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
-        let mut under_way = JoinSet::new();
-        while !*stopped.borrow() {
-            for claimed in self.claim(under_way.len()).await {
-                under_way.spawn(self.clone().hand_over(claimed, stopped.clone()));
-            }
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = tokio::time::sleep(POLL) => {}
-                Some(_) = under_way.join_next() => {}
-                _ = stopped.wait_for(|stopped| *stopped) => {}
-            }
-            // Those that have ended meanwhile give their places to others.
-            while under_way.try_join_next().is_some() {}
-        }
-        while under_way.join_next().await.is_some() {}
+    async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<ClaimedMail>> {
+        let in_progress = in_progress.values().sum();
+        let free = self.options.concurrency.saturating_sub(in_progress);
+        claim_mails(self.store.as_ref(), free).await
     }
 
-    /// As many as there are places for beside those under way.
-    async fn claim(&self, under_way: usize) -> Vec<ClaimedMail> {
-        let under_way = u32::try_from(under_way).unwrap_or(u32::MAX);
-        let free = self.options.concurrency.saturating_sub(under_way);
-        let claimed = claim_mails(self.store.as_ref(), free).await;
-        claimed.unwrap_or_else(|error| {
-            tracing::warn!(?error, "queued mails could not be read");
-            Vec::new()
-        })
+    fn receiver(_: &ClaimedMail) {}
+
+    async fn attempt(&self, claimed: &ClaimedMail) -> MailFate {
+        self.fate(claimed).await
     }
 
-    async fn hand_over(self, claimed: ClaimedMail, stopped: watch::Receiver<bool>) {
-        let fate = tokio::select! {
-            fate = self.fate(&claimed) => fate,
-            () = grace_ended(stopped) => MailFate::Released,
-        };
+    fn timed_out(&self, claimed: &ClaimedMail, took: Duration) -> MailFate {
+        let (id, attempt) = (claimed.id(), claimed.attempt());
+        let to = claimed.mail(&self.cipher).ok().flatten();
+        let to = to.as_ref().map(|mail| mail.to.as_str());
+        tracing::warn!(%id, to, attempt, ?took, "a mail was not taken in time, and comes again");
+        MailFate::PutOff
+    }
+
+    fn released() -> MailFate {
+        MailFate::Released
+    }
+
+    async fn settle(&self, claimed: &ClaimedMail, fate: &MailFate) -> Result<()> {
         let cx = Context::system(Arc::clone(&self.entropy));
-        let settled = settle_mail(&cx, self.store.as_ref(), &claimed, &fate).await;
-        if let Err(error) = settled {
-            tracing::warn!(id = %claimed.id(), ?error, "what became of a mail could not be written down");
-        }
+        settle_mail(&cx, self.store.as_ref(), claimed, fate).await
     }
+}
 
+impl MailRelay {
     async fn fate(&self, claimed: &ClaimedMail) -> MailFate {
         let id = claimed.id();
         let mail = match claimed.mail(&self.cipher) {
@@ -98,23 +90,18 @@ impl MailRelay {
 
     async fn sent(&self, claimed: &ClaimedMail, mail: Mail) -> MailFate {
         let (id, to, attempt) = (claimed.id(), &mail.to, claimed.attempt());
-        let sending = self.mailer.send(id, &mail);
-        match tokio::time::timeout(self.options.timeout, sending).await {
-            Ok(Ok(())) => MailFate::Sent,
-            Ok(Err(MailError::Permanent(cause))) => {
+        match self.mailer.send(id, &mail).await {
+            Ok(()) => MailFate::Sent,
+            Err(MailError::Permanent(cause)) => {
                 tracing::warn!(%id, %to, attempt, %cause, "a mail was refused, and is dropped");
                 MailFate::Refused(mail.to)
             }
-            Ok(Err(MailError::Transient(cause))) => {
+            Err(MailError::Transient(cause)) => {
                 tracing::info!(%id, %to, attempt, %cause, "a mail was not taken, and comes again");
                 MailFate::PutOff
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 tracing::warn!(%id, %to, attempt, ?error, "a mail was not taken, and comes again");
-                MailFate::PutOff
-            }
-            Err(_) => {
-                tracing::warn!(%id, %to, attempt, "a mail was not taken in time, and comes again");
                 MailFate::PutOff
             }
         }
@@ -128,17 +115,18 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
-    use crate::background_task::GRACE;
-    use async_trait::async_trait;
     use core_domain::kernel::{Clock, Email, OutboxId, Timestamp};
     use core_domain::port::{Cause, Repositories, Within, transact};
     use core_domain::shared::{AuditEntry, AuditQuery, MAIL_TOPIC, OutboxMessage, OutboxQuery};
-    use core_domain::testing::{ManualClock, MockOutlet, RecordKey, SeededEntropy};
+    use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
     use core_storage::memory::{MemoryConfig, open};
     use serde_json::{Value, json};
+    use tokio::sync::Notify;
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::background_task::{BackgroundTask, GRACE};
+    use crate::due_queue;
 
     const SECRET: &str = "https://core.test/verify?token=Abc123";
 
@@ -218,13 +206,12 @@ mod tests {
                 mailer: self.mailer.clone(),
                 cipher: self.cipher.clone(),
                 entropy: self.entropy.clone(),
-                wake: Arc::clone(&self.wake),
                 options: MailOptions {
                     concurrency,
                     ..MailOptions::default()
                 },
             };
-            relay.start()
+            due_queue::start(relay, Arc::clone(&self.wake))
         }
 
         /// Queues a mail to each of them.
@@ -493,16 +480,5 @@ mod tests {
         sleep(Duration::from_secs(2)).await;
         relay.stop().await;
         assert_eq!(world.heard(), ["ada"]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn mails_are_no_messages_for_the_outlet() {
-        let world = World::new();
-        world.queue(&["ada"]).await;
-        let outlet = MockOutlet::new();
-        let relayed =
-            core_domain::use_case::shared::relay(&*world.store, &outlet, world.entropy.as_ref())
-                .await;
-        assert!(relayed.unwrap().is_idle());
     }
 }

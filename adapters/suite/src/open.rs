@@ -20,9 +20,47 @@ pub struct PoolOptions {
     pub postgres_connections: u32,
     /// Units that read SQLite at once. 4 unless set.
     pub sqlite_readers: u32,
+    /// The time that a unit waits for its turn to write to SQLite, or for a connection to read from it. Default: 10 s.
+    #[serde(with = "duration_text")]
+    pub sqlite_acquire_timeout: Duration,
+    /// The time after which a read from SQLite without a limit is interrupted, such as a count or a walk. Default: 20 s.
+    #[serde(with = "duration_text")]
+    pub sqlite_read_timeout: Duration,
     /// How long a unit waits for a connection to Postgres. 10 s unless set: less than a request waits for its answer.
     #[serde(with = "duration_text")]
     pub postgres_acquire_timeout: Duration,
+    /// Maximum time to open a connection to one address of one Postgres host; the next one follows. Default: 3 s. A
+    /// `connect_timeout` in the URL wins.
+    #[serde(with = "duration_text")]
+    pub postgres_connect_timeout: Duration,
+    /// How long bytes sent to Postgres may stay unacknowledged before the connection is closed (`TCP_USER_TIMEOUT`). Default:
+    /// 10 s. A `tcp_user_timeout` in the URL wins.
+    #[serde(with = "duration_text")]
+    pub postgres_tcp_user_timeout: Duration,
+    /// How long a connection to Postgres is silent before the system probes it. Default: 10 s. A `keepalives_idle` in the
+    /// URL wins.
+    #[serde(with = "duration_text")]
+    pub postgres_keepalive_idle: Duration,
+    /// The time between these probes. Default: 5 s. A `keepalives_interval` in the URL wins.
+    #[serde(with = "duration_text")]
+    pub postgres_keepalive_interval: Duration,
+    /// The number of unanswered probes after which the connection is closed. Default: 3. A `keepalives_retries` in the URL
+    /// wins.
+    pub postgres_keepalive_count: u32,
+    /// How long a connection to Postgres may stay unused before it is closed. Default: 10 min.
+    #[serde(with = "duration_text")]
+    pub postgres_max_idle: Duration,
+    /// How often Postgres looks during a statement whether this process is still connected
+    /// (`client_connection_check_interval`); zero leaves it to the server, which versions before 14 require. Default: 1 s.
+    #[serde(with = "duration_text")]
+    pub postgres_client_check_interval: Duration,
+    /// How much longer than the statement time-out the answer of Postgres is waited for before the connection is closed.
+    /// Default: 5 s.
+    #[serde(with = "duration_text")]
+    pub postgres_answer_margin: Duration,
+    /// How long a unit of work that meets conflicts on Postgres is run again, counted from its first run. Default: 10 s.
+    #[serde(with = "duration_text")]
+    pub postgres_retry_timeout: Duration,
     /// How long a statement may take on Postgres; zero is for ever. 20 s unless set.
     #[serde(with = "duration_text")]
     pub postgres_statement_timeout: Duration,
@@ -42,7 +80,18 @@ impl Default for PoolOptions {
         Self {
             postgres_connections: 16,
             sqlite_readers: 4,
+            sqlite_acquire_timeout: Duration::from_secs(10),
+            sqlite_read_timeout: Duration::from_secs(20),
             postgres_acquire_timeout: Duration::from_secs(10),
+            postgres_connect_timeout: Duration::from_secs(3),
+            postgres_tcp_user_timeout: Duration::from_secs(10),
+            postgres_keepalive_idle: Duration::from_secs(10),
+            postgres_keepalive_interval: Duration::from_secs(5),
+            postgres_keepalive_count: 3,
+            postgres_max_idle: Duration::from_secs(10 * 60),
+            postgres_client_check_interval: Duration::from_secs(1),
+            postgres_answer_margin: Duration::from_secs(5),
+            postgres_retry_timeout: Duration::from_secs(10),
             postgres_statement_timeout: Duration::from_secs(20),
             postgres_lock_timeout: Duration::from_secs(5),
             postgres_idle_timeout: Duration::from_secs(30),
@@ -139,6 +188,8 @@ async fn sqlite(path: PathBuf, options: OpenOptions) -> Result<Arc<dyn Store>, S
     let clock = options.clock_or_system();
     let mut config = sqlite::SqliteConfig::new(path, clock, options.cursor_key);
     config.readers = options.pool.sqlite_readers;
+    config.acquire_timeout = options.pool.sqlite_acquire_timeout;
+    config.read_timeout = options.pool.sqlite_read_timeout;
     config.page_bytes = options.pool.page_bytes;
     Ok(sqlite::open(config).await?)
 }
@@ -161,6 +212,17 @@ fn postgres_config(url: String, options: OpenOptions) -> core_storage::postgres:
     let pool = options.pool;
     config.connections = pool.postgres_connections;
     config.acquire_timeout = pool.postgres_acquire_timeout;
+    config.connect_timeout = pool.postgres_connect_timeout;
+    config.tcp_user_timeout = pool.postgres_tcp_user_timeout;
+    config.keepalive = core_storage::postgres::Keepalive {
+        idle: pool.postgres_keepalive_idle,
+        interval: pool.postgres_keepalive_interval,
+        count: pool.postgres_keepalive_count,
+    };
+    config.max_idle = pool.postgres_max_idle;
+    config.client_check_interval = pool.postgres_client_check_interval;
+    config.answer_margin = pool.postgres_answer_margin;
+    config.retry_timeout = pool.postgres_retry_timeout;
     config.statement_timeout = pool.postgres_statement_timeout;
     config.lock_timeout = pool.postgres_lock_timeout;
     config.idle_timeout = pool.postgres_idle_timeout;

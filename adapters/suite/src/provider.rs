@@ -51,9 +51,15 @@ impl Provider {
             builder.site_port,
             builder.clock_or_system(),
         );
+        config.sites = builder.settings.sites.address(builder.site_port);
+        config.site_limits = builder.settings.cli.sites;
+        config.site_bytes_per_owner = builder.settings.limits.site_bytes_per_platform;
         config.retention = builder.settings.retention;
         config.workerd.clone_from(&builder.workerd);
         config.workers = builder.settings.workerd;
+        if builder.settings.workerd.process {
+            config.worker_host.clone_from(&builder.worker_host);
+        }
         config.reachable.extend(plain_http(&builder.iam_url));
         let stored = StoredSuspensions {
             store: Arc::downgrade(store),
@@ -108,7 +114,11 @@ impl Provider {
 pub(crate) fn archives(builder: &SuiteBuilder) -> Arc<dyn SiteArchives> {
     let given = builder.archives.clone();
     #[cfg(feature = "archives")]
-    let built_in = || Arc::new(crate::UnpackArchives::new(builder.settings.cli.sites)) as _;
+    let built_in = || {
+        let cli = &builder.settings.cli;
+        let archives = crate::UnpackArchives::new(cli.sites).with_permits(cli.uploads.permits);
+        Arc::new(archives) as _
+    };
     #[cfg(not(feature = "archives"))]
     let built_in = || Arc::new(Absent::ARCHIVES) as _;
     given.unwrap_or_else(built_in)

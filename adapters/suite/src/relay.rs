@@ -1,22 +1,18 @@
-//! Sends what waits in the outbox, on tokio.
+//! Hands messages of the outbox to the outlet.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use core_domain::kernel::{Entropy, Result};
+use core_domain::kernel::{Context, Entropy, Result};
 use core_domain::port::{Outlet, OutletError, Store};
 use core_domain::shared::OutboxMessage;
-use core_domain::use_case::shared::{LoneRelay, Relayed, relay};
-use tokio::sync::{Notify, watch};
+use core_domain::use_case::shared::{
+    ClaimedMessage, LONGEST_HANDOVER, MessageOutcome, claim_messages, settle_message,
+};
 
-use crate::background_task::BackgroundTask;
-
-/// How often the outbox is looked at when nobody calls.
-const POLL: Duration = Duration::from_secs(1);
-
-/// How long a message may wait for others, so that one unit of work claims and one acknowledges them all.
-const GATHER: Duration = Duration::from_millis(10);
+use crate::due_queue::{DueQueue, InProgress};
+use crate::outbox_options::OutboxOptions;
 
 /// Writes every message to the log, for installations where nobody else listens.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,199 +26,101 @@ impl Outlet for LogOutlet {
     }
 }
 
-/// What the relay works with.
+/// The queue of messages for the outlet.
 pub(crate) struct Relay {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) wake: Arc<Notify>,
-    /// Set where no other process uses the store.
-    pub(crate) lone: Option<LoneRelay>,
+    pub(crate) options: OutboxOptions,
 }
 
-impl Relay {
-    /// Starts sending on the current tokio runtime; asked to end, it lets the delivery under way end. What a relay was sending that
-    /// is cut off is sent again.
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(stopped))
+#[async_trait]
+impl DueQueue for Relay {
+    type Claimed = ClaimedMessage;
+    type Outcome = MessageOutcome;
+    type Receiver = ();
+
+    const NAME: &'static str = "outbox";
+    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
+
+    fn timeout(&self) -> Duration {
+        self.options.timeout
     }
 
-    async fn relay(&mut self) -> Result<Relayed> {
-        let (store, outlet, entropy) = (&*self.store, &*self.outlet, &*self.entropy);
-        match &mut self.lone {
-            Some(lone) => lone.relay(store, outlet, entropy).await,
-            None => relay(store, outlet, entropy).await,
+    async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<ClaimedMessage>> {
+        let in_progress = in_progress.values().sum();
+        let free = self.options.concurrency.saturating_sub(in_progress);
+        claim_messages(self.store.as_ref(), free).await
+    }
+
+    fn receiver(_: &ClaimedMessage) {}
+
+    async fn attempt(&self, claimed: &ClaimedMessage) -> MessageOutcome {
+        let message = claimed.message();
+        match self.outlet.deliver(message).await {
+            Ok(()) => MessageOutcome::Delivered,
+            Err(error) => {
+                let (id, attempt) = (&message.id, message.attempts);
+                tracing::info!(%id, attempt, %error, "a message was not taken, and comes again");
+                MessageOutcome::PutOff
+            }
         }
     }
 
-    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
-        while !*stopped.borrow() {
-            match self.relay().await {
-                Ok(relayed) if relayed.is_full() => continue,
-                Ok(_) => {}
-                Err(error) => tracing::warn!(?error, "the outbox could not be sent"),
-            }
-            let woken = tokio::select! {
-                () = self.wake.notified() => true,
-                () = tokio::time::sleep(POLL) => false,
-                _ = stopped.wait_for(|stopped| *stopped) => false,
-            };
-            if woken {
-                tokio::time::sleep(GATHER).await;
-            }
-        }
+    fn timed_out(&self, claimed: &ClaimedMessage, took: Duration) -> MessageOutcome {
+        let (id, attempt) = (&claimed.message().id, claimed.message().attempts);
+        tracing::warn!(%id, attempt, ?took, "a message was not taken in time, and comes again");
+        MessageOutcome::PutOff
+    }
+
+    fn released() -> MessageOutcome {
+        MessageOutcome::Released
+    }
+
+    async fn settle(&self, claimed: &ClaimedMessage, outcome: &MessageOutcome) -> Result<()> {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        settle_message(&cx, self.store.as_ref(), claimed, *outcome).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    //! The store's clock stands still unless a test moves it; tokio's clock advances when every task waits.
+
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use core_domain::kernel::StoreError;
-    use core_domain::kernel::{Clock, OutboxId, Timestamp};
-    use core_domain::port::{Mode, UnitOfWork, transact};
-    use core_domain::testing::{ManualClock, MockOutlet, RecordKey, SeededEntropy};
+    use core_domain::kernel::{Clock, OutboxId, StoreError, Timestamp};
+    use core_domain::port::{Mode, UnitOfWork, Within, transact};
+    use core_domain::shared::OutboxQuery;
+    use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
     use core_storage::memory::{MemoryConfig, open};
-    use futures_util::FutureExt;
     use serde_json::json;
+    use tokio::sync::Notify;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::background_task::{BackgroundTask, GRACE};
+    use crate::due_queue;
 
-    struct World {
-        clock: Arc<ManualClock>,
-        store: Arc<dyn Store>,
-        entropy: Arc<SeededEntropy>,
-        heard: Arc<Mutex<Vec<String>>>,
-    }
+    /// Takes every message, but for those whose topics say something else.
+    #[derive(Debug, Default)]
+    struct Scripted(Mutex<Vec<(String, i64)>>);
 
-    impl World {
-        async fn with(topics: &[&'static str]) -> Self {
-            let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_000)));
-            let store = open(MemoryConfig {
-                clock: clock.clone(),
-                cursor_key: [1; 32].into(),
-            });
-            let world = Self {
-                clock,
-                store,
-                entropy: Arc::new(SeededEntropy::new(1)),
-                heard: Arc::default(),
-            };
-            for topic in topics {
-                world.send(topic).await;
-            }
-            world
-        }
-
-        async fn send(&self, topic: &str) {
-            let now = self.clock.now();
-            let message = &OutboxMessage {
-                id: OutboxId::generate(now, self.entropy.as_ref()),
-                topic: topic.to_owned(),
-                payload: json!({}),
-                attempts: 0,
-                run_at: now,
-                created_at: now,
-            };
-            let sent = transact(self.store.as_ref(), |uow, _| {
-                Box::pin(async move {
-                    let repositories = uow.repositories(RecordKey::for_tests());
-                    let messages = repositories.outbox_messages();
-                    messages.insert(message.clone()).await?;
-                    Ok(())
-                })
-            });
-            sent.await.unwrap();
-        }
-
-        /// Takes every message but those of one topic.
-        fn outlet(&self, refused: &'static str) -> MockOutlet {
-            let heard = Arc::clone(&self.heard);
-            let mut outlet = MockOutlet::new();
-            outlet.expect_deliver().returning(move |message| {
-                if message.topic == refused {
-                    return Err(OutletError("not now".to_owned()));
-                }
-                heard.lock().unwrap().push(message.topic.clone());
-                Ok(())
-            });
-            outlet
-        }
-
-        /// One run of a relay of either kind.
-        async fn relay(
-            &self,
-            lone: &mut Option<LoneRelay>,
-            outlet: impl Outlet + 'static,
-        ) -> Result<Relayed> {
-            let mut relay = Relay {
-                store: self.store.clone(),
-                outlet: Arc::new(outlet),
-                entropy: self.entropy.clone(),
-                wake: Arc::default(),
-                lone: lone.take(),
-            };
-            let relayed = relay.relay().await;
-            *lone = relay.lone;
-            relayed
-        }
-
-        fn heard(&self) -> Vec<String> {
-            std::mem::take(&mut *self.heard.lock().unwrap())
-        }
-    }
-
-    fn both_kinds() -> [Option<LoneRelay>; 2] {
-        [None, Some(LoneRelay::default())]
-    }
-
-    #[tokio::test]
-    async fn a_message_is_delivered_once_and_forgotten() {
-        for mut kind in both_kinds() {
-            let world = World::with(&["first", "second"]).await;
-            let first = world.relay(&mut kind, world.outlet("none")).await;
-            assert_eq!(first.unwrap().delivered, 2);
-            let second = world.relay(&mut kind, world.outlet("none")).await;
-            assert!(second.unwrap().is_idle());
-            assert_eq!(world.heard(), ["first", "second"]);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_message_that_is_not_taken_holds_up_nobody_and_comes_again_after_a_pause() {
-        for mut kind in both_kinds() {
-            let world = World::with(&["bad", "good"]).await;
-            let (delivered, kept) = (1, 1);
-            let first = world.relay(&mut kind, world.outlet("bad")).await;
-            assert_eq!(first.unwrap(), Relayed { delivered, kept });
-            let at_once = world.relay(&mut kind, world.outlet("bad")).await;
-            assert!(at_once.unwrap().is_idle());
-            world.clock.advance(Duration::from_secs(2));
-            let later = world.relay(&mut kind, world.outlet("none")).await;
-            assert_eq!(later.unwrap().delivered, 1);
-            assert_eq!(world.heard(), ["good", "bad"]);
-        }
-    }
-
-    #[tokio::test]
-    async fn an_attempt_counts_once_and_the_outlet_is_told_which_it_is() {
-        for mut kind in both_kinds() {
-            let world = World::with(&["first"]).await;
-            for attempt in 1..=3 {
-                let mut outlet = MockOutlet::new();
-                outlet.expect_deliver().once().returning(move |message| {
-                    assert_eq!(message.attempts, attempt);
-                    Err(OutletError("not now".to_owned()))
-                });
-                let relayed = world.relay(&mut kind, outlet).await;
-                assert_eq!(relayed.unwrap().kept, 1);
-                world.clock.advance(Duration::from_secs(300));
+    #[async_trait]
+    impl Outlet for Scripted {
+        async fn deliver(&self, message: &OutboxMessage) -> Result<(), OutletError> {
+            let topic = message.topic.clone();
+            self.0.lock().unwrap().push((topic, message.attempts));
+            match message.topic.as_str() {
+                "refused" => Err(OutletError("not now".to_owned())),
+                "hung" => std::future::pending().await,
+                _ => Ok(()),
             }
         }
     }
 
-    /// A store that answers and, while it is told so, does not write.
+    /// A store that refuses to write while its flag is set.
     #[derive(Debug)]
     struct Full(Arc<dyn Store>, AtomicBool);
 
@@ -239,87 +137,187 @@ mod tests {
         async fn back_off(&self, _: u32) {}
     }
 
-    #[tokio::test]
-    async fn what_was_delivered_and_cannot_be_recorded_is_not_told_again_by_a_lone_relay() {
-        let mut world = World::with(&["first", "bad"]).await;
-        let full = Arc::new(Full(world.store.clone(), AtomicBool::new(true)));
-        world.store = full.clone();
-        let mut lone = Some(LoneRelay::default());
-        for _ in 0..3 {
-            let failed = world.relay(&mut lone, world.outlet("bad")).await;
-            failed.unwrap_err();
-        }
-        full.1.store(false, Ordering::SeqCst);
-        world.send("second").await;
-        let relayed = world.relay(&mut lone, world.outlet("bad")).await;
-        assert_eq!(relayed.unwrap().delivered, 1);
-        assert_eq!(world.heard(), ["first", "second"]);
-        world.clock.advance(Duration::from_secs(2));
-        let relayed = world.relay(&mut lone, world.outlet("none")).await;
-        assert_eq!(relayed.unwrap().delivered, 1);
-        assert_eq!(world.heard(), ["bad"]);
+    struct World {
+        clock: Arc<ManualClock>,
+        store: Arc<Full>,
+        entropy: Arc<SeededEntropy>,
+        outlet: Arc<Scripted>,
+        wake: Arc<Notify>,
     }
 
-    /// Dies with the second message.
-    #[derive(Debug)]
-    struct Dying(Arc<Mutex<Vec<String>>>);
-
-    #[async_trait]
-    impl Outlet for Dying {
-        async fn deliver(&self, message: &OutboxMessage) -> Result<(), OutletError> {
-            if !self.0.lock().unwrap().is_empty() {
-                std::future::pending().await
+    impl World {
+        async fn with(topics: &[&str]) -> Self {
+            let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_000)));
+            let store = open(MemoryConfig {
+                clock: clock.clone(),
+                cursor_key: [1; 32].into(),
+            });
+            let world = Self {
+                clock,
+                store: Arc::new(Full(store, AtomicBool::new(false))),
+                entropy: Arc::new(SeededEntropy::new(1)),
+                outlet: Arc::default(),
+                wake: Arc::default(),
+            };
+            for topic in topics {
+                world.queue(topic).await;
             }
-            self.0.lock().unwrap().push(message.topic.clone());
-            Ok(())
+            world
+        }
+
+        async fn queue(&self, topic: &str) {
+            let now = self.clock.now();
+            let message = &OutboxMessage {
+                id: OutboxId::generate(now, self.entropy.as_ref()),
+                topic: topic.to_owned(),
+                payload: json!({}),
+                attempts: 0,
+                run_at: now,
+                created_at: now,
+            };
+            let queued = transact(self.store.as_ref(), |uow, _| {
+                Box::pin(async move {
+                    let repositories = uow.repositories(RecordKey::for_tests());
+                    let messages = repositories.outbox_messages();
+                    messages.insert(message.clone()).await?;
+                    Ok(())
+                })
+            });
+            queued.await.unwrap();
+            self.clock.advance(Duration::from_millis(1));
+        }
+
+        fn start(&self, concurrency: u32) -> BackgroundTask {
+            let relay = Relay {
+                store: self.store.clone(),
+                outlet: self.outlet.clone(),
+                entropy: self.entropy.clone(),
+                options: OutboxOptions {
+                    concurrency,
+                    ..OutboxOptions::default()
+                },
+            };
+            due_queue::start(relay, Arc::clone(&self.wake))
+        }
+
+        /// The topics of the messages that the outlet was given, and their attempts.
+        fn heard(&self) -> Vec<(String, i64)> {
+            std::mem::take(&mut *self.outlet.0.lock().unwrap())
+        }
+
+        async fn queued(&self) -> Vec<OutboxMessage> {
+            let mut uow = self.store.begin(Mode::Read).await.unwrap();
+            let all = OutboxQuery::DueAt(Timestamp::from_seconds(4_000_000_000));
+            let messages = uow.repositories(RecordKey::for_tests()).outbox_messages();
+            let messages = messages.list(Within::Installation, &all, 100).await;
+            messages
+                .unwrap()
+                .iter()
+                .map(|stored| stored.edit())
+                .collect()
         }
     }
 
-    #[tokio::test]
-    async fn what_was_delivered_before_its_relay_died_is_delivered_again_and_nothing_is_lost() {
-        // Others wait for a relay that may still be at it; the next one of a store that has one alone need not.
-        for (mut kind, mut next, waits) in [
-            (None, None, true),
-            (
-                Some(LoneRelay::default()),
-                Some(LoneRelay::default()),
-                false,
-            ),
-        ] {
-            let world = World::with(&["first", "second", "third"]).await;
-            let dying = Dying(Arc::clone(&world.heard));
-            assert!(world.relay(&mut kind, dying).now_or_never().is_none());
-            assert_eq!(world.heard().len(), 1);
-            if waits {
-                let relayed = world.relay(&mut next, world.outlet("none")).await;
-                assert!(relayed.unwrap().is_idle());
-                world.clock.advance(Duration::from_secs(60));
-            }
-            let relayed = world.relay(&mut next, world.outlet("none")).await;
-            assert_eq!(relayed.unwrap().delivered, 3);
-            let mut heard = world.heard();
-            heard.sort();
-            assert_eq!(heard, ["first", "second", "third"]);
-        }
+    fn heard(topics: &[(&str, i64)]) -> Vec<(String, i64)> {
+        let owned = |(topic, attempt): &(&str, i64)| ((*topic).to_owned(), *attempt);
+        topics.iter().map(owned).collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_relay_looks_by_itself_and_ends_when_it_is_stopped() {
-        let world = World::with(&["first"]).await;
-        let relay = Relay {
-            store: world.store.clone(),
-            outlet: Arc::new(world.outlet("none")),
-            entropy: world.entropy.clone(),
-            wake: Arc::default(),
-            lone: None,
-        };
-        let relay = relay.start();
-        tokio::time::sleep(POLL / 2).await;
-        assert_eq!(world.heard(), ["first"]);
-        world.send("second").await;
-        assert!(world.heard().is_empty());
-        tokio::time::sleep(POLL).await;
-        assert_eq!(world.heard(), ["second"]);
+    async fn messages_are_handed_over_once_oldest_first_and_those_that_come_later_at_once() {
+        let world = World::with(&["first", "second", "third"]).await;
+        let relay = world.start(1);
+        sleep(Duration::from_millis(1)).await;
+        let expected = [("first", 1), ("second", 1), ("third", 1)];
+        assert_eq!(world.heard(), heard(&expected));
+        world.queue("fourth").await;
+        world.wake.notify_one();
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(world.heard(), heard(&[("fourth", 1)]));
+        sleep(Duration::from_secs(120)).await;
         relay.stop().await;
+        assert!(world.heard().is_empty() && world.queued().await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_is_refused_holds_up_no_other_and_comes_again_after_a_pause() {
+        let world = World::with(&["refused", "taken"]).await;
+        let relay = world.start(1);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(world.heard(), heard(&[("refused", 1), ("taken", 1)]));
+        for attempt in 2..=4 {
+            sleep(Duration::from_secs(2)).await;
+            assert!(world.heard().is_empty(), "not before the pause has ended");
+            world.clock.advance(Duration::from_secs(300));
+            sleep(Duration::from_secs(2)).await;
+            assert_eq!(world.heard(), heard(&[("refused", attempt)]));
+        }
+        relay.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outlet_that_hangs_holds_up_one_place_until_the_time_out() {
+        let world = World::with(&["hung", "a", "b", "c"]).await;
+        let relay = world.start(2);
+        sleep(Duration::from_secs(1)).await;
+        let mut first = world.heard();
+        first.sort();
+        assert_eq!(first, heard(&[("a", 1), ("b", 1), ("c", 1), ("hung", 1)]));
+        sleep(Duration::from_secs(28)).await;
+        let left = world.queued().await;
+        assert_eq!(
+            left[0].run_at.since(world.clock.now()).as_secs(),
+            120,
+            "still claimed"
+        );
+        sleep(Duration::from_secs(2)).await;
+        let left = world.queued().await;
+        let pause = left[0].run_at.since(world.clock.now());
+        assert!(left[0].attempts == 1 && pause <= Duration::from_secs(2));
+        relay.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_waits_five_seconds_for_an_outlet_that_hangs_and_gives_its_message_back() {
+        let world = World::with(&["hung"]).await;
+        let relay = world.start(2);
+        sleep(Duration::from_secs(1)).await;
+        let asked = Instant::now();
+        relay.stop().await;
+        assert_eq!(asked.elapsed(), GRACE);
+        let left = world.queued().await;
+        assert_eq!((left[0].attempts, left[0].run_at), (0, world.clock.now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_write_is_told_nothing_twice() {
+        let world = World::with(&["first"]).await;
+        world.store.1.store(true, Ordering::SeqCst);
+        let relay = world.start(2);
+        sleep(Duration::from_secs(5)).await;
+        assert!(
+            world.heard().is_empty(),
+            "what cannot be claimed is not handed over"
+        );
+        world.store.1.store(false, Ordering::SeqCst);
+        sleep(Duration::from_secs(2)).await;
+        relay.stop().await;
+        assert_eq!(world.heard(), heard(&[("first", 1)]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_message_of_a_relay_that_died_comes_again_when_its_claim_has_expired() {
+        let world = World::with(&["hung"]).await;
+        let dying = world.start(2);
+        sleep(Duration::from_secs(1)).await;
+        drop(dying);
+        assert_eq!(world.heard(), heard(&[("hung", 1)]));
+        let next = world.start(2);
+        sleep(Duration::from_secs(3)).await;
+        assert!(world.heard().is_empty());
+        world.clock.advance(Duration::from_secs(121));
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(world.heard(), heard(&[("hung", 2)]));
+        next.stop().await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use core_domain::kernel::{Context, Ed25519Private, Result};
 use core_domain::port::Store;
-use core_domain::use_case::shared::{seal, sign_due_checkpoints};
+use core_domain::use_case::shared::{seal, sign_due_checkpoints, sign_due_installation_checkpoint};
 use tokio::sync::{Notify, watch};
 
 use crate::background_task::BackgroundTask;
@@ -59,6 +59,7 @@ impl Sealer {
         let store = self.store.as_ref();
         loop {
             let sealed = seal(&self.cx, store, &self.key).await?;
+            sign_due_installation_checkpoint(&self.cx, store, &self.key).await?;
             if !sealed.more {
                 break;
             }

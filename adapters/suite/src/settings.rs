@@ -1,6 +1,7 @@
 //! Every limit and time-out of a suite, in sections that can be read from a configuration file and written into one.
 
 use core_domain::kernel::Limits;
+use core_domain::registry::Hostname;
 use core_http::ServeOptions;
 use core_http::cli::CliConfig;
 use core_http::gateway::{ConfigError, GatewayConfig};
@@ -13,6 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::dns_options::DnsOptions;
 use crate::mail_options::MailOptions;
 use crate::open::{PoolOptions, PostgresOptions};
+use crate::outbox_options::OutboxOptions;
+#[cfg(feature = "local")]
+use crate::site_options::SiteOptions;
+use crate::sweep_options::SweepOptions;
 use crate::webhook_options::WebhookOptions;
 use crate::worker::WorkerOptions;
 
@@ -32,7 +37,7 @@ pub struct Settings {
     pub services: ServiceOptions,
     /// How much callers may create, and how many mails they can cause.
     pub limits: Limits,
-    /// How large sites may be, and how many uploads there are at a time.
+    /// Limits of sites and uploads. `cli.sites.upload_bytes` is the gateway's limit for uploads too.
     pub cli: CliConfig,
     /// How many jobs run at a time, and how they end. Whether other processes use the store is known from the store.
     pub worker: WorkerOptions,
@@ -40,15 +45,22 @@ pub struct Settings {
     pub pool: PoolOptions,
     /// Where in a Postgres database the records are, and whose server that may be.
     pub postgres: PostgresOptions,
+    /// How messages of the outbox are handed to the outlet.
+    pub outbox: OutboxOptions,
     /// Who mails come from, and how they are handed over.
     pub mail: MailOptions,
     /// Who is asked for the DNS records of custom domains (feature `dns`).
     pub dns: DnsOptions,
     /// How webhooks are sent, and to whom.
     pub webhooks: WebhookOptions,
+    /// How expired records are removed.
+    pub sweep: SweepOptions,
     /// How Cloudflare is worked with (feature `cloudflare`).
     #[cfg(feature = "cloudflare")]
     pub cloudflare: crate::CloudflareOptions,
+    /// The addresses of the sites and workers of the local provider (feature `local`).
+    #[cfg(feature = "local")]
+    pub sites: SiteOptions,
     /// Which old deployments of a site the local provider keeps (feature `local`).
     #[cfg(feature = "local")]
     pub retention: Retention,
@@ -64,9 +76,12 @@ impl Settings {
     /// [`ConfigError`] names the first setting that is not valid.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gateway.check()?;
+        self.outbox.check()?;
         self.mail.check()?;
         self.dns.check()?;
+        check_zones(&self.limits)?;
         self.webhooks.check()?;
+        self.sweep.check()?;
         self.worker.check()?;
         #[cfg(feature = "cloudflare")]
         self.cloudflare.check().map_err(refused_by_cloudflare)?;
@@ -74,6 +89,10 @@ impl Settings {
         let listener = &self.listener;
         let none = [
             ("listener.max_connections", listener.max_connections == 0),
+            (
+                "listener.max_connections_per_client",
+                listener.max_connections_per_client == 0,
+            ),
             ("listener.header_timeout", listener.header_timeout.is_zero()),
             (
                 "listener.keep_alive_timeout",
@@ -95,6 +114,10 @@ impl Settings {
             ("listener.max_header_lines", listener.max_header_lines == 0),
             ("services.max_body_bytes", self.services.max_body_bytes == 0),
             (
+                "services.streams_per_caller",
+                self.services.streams_per_caller == 0,
+            ),
+            (
                 "services.body_times.idle",
                 self.services.body_times.idle.is_zero(),
             ),
@@ -103,6 +126,7 @@ impl Settings {
                 self.services.body_times.total.is_zero(),
             ),
             ("cli.sites.upload_bytes", self.cli.sites.upload_bytes == 0),
+            ("cli.sites.files", self.cli.sites.files == 0),
             ("cli.uploads.spools", uploads.spools == 0),
             (
                 "cli.uploads.spools_per_platform",
@@ -119,7 +143,22 @@ impl Settings {
                 self.pool.postgres_connections == 0,
             ),
             ("pool.sqlite_readers", self.pool.sqlite_readers == 0),
+            (
+                "pool.sqlite_acquire_timeout",
+                self.pool.sqlite_acquire_timeout.is_zero(),
+            ),
+            (
+                "pool.sqlite_read_timeout",
+                self.pool.sqlite_read_timeout.is_zero(),
+            ),
             ("pool.page_bytes", self.pool.page_bytes == 0),
+            #[cfg(feature = "local")]
+            ("retention.previews", self.retention.previews == 0),
+            #[cfg(feature = "local")]
+            (
+                "retention.preview_age",
+                self.retention.preview_age.is_zero(),
+            ),
             #[cfg(feature = "local")]
             ("workerd.processes", self.workerd.processes == 0),
             #[cfg(feature = "local")]
@@ -133,16 +172,64 @@ impl Settings {
                 "pool.postgres_acquire_timeout",
                 self.pool.postgres_acquire_timeout.is_zero(),
             ),
+            (
+                "pool.postgres_connect_timeout",
+                self.pool.postgres_connect_timeout.is_zero(),
+            ),
+            (
+                "pool.postgres_tcp_user_timeout",
+                self.pool.postgres_tcp_user_timeout.is_zero(),
+            ),
+            (
+                "pool.postgres_keepalive_idle",
+                self.pool.postgres_keepalive_idle.is_zero(),
+            ),
+            (
+                "pool.postgres_keepalive_interval",
+                self.pool.postgres_keepalive_interval.is_zero(),
+            ),
+            (
+                "pool.postgres_keepalive_count",
+                self.pool.postgres_keepalive_count == 0,
+            ),
+            (
+                "pool.postgres_max_idle",
+                self.pool.postgres_max_idle.is_zero(),
+            ),
+            (
+                "pool.postgres_answer_margin",
+                self.pool.postgres_answer_margin.is_zero(),
+            ),
         ];
+        #[cfg(feature = "local")]
+        if let Some(setting) = self.workerd.bindings.zero_limit() {
+            return Err(ConfigError {
+                setting,
+                problem: "must be more than nothing".to_owned(),
+            });
+        }
+        #[cfg(feature = "local")]
+        if self.workerd.memory < WorkerdOptions::MIN_MEMORY {
+            return Err(ConfigError {
+                setting: "workerd.memory",
+                problem: format!("must be at least {}", WorkerdOptions::MIN_MEMORY),
+            });
+        }
         match none.into_iter().find(|(_, is_none)| *is_none) {
             Some((setting, _)) => Err(ConfigError {
                 setting,
                 problem: "must be more than nothing".to_owned(),
             }),
-            None if uploads.spool_bytes < self.cli.sites.upload_bytes => Err(ConfigError {
-                setting: "cli.uploads.spool_bytes",
-                problem: "has no room for the largest upload".to_owned(),
-            }),
+            None => self.check_contradictions(),
+        }
+    }
+}
+
+impl Settings {
+    fn check_contradictions(&self) -> Result<(), ConfigError> {
+        let mut contradictions = self.contradictions().into_iter();
+        match contradictions.find(|contradiction| contradiction.is_fatal) {
+            Some(contradiction) => Err(contradiction.into()),
             None => Ok(()),
         }
     }
@@ -154,6 +241,21 @@ pub(crate) fn refused_by_cloudflare(error: core_cloudflare::OptionError) -> Conf
     ConfigError {
         setting: error.setting,
         problem: error.problem.to_owned(),
+    }
+}
+
+/// Refuses zones that are no hostnames in their one spelling.
+fn check_zones(limits: &Limits) -> Result<(), ConfigError> {
+    let is_zone = |zone: &String| {
+        let parsed = Hostname::parse(zone);
+        parsed.is_ok_and(|name| name.as_str() == zone && !name.is_wildcard())
+    };
+    match limits.operator_zones.iter().find(|zone| !is_zone(zone)) {
+        Some(zone) => Err(ConfigError {
+            setting: "limits.operator_zones",
+            problem: format!("{zone:?} must be a hostname in lower case and without a final dot"),
+        }),
+        None => Ok(()),
     }
 }
 
@@ -176,6 +278,8 @@ mod tests {
     fn what_is_named_elsewhere_is_no_setting_of_a_section() {
         let written = serde_json::to_value(Settings::default()).unwrap();
         assert!(written["gateway"].get("service_key").is_none());
+        // It is `cli.sites.upload_bytes`.
+        assert!(written["gateway"].get("upload_limit").is_none());
         assert!(written["services"].get("rates").is_none());
         let unknown = r#"{ "gateway": { "session_cach": "1s" } }"#;
         assert!(serde_json::from_str::<Settings>(unknown).is_err());
@@ -197,6 +301,19 @@ mod tests {
             "cli.uploads.spool_bytes"
         );
         assert_eq!(refused(|s| s.mail.concurrency = 0), "mail.concurrency");
+        #[cfg(feature = "local")]
+        for (too_small, name) in [
+            (
+                (|s| s.workerd.bindings.calls = 0) as fn(&mut Settings),
+                "workerd.bindings.calls",
+            ),
+            (
+                |s| s.workerd.memory -= 256 * 1024 * 1024 + 1,
+                "workerd.memory",
+            ),
+        ] {
+            assert_eq!(refused(too_small), name);
+        }
         let slow = |s: &mut Settings| s.mail.timeout = std::time::Duration::from_secs(61);
         assert_eq!(refused(slow), "mail.timeout");
         let endless = |s: &mut Settings| s.dns.timeout = std::time::Duration::from_secs(21);
@@ -214,6 +331,27 @@ mod tests {
             ),
         ] {
             assert_eq!(refused(none), name);
+        }
+        for (wrong, name) in [
+            (
+                (|s| s.outbox.concurrency = 0) as fn(&mut Settings),
+                "outbox.concurrency",
+            ),
+            (
+                |s| s.outbox.timeout = std::time::Duration::from_secs(61),
+                "outbox.timeout",
+            ),
+            (|s| s.sweep.slice = 1_001, "sweep.slice"),
+            (
+                |s| s.sweep.slice_time = std::time::Duration::from_millis(101),
+                "sweep.slice_time",
+            ),
+            (
+                |s| s.sweep.lease = std::time::Duration::from_millis(999),
+                "sweep.lease",
+            ),
+        ] {
+            assert_eq!(refused(wrong), name);
         }
         let short = |s: &mut Settings| s.worker.lease = std::time::Duration::from_millis(999);
         assert_eq!(refused(short), "worker.lease");

@@ -7,7 +7,6 @@ use core_local::{LocalInfrastructure, SiteHost};
 
 use crate::background_task::BackgroundTask;
 use crate::jobs::Jobs;
-use crate::sweeper::Sweeper;
 use crate::worker::WorkerHandle;
 
 /// Every service of the suite over one store, and the worker that runs its jobs.
@@ -33,8 +32,9 @@ pub struct Suite {
     pub(crate) relay: BackgroundTask,
     pub(crate) mail_relay: BackgroundTask,
     pub(crate) sealer: BackgroundTask,
+    pub(crate) hostname_checker: BackgroundTask,
     pub(crate) webhooks: BackgroundTask,
-    pub(crate) sweeper: Sweeper,
+    pub(crate) sweeper: BackgroundTask,
     /// Lives as long as the suite when no data folder was given.
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
@@ -95,15 +95,29 @@ impl Suite {
         &self.worker
     }
 
-    /// Ends the worker, what sends, the sealer, and the workers of platforms that run here: running steps, mails and webhooks are handed back, so that the next start
-    /// goes on at once.
+    /// Claims no more jobs from now on, while everything else goes on. See [`WorkerHandle::stop_claiming`].
+    pub fn stop_claiming(&self) {
+        self.worker.stop_claiming();
+    }
+
+    /// Stops the worker, what sends, the sealer, and the workers of platforms that run here. Running steps, mails and webhooks
+    /// are handed back, so that the next start goes on at once.
     pub async fn shutdown(self) {
-        self.worker.stop().await;
+        self.shutdown_with(std::future::ready(())).await;
+    }
+
+    /// Stops as [`Self::shutdown`] does, while the listeners of the host drain. The workers of platforms are stopped after the
+    /// listeners, whose last requests they may answer.
+    pub async fn shutdown_with(self, listeners: impl Future<Output = ()>) {
         tokio::join!(
+            self.worker.stop(),
             self.relay.stop(),
             self.mail_relay.stop(),
-            self.webhooks.stop()
+            self.webhooks.stop(),
+            self.hostname_checker.stop(),
+            listeners,
         );
+        // The last steps and requests have written entries.
         self.sealer.stop().await;
         self.sweeper.stop().await;
         #[cfg(feature = "local")]

@@ -1,296 +1,450 @@
 //! Removes expired records, and creates the next signing keys: short-lived records every few minutes, all others at the start
-//! and once a day.
+//! and once a day. Records go in slices, each in a unit of work of its own; on several nodes, one at a time sweeps.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use core_domain::kernel::{Cipher, Context, Result};
-use core_domain::port::{Store, UnitOfWork, transact};
+use core_domain::kernel::{Cipher, Context, Entropy, Result};
+use core_domain::port::{Blobs, Infrastructure, Store, transact};
 use core_domain::use_case::iam::{api_key, oauth, passkey, service_token, session, verification};
 use core_domain::use_case::shared::webhook::remove_ended_deliveries;
-use core_domain::use_case::shared::{remove_expired_answers, remove_expired_mail_quotas};
+use core_domain::use_case::shared::{
+    LeaseHolder, RemoveSlice, Slice, remove_expired_answers, remove_expired_mail_quotas,
+    sweep_slice,
+};
 use core_http::kernel::App;
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
+use crate::background_task::{BackgroundTask, grace_ended};
+use crate::slice_size::SliceSize;
+use crate::sweep_options::SweepOptions;
 use crate::uploads;
-
-const DAILY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Time between two sweeps of short-lived records.
-const OFTEN: Duration = Duration::from_secs(5 * 60);
-
-/// Removes a slice of records of one kind. Returns their number; 0 means that none is left.
-type RemoveSlice =
-    for<'u> fn(&'u mut dyn UnitOfWork) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 'u>>;
 
 /// Records that anybody can create many of, and that are of no use after minutes.
 const SHORT_LIVED: [(&str, RemoveSlice); 6] = [
-    ("links", |uow| Box::pin(verification::remove_expired(uow))),
-    ("sign-ins", |uow| {
-        Box::pin(session::remove_expired_challenges(uow))
+    ("links", |uow, limit| {
+        Box::pin(verification::remove_expired(uow, limit))
     }),
-    ("passkey challenges", |uow| {
-        Box::pin(passkey::remove_expired_passkey_challenges(uow))
+    ("sign-ins", |uow, limit| {
+        Box::pin(session::remove_expired_challenges(uow, limit))
     }),
-    ("device codes", |uow| {
-        Box::pin(oauth::remove_expired_devices(uow))
+    ("passkey challenges", |uow, limit| {
+        Box::pin(passkey::remove_expired_passkey_challenges(uow, limit))
     }),
-    ("mail quotas", |uow| {
-        Box::pin(remove_expired_mail_quotas(uow))
+    ("device codes", |uow, limit| {
+        Box::pin(oauth::remove_expired_devices(uow, limit))
     }),
-    ("tokens", |uow| Box::pin(oauth::remove_expired_tokens(uow))),
+    ("mail quotas", |uow, limit| {
+        Box::pin(remove_expired_mail_quotas(uow, limit))
+    }),
+    ("tokens", |uow, limit| {
+        Box::pin(oauth::remove_expired_tokens(uow, limit))
+    }),
 ];
 
-/// Records that last for days.
-const LONG_LIVED: [(&str, RemoveSlice); 2] = [
-    ("trusted devices", |uow| {
-        Box::pin(session::remove_expired_trust(uow))
+/// Records that last for hours or days.
+const LONG_LIVED: [(&str, RemoveSlice); 5] = [
+    ("stored answers", |uow, limit| {
+        Box::pin(remove_expired_answers(uow, limit))
     }),
-    ("sessions", |uow| Box::pin(session::remove_expired(uow))),
+    ("trusted devices", |uow, limit| {
+        Box::pin(session::remove_expired_trust(uow, limit))
+    }),
+    ("sessions", |uow, limit| {
+        Box::pin(session::remove_expired(uow, limit))
+    }),
+    ("API keys", |uow, limit| {
+        Box::pin(api_key::remove_forgotten(uow, limit))
+    }),
+    ("webhook messages", |uow, limit| {
+        Box::pin(remove_ended_deliveries(uow, limit))
+    }),
 ];
 
-/// Sweeps until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Sweeper(JoinHandle<()>);
+/// The name of the lease of those who sweep.
+const TASK: &str = "sweep";
+
+/// What the sweeper works with.
+#[derive(Clone)]
+pub(crate) struct Sweeper {
+    store: Arc<dyn Store>,
+    blobs: Arc<dyn Blobs>,
+    infrastructure: Arc<dyn Infrastructure>,
+    entropy: Arc<dyn Entropy>,
+    cipher: Cipher,
+    holder: LeaseHolder,
+    options: SweepOptions,
+}
+
+/// How a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Swept {
+    /// Nothing is left, or it failed and is tried at the next sweep.
+    Done,
+    /// Another process sweeps at the moment.
+    Busy,
+    /// The sweeper was asked to stop.
+    Stopped,
+}
 
 impl Sweeper {
-    /// Starts sweeping on the current tokio runtime.
-    pub(crate) fn start(app: Arc<App>) -> Self {
-        Self(tokio::spawn(async move {
-            tokio::join!(sweep_daily(&app), sweep_often(app.store.as_ref()));
-        }))
+    /// `is_sole` says whether no other process uses the store.
+    pub(crate) fn new(
+        app: &App,
+        infrastructure: Arc<dyn Infrastructure>,
+        options: SweepOptions,
+        is_sole: bool,
+    ) -> Self {
+        let entropy = Arc::clone(&app.entropy);
+        let holder = match is_sole {
+            true => LeaseHolder::sole(TASK, options.lease),
+            false => LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
+        };
+        Self {
+            store: Arc::clone(&app.store),
+            blobs: Arc::clone(&app.blobs),
+            infrastructure,
+            entropy,
+            cipher: app.cipher.clone(),
+            holder,
+            options,
+        }
     }
 
-    /// Ends it where it is; gives the store back before it returns.
-    pub(crate) async fn stop(mut self) {
-        self.0.abort();
-        // It ends by being cut off.
-        let _ = (&mut self.0).await;
+    /// Starts sweeping on the current tokio runtime. Asked to stop, it ends the slice in progress and releases the lease; a
+    /// store that does not answer holds it up for [`GRACE`](crate::background_task::GRACE) at most.
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| async move {
+            tokio::select! {
+                () = self.run(stopped.clone()) => {}
+                () = grace_ended(stopped) => {}
+            }
+        })
     }
-}
 
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        self.0.abort();
+    async fn run(self, mut stopped: watch::Receiver<bool>) {
+        let mut next_daily = Instant::now();
+        loop {
+            let is_daily = Instant::now() >= next_daily;
+            let swept = self.sweep(is_daily, &stopped).await;
+            if let Err(error) = self.holder.release(self.store.as_ref()).await {
+                tracing::warn!(?error, "the lease of the sweep could not be released");
+            }
+            if swept == Swept::Done && is_daily {
+                next_daily = Instant::now() + self.options.long_lived_every;
+            }
+            let pause = match swept {
+                Swept::Stopped => return,
+                // A process that died may have the lease.
+                Swept::Busy => self.options.lease,
+                Swept::Done => self.options.short_lived_every,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+        }
     }
-}
 
-async fn sweep_daily(app: &App) {
-    let store = app.store.as_ref();
-    let cx = Context::system(Arc::clone(&app.entropy));
-    loop {
-        match uploads::remove_orphaned(store, app.blobs.as_ref()).await {
-            Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "orphaned uploads were removed"),
-            Err(error) => tracing::warn!(?error, "old uploads could not be looked at"),
+    /// Removes all that has expired: short-lived records always, the others if the sweep of the day is due.
+    async fn sweep(&self, is_daily: bool, stopped: &watch::Receiver<bool>) -> Swept {
+        let swept = self.remove_expired(&SHORT_LIVED, stopped).await;
+        if swept != Swept::Done || !is_daily {
+            return swept;
         }
-        if let Err(error) = expired_keys(store).await {
-            tracing::warn!(?error, "expired idempotency keys could not be removed");
+        let swept = self.remove_expired(&LONG_LIVED, stopped).await;
+        if swept != Swept::Done {
+            return swept;
         }
-        remove_expired(store, &LONG_LIVED).await;
-        if let Err(error) = forgotten_keys(store).await {
-            tracing::warn!(?error, "expired API keys could not be removed");
-        }
-        if let Err(error) = ended_deliveries(store).await {
-            tracing::warn!(?error, "old messages to webhooks could not be removed");
-        }
-        if let Err(error) = rotated_keys(&cx, store, &app.cipher).await {
+        self.remove_orphaned_uploads(stopped.clone()).await;
+        self.remove_old_deployments(stopped.clone()).await;
+        if let Err(error) = self.rotate_keys().await {
             tracing::warn!(
                 ?error,
-                "the keys of service tokens could not be looked after"
+                "signing keys of service tokens could not be rotated"
             );
         }
-        tokio::time::sleep(DAILY).await;
+        Swept::Done
     }
-}
 
-async fn sweep_often(store: &dyn Store) {
-    loop {
-        remove_expired(store, &SHORT_LIVED).await;
-        tokio::time::sleep(OFTEN).await;
+    /// Removes the expired records of each kind. A kind that fails does not stop the others.
+    async fn remove_expired(
+        &self,
+        kinds: &[(&str, RemoveSlice)],
+        stopped: &watch::Receiver<bool>,
+    ) -> Swept {
+        for (kind, remove) in kinds {
+            match self.remove_slices(*remove, stopped).await {
+                Ok(Swept::Done) => {}
+                Ok(swept) => return swept,
+                Err(error) => {
+                    tracing::warn!(?error, kind, "expired records could not be removed");
+                }
+            }
+        }
+        Swept::Done
     }
-}
 
-/// Removes the expired records of each kind. A kind that fails does not stop the others.
-async fn remove_expired(store: &dyn Store, kinds: &[(&str, RemoveSlice)]) {
-    for (kind, remove) in kinds {
-        if let Err(error) = remove_slices(store, *remove).await {
-            tracing::warn!(?error, kind, "expired records could not be removed");
+    /// Removes all slices, one after the other.
+    async fn remove_slices(
+        &self,
+        remove: RemoveSlice,
+        stopped: &watch::Receiver<bool>,
+    ) -> Result<Swept> {
+        let mut size = SliceSize::first(&self.options);
+        let begun = Mutex::new(Instant::now());
+        let on_begin = || *begun.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        while !*stopped.borrow() {
+            let (store, limit) = (self.store.as_ref(), size.records());
+            match sweep_slice(store, &self.holder, remove, limit, &on_begin).await? {
+                Slice::Busy => return Ok(Swept::Busy),
+                Slice::Removed(0) => return Ok(Swept::Done),
+                Slice::Removed(removed) => {
+                    let begun = *begun.lock().unwrap_or_else(PoisonError::into_inner);
+                    size.adapt(removed, begun.elapsed());
+                }
+            }
+        }
+        Ok(Swept::Stopped)
+    }
+
+    /// Removes old previews, and files that no deployment names.
+    async fn remove_old_deployments(&self, mut stopped: watch::Receiver<bool>) {
+        let removed = tokio::select! {
+            removed = self.infrastructure.clean_up() => removed,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match removed {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "files of old deployments were removed"),
+            Err(error) => tracing::warn!(?error, "old deployments could not be removed"),
         }
     }
-}
 
-/// Removes all slices, each in a unit of its own.
-async fn remove_slices(store: &dyn Store, remove: RemoveSlice) -> Result<u64> {
-    let mut removed = 0;
-    loop {
-        match transact(store, |uow, _| remove(uow)).await? {
-            0 => return Ok(removed),
-            some => removed += some,
+    async fn remove_orphaned_uploads(&self, mut stopped: watch::Receiver<bool>) {
+        let (store, blobs) = (self.store.as_ref(), self.blobs.as_ref());
+        let removed = tokio::select! {
+            removed = uploads::remove_orphaned(store, blobs, &self.holder) => removed,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        match removed {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "orphaned uploads were removed"),
+            Err(error) => tracing::warn!(?error, "orphaned uploads could not be removed"),
         }
     }
-}
 
-async fn expired_keys(store: &dyn Store) -> Result<u64> {
-    transact(store, |uow, _| Box::pin(remove_expired_answers(uow))).await
-}
-
-async fn forgotten_keys(store: &dyn Store) -> Result<u64> {
-    transact(store, |uow, _| Box::pin(api_key::remove_forgotten(uow))).await
-}
-
-async fn ended_deliveries(store: &dyn Store) -> Result<u64> {
-    transact(store, |uow, _| Box::pin(remove_ended_deliveries(uow))).await
-}
-
-/// Makes the next key in time, and removes those nobody needs.
-async fn rotated_keys(cx: &Context, store: &dyn Store, cipher: &Cipher) -> Result<u64> {
-    transact(store, |uow, _| {
-        Box::pin(service_token::look_after_keys(cx, uow, cipher))
-    })
-    .await
+    /// Creates the next signing key in time, and removes the keys that are no longer used.
+    async fn rotate_keys(&self) -> Result<u64> {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        transact(self.store.as_ref(), |uow, _| {
+            Box::pin(service_token::look_after_keys(&cx, uow, &self.cipher))
+        })
+        .await
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
     use core_domain::iam::{AccessToken, AccessTokenQuery, SigningKeyQuery, TokenHash};
-    use core_domain::kernel::SessionId;
-    use core_domain::kernel::Timestamp;
-    use core_domain::port::{Mode, Within};
-    use core_domain::shared::IdempotencyKey;
-    use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+    use core_domain::kernel::{SessionId, StoreError, Timestamp};
+    use core_domain::port::{Mode, UnitOfWork, Within};
+    use core_domain::testing::{
+        ManualClock, MemoryInfrastructure, MockBlobs, RecordKey, SeededEntropy,
+    };
     use core_storage::memory::{MemoryConfig, open};
+    use tokio::time::sleep;
 
     use super::*;
 
-    #[tokio::test]
-    async fn an_idempotency_key_is_forgotten_when_it_has_expired_and_not_before() {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_000)));
-        let store = open(MemoryConfig {
-            clock: clock.clone(),
-            cursor_key: [1; 32].into(),
-        });
-        transact(store.as_ref(), |uow, _| {
-            Box::pin(async move {
-                let now = uow.now().await?;
-                let key = IdempotencyKey {
-                    id: "key".to_owned(),
-                    request_hash: String::new(),
-                    status: 201,
-                    headers: Vec::new(),
-                    body: String::new(),
-                    needs_proof: false,
-                    created_at: now,
-                    expires_at: now.plus(Duration::from_secs(60)),
-                };
-                let repositories = uow.repositories(RecordKey::for_tests());
-                repositories.idempotency_keys().insert(key).await?;
-                Ok(())
+    const SHORT: Duration = Duration::from_secs(5 * 60);
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Counts the units that write.
+    #[derive(Debug)]
+    struct Counting(Arc<dyn Store>, Mutex<u32>);
+
+    #[async_trait]
+    impl Store for Counting {
+        async fn begin(&self, mode: Mode) -> std::result::Result<Box<dyn UnitOfWork>, StoreError> {
+            if !matches!(mode, Mode::Auto | Mode::Read) {
+                *self.1.lock().unwrap() += 1;
+            }
+            self.0.begin(mode).await
+        }
+
+        async fn back_off(&self, _: u32) {}
+    }
+
+    struct World {
+        clock: Arc<ManualClock>,
+        store: Arc<Counting>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
+            let store = open(MemoryConfig {
+                clock: clock.clone(),
+                cursor_key: [1; 32].into(),
+            });
+            let store = Arc::new(Counting(store, Mutex::new(0)));
+            Self { clock, store }
+        }
+
+        /// The sweeper of a node.
+        fn sweeper(&self, node: u8) -> Sweeper {
+            let (options, entropy) = (
+                SweepOptions::default(),
+                Arc::new(SeededEntropy::new(node.into())),
+            );
+            let mut blobs = MockBlobs::new();
+            blobs.expect_older_than().returning(|_| Ok(Vec::new()));
+            Sweeper {
+                store: self.store.clone(),
+                blobs: Arc::new(blobs),
+                infrastructure: Arc::new(MemoryInfrastructure::default()),
+                holder: LeaseHolder::generate(TASK, options.lease, entropy.as_ref()),
+                cipher: Cipher::new([1; 32], entropy.clone()),
+                entropy,
+                options,
+            }
+        }
+
+        /// Inserts access tokens that expire `apart` after one another, the first one after 900 seconds.
+        async fn insert_tokens(&self, number: u32, apart: Duration) {
+            transact(self.store.as_ref(), |uow, _| {
+                Box::pin(async move {
+                    let now = uow.now().await?;
+                    for nth in 0..number {
+                        let token = AccessToken {
+                            token_hash: TokenHash::of(&nth.to_string()),
+                            session_id: SessionId::generate(now, &SeededEntropy::new(1)),
+                            created_at: now,
+                            expires_at: now.plus(Duration::from_secs(900) + apart * nth),
+                        };
+                        let repositories = uow.repositories(RecordKey::for_tests());
+                        repositories.access_tokens().insert(token).await?;
+                    }
+                    Ok(())
+                })
             })
-        })
-        .await
-        .unwrap();
-        clock.advance(Duration::from_secs(60));
-        assert_eq!(expired_keys(store.as_ref()).await.unwrap(), 0);
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(expired_keys(store.as_ref()).await.unwrap(), 1);
-        assert_eq!(expired_keys(store.as_ref()).await.unwrap(), 0);
+            .await
+            .unwrap();
+        }
+
+        async fn tokens(&self) -> u64 {
+            let mut uow = self.store.begin(Mode::Read).await.unwrap();
+            let tokens = uow.repositories(RecordKey::for_tests()).access_tokens();
+            let all = AccessTokenQuery::ExpiredAt(Timestamp::from_seconds(4_000_000_000));
+            tokens.count(Within::Installation, &all).await.unwrap()
+        }
     }
 
-    fn in_memory() -> (Arc<ManualClock>, Arc<dyn Store>) {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
-        let store = open(MemoryConfig {
-            clock: clock.clone(),
-            cursor_key: [1; 32].into(),
-        });
-        (clock, store)
-    }
-
-    /// Inserts access tokens that expire one second after another, the first one after 900 seconds.
-    async fn insert_tokens(store: &dyn Store, number: u64) {
-        transact(store, |uow, _| {
-            Box::pin(async move {
-                let now = uow.now().await?;
-                for nth in 0..number {
-                    let token = AccessToken {
-                        token_hash: TokenHash::of(&nth.to_string()),
-                        session_id: SessionId::generate(now, &SeededEntropy::new(1)),
-                        created_at: now,
-                        expires_at: now.plus(Duration::from_secs(900 + nth)),
-                    };
-                    let repositories = uow.repositories(RecordKey::for_tests());
-                    repositories.access_tokens().insert(token).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
-        .unwrap();
-    }
-
-    async fn count_tokens(store: &dyn Store) -> u64 {
-        let mut uow = store.begin(Mode::Read).await.unwrap();
-        let tokens = uow.repositories(RecordKey::for_tests()).access_tokens();
-        let all = AccessTokenQuery::ExpiredAt(Timestamp::from_seconds(4_000_000_000));
-        tokens.count(Within::Installation, &all).await.unwrap()
+    fn running() -> watch::Receiver<bool> {
+        watch::channel(false).1
     }
 
     #[tokio::test(start_paused = true)]
     async fn short_lived_records_are_removed_within_minutes_of_their_end_and_not_before() {
-        let (clock, store) = in_memory();
-        insert_tokens(store.as_ref(), 2).await;
-        let sweeping = Arc::clone(&store);
-        let sweeper = Sweeper(tokio::spawn(
-            async move { sweep_often(sweeping.as_ref()).await },
-        ));
+        let world = World::new();
+        world.insert_tokens(2, Duration::from_secs(1)).await;
+        let sweeper = world.sweeper(1).start();
         for (second, left) in [(899, 2), (900, 1), (901, 0)] {
-            clock.set(Timestamp::from_seconds(1_800_000_000 + second));
+            world
+                .clock
+                .set(Timestamp::from_seconds(1_800_000_000 + second));
             // The sweep in the middle of this time sees the clock as it is now.
-            tokio::time::sleep(OFTEN + Duration::from_secs(1)).await;
-            assert_eq!(count_tokens(store.as_ref()).await, left, "{second}");
+            sleep(SHORT + Duration::from_secs(1)).await;
+            assert_eq!(world.tokens().await, left, "{second}");
         }
         sweeper.stop().await;
     }
 
-    #[tokio::test]
-    async fn many_expired_records_are_removed_in_slices_of_a_thousand() {
-        let (clock, store) = in_memory();
-        insert_tokens(store.as_ref(), 2_500).await;
-        clock.advance(DAILY);
-        let mut slices = Vec::new();
-        for _ in 0..4 {
-            let slice = transact(store.as_ref(), |uow, _| {
-                Box::pin(oauth::remove_expired_tokens(uow))
-            });
-            slices.push(slice.await.unwrap());
-        }
-        assert_eq!(slices, [1_000, 1_000, 500, 0]);
+    #[tokio::test(start_paused = true)]
+    async fn records_that_expire_at_the_same_instant_go_in_slices_one_after_the_other() {
+        let world = World::new();
+        world.insert_tokens(5_000, Duration::ZERO).await;
+        world.clock.advance(DAY);
+        let before = *world.store.1.lock().unwrap();
+        let swept = world
+            .sweeper(1)
+            .remove_expired(&SHORT_LIVED, &running())
+            .await;
+        assert_eq!((swept, world.tokens().await), (Swept::Done, 0));
+        // 50, 100, 200, 400, 800, then 1,000 at a time, an empty slice, and one of each other kind.
+        let units = *world.store.1.lock().unwrap() - before;
+        assert_eq!(units, 5 + 4 + 1 + 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_node_at_a_time_sweeps_and_another_one_goes_on_when_it_has_died() {
+        let world = World::new();
+        world.insert_tokens(10, Duration::ZERO).await;
+        world.clock.advance(DAY);
+        let [dying, other] = [world.sweeper(1), world.sweeper(2)];
+        assert!(dying.holder.acquire(world.store.as_ref()).await.unwrap());
+        let swept = other.remove_expired(&SHORT_LIVED, &running()).await;
+        assert_eq!((swept, world.tokens().await), (Swept::Busy, 10));
+        world.clock.advance(Duration::from_secs(60));
+        let swept = other.remove_expired(&SHORT_LIVED, &running()).await;
+        assert_eq!((swept, world.tokens().await), (Swept::Done, 0));
+        let swept = dying.remove_expired(&SHORT_LIVED, &running()).await;
+        assert_eq!(swept, Swept::Busy, "it has lost the lease");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_found_another_one_at_it_tries_again_when_that_one_must_have_ended() {
+        let world = World::new();
+        world.insert_tokens(10, Duration::ZERO).await;
+        world.clock.advance(DAY);
+        let dying = world.sweeper(1);
+        assert!(dying.holder.acquire(world.store.as_ref()).await.unwrap());
+        let other = world.sweeper(2).start();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.tokens().await, 10);
+        world.clock.advance(Duration::from_secs(60));
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(world.tokens().await, 0);
+        other.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sweeper_that_is_stopped_gives_its_turn_to_others_at_once() {
+        let world = World::new();
+        let first = world.sweeper(1).start();
+        sleep(Duration::from_secs(1)).await;
+        first.stop().await;
+        world.insert_tokens(10, Duration::ZERO).await;
+        world.clock.advance(DAY);
+        let second = world.sweeper(2).start();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.tokens().await, 0);
+        second.stop().await;
     }
 
     #[tokio::test]
     async fn the_sweep_of_each_day_keeps_keys_coming_and_going() {
-        let (clock, store) = in_memory();
-        let entropy = Arc::new(SeededEntropy::new(1));
-        let (cx, cipher) = (
-            Context::system(entropy.clone()),
-            Cipher::new([1; 32], entropy),
-        );
-        assert_eq!(rotated_keys(&cx, store.as_ref(), &cipher).await.unwrap(), 0);
-        transact(store.as_ref(), |uow, _| {
-            Box::pin(service_token::make_next_key(&cx, uow, &cipher))
+        let world = World::new();
+        let sweeper = world.sweeper(1);
+        let cx = Context::system(Arc::clone(&sweeper.entropy));
+        assert_eq!(sweeper.rotate_keys().await.unwrap(), 0);
+        transact(world.store.as_ref(), |uow, _| {
+            Box::pin(service_token::make_next_key(&cx, uow, &sweeper.cipher))
         })
         .await
         .unwrap();
         let mut removed = 0;
         for _ in 0..100 {
-            removed += rotated_keys(&cx, store.as_ref(), &cipher).await.unwrap();
-            let mut uow = store.begin(Mode::Read).await.unwrap();
+            removed += sweeper.rotate_keys().await.unwrap();
+            let mut uow = world.store.begin(Mode::Read).await.unwrap();
             let keys = uow.repositories(RecordKey::for_tests()).signing_keys();
             let all = keys.list(Within::Installation, &SigningKeyQuery::All, 10);
             assert!((1..=2).contains(&all.await.unwrap().len()));
-            clock.advance(DAILY);
+            world.clock.advance(DAY);
         }
         assert_eq!(removed, 3);
     }

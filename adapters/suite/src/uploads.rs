@@ -5,24 +5,32 @@ use std::time::Duration;
 use core_domain::kernel::{Error, Result};
 use core_domain::port::{BlobError, Blobs, Cause, Mode, Store};
 use core_domain::use_case::cli::orphaned_uploads;
+use core_domain::use_case::shared::{LeaseHolder, MAX_SLICE};
 
 /// How old an upload must be before it can count as orphaned.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Removes orphaned uploads; tells how many.
-pub(crate) async fn remove_orphaned(store: &dyn Store, blobs: &dyn Blobs) -> Result<usize> {
+/// Removes orphaned uploads, as long as this process holds the lease. Returns their number.
+pub(crate) async fn remove_orphaned(
+    store: &dyn Store,
+    blobs: &dyn Blobs,
+    holder: &LeaseHolder,
+) -> Result<usize> {
     let old = blobs.older_than(DAY).await.map_err(failed)?;
-    if old.is_empty() {
-        return Ok(0);
+    let mut removed = 0;
+    for slice in old.chunks(MAX_SLICE as usize) {
+        if !holder.acquire(store).await? {
+            break;
+        }
+        let mut uow = store.begin(Mode::Read).await?;
+        let orphaned = orphaned_uploads(uow.as_mut(), slice.to_vec()).await;
+        uow.rollback().await;
+        for key in &orphaned? {
+            blobs.remove(key).await.map_err(failed)?;
+            removed += 1;
+        }
     }
-    let mut uow = store.begin(Mode::Read).await?;
-    let orphaned = orphaned_uploads(uow.as_mut(), old).await;
-    uow.rollback().await;
-    let orphaned = orphaned?;
-    for key in &orphaned {
-        blobs.remove(key).await.map_err(failed)?;
-    }
-    Ok(orphaned.len())
+    Ok(removed)
 }
 
 fn failed(error: BlobError) -> Error {
@@ -132,7 +140,8 @@ mod tests {
         }
         let removed = keys.len() - needed.len();
         let blobs = Old(Mutex::new(keys));
-        let outcome = remove_orphaned(store.as_ref(), &blobs).await;
+        let holder = LeaseHolder::sole("sweep", DAY);
+        let outcome = remove_orphaned(store.as_ref(), &blobs, &holder).await;
         assert_eq!(outcome.unwrap(), removed);
         assert_eq!(*blobs.0.lock().unwrap(), needed);
     }

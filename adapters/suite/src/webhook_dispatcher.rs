@@ -1,138 +1,94 @@
-//! Sends webhooks, some at a time, on tokio.
+//! Sends webhooks.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use core_domain::kernel::{Cipher, Context, Entropy, WebhookId};
-use core_domain::port::{Cause, LONGEST_SENDING, Store, WebhookSendError, WebhookSender};
+use async_trait::async_trait;
+use core_domain::kernel::{Cipher, Context, Entropy, Result, WebhookId};
+use core_domain::port::{
+    Cause, LONGEST_SENDING, Store, WebhookAnswer, WebhookSendError, WebhookSender,
+};
 use core_domain::use_case::shared::webhook::{
     ClaimedDelivery, DeliveryResult, DispatchLimits, claim_deliveries, settle_delivery,
 };
-use tokio::sync::{Notify, watch};
-use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
-use crate::background_task::{BackgroundTask, grace_ended};
+use crate::due_queue::{DueQueue, InProgress};
 
-/// How often due messages are looked for when nobody calls.
-const POLL: Duration = Duration::from_secs(1);
-
-/// When a sender is given up that has limits of its own; before its message is claimed by others.
-const GIVEN_UP_AFTER: Duration = LONGEST_SENDING.saturating_add(Duration::from_secs(5));
-
-/// What the dispatcher works with.
+/// The queue of messages to webhooks.
 #[derive(Clone)]
 pub(crate) struct WebhookDispatcher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sender: Arc<dyn WebhookSender>,
     pub(crate) cipher: Cipher,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) wake: Arc<Notify>,
     pub(crate) limits: DispatchLimits,
 }
 
-/// The messages that are being sent, and to which webhook.
-#[derive(Default)]
-struct UnderWay {
-    tasks: JoinSet<()>,
-    webhooks: HashMap<Id, WebhookId>,
-}
+#[async_trait]
+impl DueQueue for WebhookDispatcher {
+    type Claimed = ClaimedDelivery;
+    type Outcome = DeliveryResult;
+    type Receiver = WebhookId;
 
-impl UnderWay {
-    fn counts(&self) -> BTreeMap<WebhookId, u32> {
-        let mut counts = BTreeMap::new();
-        for webhook in self.webhooks.values() {
-            *counts.entry(webhook.clone()).or_default() += 1;
-        }
-        counts
+    const NAME: &'static str = "webhooks";
+    const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+
+    /// Senders have a shorter time-out of their own.
+    fn timeout(&self) -> Duration {
+        LONGEST_SENDING
     }
 
-    /// Waits until one has ended, and gives its place to others, and those of all that have ended meanwhile. Never returns
-    /// when there are none.
-    async fn ended(&mut self) {
-        let Some(ended) = self.tasks.join_next_with_id().await else {
-            return std::future::pending().await;
-        };
-        let mut ended = Some(ended);
-        while let Some(one) = ended {
-            // One that panicked has ended as well.
-            let id = one.map_or_else(|error| error.id(), |(id, ())| id);
-            self.webhooks.remove(&id);
-            ended = self.tasks.try_join_next_with_id();
-        }
-    }
-}
-
-impl WebhookDispatcher {
-    /// Starts on the current tokio runtime; asked to end, it lets what is under way end, for five seconds at the most. What a
-    /// dispatcher that is cut off had under way comes again.
-    pub(crate) fn start(self) -> BackgroundTask {
-        BackgroundTask::start(|stopped| self.run(stopped))
+    async fn claim(&self, in_progress: &InProgress<WebhookId>) -> Result<Vec<ClaimedDelivery>> {
+        claim_deliveries(self.store.as_ref(), self.limits, in_progress).await
     }
 
-    async fn run(self, mut stopped: watch::Receiver<bool>) {
-        let mut under_way = UnderWay::default();
-        while !*stopped.borrow() {
-            for claimed in self.claim(&under_way.counts()).await {
-                let webhook = claimed.webhook_id().clone();
-                let sending = self.clone().dispatch(claimed, stopped.clone());
-                let task = under_way.tasks.spawn(sending);
-                under_way.webhooks.insert(task.id(), webhook);
-            }
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = tokio::time::sleep(POLL) => {}
-                () = under_way.ended() => {}
-                _ = stopped.wait_for(|stopped| *stopped) => {}
-            }
-        }
-        while under_way.tasks.join_next().await.is_some() {}
+    fn receiver(claimed: &ClaimedDelivery) -> WebhookId {
+        claimed.webhook_id().clone()
     }
 
-    async fn claim(&self, under_way: &BTreeMap<WebhookId, u32>) -> Vec<ClaimedDelivery> {
-        let claimed = claim_deliveries(self.store.as_ref(), self.limits, under_way).await;
-        claimed.unwrap_or_else(|error| {
-            tracing::warn!(?error, "messages to webhooks could not be read");
-            Vec::new()
-        })
-    }
-
-    async fn dispatch(self, claimed: ClaimedDelivery, stopped: watch::Receiver<bool>) {
-        let result = tokio::select! {
-            result = self.sent(&claimed) => result,
-            () = grace_ended(stopped) => DeliveryResult::Released,
-        };
-        let cx = Context::system(Arc::clone(&self.entropy));
-        let settled = settle_delivery(&cx, self.store.as_ref(), &claimed, &result).await;
-        if let Err(error) = settled {
-            tracing::warn!(id = %claimed.id(), ?error, "what became of a webhook's message could not be written down");
-        }
-    }
-
-    async fn sent(&self, claimed: &ClaimedDelivery) -> DeliveryResult {
-        let (id, webhook) = (claimed.id(), claimed.webhook_id());
-        let began = Instant::now();
+    async fn attempt(&self, claimed: &ClaimedDelivery) -> DeliveryResult {
+        let begun = Instant::now();
         let answer = match claimed.request(&self.cipher) {
-            Ok(request) => {
-                let sending = tokio::time::timeout(GIVEN_UP_AFTER, self.sender.send(&request));
-                sending.await.unwrap_or(Err(WebhookSendError::TimedOut))
-            }
+            Ok(request) => self.sender.send(&request).await,
             // Another node may have the key.
             Err(error) => Err(WebhookSendError::Unavailable(Cause::new(error))),
         };
-        let took = u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX);
-        match &answer {
-            Ok(answer) => {
-                tracing::debug!(%id, %webhook, status = answer.status, took, "a webhook was sent")
-            }
-            Err(error) => {
-                let cause = std::error::Error::source(error).map(ToString::to_string);
-                tracing::info!(%id, %webhook, %error, cause, took, "a webhook could not be sent");
-            }
-        }
-        DeliveryResult::Tried(answer, took)
+        tried(claimed, answer, begun.elapsed())
     }
+
+    fn timed_out(&self, claimed: &ClaimedDelivery, took: Duration) -> DeliveryResult {
+        tried(claimed, Err(WebhookSendError::TimedOut), took)
+    }
+
+    fn released() -> DeliveryResult {
+        DeliveryResult::Released
+    }
+
+    async fn settle(&self, claimed: &ClaimedDelivery, result: &DeliveryResult) -> Result<()> {
+        let cx = Context::system(Arc::clone(&self.entropy));
+        settle_delivery(&cx, self.store.as_ref(), claimed, result).await
+    }
+}
+
+/// Logs an attempt, and returns its outcome.
+fn tried(
+    claimed: &ClaimedDelivery,
+    answer: std::result::Result<WebhookAnswer, WebhookSendError>,
+    took: Duration,
+) -> DeliveryResult {
+    let (id, webhook) = (claimed.id(), claimed.webhook_id());
+    let took = u32::try_from(took.as_millis()).unwrap_or(u32::MAX);
+    match &answer {
+        Ok(answer) => {
+            tracing::debug!(%id, %webhook, status = answer.status, took, "a webhook was sent")
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::info!(%id, %webhook, %error, cause, took, "a webhook could not be sent");
+        }
+    }
+    DeliveryResult::Tried(answer, took)
 }
 
 #[cfg(test)]
@@ -141,7 +97,6 @@ mod tests {
 
     use std::sync::Mutex;
 
-    use async_trait::async_trait;
     use core_domain::kernel::{Clock, Timestamp, WebhookDeliveryId};
     use core_domain::port::{Mode, WebhookAnswer, WebhookRequest, Within, transact};
     use core_domain::shared::{
@@ -150,9 +105,12 @@ mod tests {
     };
     use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
     use core_storage::memory::{MemoryConfig, open};
+    use tokio::sync::Notify;
     use tokio::time::sleep;
 
     use super::*;
+    use crate::background_task::BackgroundTask;
+    use crate::due_queue;
 
     /// Takes every message at once, but for those to a host that takes its time.
     #[derive(Debug, Default)]
@@ -181,6 +139,7 @@ mod tests {
     struct World {
         clock: Arc<ManualClock>,
         dispatcher: WebhookDispatcher,
+        wake: Arc<Notify>,
         sender: Arc<Scripted>,
     }
 
@@ -197,14 +156,18 @@ mod tests {
                 sender: sender.clone(),
                 cipher: Cipher::new([1; 32], entropy.clone()),
                 entropy,
-                wake: Arc::default(),
                 limits: crate::WebhookOptions::default().limits(),
             };
             Self {
                 clock,
                 dispatcher,
+                wake: Arc::default(),
                 sender,
             }
+        }
+
+        fn start(&self) -> BackgroundTask {
+            due_queue::start(self.dispatcher.clone(), Arc::clone(&self.wake))
         }
 
         /// A webhook of the installation with so many messages.
@@ -271,11 +234,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_message_is_sent_as_soon_as_somebody_calls_and_once() {
         let world = World::new();
-        let dispatcher = world.dispatcher.clone().start();
+        let dispatcher = world.start();
         sleep(Duration::from_millis(1)).await;
         world.queue("a.test", 3).await;
         let before = Instant::now();
-        world.dispatcher.wake.notify_one();
+        world.wake.notify_one();
         while world.sender.heard.lock().unwrap().len() < 3 {
             tokio::task::yield_now().await;
         }
@@ -290,7 +253,7 @@ mod tests {
         let world = World::new();
         world.queue("slow.test", 30).await;
         world.queue("a.test", 20).await;
-        let dispatcher = world.dispatcher.clone().start();
+        let dispatcher = world.start();
         sleep(Duration::from_secs(10)).await;
         let heard = world.heard();
         let to = |host: &str| heard.iter().filter(|heard| *heard == host).count();
@@ -305,7 +268,7 @@ mod tests {
     async fn what_was_not_sent_to_the_end_is_given_back_when_the_dispatcher_ends() {
         let world = World::new();
         world.queue("slow.test", 2).await;
-        let dispatcher = world.dispatcher.clone().start();
+        let dispatcher = world.start();
         sleep(Duration::from_secs(2)).await;
         assert_eq!((world.heard().len(), world.due().await), (2, 0));
         let before = Instant::now();

@@ -155,6 +155,12 @@ impl<'a, R: Persisted> Records<'a, R> {
         Ok(self.repository().claim(query, limit).await?)
     }
 
+    /// Removes the first records that answer the query, see [`Repository::remove_first`]. Leaves no audit entries, as
+    /// [`Records::remove_all`].
+    pub(crate) async fn remove_first(mut self, query: &R::Query, limit: u32) -> Result<u64> {
+        Ok(self.repository().remove_first(query, limit).await?)
+    }
+
     /// Removes every record that answers the query; tells how many. Leaves no audit entries: for what is removed with
     /// the platform or person it belongs to, whose removal has an entry, and for what time has made useless.
     pub(crate) async fn remove_all(mut self, query: &R::Query) -> Result<u64> {

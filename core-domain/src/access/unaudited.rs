@@ -35,9 +35,37 @@ pub(crate) async fn append_many<R: Persisted>(
     Ok(repository::<R>(uow).append_many(records).await?)
 }
 
+/// As [`append_many`]; returns the records as they are stored.
+pub(crate) async fn append_stored<R: Persisted + Clone>(
+    uow: &mut dyn UnitOfWork,
+    records: Vec<R>,
+) -> Result<Vec<Stored<R>>> {
+    // Each starts at version 1.
+    let stored = records.iter().cloned().map(|record| Stored::new(record, 1));
+    let stored = stored.collect();
+    append_many(uow, records).await?;
+    Ok(stored)
+}
+
 /// Puts staged records among the others, see [`Repository::promote`]; tells how many of them were staged.
 pub(crate) async fn promote<R: Persisted>(uow: &mut dyn UnitOfWork, keys: &[&str]) -> Result<u64> {
     Ok(repository::<R>(uow).promote(keys).await?)
+}
+
+/// Adds the records whose keys are free and locks the others, see [`Repository::insert_or_lock`].
+pub(crate) async fn insert_or_lock<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    records: Vec<R>,
+) -> Result<Vec<Stored<R>>> {
+    Ok(repository::<R>(uow).insert_or_lock(records).await?)
+}
+
+/// Puts new records in the place of locked ones, see [`Repository::replace_locked`].
+pub(crate) async fn replace_locked<R: Persisted>(
+    uow: &mut dyn UnitOfWork,
+    changes: Vec<(Stored<R>, R)>,
+) -> Result<Vec<Stored<R>>> {
+    Ok(repository::<R>(uow).replace_locked(changes).await?)
 }
 
 /// Puts new records in the place of seen ones, provided nobody changed any of them in between.

@@ -116,9 +116,10 @@ pub fn client_address<'a>(
     client
 }
 
-/// The address that requests are counted for: an IPv6 client owns its /64.
+/// Returns the address that stands for a client in every count: the address itself, or the /64 of an IPv6 address, since one
+/// client owns all of it.
 #[must_use]
-pub(super) fn rate_subject(client: IpAddr) -> IpAddr {
+pub fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
         v4 @ IpAddr::V4(_) => v4,
@@ -188,18 +189,18 @@ mod tests {
     #[test]
     fn mapped_addresses_are_the_ipv4_addresses_they_are() {
         assert_eq!(client("::ffff:10.0.0.1", &["1.2.3.4"]), ip("1.2.3.4"));
-        assert_eq!(rate_subject(ip("::ffff:1.2.3.4")), ip("1.2.3.4"));
+        assert_eq!(client_network(ip("::ffff:1.2.3.4")), ip("1.2.3.4"));
     }
 
     #[test]
     fn ipv6_clients_are_counted_by_their_64() {
         assert_eq!(
-            rate_subject(ip("2001:db8:1:2:3:4:5:6")),
-            rate_subject(ip("2001:db8:1:2::"))
+            client_network(ip("2001:db8:1:2:3:4:5:6")),
+            client_network(ip("2001:db8:1:2::"))
         );
         assert_ne!(
-            rate_subject(ip("2001:db8:1:3::")),
-            rate_subject(ip("2001:db8:1:2::"))
+            client_network(ip("2001:db8:1:3::")),
+            client_network(ip("2001:db8:1:2::"))
         );
     }
 

@@ -12,7 +12,7 @@ mod request_id;
 mod route;
 mod trace;
 
-pub use address::{TrustedProxies, client_address};
+pub use address::{TrustedProxies, client_address, client_network};
 pub use cors::{Origin, OriginError, Origins, PREFLIGHT_METHODS};
 pub use credential::{Credential, CredentialError, read_credential};
 pub use page::PageRequest;

@@ -54,8 +54,10 @@ pub struct Route {
 /// What a path asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The gateway's own `/health`.
+    /// The gateway's own `/health` or `/livez`.
     Health,
+    /// The gateway's own `/readyz`.
+    Readiness,
     /// A service.
     Service(Route),
     /// Nothing we know, or nothing we show, under `/api/`: authentication comes before "not found".
@@ -123,8 +125,10 @@ fn service_route(path: &str) -> Option<Route> {
 /// [`PathError`] when the path is not one we take.
 pub fn find_route(path: &str) -> Result<Destination, PathError> {
     check_path(path)?;
-    if path == "/health" {
-        return Ok(Destination::Health);
+    match path {
+        "/health" | "/livez" => return Ok(Destination::Health),
+        "/readyz" => return Ok(Destination::Readiness),
+        _ => {}
     }
     if !path.starts_with("/api/") {
         return Ok(Destination::Unknown);

@@ -12,6 +12,7 @@ mod passkey;
 mod password;
 mod permission_grant;
 mod proof_method;
+mod reserved_cookie;
 mod role_mapping;
 mod service_token;
 mod session;
@@ -49,6 +50,7 @@ pub use passkey::{
 pub use password::{PasswordHash, check_password, normal_password};
 pub use permission_grant::{GrantPermission, PermissionGrant};
 pub use proof_method::{ProofMethod, ProofStrength};
+pub use reserved_cookie::is_iam_cookie;
 pub use role_mapping::{MapRole, RoleMappings};
 pub use service_token::*;
 pub use session::{FRESH_FOR, LIFETIME, Session, SessionQuery, SessionValidity};

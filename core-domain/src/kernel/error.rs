@@ -36,6 +36,8 @@ text_enum! {
         LimitReached = "LIMIT_REACHED",
         /// The slug belongs to another one.
         SlugTaken = "SLUG_TAKEN",
+        /// The hostname is in a zone of the operator's and not reserved for the caller's platform.
+        HostnameReserved = "HOSTNAME_RESERVED",
         /// The thing is in a state in which this cannot be done.
         InvalidState = "INVALID_STATE",
         /// The dead-letter entry cannot be replayed.
@@ -314,11 +316,11 @@ impl Error {
 
     /// The caller has created as many as the installation allows: `LIMIT_REACHED` with `details.limit`.
     #[must_use]
-    pub fn limit_reached(limit: u32, message: impl Into<String>) -> Self {
+    pub fn limit_reached(limit: impl Into<u64>, message: impl Into<String>) -> Self {
         Self::Refused {
             code: Code::LimitReached,
             message: message.into(),
-            details: serde_json::json!({ "limit": limit }),
+            details: serde_json::json!({ "limit": limit.into() }),
         }
     }
 

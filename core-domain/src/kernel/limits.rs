@@ -10,7 +10,7 @@ use super::duration_text;
 /// whose `details.limit` is the number.
 ///
 /// Operators and services have no limits on organizations, platforms, and most of what those contain. The limits on
-/// sessions, passkeys, API keys, grants, role mappings, webhooks and features hold for everybody.
+/// sessions, passkeys, API keys, grants, role mappings, webhooks, features and the bytes of sites hold for everybody.
 ///
 /// Work of the suite itself has no limits: see [`Limits::unlimited`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct Limits {
     pub webhooks_per_owner: u32,
     /// Entities of one platform that are not deleted. Default: 10,000.
     pub entities_per_platform: u32,
+    /// Entities, resources, workspace stacks and features that one cascading deletion of an entity removes. Default: 5,000. Holds
+    /// for operators too.
+    pub records_per_cascade: u32,
     /// Resources of one platform that are not deleted. Default: 10,000.
     pub resources_per_platform: u32,
     /// Secrets of one resource. Default: 200.
@@ -52,9 +55,16 @@ pub struct Limits {
     pub features_per_entity: u32,
     /// Deployments of one platform that have not ended. Default: 100.
     pub open_deployments_per_platform: u32,
+    /// Bytes that the sites of one platform take: the live site, its previews and pending uploads. Equal files of a site count
+    /// once, and the local provider counts whole blocks of 4 KiB. Uploads of failed deployments count for a week, as long as
+    /// they are kept. Replaced deployments make room by themselves. Default: 5 GiB.
+    pub site_bytes_per_platform: u64,
     /// Queued jobs of one platform. Undo jobs, the removal of the platform, and jobs that other jobs queue count, but are never
     /// refused. Default: 1,000.
     pub jobs_per_platform: u32,
+    /// The operator's own zones, such as `example.net`. Of the hostnames in them, a tenant enters only its own: `SLUG.ZONE`,
+    /// where `SLUG` is the platform's slug, and names below it. Default: none.
+    pub operator_zones: Vec<String>,
     /// Mails that anybody can cause.
     pub mail: MailLimits,
 }
@@ -91,6 +101,7 @@ impl Default for Limits {
             passkeys_per_user: 20,
             webhooks_per_owner: 20,
             entities_per_platform: 10_000,
+            records_per_cascade: 5_000,
             resources_per_platform: 10_000,
             secrets_per_resource: 200,
             dns_records_per_platform: 1_000,
@@ -98,7 +109,9 @@ impl Default for Limits {
             workspace_stacks_per_entity: 200,
             features_per_entity: 200,
             open_deployments_per_platform: 100,
+            site_bytes_per_platform: 5 * 1024 * 1024 * 1024,
             jobs_per_platform: 1_000,
+            operator_zones: Vec::new(),
             mail: MailLimits::default(),
         }
     }
@@ -123,7 +136,7 @@ impl Limits {
         Self::of(u32::MAX)
     }
 
-    /// Returns limits that are all this number. Mails have no limits.
+    /// Returns limits that are all this number. Mails and bytes have no limits.
     #[must_use]
     pub const fn of(number: u32) -> Self {
         Self {
@@ -138,6 +151,7 @@ impl Limits {
             passkeys_per_user: number,
             webhooks_per_owner: number,
             entities_per_platform: number,
+            records_per_cascade: number,
             resources_per_platform: number,
             secrets_per_resource: number,
             dns_records_per_platform: number,
@@ -145,7 +159,9 @@ impl Limits {
             workspace_stacks_per_entity: number,
             features_per_entity: number,
             open_deployments_per_platform: number,
+            site_bytes_per_platform: u64::MAX,
             jobs_per_platform: number,
+            operator_zones: Vec::new(),
             mail: MailLimits {
                 links_per_hour: u32::MAX,
                 invitations_per_hour: u32::MAX,

@@ -14,6 +14,7 @@ macro_rules! for_each_record {
             outbox_messages: $crate::shared::OutboxMessage, OutboxId "A message waiting to leave the process.";
             idempotency_keys: $crate::shared::IdempotencyKey;
             mail_quotas: $crate::shared::MailQuota;
+            maintenance_leases: $crate::shared::MaintenanceLease;
             webhooks: $crate::shared::Webhook, WebhookId "A webhook (never its secrets).";
             webhook_deliveries: $crate::shared::WebhookDelivery, WebhookDeliveryId "A message to a webhook.";
             // iam

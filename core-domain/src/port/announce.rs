@@ -1,12 +1,21 @@
 //! Telling the rest of the process what follows from a commit, by construction: nobody has to remember it.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{Mode, Repositories, Store, UnitOfWork};
 use crate::access::RecordKey;
 use crate::kernel::{Effects, StoreError, Timestamp};
+
+/// The rest of a commit whose caller was dropped, and the announcement of what follows from it.
+pub type CommitRest = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A commit of a unit that is in progress.
+type UnitCommit = Pin<Box<dyn Future<Output = Result<Effects, StoreError>> + Send>>;
 
 /// Told what follows from every commit, before anybody is answered. A hint only: a process can die before it is told, so
 /// whoever waits also polls, and what is remembered is remembered for a moment only.
@@ -20,6 +29,13 @@ pub trait CommitListener: Send + Sync + std::fmt::Debug {
     /// with nothing.
     fn committing(&self, effects: &Effects) {
         let _ = effects;
+    }
+
+    /// Runs the rest of a commit whose caller was dropped, such as a request whose client has disconnected. A listener with a
+    /// runtime spawns it. A listener that drops it cuts the commit off; the store may apply such a commit without an
+    /// announcement.
+    fn run_rest(&self, rest: CommitRest) {
+        drop(rest);
     }
 }
 
@@ -54,6 +70,18 @@ impl Store for AnnouncingStore {
     async fn back_off(&self, run: u32) {
         self.store.back_off(run).await;
     }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.store.check().await
+    }
+
+    fn uptime(&self) -> Duration {
+        self.store.uptime()
+    }
+
+    fn retry_timeout(&self) -> Duration {
+        self.store.retry_timeout()
+    }
 }
 
 struct AnnouncingUnit {
@@ -81,18 +109,69 @@ impl UnitOfWork for AnnouncingUnit {
         if !effects.is_empty() {
             listener.committing(&effects);
         }
-        let outcome = unit.commit().await;
-        let may_be_applied = match &outcome {
-            Ok(_) => true,
-            Err(error) => !error.certainly_not_applied(),
+        let mut commit = Commit {
+            rest: Some(unit.commit()),
+            listener,
+            effects,
         };
-        if may_be_applied && !effects.is_empty() {
-            listener.committed(&effects);
-        }
-        outcome
+        commit.finish().await
     }
 
     async fn rollback(self: Box<Self>) {
         self.unit.rollback().await;
+    }
+}
+
+/// A commit in progress. Once it has begun it is run to its end and announced, whether its caller waits or not: the store may
+/// apply it all the same.
+struct Commit {
+    /// `None` once it has ended.
+    rest: Option<UnitCommit>,
+    listener: Arc<dyn CommitListener>,
+    effects: Effects,
+}
+
+impl Commit {
+    async fn finish(&mut self) -> Result<Effects, StoreError> {
+        let Some(rest) = &mut self.rest else {
+            return Err(StoreError::backend(
+                "a commit that has ended was polled again",
+            ));
+        };
+        let outcome = poll_fn(|context| rest.as_mut().poll(context)).await;
+        self.rest = None;
+        announce(self.listener.as_ref(), &self.effects, &outcome);
+        outcome
+    }
+}
+
+impl Drop for Commit {
+    fn drop(&mut self) {
+        let Some(rest) = self.rest.take() else {
+            return;
+        };
+        let (listener, effects) = (
+            Arc::clone(&self.listener),
+            std::mem::take(&mut self.effects),
+        );
+        self.listener.run_rest(Box::pin(async move {
+            let outcome = rest.await;
+            announce(listener.as_ref(), &effects, &outcome);
+        }));
+    }
+}
+
+/// Announces what follows from a commit that was applied, or may have been.
+fn announce(
+    listener: &dyn CommitListener,
+    effects: &Effects,
+    outcome: &Result<Effects, StoreError>,
+) {
+    let may_be_applied = match outcome {
+        Ok(_) => true,
+        Err(error) => !error.certainly_not_applied(),
+    };
+    if may_be_applied && !effects.is_empty() {
+        listener.committed(effects);
     }
 }

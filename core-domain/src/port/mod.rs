@@ -37,7 +37,7 @@ pub(crate) mod mocks {
     pub use super::webhook_sender::MockWebhookSender;
 }
 
-pub use announce::{AnnouncingStore, CommitListener};
+pub use announce::{AnnouncingStore, CommitListener, CommitRest};
 pub use api_key_context::{ApiKeyContext, ApiKeyContexts, ApiKeySecretKey};
 pub use archives::{ArchiveError, FileVisitor, Site, SiteArchives};
 pub use blobs::{BlobError, BlobReader, Blobs, StagedBlob, is_blob_key};
@@ -46,7 +46,7 @@ pub use dns_resolver::{DnsError, DnsResolver};
 pub use infrastructure::{
     CreateResource, HostnameState, Infrastructure, OwnedObject, OwnedObjects, ProviderError,
     Provisioned, ResourceRef, Route, RouteHostname, ServeHostname, ServedHostname, SetSecrets,
-    SiteDeployment, SiteState, SiteUpload,
+    SiteDeployment, SiteState, SiteStorage, SiteUpload,
 };
 pub use job_hints::JobHints;
 pub use mailbox::{Mailbox, MailboxError};

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -64,12 +65,32 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError::Conflict`] as for [`Repository::insert`], for the first record that meets one; nothing was added.
     async fn insert_many(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
 
-    /// Adds records whose keys were generated for them and which have no other unique values, so that they meet no other.
-    /// A store behind a network may keep them back until the unit reads or changes records of their kind or commits.
+    /// Adds records that meet no other: their keys were generated for them and they have no other unique values, or the
+    /// unit has looked for others and found none, so that only a concurrent unit can be in the way. A store behind a network
+    /// may keep them back until the unit reads or changes records of their kind or commits.
     ///
     /// # Errors
     /// [`StoreError::Retry`], here or from what follows, when a record met another after all.
     async fn append_many(&mut self, records: Vec<R>) -> Result<(), StoreError>;
+
+    /// Adds the records whose keys are free, and locks those that are stored under the other keys, on a store with row locks.
+    /// Returns what is stored under all of the keys. Units that lock different records never conflict, not even in
+    /// [`Mode::Write`], as long as nobody reads the records otherwise. The keys are given in order, so that no two units
+    /// wait for each other.
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] when a concurrent unit added or changed one of them.
+    async fn insert_or_lock(&mut self, records: Vec<R>) -> Result<Vec<Stored<R>>, StoreError>;
+
+    /// As [`Repository::replace_many`], for records that this unit has locked ([`Repository::insert_or_lock`]). A store
+    /// behind a network may keep them back as [`Repository::append_many`] does.
+    ///
+    /// # Errors
+    /// As [`Repository::replace_many`], here or from what follows.
+    async fn replace_locked(
+        &mut self,
+        changes: Vec<(Stored<R>, R)>,
+    ) -> Result<Vec<Stored<R>>, StoreError>;
 
     /// The first staged records, in the order of their keys; none of a kind that is never staged. Where a store stages
     /// the records of a kind, new ones lie apart until they are promoted: reads find them all the same, and whoever adds
@@ -146,6 +167,13 @@ pub trait Repository<R: Record>: Send {
     /// [`StoreError`] when the store failed.
     async fn remove_all(&mut self, within: Within<'_>, query: &R::Query)
     -> Result<u64, StoreError>;
+
+    /// Removes the first records that answer the query, in the query's order, at most `limit`. Returns their number. On a
+    /// store with row locks, records that another unit holds are left out. Records need not be readable. Only in a write unit.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store failed.
+    async fn remove_first(&mut self, query: &R::Query, limit: u32) -> Result<u64, StoreError>;
 
     /// Removes every record of a platform; tells how many. For records that belong to a platform.
     ///
@@ -242,6 +270,27 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// short, grow exponentially up to a cap and are jittered, so that units that conflict drift apart. A pause belongs
     /// to the store because the domain knows no runtime; a wrapper passes the call on.
     async fn back_off(&self, run: u32);
+
+    /// Checks that the store can be reached, within a time that a probe can wait. A wrapper passes the call on.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot.
+    async fn check(&self) -> Result<(), StoreError> {
+        self.begin(Mode::Auto).await?.now().await?;
+        Ok(())
+    }
+
+    /// Returns the time since the store was opened, by a clock that never goes back: the domain has no clock of its own to
+    /// measure how long a unit has been run again. A wrapper passes the call on. Zero unless implemented.
+    fn uptime(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Returns the time after which a unit that meets conflicts is not run again, counted from its first run. A wrapper
+    /// passes the call on. No limit unless implemented.
+    fn retry_timeout(&self) -> Duration {
+        Duration::MAX
+    }
 }
 
 /// One unit of work: everything in it happens, or nothing does.
@@ -308,7 +357,7 @@ pub type Work<'unit, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send +
 pub type Env<'unit, 'env> = PhantomData<&'unit &'env ()>;
 
 /// Runs a write unit ([`Mode::Write`]) and commits it; runs it again from the start after a pause ([`Store::back_off`]) when it conflicts
-/// with a concurrent one, a bounded number of times. The only way to open a write unit outside the endpoint layer. The
+/// with a concurrent one, a bounded number of times and for a bounded time ([`Store::retry_timeout`]). The only way to open a write unit outside the endpoint layer. The
 /// body must be fit to run again: no effect outside the unit.
 ///
 /// ```
@@ -363,9 +412,11 @@ where
     F: for<'unit> Fn(&'unit mut dyn UnitOfWork, Env<'unit, 'env>) -> Work<'unit, T> + Send + Sync,
 {
     let mut runs = 1;
+    let since = store.uptime();
+    let has_time = || store.uptime().saturating_sub(since) < store.retry_timeout();
     loop {
         match run_once(mode, store, commits, &body).await {
-            Err(Error::Store(StoreError::Retry(_))) if runs < MAX_RUNS => {
+            Err(Error::Store(StoreError::Retry(_))) if runs < MAX_RUNS && has_time() => {
                 store.back_off(runs).await;
                 runs += 1;
             }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Actor, JobError, LaneKey, Step, StepStatus};
+use super::{Actor, JobError, JobKey, LaneKey, Step, StepStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::{count, few, json, opt_json};
 use crate::kernel::{
@@ -164,8 +164,9 @@ pub struct Job {
     pub dlq_entry_id: Option<DlqEntryId>,
     /// The job that queued it, if one did.
     pub parent_job_id: Option<JobId>,
-    /// What makes a second creation the same job; unique.
-    pub idempotency_key: Option<String>,
+    /// The idempotency key. A second creation with the same key, kind and platform returns this job.
+    #[schemars(with = "Option<String>")]
+    pub idempotency_key: Option<JobKey>,
     /// The request that queued it.
     pub request_id: String,
     /// The trace of that request.

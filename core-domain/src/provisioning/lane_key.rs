@@ -14,6 +14,12 @@ impl LaneKey {
         Self(format!("platform:{id}"))
     }
 
+    /// The lane of what is done with a platform's hostnames even while the platform is suspended.
+    #[must_use]
+    pub fn hostnames(id: &PlatformId) -> Self {
+        Self(format!("hostnames:{id}"))
+    }
+
     /// The lane of an onboarding.
     #[must_use]
     pub fn onboarding(id: &OnboardingId) -> Self {
@@ -55,4 +61,4 @@ impl TextValue for LaneKey {
     }
 }
 
-arbitrary!(LaneKey as "(platform|onboarding):[a-z0-9-]{1,36}");
+arbitrary!(LaneKey as "(platform|hostnames|onboarding):[a-z0-9-]{1,36}");

@@ -10,12 +10,14 @@ mod dlq;
 mod event;
 mod hold;
 mod job;
+mod job_key;
 mod lane;
 mod lane_key;
 mod lease;
 mod moves;
 mod step;
 mod transition;
+mod trigger;
 mod undo;
 
 pub use actor::Actor;
@@ -27,11 +29,13 @@ pub use job::{
     ACTIVATE_FEATURE, ADD_DOMAIN, DEADLINE, FailureKind, Job, JobQuery, JobStatus, MAX_ATTEMPTS,
     MAX_LOST_LEASES, Progress, TIMED_KINDS, is_undo_kind, undo_of,
 };
+pub use job_key::JobKey;
 pub use lane::{JobLane, JobLaneQuery, LaneState, QueuedJob};
 pub use lane_key::LaneKey;
 pub use lease::{JobLease, JobLeaseQuery, LEASE};
 pub use moves::JobMove;
 use step::MAX_OUTPUT_BYTES;
-pub use step::{JobError, Step, StepStatus, effect_key};
-pub use transition::{Failure, LanePlace, Moved, Refusal, Report, Trigger, apply};
-pub use undo::{effects_landed_at, undo_job, undone_steps};
+pub use step::{FirstLook, JobError, Step, StepStatus, effect_key};
+pub use transition::apply;
+pub use trigger::{Failure, LanePlace, Moved, Refusal, Report, Trigger};
+pub use undo::{effects_landed_at, left_by, left_output, undo_job, undone_steps};

@@ -11,10 +11,14 @@ state_machine! {
         Claim = "job.claimed": [Queued] => Running;
         /// The intent to work on a step is stored.
         Start = "step.started": [Running] => Running;
+        /// The first observation of a step is stored.
+        Look = "step.looked": [Running] => Running;
         /// A step is done.
         Advance = "step.succeeded": [Running] => Running;
         /// The last step is done.
         Complete = "job.completed": [Running] => Completed;
+        /// A part of a step is done, and it goes on with the rest.
+        Progress = "step.progressed": [Running] => Queued;
         /// A step failed and will be tried again.
         BackOff = "step.failed": [Running] => Queued;
         /// A step failed as often as it may.

@@ -44,6 +44,16 @@ impl StepStatus {
     }
 }
 
+text_enum! {
+    /// The result of the first observation of a step, stored before its first effect.
+    pub enum FirstLook {
+        /// The object did not exist. Undo removes it.
+        Absent = "ABSENT",
+        /// The object existed before the job. Undo keeps it.
+        Present = "PRESENT",
+    }
+}
+
 /// What went wrong with a job or a step, for its readers: no secret, no upstream body.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
@@ -92,6 +102,12 @@ pub struct Step {
     pub output: Option<Value>,
     /// What makes every attempt the same request; set before the first one.
     pub effect_key: Option<String>,
+    /// The result of the first observation; never changed by a later one. Only steps that can be undone have one. `None` before
+    /// the first effect and after undo. Stored with the step, but not part of its serialized form: callers find it in the
+    /// job's history.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    pub first_look: Option<FirstLook>,
 }
 
 impl Step {
@@ -107,6 +123,17 @@ impl Step {
             error: None,
             output: None,
             effect_key: None,
+            first_look: None,
+        }
+    }
+
+    /// Returns the reason for which undo keeps the object of the step; `None` if undo removes it.
+    #[must_use]
+    pub const fn stays_because(&self) -> Option<&'static str> {
+        match self.first_look {
+            Some(FirstLook::Absent) => None,
+            Some(FirstLook::Present) => Some("it existed before the job"),
+            None => Some("it is unknown whether it existed before the job"),
         }
     }
 }

@@ -5,134 +5,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    DEADLINE, FailureKind, Job, JobError, JobMove, JobStatus, MAX_LOST_LEASES, MAX_OUTPUT_BYTES,
-    StepStatus, effect_key, retry_at,
+    DEADLINE, Failure, FailureKind, FirstLook, Job, JobError, JobMove, JobStatus, LanePlace,
+    MAX_LOST_LEASES, MAX_OUTPUT_BYTES, Moved, Refusal, Report, Step, StepStatus, Trigger,
+    effect_key, retry_at,
 };
-use crate::kernel::{Entropy, Error, IllegalMove, Machine, Timestamp};
-
-/// What happens to a job.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Trigger {
-    /// A worker takes it.
-    Claim,
-    /// The holder of this fence reports.
-    Work(i64, Report),
-    /// The wait is over: its time has come, or somebody signals.
-    Wake {
-        /// Whether it is a signal, which need not wait for the time.
-        signalled: bool,
-    },
-    /// Its lease has ended.
-    Reap,
-    /// Its deadline may have passed.
-    Deadline,
-    /// An operator lets it go on, or run now.
-    Retry,
-    /// An operator stops it.
-    Cancel {
-        /// Why.
-        reason: String,
-    },
-    /// An operator declares it done.
-    ForceComplete,
-    /// An operator replays it from the dead-letter queue.
-    Replay,
-    /// What its step of this name had done was taken back.
-    Undone(String),
-    /// The undoing of its step of this name has stopped midway.
-    UndoStopped(String),
-}
-
-/// What a worker reports of the job it holds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Report {
-    /// Work on this step begins.
-    Start(usize),
-    /// This step is done, with this output; the job completes with its last step.
-    Advance(usize, Value),
-    /// There is no step left to do.
-    Complete,
-    /// The current step failed.
-    Fail(Failure),
-    /// The current step waits.
-    Wait {
-        /// When to look again.
-        until: Timestamp,
-        /// What is waited for.
-        reason: String,
-    },
-    /// The worker stops.
-    Release {
-        /// Whether work on the current step has begun, so that its effect may have happened.
-        begun: bool,
-    },
-}
-
-/// What a failed attempt means for the job.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
-    /// To be tried again, while there are attempts left.
-    Transient {
-        /// What went wrong.
-        error: JobError,
-        /// The provider's wish for a pause; zero when it has none.
-        retry_after: Duration,
-        /// Whether the effect may have happened.
-        unknown: bool,
-    },
-    /// Not to be tried again.
-    Permanent(JobError),
-}
-
-/// Why something could not happen to a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The job belongs to somebody else by now; nothing may be written.
-    LeaseLost,
-    /// Its time has not come.
-    NotDue,
-    /// The report is about another step than the current one.
-    OutOfOrder,
-    /// It cannot be done in this status.
-    Status(IllegalMove),
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Status(illegal) => illegal.into(),
-            Refusal::LeaseLost | Refusal::NotDue | Refusal::OutOfOrder => {
-                Self::Internal(format!("a job was moved out of turn: {refusal:?}"))
-            }
-        }
-    }
-}
-
-/// Where in its lane a job goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LanePlace {
-    /// Before all others.
-    Front,
-    /// Behind all others.
-    Tail,
-    /// Where its kind puts a new job.
-    AsNew,
-}
-
-/// A job after a move.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
-    /// The job after it. Its position in the lane is still the old one, see [`Moved::lane_place`].
-    pub job: Job,
-    /// The move that was made.
-    pub by: JobMove,
-    /// The step it was about.
-    pub step: Option<String>,
-    /// Why, for the history.
-    pub reason: Option<String>,
-    /// Where in its lane the job goes, if it does not keep its position.
-    pub lane_place: Option<LanePlace>,
-}
+use crate::kernel::{Entropy, Machine, Timestamp};
 
 /// Makes the move that the trigger asks for. Pure: the instant and the source of jitter are handed in.
 ///
@@ -160,8 +37,8 @@ pub fn apply(
         Trigger::Cancel { reason } => cancel(job, reason, now),
         Trigger::ForceComplete => force_complete(job, now),
         Trigger::Replay => resume(job, JobMove::Replay, now),
-        Trigger::Undone(step) => undo(job, step, JobMove::Undo, now),
-        Trigger::UndoStopped(step) => undo(job, step, JobMove::StopUndo, now),
+        Trigger::Undone { step, left } => undo(job, step, left.as_deref(), now),
+        Trigger::UndoStopped(step) => stop_undo(job, step, now),
     }
 }
 
@@ -204,6 +81,7 @@ fn work(
 ) -> Result<Moved, Refusal> {
     match report {
         Report::Start(step) => start(job, *step, now),
+        Report::Look(step, found) => look(job, *step, *found, now),
         Report::Advance(step, output) => advance(job, *step, output, now),
         Report::Complete => {
             if job.current_step().is_some() {
@@ -222,18 +100,39 @@ fn work(
             set_running_step(&mut moved.job, StepStatus::Pending);
             Ok(moved)
         }
+        Report::Progress => progress(job, now),
         Report::Release { begun } => {
             let mut moved = moved(job, JobMove::Release, now)?;
             moved.job.run_at = now;
-            let left = if *begun {
-                StepStatus::Abandoned
-            } else {
-                StepStatus::Pending
-            };
-            set_running_step(&mut moved.job, left);
+            set_running_step(&mut moved.job, left_as(*begun));
             Ok(moved)
         }
     }
+}
+
+/// Returns the status of an interrupted step.
+const fn left_as(may_have_happened: bool) -> StepStatus {
+    if may_have_happened {
+        StepStatus::Abandoned
+    } else {
+        StepStatus::Pending
+    }
+}
+
+/// Queues the job again. The step becomes `PENDING` instead of `ABANDONED` because its state is known.
+fn progress(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {
+    let mut moved = moved(job, JobMove::Progress, now)?;
+    let next = &mut moved.job;
+    next.run_at = now;
+    next.attempts = 0;
+    next.lost_leases = 0;
+    next.error = None;
+    if let Some(step) = next.current_step() {
+        next.steps[step].attempts = 0;
+        next.steps[step].error = None;
+    }
+    set_running_step(next, StepStatus::Pending);
+    Ok(moved)
 }
 
 fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
@@ -252,10 +151,23 @@ fn start(job: &Job, step: usize, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Moved, Refusal> {
-    if job.current_step() != Some(step) || job.steps[step].status != StepStatus::Running {
-        return Err(Refusal::OutOfOrder);
+fn look(job: &Job, step: usize, found: FirstLook, now: Timestamp) -> Result<Moved, Refusal> {
+    ensure_under_way(job, step)?;
+    let mut moved = moved(job, JobMove::Look, now)?;
+    moved.job.steps[step].first_look.get_or_insert(found);
+    moved.reason = Some(found.as_str().to_owned());
+    Ok(moved)
+}
+
+fn ensure_under_way(job: &Job, step: usize) -> Result<(), Refusal> {
+    if job.current_step() == Some(step) && job.steps[step].status == StepStatus::Running {
+        return Ok(());
     }
+    Err(Refusal::OutOfOrder)
+}
+
+fn advance(job: &Job, step: usize, output: &Value, now: Timestamp) -> Result<Moved, Refusal> {
+    ensure_under_way(job, step)?;
     if output.to_string().len() > MAX_OUTPUT_BYTES {
         let error = JobError::new(
             "OUTPUT_TOO_LARGE",
@@ -330,12 +242,7 @@ fn fail(
             moved.job.run_at = retry_at(now, job.attempts, *retry_after, entropy);
             moved.job.error = Some(error.clone());
             moved.reason = Some(error.code.clone());
-            let left = if *unknown {
-                StepStatus::Abandoned
-            } else {
-                StepStatus::Pending
-            };
-            set_running_step(&mut moved.job, left);
+            set_running_step(&mut moved.job, left_as(*unknown));
             Ok(moved)
         }
     }
@@ -509,24 +416,43 @@ fn cancel(job: &Job, reason: &str, now: Timestamp) -> Result<Moved, Refusal> {
     Ok(moved)
 }
 
-/// What becomes of a step of a cancelled job that was being undone.
-fn undo(job: &Job, step: &str, name: JobMove, now: Timestamp) -> Result<Moved, Refusal> {
+/// Marks a step of a cancelled job as undone. A retry of the job observes the step again.
+fn undo(job: &Job, step: &str, left: Option<&str>, now: Timestamp) -> Result<Moved, Refusal> {
+    let mut moved = moved_by_undoing(job, step, JobMove::Undo, now)?;
+    let undone = being_undone(&mut moved.job, step)?;
+    undone.status = StepStatus::Undone;
+    undone.started_at = None;
+    undone.attempts = 0;
+    undone.error = None;
+    undone.first_look = None;
+    moved.reason = left.map(|why| format!("left: {why}"));
+    Ok(moved)
+}
+
+/// Sets a step of a cancelled job to `ABANDONED`: its undo stopped midway.
+fn stop_undo(job: &Job, step: &str, now: Timestamp) -> Result<Moved, Refusal> {
+    let mut moved = moved_by_undoing(job, step, JobMove::StopUndo, now)?;
+    being_undone(&mut moved.job, step)?.status = StepStatus::Abandoned;
+    Ok(moved)
+}
+
+fn moved_by_undoing(
+    job: &Job,
+    step: &str,
+    name: JobMove,
+    now: Timestamp,
+) -> Result<Moved, Refusal> {
     let mut moved = moved(job, name, now)?;
     // It ended when it was cancelled.
     moved.job.finished_at = job.finished_at;
-    let mut steps = moved.job.steps.iter_mut();
-    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_happened());
-    let undone = undone.ok_or(Refusal::OutOfOrder)?;
-    if name == JobMove::Undo {
-        undone.status = StepStatus::Undone;
-        undone.started_at = None;
-        undone.attempts = 0;
-        undone.error = None;
-    } else {
-        undone.status = StepStatus::Abandoned;
-    }
     moved.step = Some(step.to_owned());
     Ok(moved)
+}
+
+fn being_undone<'j>(job: &'j mut Job, step: &str) -> Result<&'j mut Step, Refusal> {
+    let mut steps = job.steps.iter_mut();
+    let undone = steps.find(|undone| undone.name == step && undone.status.may_have_happened());
+    undone.ok_or(Refusal::OutOfOrder)
 }
 
 fn force_complete(job: &Job, now: Timestamp) -> Result<Moved, Refusal> {

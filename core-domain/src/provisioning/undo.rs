@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::{Job, JobLane, JobStatus, MAX_ATTEMPTS, Step, StepStatus, Trigger, undo_of};
 use crate::kernel::Timestamp;
 
@@ -69,9 +71,27 @@ fn undone_step(step: &Step, undo: &Job) -> Option<Trigger> {
     let undoing = undoing.find(|undoing| undoing.name == step.name)?;
     if undoing.status == StepStatus::Succeeded {
         let is_there = step.status.may_have_happened();
-        return is_there.then(|| Trigger::Undone(step.name.clone()));
+        return is_there.then(|| Trigger::Undone {
+            step: step.name.clone(),
+            left: undoing.output.as_ref().and_then(left_by).map(str::to_owned),
+        });
     }
     let has_stopped = undo.status.is_terminal() && undoing.started_at.is_some();
     let was_done = step.status == StepStatus::Succeeded;
     (has_stopped && was_done).then(|| Trigger::UndoStopped(step.name.clone()))
+}
+
+/// The member of an undo step's output that holds the reason for keeping the effect.
+const LEFT: &str = "left";
+
+/// Creates the output of an undo step that kept the effect for this reason.
+#[must_use]
+pub fn left_output(why: &str) -> Value {
+    json!({ LEFT: why })
+}
+
+/// Returns the reason for keeping the effect from the output of an undo step; `None` if the effect was removed.
+#[must_use]
+pub fn left_by(output: &Value) -> Option<&str> {
+    output.get(LEFT)?.as_str()
 }

@@ -3,42 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CustomDomainStatus, Hostname, ProviderName, SslStatus};
+use super::hostname_proof::{self, MAX_NAME_LENGTH, PROOF_LABEL, proof_name, proof_record};
+use super::{CustomDomainStatus, DnsRecordType, Hostname, MissingRecord, ProviderName, SslStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::few;
 use crate::kernel::{
     CustomDomainId, DnsRecordId, Error, JobId, PlatformId, Result, Timestamp, UnixSeconds, record,
-    text_enum, update_command,
+    update_command,
 };
-
-/// What stands before a domain in the name of the record that proves who holds it.
-const PROOF_LABEL: &str = "_core-verification";
-
-/// The longest name that can be looked up.
-const MAX_NAME_LENGTH: usize = 253;
-
-text_enum! {
-    /// The type of a record in the DNS.
-    pub enum DnsRecordType {
-        /// Another name for a name.
-        Cname = "CNAME",
-        /// Text.
-        Txt = "TXT",
-    }
-}
-
-/// A record that the holder of a domain still has to create in the DNS.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(any(test, feature = "proptest"), derive(proptest_derive::Arbitrary))]
-pub struct MissingRecord {
-    /// Its type. In place of a CNAME, addresses that equal those of its value will do, where a name can have no CNAME.
-    #[serde(rename = "type")]
-    pub record_type: DnsRecordType,
-    /// Its name, without the dot of the root.
-    pub name: String,
-    /// What it must say.
-    pub value: String,
-}
 
 /// A name of a tenant's that leads to a DNS record of the platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -51,8 +23,8 @@ pub struct CustomDomain {
     pub platform_id: PlatformId,
     /// The DNS record it leads to.
     pub dns_record_id: DnsRecordId,
-    /// The name. A platform has it once among its domains that are not deleted. Others may enter it as well: whoever
-    /// proves first that it is theirs has it, and no two active domains of the installation share one.
+    /// The name. A platform has it once among its domains that are not deleted. Others may enter it as well: the platform
+    /// that proved it last has it, and no two active domains of the installation share one.
     pub hostname: Hostname,
     /// The name it has to lead to in the DNS.
     pub target_dns: Hostname,
@@ -80,6 +52,12 @@ pub struct CustomDomain {
     /// The job that looks them up, or did so last.
     #[serde(skip)]
     pub job_id: JobId,
+    /// Whether an operator made it active, so that nobody looks for its proof.
+    #[serde(skip)]
+    pub is_vouched: bool,
+    /// Since when its proof has been missing while it is active; `null` if the last look-up found it.
+    #[serde(skip)]
+    pub proof_missing_since: Option<Timestamp>,
 }
 
 record! {
@@ -112,9 +90,11 @@ impl CustomDomain {
             missing_records: Vec::new(),
             created_at: now,
             updated_at: now,
-            proof: format!("core-verification={random}"),
+            proof: hostname_proof::proof_text(random),
             checked_since: None,
             job_id,
+            is_vouched: false,
+            proof_missing_since: None,
         };
         domain.missing_records = domain.required_records().to_vec();
         domain
@@ -128,18 +108,8 @@ impl CustomDomain {
             name: self.hostname.to_string(),
             value: self.target_dns.to_string(),
         };
-        let proof = MissingRecord {
-            record_type: DnsRecordType::Txt,
-            name: proof_name(&self.hostname),
-            value: self.proof.clone(),
-        };
-        [route, proof]
+        [route, proof_record(&self.hostname, &self.proof)]
     }
-}
-
-/// Where the proof stands: below the name, for a wildcard below the name behind it.
-fn proof_name(hostname: &Hostname) -> String {
-    format!("{PROOF_LABEL}.{}", hostname.base())
 }
 
 /// Questions about custom domains.
@@ -158,6 +128,10 @@ pub enum CustomDomainQuery {
     Active(Hostname),
     /// The one of this name that is not deleted; a platform has one at the most.
     Entered(Hostname),
+    /// Those of this name, deleted ones too, newest first.
+    Named(Hostname),
+    /// The active ones, oldest first.
+    Served,
 }
 
 /// Enters a custom domain and has it served (interface: `POST /api/v1/provision/domain/add`).

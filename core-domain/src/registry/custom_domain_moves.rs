@@ -1,16 +1,8 @@
 //! How a custom domain moves.
 
-use std::time::Duration;
-
+use super::hostname_proof::{self, next_look_up};
 use super::{CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, SslStatus};
 use crate::kernel::{IllegalMove, JobId, Machine, Timestamp};
-
-/// How long DNS records are looked up before a domain is given up.
-const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
-/// The shortest and the longest pause between two checks.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(30);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 impl CustomDomain {
     /// The domain after an event.
@@ -20,6 +12,7 @@ impl CustomDomain {
     pub fn after(mut self, event: CustomDomainEvent, now: Timestamp) -> Result<Self, IllegalMove> {
         self.status = event.next(self.status)?;
         self.verified_at = (self.status == CustomDomainStatus::Active).then_some(now);
+        self.proof_missing_since = None;
         match event {
             CustomDomainEvent::Activate => {
                 self.missing_records.clear();
@@ -31,6 +24,7 @@ impl CustomDomain {
                 self.missing_records = self.required_records().to_vec();
                 self.ssl_status = SslStatus::PendingValidation;
                 self.checked_since = None;
+                self.is_vouched = false;
             }
             CustomDomainEvent::Check | CustomDomainEvent::Fail | CustomDomainEvent::Delete => {}
         }
@@ -75,6 +69,25 @@ impl CustomDomain {
         self
     }
 
+    /// Returns the domain after another look-up of its proof while it is active.
+    #[must_use]
+    pub fn proof_looked_up(mut self, is_there: bool, now: Timestamp) -> Self {
+        self.proof_missing_since =
+            hostname_proof::missing_since(self.proof_missing_since, is_there, now);
+        self
+    }
+
+    /// Returns the domain after its hostname was lost: it has failed, and only a new proof makes it active again.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] if it is neither active nor to be verified.
+    pub fn lost(self, random: &str, now: Timestamp) -> Result<Self, IllegalMove> {
+        let mut lost = self.after(CustomDomainEvent::Fail, now)?;
+        lost.proof = hostname_proof::proof_text(random);
+        lost.missing_records = lost.required_records().to_vec();
+        Ok(lost)
+    }
+
     /// Whether a job is the one that has it served.
     #[must_use]
     pub fn is_served_by(&self, job: &JobId) -> bool {
@@ -91,31 +104,28 @@ impl CustomDomain {
     /// Whether its DNS records were missing for so long that it is given up.
     #[must_use]
     pub fn is_given_up(&self, now: Timestamp) -> bool {
-        let since = self.checked_since;
-        since.is_some_and(|since| now.since(since) >= VERIFICATION_TIMEOUT)
+        hostname_proof::is_given_up(self.checked_since, now)
     }
 
     /// When its DNS records are to be looked up again after some were missing: after 30 s, and then as long as they were
     /// looked up so far and 30 s more, which doubles every pause, up to an hour.
     #[must_use]
     pub fn next_check(&self, now: Timestamp) -> Timestamp {
-        after_pause(self.checked_since.unwrap_or(now), now)
+        next_look_up(self.checked_since.unwrap_or(now), now)
     }
 
     /// As [`CustomDomain::next_check`], after the DNS did not answer.
     #[must_use]
     pub fn next_try(&self, now: Timestamp) -> Timestamp {
         // Until its records were looked up, the last that happened to a domain is that it became `pending`.
-        after_pause(self.checked_since.unwrap_or(self.updated_at), now)
+        next_look_up(self.checked_since.unwrap_or(self.updated_at), now)
     }
-}
-
-fn after_pause(since: Timestamp, now: Timestamp) -> Timestamp {
-    now.plus((now.since(since) + SHORTEST_PAUSE).min(LONGEST_PAUSE))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::kernel::strategy::some;
 
@@ -134,6 +144,6 @@ mod tests {
         }
         assert_eq!(pauses, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
         assert!(!domain.is_given_up(now));
-        assert!(domain.is_given_up(now.plus(VERIFICATION_TIMEOUT)));
+        assert!(domain.is_given_up(now.plus(Duration::from_secs(7 * 24 * 60 * 60))));
     }
 }

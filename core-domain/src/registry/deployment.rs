@@ -143,6 +143,11 @@ pub enum DeploymentQuery {
         /// SHA-256 of what was uploaded, in hex.
         content_hash: String,
     },
+    /// Those of which an upload is kept: a job works on them, or they failed since an instant.
+    HoldingUploads {
+        /// Uploads of those that failed before are not kept.
+        failed_since: Timestamp,
+    },
     /// Those a job worked on.
     OfJob(JobId),
 }

@@ -64,6 +64,13 @@ impl Hostname {
         self.as_str().starts_with(WILDCARD)
     }
 
+    /// Whether it is a zone's name or below it; a wildcard is below the name behind it.
+    #[must_use]
+    pub fn is_in(&self, zone: &str) -> bool {
+        let above = self.base().strip_suffix(zone);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    }
+
     /// The name without its wildcard.
     #[must_use]
     pub fn base(&self) -> &str {

@@ -22,6 +22,7 @@ mod feature_id;
 mod feature_manifest;
 mod feature_status;
 mod hostname;
+mod hostname_proof;
 mod lifecycle;
 mod onboarding;
 mod platform;
@@ -44,8 +45,7 @@ pub use config_version::{
     ConfigDiff, ConfigVersion, ConfigVersionNumber, ConfigVersionQuery, DiffVersions,
 };
 pub use custom_domain::{
-    AddCustomDomain, CreateCustomDomain, CustomDomain, CustomDomainQuery, DnsRecordType,
-    MissingRecord, UpdateCustomDomain,
+    AddCustomDomain, CreateCustomDomain, CustomDomain, CustomDomainQuery, UpdateCustomDomain,
 };
 pub use custom_domain_status::{CustomDomainEvent, CustomDomainStatus, SslStatus};
 pub use deployment::{
@@ -55,6 +55,7 @@ pub use deployment_moves::DeploymentChange;
 pub use deployment_status::{DeploymentEvent, DeploymentStatus};
 pub use dns_record::{
     CreateDnsRecord, DnsRecord, DnsRecordEvent, DnsRecordQuery, DnsRecordStatus, DnsTargetType,
+    NewDnsRecord,
 };
 pub use entity::{
     CreateEntity, DeleteEntity, Entity, EntityEvent, EntityFilter, EntityQuery, EntityStatus,
@@ -66,6 +67,7 @@ pub use feature_id::{FeatureId, FeatureVersion, NewFeatureId};
 pub use feature_manifest::{FeatureManifest, ManifestFeature};
 pub use feature_status::{FeatureEvent, FeatureStatus};
 pub use hostname::Hostname;
+pub use hostname_proof::{DnsRecordType, MissingRecord};
 pub use lifecycle::{LifecycleQuery, LifecycleRecord};
 pub use onboarding::{
     Onboarding, OnboardingEvent, OnboardingQuery, OnboardingStatus, OnboardingTier, StartOnboarding,
@@ -80,8 +82,9 @@ pub use resource::{
     CreateResource, ProviderName, Resource, ResourceQuery, ResourceType, UpdateResource,
 };
 pub use resource_name::{
-    AUTH, DEFAULT_RESOURCES, auth_worker_name, bears_platform, feature_worker_name,
-    is_provider_name, purpose_of, resource_name, stack_resource_name,
+    AUTH, DEFAULT_RESOURCES, NameHolder, auth_worker_name, bears_platform, environment_in,
+    feature_worker_name, is_provider_name, name_holder, purpose_of, resource_name,
+    stack_resource_name,
 };
 pub use resource_status::{ResourceEvent, ResourceStatus};
 pub use secret::{

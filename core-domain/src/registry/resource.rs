@@ -7,8 +7,8 @@ use super::{AccountName, MAX_FREE_FORM_BYTES, Platform, ResourceStatus};
 #[cfg(any(test, feature = "proptest"))]
 use crate::kernel::strategy::json_text;
 use crate::kernel::{
-    BoundedJson, EntityId, Environment, JobId, JsonText, Line, Patch, PlatformId, ResourceId,
-    StackId, Timestamp, record, text_enum, update_command,
+    BoundedJson, EntityId, Environment, FeatureActivationId, JobId, JsonText, Line, Patch,
+    PlatformId, ResourceId, StackId, Timestamp, record, text_enum, update_command,
 };
 
 text_enum! {
@@ -54,6 +54,10 @@ pub struct Resource {
     /// The workspace stack it was created for; for filters.
     #[serde(skip)]
     pub stack_id: Option<StackId>,
+    /// The feature that owns it: its worker, or a store with its data. `None` for everything else. Removing the data of a
+    /// feature removes the stores that the feature owns, and no other ones.
+    #[serde(skip)]
+    pub feature_activation_id: Option<FeatureActivationId>,
     /// What it is there for: `db`, `cache`.
     pub service_name: ProviderName,
     /// What kind of object it is.
@@ -74,6 +78,10 @@ pub struct Resource {
     pub status: ResourceStatus,
     /// The job that creates it.
     pub provision_job_id: Option<JobId>,
+    /// The job that will remove the object, for an entry that was deleted together with its entity. `None` once the job has
+    /// removed it, and for all other entries.
+    #[serde(skip)]
+    pub removal_job_id: Option<JobId>,
     /// Free-form settings; kept as they came.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "json_text()"))]
     pub config: JsonText,
@@ -107,6 +115,7 @@ impl Resource {
             platform_id: platform.id.clone(),
             entity_id,
             stack_id: command.stack_id,
+            feature_activation_id: None,
             service_name: command.service_name,
             resource_type: command.resource_type,
             environment: command.environment,
@@ -116,6 +125,7 @@ impl Resource {
             cf_url: command.cf_url,
             status: ResourceStatus::Pending,
             provision_job_id: command.provision_job_id,
+            removal_job_id: None,
             config: command.config.into(),
             created_at: now,
             updated_at: now,
@@ -141,18 +151,25 @@ pub enum ResourceQuery {
     },
     /// Those that were created for a workspace stack and are not deleted.
     OfStack(StackId),
+    /// Those that a feature owns and that are not deleted.
+    OfFeature(FeatureActivationId),
+    /// The deleted ones of a type whose objects a job will remove.
+    ToRemove {
+        /// The job.
+        job_id: JobId,
+        /// The type.
+        resource_type: ResourceType,
+    },
     /// Those with this name at the provider that are not deleted.
     Named(String),
     /// Those with this name at the provider, deleted ones too.
     EverNamed(String),
     /// Those in an environment that are not deleted.
     InEnvironment(Environment),
-    /// The one that this name, type and environment mean and that is not deleted.
+    /// The one that this name and type mean and that is not deleted, whatever environment it says.
     Exactly {
         /// The type.
         resource_type: ResourceType,
-        /// The environment.
-        environment: Environment,
         /// The name.
         cf_name: ProviderName,
     },

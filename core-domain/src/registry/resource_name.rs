@@ -22,6 +22,10 @@ const SLUG_PART: usize = 24;
 const STACK_SLUG_PART: usize = 16;
 const STACK_NAME_PART: usize = 10;
 
+/// The number of hex digits that stand for a platform in a name, and for a feature.
+const PLATFORM_DIGITS: usize = 8;
+const FEATURE_DIGITS: usize = 24;
+
 /// What a resource of this type is there for on a platform.
 #[must_use]
 pub fn purpose_of(resource_type: ResourceType) -> &'static str {
@@ -60,7 +64,7 @@ fn name_for(platform: &PlatformId, slug: &Slug, environment: Environment, purpos
 
 /// What the names of a platform's objects have in common: 8 hex digits.
 fn digest_of(platform: &PlatformId) -> String {
-    hex(&Sha256::digest(platform.as_str().as_bytes())[..4])
+    hex(&Sha256::digest(platform.as_str().as_bytes())[..PLATFORM_DIGITS / 2])
 }
 
 /// Tells whether a name is one that was derived for this platform: whatever bears it is the platform's, where a provider
@@ -69,6 +73,103 @@ fn digest_of(platform: &PlatformId) -> String {
 pub fn bears_platform(name: &str, platform: &PlatformId) -> bool {
     let digest = digest_of(platform);
     is_provider_name(name) && name.split('-').skip(1).any(|part| part == digest)
+}
+
+/// Who a name is derived for that has one of the forms that jobs give to objects at the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameHolder {
+    /// The platform: one of [`DEFAULT_RESOURCES`] in an environment, or the auth worker.
+    Platform,
+    /// A workspace stack of the platform.
+    Stack,
+    /// An object of another platform.
+    OtherPlatform,
+    /// A feature. The name does not tell of which platform.
+    Feature,
+}
+
+/// Returns who a name is derived for, seen from a platform. `None` if no job gives an object a name of this form.
+///
+/// The digits that count are the last ones before an environment: a slug that looks like another platform's name claims
+/// nothing.
+#[must_use]
+pub fn name_holder(name: &str, platform: &PlatformId) -> Option<NameHolder> {
+    let (digits, purpose) = match derived(name)? {
+        Derived::Feature { .. } => return Some(NameHolder::Feature),
+        Derived::Platform {
+            digits, purpose, ..
+        } => (digits, purpose),
+    };
+    if digits != digest_of(platform) {
+        return Some(NameHolder::OtherPlatform);
+    }
+    let is_own = purpose == AUTH || DEFAULT_RESOURCES.iter().any(|(_, p)| *p == purpose);
+    Some(if is_own {
+        NameHolder::Platform
+    } else {
+        NameHolder::Stack
+    })
+}
+
+/// Returns the environment in a name that has one of the forms that jobs give to objects at the provider.
+#[must_use]
+pub fn environment_in(name: &str) -> Option<Environment> {
+    match derived(name)? {
+        Derived::Feature { environment } | Derived::Platform { environment, .. } => {
+            Some(environment)
+        }
+    }
+}
+
+/// What a name tells that has one of the forms that jobs give to objects at the provider.
+enum Derived<'n> {
+    Platform {
+        digits: &'n str,
+        environment: Environment,
+        /// The rest: the purpose of an object of the platform itself, or the name of an object of a stack.
+        purpose: &'n str,
+    },
+    Feature {
+        environment: Environment,
+    },
+}
+
+fn derived(name: &str) -> Option<Derived<'_>> {
+    let dashes: Vec<usize> = name.match_indices('-').map(|(at, _)| at).collect();
+    let part = |at: usize| {
+        let end = dashes.get(at + 1).copied().unwrap_or(name.len());
+        &name[dashes[at] + 1..end]
+    };
+    let environment = |at: usize| {
+        let mut all = Environment::ALL.iter().copied();
+        all.find(|environment| environment.as_str() == part(at))
+    };
+    let places = (1..dashes.len()).rev();
+    for at in places {
+        let (digits, Some(environment)) = (part(at - 1), environment(at)) else {
+            continue;
+        };
+        let rest = dashes.get(at + 1).map(|dash| &name[dash + 1..]);
+        match rest {
+            Some(purpose) if is_digest(digits, PLATFORM_DIGITS) && !purpose.is_empty() => {
+                return Some(Derived::Platform {
+                    digits,
+                    environment,
+                    purpose,
+                });
+            }
+            None if is_digest(digits, FEATURE_DIGITS) => {
+                return Some(Derived::Feature { environment });
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_digest(part: &str, digits: usize) -> bool {
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    part.len() == digits && part.bytes().all(is_digit)
 }
 
 /// The name of the worker of an entity's feature: `{slug}-{24 hex digits of platform, entity and feature}-{environment}`,
@@ -84,7 +185,8 @@ pub fn feature_worker_name(
     // None of the three has a line end.
     let digest = Sha256::digest(format!("{platform}\n{entity}\n{feature}"));
     let slug = spelled(slug.as_str(), SLUG_PART);
-    format!("{slug}-{}-{environment}", hex(&digest[..12]))
+    let digest = hex(&digest[..FEATURE_DIGITS / 2]);
+    format!("{slug}-{digest}-{environment}")
 }
 
 /// The name of an object of a workspace stack, which is called `name` in it and told from its others by `key`:
@@ -150,6 +252,25 @@ mod tests {
     }
 
     #[test]
+    fn names_of_other_forms_are_free() {
+        let platform = PlatformId::parse("p1").unwrap();
+        for name in [
+            "",
+            "-",
+            "engines-db",
+            "f64551fc-prod-db",
+            "engines-f64551fc-prod",
+            "engines-f64551fc-db",
+            "engines-F64551FC-prod-db",
+            "engines db",
+            "engines-prod",
+            "0123456789abcdef01234567-prod",
+        ] {
+            assert_eq!(name_holder(name, &platform), None, "{name}");
+        }
+    }
+
+    #[test]
     fn features_that_differ_in_anything_have_workers_of_different_names() {
         let name = |platform, slug, entity, feature, environment| {
             let (platform, slug) = (
@@ -199,6 +320,27 @@ mod tests {
             let names = [of("s1", "a"), of("s1", "b"), of("s2", "a")];
             prop_assert!(names.iter().all(|name| is_provider_name(name) && bears_platform(name, &platform)), "{:?}", names);
             prop_assert!(names[0] != names[1] && names[0] != names[2]);
+        }
+
+        #[test]
+        fn every_name_that_a_job_derives_is_reserved_for_its_holder(
+            slug in "[a-z0-9-]{1,63}", name in "[a-z]([a-z0-9-]{0,42}[a-z0-9])?", environment in prop::sample::select(Environment::ALL),
+            resource_type in prop::sample::select(DEFAULT_RESOURCES.to_vec()),
+        ) {
+            let (own, other) = (PlatformId::parse("p1").unwrap(), PlatformId::parse("p2").unwrap());
+            let slug = Slug::parse(&slug).unwrap();
+            let (entity, feature) = (EntityId::parse("e1").unwrap(), FeatureId::parse(&name).unwrap());
+            let of_stack = stack_resource_name(&own, &slug, environment, &StackId::parse("s1").unwrap(), (&name, "key"));
+            for (derived, holder) in [
+                (resource_name(&own, &slug, environment, resource_type.0), NameHolder::Platform),
+                (auth_worker_name(&own, &slug, environment), NameHolder::Platform),
+                (of_stack, NameHolder::Stack),
+            ] {
+                prop_assert_eq!(name_holder(&derived, &own), Some(holder), "{}", derived);
+                prop_assert_eq!(name_holder(&derived, &other), Some(NameHolder::OtherPlatform), "{}", derived);
+            }
+            let of_feature = feature_worker_name(&own, &slug, &entity, &feature, environment);
+            prop_assert_eq!(name_holder(&of_feature, &own), Some(NameHolder::Feature), "{}", of_feature);
         }
     }
 }

@@ -6,8 +6,14 @@
 //! `reads`) besides, as canonical JSON in UTF-8: the fields of every object sorted by name, no white space, and `null` in the
 //! place of an entry that could not be read when it was sealed.
 //!
-//! Whoever can write every table can cut off the end of a chain up to its last checkpoint, and what waits to be sealed, without
-//! a trace in the database. Checkpoints are signed, so that copies of them kept elsewhere tell even that.
+//! The seals of all chains have positions without holes in the installation, and checkpoints of the installation count chains and
+//! entries, each naming the one before. So a chain that was deleted whole leaves a hole, and a deleted checkpoint a gap.
+//!
+//! # Limits
+//! Someone who can write every table can remove the last entries of the installation without a trace: the entries after its last
+//! checkpoint with their seals, if the heads are set back too, and entries that are not sealed yet. The same holds for earlier
+//! entries if the checkpoints after them are removed as well. Copies of signed checkpoints that are kept elsewhere reveal both.
+//! Someone who also has the signing key can rewrite everything but those copies.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -106,6 +112,8 @@ record! {
 pub enum AuditSealQuery {
     /// Those of a chain behind this number, in order.
     OfChain(AuditChain, i64),
+    /// The seals after the first position, up to and with the second, in order of position.
+    Positions(i64, i64),
     /// Those behind this position, in order; of one chain, if one is named.
     Feed(Option<AuditChain>, i64),
 }
@@ -122,7 +130,7 @@ pub struct AuditHead {
     /// How many of its links are changes: what a list of them has in all, but for those that wait to be sealed.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
     pub changes: i64,
-    /// The hash of its last link.
+    /// The hash of its last link; for the feed, that of its last checkpoint.
     pub hash: String,
     /// The number its last checkpoint was made at; 0 when it has none.
     #[cfg_attr(any(test, feature = "proptest"), proptest(strategy = "count()"))]
@@ -140,6 +148,8 @@ record! {
 pub enum AuditHeadQuery {
     /// That of this chain.
     OfChain(AuditChain),
+    /// The heads of all chains, without that of the feed.
+    Chains,
     /// Those with links that have waited for a checkpoint since this instant or longer, the longest first.
     UncheckedSince(Timestamp),
 }

@@ -6,6 +6,7 @@ mod audit_seal;
 mod change_event;
 mod idempotency;
 mod mail_quota;
+mod maintenance_lease;
 mod outbox;
 mod webhook;
 
@@ -14,7 +15,7 @@ pub use audit::{
 };
 pub use audit_checkpoint::{
     AuditCheckpoint, AuditCheckpointFilter, AuditCheckpointQuery, CHECKPOINT_AFTER,
-    CHECKPOINT_EVERY,
+    CHECKPOINT_EVERY, InstallationStatement,
 };
 pub use audit_seal::{
     AuditChain, AuditHead, AuditHeadQuery, AuditSeal, AuditSealQuery, GENESIS, link_hash,
@@ -22,6 +23,7 @@ pub use audit_seal::{
 pub use change_event::ChangeEvent;
 pub use idempotency::{IdempotencyKey, IdempotencyQuery, KEPT_FOR};
 pub use mail_quota::{ExceededRate, MailQuota, MailQuotaQuery, MailRate};
+pub use maintenance_lease::{MaintenanceLease, MaintenanceLeaseQuery};
 pub use outbox::{MAIL_TOPIC, OutboxMessage, OutboxQuery};
 pub use webhook::{
     CreateWebhook, LONGEST_MESSAGE, MAX_SECRETS, SealedWebhookSecret, UpdateWebhook, UrlTarget,

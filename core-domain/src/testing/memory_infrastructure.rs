@@ -22,8 +22,8 @@ struct State {
     objects: BTreeMap<String, Object>,
     /// What hostnames of ours lead to.
     routes: BTreeMap<String, String>,
-    /// Customers' hostnames, and who they belong to.
-    hostnames: BTreeMap<String, String>,
+    /// Customers' hostnames.
+    hostnames: BTreeMap<String, Customer>,
     /// How far all of them are.
     hostname_state: HostnameState,
     /// Project and key of every deployment.
@@ -31,6 +31,13 @@ struct State {
     /// Of every deployment; `None` when all were lost.
     sites: Option<SiteState>,
     refuses: bool,
+}
+
+/// Who a customer's hostname belongs to, and the name of what it leads to.
+#[derive(Debug)]
+struct Customer {
+    owner: String,
+    target: String,
 }
 
 #[derive(Debug)]
@@ -111,9 +118,10 @@ fn route(hostname: &str, target: &str) -> Route {
     }
 }
 
-fn served(hostname: &str, state: &HostnameState) -> ServedHostname {
+fn served(hostname: &str, customer: &Customer, state: &HostnameState) -> ServedHostname {
     ServedHostname {
         id: format!("hostname-{hostname}"),
+        target: Some(customer.target.clone()),
         state: state.clone(),
         certificate: match state {
             HostnameState::Active => SslStatus::Active,
@@ -162,6 +170,7 @@ impl Infrastructure for MemoryInfrastructure {
             }
             _ => {
                 state.objects.remove(&resource.name);
+                state.routes.retain(|_, target| *target != resource.name);
                 Ok(())
             }
         }
@@ -219,8 +228,13 @@ impl Infrastructure for MemoryInfrastructure {
     async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
         let mut state = self.change()?;
         let name = &request.target.name;
-        if !state.objects.contains_key(name) {
+        let owner = state.objects.get(name).map(|object| &object.owner);
+        if owner != Some(&request.owner) {
             return Err(ProviderError::Permanent(format!("there is no {name}")));
+        }
+        let customer = state.hostnames.get(&request.hostname);
+        if customer.is_some_and(|customer| customer.owner != request.owner) {
+            return Err(ProviderError::NameTaken(request.hostname.clone()));
         }
         let target = state.routes.entry(request.hostname.clone());
         let target = target.or_insert_with(|| name.clone());
@@ -251,11 +265,12 @@ impl Infrastructure for MemoryInfrastructure {
         &self,
         hostname: &str,
         owner: &str,
+        _target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         let state = self.state();
         let known = state.hostnames.get(hostname);
-        let own = known.filter(|known| *known == owner);
-        Ok(own.map(|_| served(hostname, &state.hostname_state)))
+        let own = known.filter(|known| known.owner == owner);
+        Ok(own.map(|known| served(hostname, known, &state.hostname_state)))
     }
 
     async fn serve_hostname(
@@ -263,18 +278,36 @@ impl Infrastructure for MemoryInfrastructure {
         request: &ServeHostname,
     ) -> Result<ServedHostname, ProviderError> {
         let mut state = self.change()?;
-        let owner = state.hostnames.entry(request.hostname.clone());
-        let owner = owner.or_insert_with(|| request.owner.clone());
-        if *owner != request.owner {
+        let routed = state.routes.get(&request.hostname);
+        let routed = routed.and_then(|target| state.objects.get(target));
+        if routed.is_some_and(|object| object.owner != request.owner) {
             return Err(ProviderError::NameTaken(request.hostname.clone()));
         }
-        Ok(served(&request.hostname, &state.hostname_state))
+        let new = || Customer {
+            owner: request.owner.clone(),
+            target: String::new(),
+        };
+        let known = state.hostnames.entry(request.hostname.clone());
+        let known = known.or_insert_with(new);
+        if known.owner != request.owner {
+            return Err(ProviderError::NameTaken(request.hostname.clone()));
+        }
+        known.target.clone_from(&request.target.name);
+        let known = &state.hostnames[&request.hostname];
+        Ok(served(&request.hostname, known, &state.hostname_state))
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        _target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
         let mut state = self.change()?;
         match state.hostnames.get(hostname) {
-            Some(known) if known != owner => Err(ProviderError::NameTaken(hostname.to_owned())),
+            Some(known) if known.owner != owner => {
+                Err(ProviderError::NameTaken(hostname.to_owned()))
+            }
             _ => {
                 state.hostnames.remove(hostname);
                 Ok(())

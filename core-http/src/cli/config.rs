@@ -9,7 +9,7 @@ use super::limiter::UploadLimits;
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CliConfig {
-    /// How large sites may be. Of these only the size of uploads is kept here; the others are the archives'.
+    /// Limits of sites. The gateway, the archives and the local provider apply the same limits.
     pub sites: SiteLimits,
     /// How many uploads there are at a time.
     pub uploads: UploadLimits,

@@ -8,8 +8,10 @@ use core_domain::cli::SiteError;
 use core_domain::kernel::{
     Code, Context, DeploymentId, Error, Issue, PlatformId, Result, StoreError, Stored, grant,
 };
-use core_domain::port::{ArchiveError, Cause, Mode, SiteArchives, StagedBlob, transact};
-use core_domain::registry::{BRANCH_PATTERN, Deployment, DeploymentStatus, PRODUCTION};
+use core_domain::port::{
+    ArchiveError, Cause, Infrastructure, Mode, SiteArchives, SiteStorage, StagedBlob, transact,
+};
+use core_domain::registry::{BRANCH_PATTERN, Branch, Deployment, DeploymentStatus, PRODUCTION};
 use core_domain::use_case::cli::{self, Deploy, Deployed, blob_key};
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
@@ -74,6 +76,7 @@ struct DeployView {
 #[derive(Debug)]
 pub(super) struct DeployService {
     archives: Arc<dyn SiteArchives>,
+    infrastructure: Arc<dyn Infrastructure>,
     max_bytes: u64,
     limits: UploadLimits,
     limiter: UploadLimiter,
@@ -95,11 +98,14 @@ async fn deploy(
     let spooled = service.spool(cx, input.body, &request, &mut slot).await?;
     let permit = service.limiter.check(&platform).await?;
     let (app, domain) = (Arc::clone(&cx.app), cx.domain.clone());
+    let project = cli::site_project(&scope);
     // A task of its own, so that a client that leaves now does not leave an upload without a deployment behind, and so
     // that slot and permit last for as long as there is work.
     let stored = tokio::spawn(async move {
         let _held = (slot, permit);
-        let size = service.measure(spooled.blob.as_ref()).await?;
+        let size = service
+            .measure(spooled.blob.as_ref(), &project, &request.branch, &platform)
+            .await?;
         let deploy = Deploy {
             branch: request.branch,
             key: request.key,
@@ -108,6 +114,7 @@ async fn deploy(
             content_hash: spooled.hash,
             file_count: size.files,
             total_bytes: size.bytes,
+            storage: size.storage,
         };
         store(&app, &domain, &platform, &deploy, spooled.blob).await
     });
@@ -118,9 +125,14 @@ async fn deploy(
 }
 
 impl DeployService {
-    pub(super) fn new(archives: Arc<dyn SiteArchives>, config: CliConfig) -> Self {
+    pub(super) fn new(
+        archives: Arc<dyn SiteArchives>,
+        infrastructure: Arc<dyn Infrastructure>,
+        config: CliConfig,
+    ) -> Self {
         Self {
             archives,
+            infrastructure,
             max_bytes: config.sites.upload_bytes,
             limits: config.uploads,
             limiter: UploadLimiter::new(config.uploads),
@@ -155,11 +167,23 @@ impl DeployService {
     }
 
     /// Checks the upload; the job will do so again.
-    async fn measure(&self, upload: &dyn StagedBlob) -> Result<Size> {
+    async fn measure(
+        &self,
+        upload: &dyn StagedBlob,
+        project: &str,
+        branch: &Branch,
+        owner: &PlatformId,
+    ) -> Result<Size> {
         let upload = upload.open().await.map_err(failed)?;
         let site = self.archives.open(upload).await.map_err(not_a_site)?;
         let bytes: u64 = site.files().iter().map(|file| file.size).sum();
+        let storage = self
+            .infrastructure
+            .site_storage(project, branch.as_str(), owner.as_str(), site.files())
+            .await
+            .map_err(|error| Error::Upstream(Cause::new(error).to_string()))?;
         Ok(Size {
+            storage,
             files: i64::try_from(site.files().len()).unwrap_or(i64::MAX),
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
         })
@@ -169,6 +193,7 @@ impl DeployService {
 /// How large a site is once it is unpacked.
 #[derive(Clone, Copy, Debug)]
 struct Size {
+    storage: SiteStorage,
     files: i64,
     bytes: i64,
 }
@@ -195,6 +220,7 @@ async fn store(
     deploy: &Deploy,
     upload: Box<dyn StagedBlob>,
 ) -> Result<Deployed> {
+    ensure_room(app, cx, platform, deploy).await?;
     let key = blob_key(&deploy.deployment_id);
     upload.commit(&key).await.map_err(failed)?;
     let outcome = match queue(app, cx, platform, deploy).await {
@@ -210,6 +236,20 @@ async fn store(
         tracing::warn!(key, ?error, "an orphaned upload was left behind");
     }
     outcome
+}
+
+/// Refuses a site that would exceed the platform's bytes, before the upload is stored.
+async fn ensure_room(
+    app: &App,
+    cx: &Context,
+    platform: &PlatformId,
+    deploy: &Deploy,
+) -> Result<()> {
+    let mut uow = app.store.begin(Mode::Read).await?;
+    let scope: Creates = authorize(cx, uow.as_mut(), platform).await?;
+    let checked = cli::ensure_room_for_site(cx, &scope, uow.as_mut(), deploy).await;
+    uow.rollback().await;
+    checked
 }
 
 /// Who was slower by a moment is refused for what could not be seen yet, so a refusal is looked at twice.

@@ -30,7 +30,7 @@ pub struct UploadLimits {
     /// Bytes on the disk of all uploads that are being received; one that does not tell its length counts as the largest
     /// there may be. 4 GiB by default.
     pub spool_bytes: u64,
-    /// Uploads that are checked and stored at a time. 2 by default.
+    /// Uploads that are checked and stored at a time, each with some processor time and up to 32 MiB. Default: 2.
     pub permits: usize,
     /// How long a client may pause in the middle of its upload. 60 s by default.
     #[serde(with = "duration_text")]

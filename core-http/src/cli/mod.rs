@@ -13,7 +13,7 @@ mod spool;
 use std::sync::Arc;
 
 pub use core_domain::cli::Limits as SiteLimits;
-use core_domain::port::SiteArchives;
+use core_domain::port::{Infrastructure, SiteArchives};
 
 pub use self::config::CliConfig;
 use self::deploy::DeployService;
@@ -27,18 +27,23 @@ use crate::kernel::{App, Endpoint, Service, ServiceError, tagged};
 pub fn service(
     app: Arc<App>,
     archives: Arc<dyn SiteArchives>,
+    infrastructure: Arc<dyn Infrastructure>,
     config: CliConfig,
 ) -> Result<Service, ServiceError> {
-    Service::builder("cli", app, endpoints(archives, config))
+    Service::builder("cli", app, endpoints(archives, infrastructure, config))
         .mount("/api/v1", "")
         .build()
 }
 
 /// The table of the command line's service.
 #[must_use]
-pub fn endpoints(archives: Arc<dyn SiteArchives>, config: CliConfig) -> Vec<Endpoint> {
+pub fn endpoints(
+    archives: Arc<dyn SiteArchives>,
+    infrastructure: Arc<dyn Infrastructure>,
+    config: CliConfig,
+) -> Vec<Endpoint> {
     let parts = [
-        deploy::rows(DeployService::new(archives, config)),
+        deploy::rows(DeployService::new(archives, infrastructure, config)),
         deployment::rows(),
     ];
     tagged("Deployments", parts.into_iter().flatten().collect())

@@ -78,7 +78,9 @@ pub struct GatewayConfig {
     pub response_idle_timeout: Duration,
     /// The largest request body, in bytes.
     pub body_limit: u64,
-    /// The largest request body for the command line's service, which takes deployments, in bytes.
+    /// The largest request body for the command line's service, which takes deployments, in bytes. A suite takes it from
+    /// `cli.sites.upload_bytes`.
+    #[serde(skip)]
     pub upload_limit: u64,
     /// The services that get the client's session token and cookies as well. IAM alone unless set.
     pub sessions_to: Vec<ServiceName>,

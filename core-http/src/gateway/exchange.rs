@@ -108,9 +108,12 @@ impl Exchange {
         self.destination.as_ref().is_ok_and(Destination::is_api)
     }
 
-    /// Tells whether the request asks for the gateway's own health.
+    /// Tells whether the request asks for the gateway's own health or readiness.
     pub(crate) fn is_health(&self) -> bool {
-        matches!(self.destination, Ok(Destination::Health))
+        matches!(
+            self.destination,
+            Ok(Destination::Health | Destination::Readiness)
+        )
     }
 
     /// The prefix of the route, for the log: never the client's text.
@@ -119,6 +122,7 @@ impl Exchange {
             Ok(Destination::Service(route)) if route.prefix.is_empty() => route.service.as_str(),
             Ok(Destination::Service(route)) => route.prefix,
             Ok(Destination::Health) => "/health",
+            Ok(Destination::Readiness) => "/readyz",
             Ok(_) => "unknown",
             Err(_) => "refused",
         }

@@ -40,7 +40,9 @@ fn check_target(request: &Request<Body>, exchange: &Exchange) -> Result<(), Refu
             Err(Refusal::not_found())
         }
         Err(error) => Err((*error).into()),
-        Ok(Destination::Health) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
+        Ok(Destination::Health | Destination::Readiness)
+            if !matches!(*request.method(), Method::GET | Method::HEAD) =>
+        {
             Err(Refusal::method_not_allowed("GET, HEAD"))
         }
         Ok(_) => Ok(()),

@@ -7,7 +7,7 @@ use core_domain::gateway::{Destination, Route, ServiceName};
 use core_domain::kernel::{Caller, Code, Error};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 
 use super::config::Settings;
@@ -19,7 +19,7 @@ use super::step::errors::caught;
 use super::upload::{Progress, TimedOut, Upload};
 use super::upstream::{Upstream, UpstreamError, Upstreams};
 use crate::kernel::{
-    Body, BodyTimes, ClientIp, ForwardedPrefix, TimedBody, ViaGateway, Wait, bytes_body,
+    Body, BodyTimes, ClientIp, ForwardedPrefix, Stopping, TimedBody, ViaGateway, Wait, bytes_body,
     header_names, own_value,
 };
 
@@ -45,7 +45,8 @@ impl Proxy {
             Ok(Destination::Service(route)) => {
                 self.forward(request, identity, exchange, route).await
             }
-            Ok(Destination::Health) => Ok(health()),
+            Ok(Destination::Health) => Ok(plain("ok")),
+            Ok(Destination::Readiness) => Ok(readiness(request.extensions())),
             Ok(Destination::Unknown | Destination::UnknownApi) => Err(Refusal::not_found()),
             Err(error) => Err((*error).into()),
         }
@@ -190,8 +191,18 @@ fn too_large() -> Refusal {
     Refusal::new(Code::PayloadTooLarge, "The request body is too large.").closing()
 }
 
-fn health() -> Response<Body> {
-    let mut response = Response::new(bytes_body("ok"));
+/// A gateway is ready until its server is asked to stop. Services behind it that fail do not change that.
+fn readiness(extensions: &Extensions) -> Response<Body> {
+    if !Stopping::is_in(extensions) {
+        return plain("ok");
+    }
+    let mut response = plain("stopping");
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
+fn plain(text: &'static str) -> Response<Body> {
+    let mut response = Response::new(bytes_body(text));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response

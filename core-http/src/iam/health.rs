@@ -29,9 +29,9 @@ struct Checks {
 }
 
 async fn health(cx: &Cx, _: PublicScope, _: Input) -> Result<Output<Health>> {
-    let (status, store) = match cx.app.check_store().await {
-        Ok(()) => ("healthy", "ok"),
-        Err(_) => ("degraded", "failed"),
+    let (status, store) = match cx.app.is_store_healthy().await {
+        true => ("healthy", "ok"),
+        false => ("degraded", "failed"),
     };
     Ok(Output::new(Health {
         status,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use core_domain::kernel::{Cipher, Clock, Ed25519Private, Entropy, StoreError};
-use core_domain::port::{Blobs, Mode, PasswordHasher, RateLimiter, Store};
+use core_domain::kernel::{Cipher, Clock, Ed25519Private, Entropy};
+use core_domain::port::{Blobs, PasswordHasher, RateLimiter, Store};
 use core_domain::use_case::provisioning::Kinds;
 
 use super::access_signal::AccessSignal;
@@ -11,6 +11,8 @@ use super::idempotency::InFlight;
 use super::options::ServiceOptions;
 use super::seal_signal::SealSignal;
 use super::service_key::ServiceKey;
+use super::store_check::StoreCheck;
+use super::streams::OpenStreams;
 
 /// The ports and settings the services work with. One value serves all of them.
 #[derive(Clone, Debug)]
@@ -46,15 +48,15 @@ pub struct App {
     pub options: ServiceOptions,
     /// The writes with an idempotency key that run at the moment; share it between services of one process.
     pub in_flight: InFlight,
+    /// The open event streams by caller; share it between services of one process.
+    pub streams: OpenStreams,
+    /// The last health check of the store; share it between services of one process.
+    pub store_check: StoreCheck,
 }
 
 impl App {
-    /// Asks the store for a sign of life.
-    ///
-    /// # Errors
-    /// [`StoreError`] when it gives none.
-    pub(crate) async fn check_store(&self) -> Result<(), StoreError> {
-        self.store.begin(Mode::Auto).await?.now().await?;
-        Ok(())
+    /// Returns whether the store works, as of a second ago at most. Completes within two seconds.
+    pub(crate) async fn is_store_healthy(&self) -> bool {
+        self.store_check.is_healthy(&self.store).await
     }
 }

@@ -96,8 +96,8 @@ pub fn error_response(
     response
 }
 
-/// The body of a refusal that is stored under its idempotency key.
-pub(super) fn stored_body(error: &Error, request_id: &str, style: ErrorStyle) -> String {
+/// Returns the body of an error response, for a refusal that is stored or written without a service.
+pub(crate) fn error_body(error: &Error, request_id: &str, style: ErrorStyle) -> String {
     let (code, message) = worded(error, style);
     body(code, &message, request_id, &error.details(), style).to_string()
 }

@@ -18,9 +18,10 @@ use super::app::App;
 use super::context::Cx;
 use super::draining::Draining;
 use super::status::status_of;
+use super::streams::StreamPermit;
 
-/// How long a connection is silent at the most.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// The longest time for which an event stream sends nothing.
+pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How often the caller is let in again while nothing is told, for what another process has changed. What this one changes
 /// counts at once.
@@ -88,19 +89,24 @@ pub struct Listening {
     access: broadcast::Receiver<Effect>,
     news: Option<watch::Receiver<()>>,
     draining: Option<Draining>,
+    _permit: StreamPermit,
 }
 
 impl Listening {
     /// To changes of access and the end of the server; and to `news`, a hint that the feed may have something to tell,
     /// where this process gives one.
-    #[must_use]
-    pub fn of(cx: &Cx, news: Option<watch::Receiver<()>>) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when the caller has too many event streams.
+    pub fn of(cx: &Cx, news: Option<watch::Receiver<()>>) -> Result<Self> {
+        let limit = cx.app.options.streams_per_caller;
+        Ok(Self {
+            _permit: cx.app.streams.acquire(&cx.caller, limit)?,
             app: Arc::clone(&cx.app),
             access: cx.app.access.subscribe(),
             news,
             draining: cx.extensions.get::<Draining>().cloned(),
-        }
+        })
     }
 
     /// The feed as an answer: until the caller's right or the feed ends, or the server.
@@ -112,7 +118,7 @@ impl Listening {
             listening: self,
             waiting: VecDeque::new(),
             has_ended: false,
-            heartbeat_at: now + HEARTBEAT,
+            heartbeat_at: now + EVENT_HEARTBEAT,
             // At once: who called was found out before this listened for changes.
             authorize_at: now,
         };
@@ -155,7 +161,7 @@ impl<F: Feed> Follower<F> {
                 self.authorize_at = Instant::now() + AUTHORIZE;
             }
             if let Some(event) = self.waiting.pop_front() {
-                self.heartbeat_at = Instant::now() + HEARTBEAT;
+                self.heartbeat_at = Instant::now() + EVENT_HEARTBEAT;
                 return Some((F::shown(&event), Some(self)));
             }
             if self.has_ended {
@@ -179,7 +185,7 @@ impl<F: Feed> Follower<F> {
                 Woken::AccessChanged => self.authorize_at = Instant::now(),
                 Woken::Draining => return None,
                 Woken::Silent => {
-                    self.heartbeat_at = Instant::now() + HEARTBEAT;
+                    self.heartbeat_at = Instant::now() + EVENT_HEARTBEAT;
                     return Some((Ok(Event::comment()), Some(self)));
                 }
             }

@@ -27,6 +27,9 @@ pub struct ServiceOptions {
     pub max_body_bytes: usize,
     /// The time limits of request bodies other than uploads: pauses of 10 seconds, 30 seconds in all, unless set.
     pub body_times: BodyTimes,
+    /// Maximum number of event streams that one caller has open at this process. The API keys of a person count with the
+    /// person, those of an organization with the organization. Above it, 429 `RATE_LIMITED`. Default: 16.
+    pub streams_per_caller: usize,
     /// Proxies whose `X-Forwarded-For`, `X-Forwarded-Host` and `X-Forwarded-Prefix` are trusted. None unless set.
     #[serde(skip)]
     pub trusted_proxies: TrustedProxies,
@@ -48,6 +51,7 @@ impl Default for ServiceOptions {
             limiter_timeout: Duration::from_millis(100),
             max_body_bytes: MAX_BODY_BYTES,
             body_times: BodyTimes::default(),
+            streams_per_caller: 16,
             trusted_proxies: TrustedProxies::default(),
             allowed_origins: Origins::default(),
             webhooks: WebhookTargets::default(),

@@ -19,7 +19,7 @@ use super::check_request::{check, check_query, refuse};
 use super::client::client_ip;
 use super::context::Cx;
 use super::endpoint::{Endpoint, Handler, Seen, UnitRun};
-use super::envelope::{ErrorStyle, error_response, stored_body};
+use super::envelope::{ErrorStyle, error_body, error_response};
 use super::error_page::as_page;
 use super::failed_authentications::identify;
 use super::idempotency::{Claim, KeyScope, key_of};
@@ -190,7 +190,8 @@ async fn built_in(service: &Inner, parts: &Parts) -> Result<Response<Body>> {
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         return Ok(response);
     }
-    health::answer(&service.app, service.name, parts.uri.path())
+    let (app, path) = (&service.app, parts.uri.path());
+    health::answer(app, service.name, path, &parts.extensions)
         .await
         .map(Reply::into_response)
         .ok_or(Error::NotFound("route"))
@@ -414,7 +415,7 @@ async fn store_refusal(
     error: &Error,
     progress: &Progress,
 ) -> Result<()> {
-    let body = stored_body(error, &cx.request.request_id, endpoint.row.style);
+    let body = error_body(error, &cx.request.request_id, endpoint.row.style);
     let refusal = reply(status_of(error.code()), Content::Json(body));
     let refusal = &claim.record(&refusal, progress.needs_proof())?;
     transact(cx.app.store.as_ref(), |uow, _| {

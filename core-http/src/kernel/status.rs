@@ -59,6 +59,7 @@ pub const fn status_of(code: Code) -> StatusCode {
         | Code::NotAllowedToDeleteMember
         | Code::UnauthorizedSession => StatusCode::UNAUTHORIZED,
         Code::Forbidden
+        | Code::HostnameReserved
         | Code::StepUpRequired
         | Code::MissingOrNullOrigin
         | Code::InvalidOrigin

@@ -25,6 +25,8 @@ use super::options::ServiceOptions;
 use super::seal_signal::SealSignal;
 use super::service::Service;
 use super::service_key::ServiceKey;
+use super::store_check::StoreCheck;
+use super::streams::OpenStreams;
 
 /// The address that calls come from.
 pub const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 50_000);
@@ -58,6 +60,8 @@ pub fn app(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> App {
         issuer: ISSUER.to_owned(),
         options: ServiceOptions::default(),
         in_flight: InFlight::default(),
+        streams: OpenStreams::default(),
+        store_check: StoreCheck::default(),
     }
 }
 

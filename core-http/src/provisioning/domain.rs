@@ -14,7 +14,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post("/api/v1/provision/domain/add", "addDomain")
             .summary("Queues the job that proves whose a custom domain is, has it served and waits for its certificate. With dryRun only tells what it would do.")
             .success(SUCCESS)
-            .refuses(&[Code::NotFound, Code::InvalidState, Code::Conflict, Code::LimitReached])
+            .refuses(&[Code::NotFound, Code::InvalidState, Code::Conflict, Code::HostnameReserved, Code::LimitReached])
             .writes(add),
     ]
 }

@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     });
     vec![
         get("/api/v1/provision/jobs/{jobId}/events", "listJobEvents")
-            .summary("Lists what happened to a job, newest first. As text/event-stream follows it from its beginning until the job has ended, oldest first, each event with the progress of the moment.")
+            .summary("Lists what happened to a job, newest first. As text/event-stream follows it from its beginning until the job has ended and, if it was cancelled, is undone, oldest first, each event with the progress of the moment.")
             .header("Last-Event-ID", position)
             .scoped(show),
     ]
@@ -34,7 +34,7 @@ async fn show(
 ) -> Result<Answered> {
     if cx.asks_for_events() {
         // The history is announced to nobody: it is looked at again and again.
-        let listening = Listening::of(cx, None);
+        let listening = Listening::of(cx, None)?;
         let feed = provisioning::follow(cx, &scope, cx.header(LAST_EVENT_ID))?;
         return Ok(JsonOrEvents::Events(listening.follow(feed)));
     }

@@ -58,8 +58,9 @@ struct DeprovisionFeature {
     feature_id: FeatureId,
     /// Where it runs.
     environment: Environment,
-    /// Remove its data as well: the databases, buckets, key-value namespaces and queues of the entity in the environment
-    /// whose service name in the catalogue is the feature's id.
+    /// Remove its data as well: the databases, buckets, key-value namespaces and queues in the environment that the feature
+    /// owns, because they were entered with its id as their service name while it was in use. Stores of the platform and of
+    /// stacks stay.
     #[serde(default)]
     delete_data: bool,
 }

@@ -31,11 +31,11 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .produces(&audit_export::CONTENT_TYPES)
             .scoped(audit_export::export),
         get("/api/v1/audit/verify", "verifyAudit")
-            .summary("Computes the chain of a platform's audit, or that of the installation's own, again.")
+            .summary("Verifies the chain of a platform's audit, or for operators that of the installation and all it has sealed.")
             .refuses(REFUSALS)
             .scoped(verify),
         get("/api/v1/audit/checkpoints", "listAuditCheckpoints")
-            .summary("Lists signed checkpoints of the audit's chains, newest first, and the key that signs.")
+            .summary("Lists signed checkpoints of the audit's chains and of the installation, newest first, and the key that signs.")
             .refuses(REFUSALS)
             .reads(list_checkpoints),
     ]

@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createDnsRecord")
             .summary("Lets a hostname lead to a resource.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::LimitReached])
+            .refuses(&[Code::Conflict, Code::HostnameReserved, Code::LimitReached])
             .writes(create),
         get(ONE, "getStackDnsRecord")
             .summary("Shows a DNS record of a stack.")
@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .summary("Deletes a DNS record that no custom domain leads to.")
             .success(&[StatusCode::NO_CONTENT])
             .if_match()
-            .refuses(&[Code::Conflict])
+            .refuses(&[Code::Conflict, Code::LimitReached])
             .writes(remove),
         get(ONE_OF_PLATFORM, "getDnsRecord")
             .summary("Shows a DNS record.")

@@ -37,7 +37,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
         post(ALL, "createDomain")
             .summary("Enters a custom domain, which is verified from then on.")
             .success(&[StatusCode::CREATED])
-            .refuses(&[Code::Conflict, Code::NotFound, Code::LimitReached])
+            .refuses(&[
+                Code::Conflict,
+                Code::HostnameReserved,
+                Code::NotFound,
+                Code::LimitReached,
+            ])
             .writes(create),
         get(ONE, "getDomain")
             .summary("Shows a custom domain, with the DNS records it lacks.")

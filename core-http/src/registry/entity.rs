@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
                 "Deletes an entity that nothing lives below; operators may delete the whole tree.",
             )
             .if_match()
-            .refuses(&[Code::InvalidState, Code::Conflict])
+            .refuses(&[Code::InvalidState, Code::Conflict, Code::LimitReached])
             .writes(remove),
         get(ANCESTORS, "listAncestors")
             .summary("Lists the entities above one, the root first.")

@@ -30,7 +30,7 @@ async fn follow(
     scope: SignedInScope,
     input: Input<(), FeedQuery>,
 ) -> Result<EventStream<ChangeEvent>> {
-    let listening = Listening::of(cx, Some(cx.app.sealed.subscribe()));
+    let listening = Listening::of(cx, Some(cx.app.sealed.subscribe()))?;
     let (store, last) = (cx.app.store.as_ref(), cx.header(LAST_EVENT_ID));
     let feed = open_feed(cx, &scope, store, &input.query, last).await?;
     Ok(listening.follow(Changes {

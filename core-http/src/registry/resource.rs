@@ -44,7 +44,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .reads(list_of_entity),
         post(OF_ENTITY, "createResource")
             .alias(OF_ENTITY_ALIAS)
-            .summary("Enters a resource into the catalogue.")
+            .summary("Enters a resource into the catalogue. Names that jobs derive for another platform are reserved.")
             .success(&[StatusCode::CREATED])
             .refuses(&[Code::Conflict, Code::InvalidState, Code::LimitReached])
             .writes(create),

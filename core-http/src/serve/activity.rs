@@ -18,7 +18,7 @@ const HEAD: u8 = 0;
 const BUSY: u8 = 1;
 /// Idle: between two requests.
 const IDLE: u8 = 2;
-/// Closing: was idle.
+/// Closing: made room for another connection.
 const CLOSING: u8 = 3;
 /// Lingering: answered to the end, while the client still sends.
 const LINGERING: u8 = 4;
@@ -29,14 +29,15 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 /// How much is read at once of what nobody wants.
 const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
-/// The state of a connection. Written only by the connection's task, except for [`Activity::close_if_idle`].
+/// The state of a connection. Written only by the connection's task, except for
+/// [`Activity::close_if_waiting`].
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
     phase: AtomicU8,
-    /// When the phase began, in milliseconds since `began`.
+    /// When the phase began, in microseconds since `began`.
     since: AtomicU64,
-    /// Since when writes are blocked, in milliseconds since `began` plus one; 0 when they are not.
+    /// Since when writes are blocked, in microseconds since `began` plus one; 0 when they are not.
     blocked: AtomicU64,
     /// Whether to linger at the end.
     lingers: AtomicBool,
@@ -57,7 +58,7 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn enter(&self, phase: u8) {
@@ -75,9 +76,13 @@ impl Activity {
         }
     }
 
-    /// A request's head is complete.
-    pub(super) fn begin_request(&self) {
-        self.enter(BUSY);
+    /// Begins a request, whose head is complete. Returns whether it may begin: not if the connection is closing.
+    pub(super) fn begin_request(&self) -> bool {
+        let begin = |phase| (phase != CLOSING).then_some(BUSY);
+        let began = self
+            .phase
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, begin);
+        began.is_ok()
     }
 
     fn end_request(&self) {
@@ -115,23 +120,28 @@ impl Activity {
         }
     }
 
-    /// How long the connection has been idle, if it is.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
-        let idle = self.phase.load(Ordering::Acquire) == IDLE;
-        // The end of its last answer may not have been sent yet.
-        let flushed = self.blocked.load(Ordering::Relaxed) == 0;
-        (idle && flushed).then(|| self.at(self.since.load(Ordering::Relaxed), Duration::ZERO))?
+    /// Since when the connection has had no request: since it became idle, or since a head began that is still incomplete.
+    pub(super) fn waiting_since(&self) -> Option<Instant> {
+        let is_waiting = match self.phase.load(Ordering::Acquire) {
+            HEAD => true,
+            // The end of its last answer may not have been sent yet.
+            IDLE => self.blocked.load(Ordering::Relaxed) == 0,
+            _ => false,
+        };
+        is_waiting.then(|| self.at(self.since.load(Ordering::Relaxed), Duration::ZERO))?
     }
 
-    /// Moves an idle connection to the closing state; tells whether it was idle.
-    pub(super) fn close_if_idle(&self) -> bool {
-        self.phase
-            .compare_exchange(IDLE, CLOSING, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+    /// Moves a connection without a request to the closing state, in which no request begins. Returns whether it had none.
+    pub(super) fn close_if_waiting(&self) -> bool {
+        let close = |phase| matches!(phase, HEAD | IDLE).then_some(CLOSING);
+        let closed = self
+            .phase
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, close);
+        closed.is_ok()
     }
 
-    fn at(&self, millis: u64, later: Duration) -> Option<Instant> {
-        let since = self.began.checked_add(Duration::from_millis(millis))?;
+    fn at(&self, micros: u64, later: Duration) -> Option<Instant> {
+        let since = self.began.checked_add(Duration::from_micros(micros))?;
         since.checked_add(later)
     }
 

@@ -1,44 +1,72 @@
-//! The open connections of a listener, and their limit.
+//! The open connections of a listener, and their limits.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use core_domain::gateway::client_network;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
+use super::ServeOptions;
 use super::activity::Activity;
 use super::unread::UnreadBytes;
 
-/// How often an idle connection is looked for at the limit.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// A limit that leaves no room for a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoRoom {
+    /// Every connection of the client address has a request in progress.
+    ForClient,
+    /// Every connection of the listener has a request in progress.
+    AtAll,
+}
+
+/// A connection, as the listener sees it.
+#[derive(Debug)]
+struct Open {
+    activity: Arc<Activity>,
+    task: AbortHandle,
+    client: IpAddr,
+}
 
 /// The open connections of a listener; all of them end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Connections {
-    limit: usize,
+    options: Arc<ServeOptions>,
     tasks: JoinSet<()>,
-    open: HashMap<Id, (Arc<Activity>, AbortHandle)>,
+    open: HashMap<Id, Open>,
+    /// The number of open connections by client.
+    clients: HashMap<IpAddr, usize>,
     unread: Arc<UnreadBytes>,
 }
 
 impl Connections {
-    pub(super) fn new(limit: usize, unread: Arc<UnreadBytes>) -> Self {
+    pub(super) fn new(options: Arc<ServeOptions>, unread: Arc<UnreadBytes>) -> Self {
         Self {
-            limit: limit.max(1),
+            options,
             tasks: JoinSet::new(),
             open: HashMap::new(),
+            clients: HashMap::new(),
             unread,
         }
     }
 
+    /// Runs a connection of a client address.
     pub(super) fn spawn(
         &mut self,
+        peer: IpAddr,
         activity: Arc<Activity>,
         connection: impl Future<Output = ()> + Send + 'static,
     ) {
-        let handle = self.tasks.spawn(connection);
-        self.open.insert(handle.id(), (activity, handle));
+        let task = self.tasks.spawn(connection);
+        let client = client_network(peer);
+        *self.clients.entry(client).or_default() += 1;
+        let open = Open {
+            activity,
+            task: task.clone(),
+            client,
+        };
+        self.open.insert(task.id(), open);
     }
 
     /// Completes when a connection has ended, or was closed because too many bytes wait for clients.
@@ -48,10 +76,22 @@ impl Connections {
             () = self.unread.exceeded() => return self.close_longest_blocked(),
         };
         match ended {
-            Some(Ok((id, ()))) => self.open.remove(&id),
-            Some(Err(error)) => self.open.remove(&error.id()),
+            Some(Ok((id, ()))) => self.remove(id),
+            Some(Err(error)) => self.remove(error.id()),
             None => None,
         };
+    }
+
+    /// Removes a connection from the counts. One that was closed for another is not there any more.
+    fn remove(&mut self, id: Id) -> Option<Open> {
+        let removed = self.open.remove(&id)?;
+        if let Some(count) = self.clients.get_mut(&removed.client) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.clients.remove(&removed.client);
+            }
+        }
+        Some(removed)
     }
 
     /// Closes connections whose clients read nothing, the longest blocked first, until the others wait for fewer bytes than the
@@ -60,45 +100,68 @@ impl Connections {
         let mut blocked: Vec<_> = self
             .open
             .values()
-            .filter_map(|(activity, handle)| Some((activity.blocked_since()?, activity, handle)))
+            .filter_map(|open| Some((open.activity.blocked_since()?, open)))
             .collect();
-        blocked.sort_by_key(|(since, ..)| *since);
+        blocked.sort_by_key(|(since, _)| *since);
         let mut excess = self.unread.excess();
-        for (_, activity, handle) in blocked {
+        for (_, open) in blocked {
             if excess == 0 {
                 return;
             }
-            let held = activity.unread().held();
+            let held = open.activity.unread().held();
             if held > 0 {
                 tracing::debug!(target: "core::serve", held, "a connection was closed: its client does not read");
-                handle.abort();
+                open.task.abort();
                 excess = excess.saturating_sub(held);
             }
         }
     }
 
-    /// Completes when there are fewer connections than the limit. Closes an idle one for that.
-    pub(super) async fn below_limit(&mut self) {
-        while self.open.len() >= self.limit {
-            self.close_longest_idle();
-            tokio::select! {
-                () = self.ended() => {}
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
+    /// Makes room for a connection of this client address, see [`ServeOptions::max_connections`].
+    ///
+    /// # Errors
+    /// [`NoRoom`] if every connection that could be closed for it has a request in progress.
+    pub(super) fn make_room(&mut self, peer: IpAddr) -> Result<(), NoRoom> {
+        let client = client_network(peer);
+        let count = self.clients.get(&client).copied().unwrap_or_default();
+        let is_limited = !self.options.trusted_proxies.contains(peer);
+        if is_limited
+            && count >= self.options.max_connections_per_client.max(1)
+            && !self.close_oldest(|open| open.client == client)
+        {
+            return Err(NoRoom::ForClient);
+        }
+        if self.open.len() >= self.options.max_connections.max(1) && !self.close_oldest(|_| true) {
+            return Err(NoRoom::AtAll);
+        }
+        Ok(())
+    }
+
+    /// Closes the connection that has had no request for longest: idle, or with an incomplete head. Returns whether there was
+    /// one.
+    fn close_oldest(&mut self, is_candidate: impl Fn(&Open) -> bool) -> bool {
+        loop {
+            let waiting = self.open.iter().filter_map(|(id, open)| {
+                let since = open.activity.waiting_since()?;
+                is_candidate(open).then_some((since, *id))
+            });
+            let Some((_, id)) = waiting.min() else {
+                return false;
+            };
+            let Some(open) = self.open.get(&id) else {
+                return false;
+            };
+            // A head that was completed at this moment has begun a request.
+            if open.activity.close_if_waiting() {
+                open.task.abort();
+                self.remove(id);
+                return true;
             }
         }
     }
 
-    /// Closes the connection that has been idle longest, if one is idle.
-    pub(super) fn close_longest_idle(&self) {
-        let idle = self.open.values().filter_map(|(activity, handle)| {
-            let since = activity.idle_since()?;
-            Some((since, activity, handle))
-        });
-        let Some((_, activity, handle)) = idle.min_by_key(|(since, ..)| *since) else {
-            return;
-        };
-        if activity.close_if_idle() {
-            handle.abort();
-        }
+    /// Closes the connection that has had no request for longest, so that a file descriptor becomes free.
+    pub(super) fn free_descriptor(&mut self) {
+        self.close_oldest(|_| true);
     }
 }

@@ -4,10 +4,11 @@ mod activity;
 mod connections;
 mod incoming_body;
 mod options;
+mod refusal;
 mod unread;
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -35,8 +36,9 @@ pub use options::ServeOptions;
 
 use self::activity::{Activity, AnswerGuard, Observed, UnreadGuard};
 use self::connections::Connections;
+use self::refusal::Refusals;
 use self::unread::UnreadBytes;
-use crate::kernel::{Body, BoxError, Draining, PeerAddr};
+use crate::kernel::{Body, BoxError, Draining, PeerAddr, Stopping};
 
 /// A type-erased service: connections are compiled here once, and not again for every service in every crate that
 /// serves one. Each connection has one of its own.
@@ -63,10 +65,13 @@ where
 /// The pause after a failed accept, for example without a free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves HTTP/1.1 connections until `shutdown` is ready; then accepts no more, waits for requests in flight for the drain
-/// time, closes the remaining connections, and returns. Requests have the peer as the extension [`PeerAddr`], and as
-/// [`Draining`] what tells answers without an end that it is time to end. What a service leaves unread of a small body is read
-/// and forgotten, so that the connection goes on; behind any other the answer announces that the connection closes.
+/// Serves HTTP/1.1 connections until `shutdown` is ready; goes on for the drain delay; then accepts no more, waits for
+/// requests in flight for the drain time, closes the remaining connections, and returns. Requests have the peer as the
+/// extension [`PeerAddr`]; as [`Stopping`] whether the shutdown has begun, so that `/readyz` fails first; and as [`Draining`]
+/// what tells answers without an end that it is time to end. What a service leaves unread of a small body is read and
+/// forgotten, so that the connection goes on; behind any other the answer announces that the connection closes.
+///
+/// A client cannot keep others out: see [`ServeOptions::max_connections`] and [`ServeOptions::max_connections_per_client`].
 ///
 /// # Errors
 /// When the listener has no address any more.
@@ -87,10 +92,16 @@ where
     listener.local_addr()?;
     let options = Arc::new(options);
     let graceful = GracefulShutdown::new();
+    let (stop, stopping) = watch::channel(false);
     let (drain, draining) = watch::channel(false);
     let unread = UnreadBytes::new(options.max_unread_bytes);
-    let mut connections = Connections::new(options.max_connections, Arc::clone(&unread));
-    let mut shutdown = pin!(shutdown);
+    let mut connections = Connections::new(Arc::clone(&options), Arc::clone(&unread));
+    let mut refusals = Refusals::default();
+    let mut shutdown = pin!(async {
+        shutdown.await;
+        stop.send_replace(true);
+        tokio::time::sleep(options.drain_delay).await;
+    });
     loop {
         let accepted = tokio::select! {
             biased;
@@ -102,27 +113,24 @@ where
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(target: "core::serve", %error, "a connection was not accepted");
-                connections.close_longest_idle();
+                connections.free_descriptor();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            () = connections.below_limit() => {}
+        if let Err(reason) = connections.make_room(peer.ip()) {
+            refusals.refuse(stream, peer.ip(), reason, &options);
+            continue;
         }
         let activity = Arc::new(Activity::new(Arc::clone(&unread)));
-        let connection = answer(
-            stream,
-            peer,
-            answerer(service.clone()),
-            Arc::clone(&activity),
-            Arc::clone(&options),
-            Draining::new(draining.clone()),
-            &graceful,
-        );
-        connections.spawn(activity, connection);
+        let shared = Shared {
+            activity: Arc::clone(&activity),
+            options: Arc::clone(&options),
+            stopping: Stopping::new(stopping.clone()),
+            draining: Draining::new(draining.clone()),
+        };
+        let connection = answer(stream, peer, answerer(service.clone()), shared, &graceful);
+        connections.spawn(peer.ip(), activity, connection);
     }
     drop(listener);
     drain.send_replace(true);
@@ -135,32 +143,54 @@ where
     Ok(())
 }
 
+/// What a connection shares with its listener.
+struct Shared {
+    activity: Arc<Activity>,
+    options: Arc<ServeOptions>,
+    stopping: Stopping,
+    draining: Draining,
+}
+
 fn answer(
     stream: TcpStream,
     peer: SocketAddr,
     answerer: Answerer,
-    activity: Arc<Activity>,
-    options: Arc<ServeOptions>,
-    draining: Draining,
+    shared: Shared,
     graceful: &GracefulShutdown,
 ) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let Shared {
+        activity,
+        options,
+        stopping,
+        draining,
+    } = shared;
     // Small answers must not wait for the peer's acknowledgement (Nagle); a socket without the option still works.
     let _ = stream.set_nodelay(true);
     let stream = Observed::new(stream, Arc::clone(&activity));
     let (observed, times) = (Arc::clone(&activity), options.body_times);
     let handler = service_fn(move |request: Request<Incoming>| {
-        observed.begin_request();
+        let may_begin = observed.begin_request();
+        let is_stopping = stopping.has_begun();
         let guard = AnswerGuard(Arc::clone(&observed));
         let (parts, body) = request.into_parts();
         let is_held_back = parts.headers.contains_key(EXPECT);
         let (body, unread) = IncomingBody::new(body, times);
         let mut request = Request::from_parts(parts, body);
         request.extensions_mut().insert(PeerAddr(peer));
+        request.extensions_mut().insert(stopping.clone());
         request.extensions_mut().insert(draining.clone());
-        let answered = answerer(request);
+        let answered = may_begin.then(|| answerer(request));
         let observed = Arc::clone(&observed);
         async move {
+            let Some(answered) = answered else {
+                // The connection is about to be closed, and the request has no effect.
+                return pending().await;
+            };
             let mut response = answered.await;
+            if is_stopping {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
             if response.body().is_whole() {
                 observed.unread().hold(length(response.body()));
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use core_domain::gateway::TrustedProxies;
 use core_domain::kernel::duration_text;
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +15,19 @@ const MIN_HEAD_BYTES: usize = 8 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeOptions {
-    /// The number of concurrent connections; 512 unless set, at least 1. At the limit, the connection that has been idle
-    /// (between two requests) longest is closed for a new one. If none is idle, one new connection is accepted and waits, the
-    /// others wait unaccepted in the listener's backlog. Keep the sum over all listeners below the file descriptors that the
-    /// process may open.
+    /// Maximum number of concurrent connections, at least 1. A new connection above the limit closes the connection that has
+    /// been idle between two requests, or has been waiting for the rest of a head, for longest. A connection with a request
+    /// in progress is never closed: if all have one, the new connection is refused with 503. Keep the sum over all listeners
+    /// below the file descriptors that the process may open. Default: 512.
     pub max_connections: usize,
+    /// Maximum number of concurrent connections of one client address, at least 1; the addresses of an IPv6 /64 are one. A
+    /// new connection above the limit closes one of the same address, or is refused with 503, by the rule of
+    /// [`Self::max_connections`]. Trusted proxies have no such limit, because they connect for many clients. Default: 128.
+    pub max_connections_per_client: usize,
+    /// Proxies without a limit of their own. A gateway in another process, before a listener of services, is one as well.
+    /// Default: none.
+    #[serde(skip)]
+    pub trusted_proxies: TrustedProxies,
     /// How long a request's head may take: the first one from the accept, each later one from its first byte. 10 seconds
     /// unless set.
     #[serde(with = "duration_text")]
@@ -38,7 +47,13 @@ pub struct ServeOptions {
     /// has read nothing for longest is closed. Each connection waits with two answers at most. Streams do not count: they
     /// produce what is read. Default: 64 MiB.
     pub max_unread_bytes: usize,
-    /// How long requests in flight may take after the shutdown began. 25 seconds unless set.
+    /// How long the listener goes on to accept connections after the shutdown began, while `/readyz` responds with 503 and
+    /// answers close their connections. Behind a load balancer, set it to the time in which
+    /// the load balancer notices, such as 5 seconds.
+    /// Default: 0, so that a server in a terminal stops at once.
+    #[serde(with = "duration_text")]
+    pub drain_delay: Duration,
+    /// How long requests in flight may take after [`Self::drain_delay`]. 25 seconds unless set.
     #[serde(with = "duration_text")]
     pub drain: Duration,
     /// The largest head of a request in bytes, 8 KiB at least; a larger one is answered with 431. 16 KiB unless set.
@@ -51,6 +66,8 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             max_connections: 512,
+            max_connections_per_client: 128,
+            trusted_proxies: TrustedProxies::default(),
             header_timeout: Duration::from_secs(10),
             keep_alive_timeout: Duration::from_secs(75),
             body_times: BodyTimes {
@@ -59,6 +76,7 @@ impl Default for ServeOptions {
             },
             write_idle_timeout: Duration::from_secs(60),
             max_unread_bytes: 64 * 1024 * 1024,
+            drain_delay: Duration::ZERO,
             drain: Duration::from_secs(25),
             max_head_bytes: 16 * 1024,
             max_header_lines: 100,

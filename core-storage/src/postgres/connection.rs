@@ -7,16 +7,20 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use futures_util::TryStreamExt;
 use futures_util::future::join;
 use tokio::task::unconstrained;
-use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage, Socket};
+use tokio::time::timeout;
+use tokio_postgres::types::BorrowToSql;
+use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
+use super::connect::{Io, connect};
 use super::error::RunError;
 use super::options::Options;
-use super::tls::TlsStream;
+use super::tls::Tls;
 use super::values::{Answer, Bound, type_of};
 use crate::sql::Statement;
 use crate::value::Visit;
@@ -24,14 +28,21 @@ use crate::value::Visit;
 /// More shapes of statements than a program has; a connection that knows more starts over.
 const MAX_PREPARED: usize = 1_024;
 
-/// The side of a connection that reads and writes the socket.
-type Io = tokio_postgres::Connection<Socket, TlsStream>;
+/// How long an abandoned statement may run before it is cancelled: most end sooner than a cancel request arrives.
+const GRACE: Duration = Duration::from_millis(20);
+/// How long a listener waits before it asks whether the server is there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Maximum time to end the abandoned work of a connection.
+const MAX_SETTLE: Duration = Duration::from_secs(5);
 
 /// A connection.
 pub(super) struct Connection {
     client: Client,
     io: Io,
     prepared: Prepared,
+    tls: Tls,
+    /// Maximum wait for an answer; `None` is for ever.
+    answer_timeout: Option<Duration>,
 }
 
 /// The statements that the server has prepared, by the address of their text: a text that is held has an address of its
@@ -61,27 +72,39 @@ impl Prepared {
     }
 }
 
-/// Runs `work`, which waits for the connection alone, and moves bytes for it.
-async fn drive<T>(
-    io: &mut Io,
-    work: impl Future<Output = Result<T, RunError>>,
-) -> Result<T, RunError> {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
-        loop {
-            if let Poll::Ready(done) = work.as_mut().poll(cx) {
-                return Poll::Ready(done);
+/// The side of a connection that moves bytes, and the maximum wait for one answer.
+struct Driver<'c> {
+    io: &'c mut Io,
+    answer_timeout: Option<Duration>,
+}
+
+impl Driver<'_> {
+    /// Runs `work`, which waits for the connection alone, and moves bytes for it.
+    async fn run<T>(self, work: impl Future<Output = Result<T, RunError>>) -> Result<T, RunError> {
+        let Self { io, answer_timeout } = self;
+        let mut work = pin!(work);
+        let driven = poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                    return Poll::Ready(done);
+                }
+                match io.poll_message(cx) {
+                    // A notice.
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
+                    Poll::Ready(None) => return Poll::Ready(Err(RunError::Closed)),
+                    Poll::Pending => return work.as_mut().poll(cx),
+                }
             }
-            match io.poll_message(cx) {
-                // A notice.
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
-                Poll::Ready(None) => return Poll::Ready(Err(RunError::Closed)),
-                Poll::Pending => return work.as_mut().poll(cx),
+        });
+        match answer_timeout {
+            Some(limit) => {
+                let answered = timeout(limit, driven).await;
+                answered.unwrap_or(Err(RunError::Unanswered))
             }
+            None => driven.await,
         }
-    })
-    .await
+    }
 }
 
 /// Runs text of this crate; answers the number in its last row, if any.
@@ -123,22 +146,52 @@ async fn fetch(
     Ok(())
 }
 
+/// Runs a change and commits. Both are sent together; a change that cannot be sent is not followed by a commit.
+async fn execute_and_commit<P, I>(
+    client: &Client,
+    known: &tokio_postgres::Statement,
+    binds: I,
+    commit: &str,
+) -> Result<(), RunError>
+where
+    P: BorrowToSql,
+    I: IntoIterator<Item = P>,
+    I::IntoIter: ExactSizeIterator,
+{
+    let mut execute = pin!(client.execute_raw(known, binds));
+    // Its first poll sends it, unless a value cannot be encoded.
+    let sent = poll_fn(|cx| Poll::Ready(execute.as_mut().poll(cx))).await;
+    if let Poll::Ready(ended) = sent {
+        ended?;
+        return Ok(client.batch_execute(commit).await?);
+    }
+    let (executed, committed) = join(execute, client.batch_execute(commit)).await;
+    executed?;
+    Ok(committed?)
+}
+
 impl Connection {
     /// Opens one.
     pub(super) async fn open(options: &Options) -> Result<Self, StoreError> {
-        let Options { config, tls } = options.clone();
-        let opened = config.connect(tls).await;
-        let (client, io) = opened.map_err(|error| RunError::from(error).into_failure())?;
-        let prepared = Prepared::default();
+        let (client, io) = connect(options).await?;
         Ok(Self {
             client,
             io,
-            prepared,
+            prepared: Prepared::default(),
+            tls: options.tls.clone(),
+            answer_timeout: options.answer_timeout,
         })
     }
 
-    fn parts(&mut self) -> (&mut Io, &Client, &mut Prepared) {
-        (&mut self.io, &self.client, &mut self.prepared)
+    fn parts(&mut self) -> (Driver<'_>, &Client, &mut Prepared) {
+        let (io, answer_timeout) = (&mut self.io, self.answer_timeout);
+        let driver = Driver { io, answer_timeout };
+        (driver, &self.client, &mut self.prepared)
+    }
+
+    /// Sets the maximum wait for each answer; `None` is for ever. Returns the previous one.
+    pub(super) const fn set_answer_timeout(&mut self, limit: Option<Duration>) -> Option<Duration> {
+        std::mem::replace(&mut self.answer_timeout, limit)
     }
 
     /// Runs text of this crate, where it does not matter what a failure means for a unit's course.
@@ -148,14 +201,16 @@ impl Connection {
 
     /// Runs text of this crate.
     pub(super) async fn batch(&mut self, text: &str) -> Result<(), RunError> {
-        let Self { client, io, .. } = self;
-        drive(io, async { Ok(client.batch_execute(text).await?) }).await
+        let (driver, client, _) = self.parts();
+        driver
+            .run(async { Ok(client.batch_execute(text).await?) })
+            .await
     }
 
     /// Runs text of this crate; answers the number in its last row, if any.
     pub(super) async fn number(&mut self, text: &str) -> Result<Option<i64>, RunError> {
-        let Self { client, io, .. } = self;
-        drive(io, number(client, text)).await
+        let (driver, client, _) = self.parts();
+        driver.run(number(client, text)).await
     }
 
     /// Runs a query of this crate; answers its rows.
@@ -164,18 +219,18 @@ impl Connection {
         query: &str,
         texts: &[&str],
     ) -> Result<Vec<tokio_postgres::Row>, RunError> {
-        let Self { client, io, .. } = self;
+        let (driver, client, _) = self.parts();
         let query = async {
             let rows = client.query_raw(query, texts).await?;
             Ok(rows.try_collect().await?)
         };
-        drive(io, query).await
+        driver.run(query).await
     }
 
     /// Runs a change; tells how many rows it affected.
     pub(super) async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, RunError> {
-        let (io, client, prepared) = self.parts();
-        drive(io, execute(client, prepared, statement)).await
+        let (driver, client, prepared) = self.parts();
+        driver.run(execute(client, prepared, statement)).await
     }
 
     /// Runs a query and shows its rows; `shown` tells whether any was.
@@ -185,8 +240,10 @@ impl Connection {
         visit: Visit<'_>,
         shown: &mut bool,
     ) -> Result<(), RunError> {
-        let (io, client, prepared) = self.parts();
-        drive(io, fetch(client, prepared, statement, visit, shown)).await
+        let (driver, client, prepared) = self.parts();
+        driver
+            .run(fetch(client, prepared, statement, visit, shown))
+            .await
     }
 
     /// Opens a transaction and runs a query in it, which must change nothing: it runs even when the transaction could not
@@ -198,19 +255,21 @@ impl Connection {
         visit: Visit<'_>,
         shown: &mut bool,
     ) -> Result<(Option<i64>, Result<(), RunError>), RunError> {
-        let (io, client, prepared) = self.parts();
+        let (driver, client, prepared) = self.parts();
         let fetch = fetch(client, prepared, statement, visit, shown);
         let both = async {
             let (begun, fetched) = join(number(client, opening), fetch).await;
             Ok((begun?, fetched))
         };
-        drive(io, both).await
+        driver.run(both).await
     }
 
     /// Has the server prepare a statement, unless it knows it.
     pub(super) async fn prepare(&mut self, statement: &Statement<'_>) -> Result<(), RunError> {
-        let (io, client, prepared) = self.parts();
-        drive(io, async { prepared.of(client, statement).await.map(drop) }).await
+        let (driver, client, prepared) = self.parts();
+        driver
+            .run(async { prepared.of(client, statement).await.map(drop) })
+            .await
     }
 
     /// Runs a change that is prepared and commits. The commit is sent with the change, and does nothing when that fails.
@@ -219,16 +278,51 @@ impl Connection {
         statement: &Statement<'_>,
         commit: &str,
     ) -> Result<(), RunError> {
-        let (io, client, prepared) = self.parts();
+        let (driver, client, prepared) = self.parts();
         let both = async {
             let known = prepared.of(client, statement).await?;
             let binds = statement.binds.iter().map(Bound);
-            let execute = client.execute_raw(&known, binds);
-            let (executed, committed) = join(execute, client.batch_execute(commit)).await;
-            executed?;
-            Ok(committed?)
+            execute_and_commit(client, &known, binds, commit).await
         };
-        drive(io, both).await
+        driver.run(both).await
+    }
+
+    /// Ends an abandoned statement and its transaction. Returns whether the connection can be reused. A statement that
+    /// takes longer is cancelled, unless it is a commit. The connection is not reused then: a late cancel request would end
+    /// the next statement.
+    pub(super) async fn settle(&mut self, can_cancel: bool) -> bool {
+        if let Ok(rolled_back) = timeout(GRACE, self.batch("ROLLBACK")).await {
+            return rolled_back.is_ok();
+        }
+        let settled = timeout(MAX_SETTLE, async {
+            if can_cancel {
+                // If it does not arrive, the statement ends with the server's time-out.
+                let _ = self
+                    .client
+                    .cancel_token()
+                    .cancel_query(self.tls.clone())
+                    .await;
+            }
+            self.batch("ROLLBACK").await.is_ok()
+        });
+        let has_settled = settled.await.unwrap_or(false);
+        has_settled && !can_cancel
+    }
+
+    /// Tells the server that the connection ends, and closes it.
+    pub(super) async fn close(self) {
+        let Self { client, mut io, .. } = self;
+        drop(client);
+        let ended = poll_fn(|cx| {
+            loop {
+                match io.poll_message(cx) {
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        let _ = timeout(MAX_SETTLE, ended).await;
     }
 
     /// Sends text of this crate without waiting for the answer; what is sent afterwards is run afterwards. Tells whether
@@ -252,8 +346,16 @@ impl Connection {
         pin!(write).poll(&mut cx).is_pending()
     }
 
-    /// Waits for the next notification of a channel that it listens to.
+    /// Waits for the next notification of a channel that it listens to. After a long silence it asks the server whether
+    /// it is there, and returns as well: a notification may have come with the answer.
     pub(super) async fn notified(&mut self) -> Result<(), RunError> {
+        match timeout(SILENCE, self.next_notification()).await {
+            Ok(notified) => notified,
+            Err(_) => self.batch("").await,
+        }
+    }
+
+    async fn next_notification(&mut self) -> Result<(), RunError> {
         loop {
             match poll_fn(|cx| self.io.poll_message(cx)).await {
                 Some(Ok(AsyncMessage::Notification(_))) => return Ok(()),
@@ -262,5 +364,55 @@ impl Connection {
                 None => return Err(RunError::Closed),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![cfg(feature = "conformance")]
+
+    use tokio_postgres::types::private::BytesMut;
+    use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+    use super::*;
+    use crate::testing;
+
+    /// A value that cannot be encoded.
+    #[derive(Debug)]
+    struct Unencodable;
+
+    impl ToSql for Unencodable {
+        fn to_sql(
+            &self,
+            _: &Type,
+            _: &mut BytesMut,
+        ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+            Err("it cannot be encoded".into())
+        }
+
+        fn accepts(_: &Type) -> bool {
+            true
+        }
+
+        to_sql_checked!();
+    }
+
+    #[tokio::test]
+    async fn no_commit_is_sent_after_a_change_that_cannot_be_encoded() {
+        let database = testing::postgres().await;
+        let client = testing::connect(&database.url).await;
+        let create = "CREATE TABLE things (id BIGINT)";
+        client.batch_execute(create).await.unwrap();
+        let begin = "BEGIN; INSERT INTO things VALUES (1)";
+        client.batch_execute(begin).await.unwrap();
+        let insert = client.prepare("INSERT INTO things VALUES ($1)");
+        let insert = insert.await.unwrap();
+        let failed = execute_and_commit(&client, &insert, [Unencodable], "COMMIT").await;
+        assert!(failed.is_err());
+        // Had it been sent, it would have come before this.
+        client.batch_execute("SELECT 1").await.unwrap();
+        let other = testing::connect(&database.url).await;
+        let rows = other.query_one("SELECT COUNT(*) FROM things", &[]);
+        assert_eq!(rows.await.unwrap().get::<_, i64>(0), 0);
     }
 }

@@ -62,8 +62,8 @@ impl JobHints for Hints {
         self.to_send.notify_one();
     }
 
-    /// Also returns after the listening connection was opened again, when some may have been missed. One task waits at a
-    /// time.
+    /// Also returns after the listening connection was opened again, when some may have been missed, and after a silence.
+    /// One task waits at a time.
     async fn hinted(&self) {
         self.arrived.notified().await;
     }

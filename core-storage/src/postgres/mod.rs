@@ -4,14 +4,21 @@
 //! first query, a batch of rows is one whatever its size, `COMMIT` goes with the rows that waited for it, and nobody waits
 //! for the end of a unit that has changed nothing. A connection is neither asked whether it lives before it is used nor
 //! after: one that was lost while nobody used it is replaced when the first statement of a unit finds out.
+//!
+//! No wait is unbounded: opening a connection, acquiring one and every answer have a limit. What a server says that is
+//! shutting down or accepts no writes ends the connection and the idle ones; a new one goes to the server that has taken
+//! its place. A unit that is dropped during a statement gives its connection back once the statement has ended, and the
+//! server is asked to cancel one that takes longer, so there are never more connections than the pool may have.
 
 mod config;
+mod connect;
 mod connection;
 mod error;
 mod hints;
 mod options;
 mod pool;
 mod schema;
+mod servers;
 mod tls;
 mod unit;
 mod values;
@@ -28,7 +35,8 @@ use crate::sql::{Dialect, SqlTx, Texts};
 use crate::table::Table;
 use crate::unit::RecordStore;
 
-pub use config::PostgresConfig;
+pub use config::{Keepalive, PostgresConfig};
+pub use error::PostgresError;
 pub use hints::Hints;
 
 use pool::Pool;
@@ -41,9 +49,10 @@ use unit::Unit;
 /// of the schema is not valid or the database was made by a newer version.
 pub async fn open(config: PostgresConfig) -> Result<Arc<dyn Store>, StoreError> {
     let (cursor_key, page_bytes) = (config.cursor_key.clone(), config.page_bytes);
+    let retry_timeout = config.retry_timeout;
     let rows = rows(config, &[]).await?;
-    let store = RecordStore::new(rows, cursor_key);
-    Ok(Arc::new(store.with_page_bytes(page_bytes)))
+    let store = RecordStore::new(rows, cursor_key).with_page_bytes(page_bytes);
+    Ok(Arc::new(store.with_retry_timeout(retry_timeout)))
 }
 
 /// Opens the row engine; the `extra` tables are created if missing.

@@ -6,21 +6,28 @@ use std::time::Duration;
 
 use core_domain::kernel::StoreError;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use super::PostgresConfig;
+use super::servers::Servers;
 use super::tls::{Checks, Tls, connector};
 
 /// The longest name that Postgres keeps as it is.
 const MAX_NAME: usize = 63;
-/// After so much silence a connection is asked whether it lives, by the system.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+/// The default of the driver.
+const DRIVERS_KEEPALIVE_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// What connections are opened with.
 #[derive(Clone)]
 pub(super) struct Options {
+    /// All but the servers.
     pub(super) config: Config,
+    pub(super) servers: Servers,
     pub(super) tls: Tls,
+    /// Maximum time to open a connection to one address.
+    pub(super) connect_timeout: Duration,
+    /// How long the answer to a statement is waited for; `None` is for ever.
+    pub(super) answer_timeout: Option<Duration>,
 }
 
 impl Options {
@@ -34,10 +41,19 @@ impl Options {
         let root_certificates = root_certificates.or(address.root_certificates);
         let (mode, checks) =
             tls_mode(address.mode.as_deref(), root_certificates.is_some()).ok_or_else(invalid)?;
-        options.ssl_mode(mode).keepalives_idle(KEEPALIVE);
+        options.ssl_mode(mode);
+        if !config.url.contains("target_session_attrs") {
+            options.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        let connect_timeout = options.get_connect_timeout().copied();
+        let connect_timeout = connect_timeout.unwrap_or(config.connect_timeout);
+        options.connect_timeout(connect_timeout);
         let options = Self {
             tls: connector(mode, checks, root_certificates.as_deref())?,
-            config: options,
+            servers: Servers::of(&options).ok_or_else(invalid)?,
+            config: with_time_outs(options, config),
+            connect_timeout,
+            answer_timeout: answer_timeout(config),
         };
         let options = options
             .with("statement_timeout", &millis(config.statement_timeout))
@@ -46,6 +62,7 @@ impl Options {
                 "idle_in_transaction_session_timeout",
                 &millis(config.idle_timeout),
             )
+            .with_client_check(config.client_check_interval)
             // A scan of a small table takes a predicate lock on all of it, and every writer of the table conflicts.
             .with("enable_seqscan", "off")
             // Statements are short: compiling one takes longer than running it.
@@ -59,6 +76,14 @@ impl Options {
         }
     }
 
+    /// The same with the interval at which the server looks whether the client is there.
+    fn with_client_check(self, interval: Duration) -> Self {
+        if interval.is_zero() {
+            return self;
+        }
+        self.with("client_connection_check_interval", &millis(interval))
+    }
+
     /// The same with a setting of the server.
     pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         let before = self.config.get_options().unwrap_or_default();
@@ -66,6 +91,30 @@ impl Options {
         self.config.options(options.trim_start());
         self
     }
+}
+
+/// Adds the time-outs of the system that the address does not name.
+fn with_time_outs(mut options: Config, config: &PostgresConfig) -> Config {
+    let keepalive = config.keepalive;
+    if options.get_tcp_user_timeout().is_none() {
+        options.tcp_user_timeout(config.tcp_user_timeout);
+    }
+    if options.get_keepalives_idle() == DRIVERS_KEEPALIVE_IDLE {
+        options.keepalives_idle(keepalive.idle);
+    }
+    if options.get_keepalives_interval().is_none() {
+        options.keepalives_interval(keepalive.interval);
+    }
+    if options.get_keepalives_retries().is_none() {
+        options.keepalives_retries(keepalive.count);
+    }
+    options
+}
+
+/// The server ends a statement first, as long as it lives.
+fn answer_timeout(config: &PostgresConfig) -> Option<Duration> {
+    let limit = config.statement_timeout;
+    (!limit.is_zero()).then(|| limit.saturating_add(config.answer_margin))
 }
 
 /// The address without what the driver does not know.
@@ -152,8 +201,50 @@ mod tests {
             set.starts_with("-c geqo=off -c statement_timeout=20000 "),
             "{set}"
         );
+        assert!(
+            set.contains("-c client_connection_check_interval=1000"),
+            "{set}"
+        );
         assert_eq!(options.config.get_application_name(), Some("y"));
         assert_eq!(options.config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn connections_go_to_a_server_that_accepts_writes_unless_the_address_says_otherwise() {
+        let attributes = |url: &str| {
+            let options = Options::new(&PostgresConfig::new(url, [7; 32]));
+            options.ok().unwrap().config.get_target_session_attrs()
+        };
+        let (any, writes) = (TargetSessionAttrs::Any, TargetSessionAttrs::ReadWrite);
+        assert_eq!(attributes("postgres://one,two/x"), writes);
+        assert_eq!(attributes("host=one,two"), writes);
+        assert_eq!(attributes("postgres://one/x?target_session_attrs=any"), any);
+        assert_eq!(attributes("host=one target_session_attrs=any"), any);
+    }
+
+    #[test]
+    fn time_outs_of_an_address_win_over_those_of_the_store() {
+        let of = |url: &str| {
+            let options = Options::new(&PostgresConfig::new(url, [7; 32]));
+            options.ok().unwrap()
+        };
+        let seconds = Duration::from_secs;
+        let told = of(
+            "postgres://one/x?connect_timeout=7&tcp_user_timeout=8&keepalives_idle=9\
+             &keepalives_interval=10&keepalives_retries=11",
+        );
+        assert_eq!(told.connect_timeout, seconds(7));
+        assert_eq!(told.config.get_tcp_user_timeout(), Some(&seconds(8)));
+        assert_eq!(told.config.get_keepalives_idle(), seconds(9));
+        assert_eq!(told.config.get_keepalives_interval(), Some(seconds(10)));
+        assert_eq!(told.config.get_keepalives_retries(), Some(11));
+        let untold = of("postgres://one/x");
+        assert_eq!(untold.connect_timeout, seconds(3));
+        assert_eq!(untold.config.get_tcp_user_timeout(), Some(&seconds(10)));
+        assert_eq!(untold.config.get_keepalives_idle(), seconds(10));
+        assert_eq!(untold.config.get_keepalives_interval(), Some(seconds(5)));
+        assert_eq!(untold.config.get_keepalives_retries(), Some(3));
+        assert_eq!(untold.answer_timeout, Some(seconds(25)));
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! The connections. Taking one and giving it back costs no round trip.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use core_domain::kernel::StoreError;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
 use super::PostgresConfig;
 use super::connection::Connection;
-use super::error::closed;
+use super::error::{RunError, closed};
 use super::options::Options;
 
-/// A connection that nobody used for so long is closed: something on the way may have forgotten it.
-const MAX_IDLE: Duration = Duration::from_secs(10 * 60);
 /// A connection is closed after so long: its server process keeps what it has learned of tables and plans.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
@@ -29,17 +29,50 @@ struct Idle {
 }
 
 impl Idle {
-    fn is_fit(&self) -> bool {
-        self.since.elapsed() < MAX_IDLE && self.opened.at.elapsed() < MAX_AGE
+    fn is_fit(&self, max_idle: Duration) -> bool {
+        self.since.elapsed() < max_idle && self.opened.at.elapsed() < MAX_AGE
     }
+}
+
+/// The work in progress on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// No work, or a rollback whose answer the next user reads.
+    None,
+    /// A statement is in progress.
+    Statement,
+    /// A commit is in progress.
+    Commit,
 }
 
 /// The connections of a store: those that nobody uses, the last one given back first.
 pub(super) struct Pool {
     options: Options,
     acquire_timeout: Duration,
+    max_idle: Duration,
     permits: Arc<Semaphore>,
+    /// In the order in which they were given back.
     idle: Mutex<Vec<Idle>>,
+    reaper: JoinHandle<()>,
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.reaper.abort();
+    }
+}
+
+/// Closes connections that have been idle for too long, until the pool is dropped.
+async fn reap(pool: Weak<Pool>, max_idle: Duration) {
+    // Most live no longer than half as long again.
+    let pause = (max_idle / 2).max(Duration::from_millis(1));
+    loop {
+        sleep(pause).await;
+        let Some(pool) = pool.upgrade() else {
+            return;
+        };
+        pool.idle().retain(|idle| idle.is_fit(max_idle));
+    }
 }
 
 impl std::fmt::Debug for Pool {
@@ -52,15 +85,25 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
+    /// A pool without connections. Runs in a runtime.
     pub(super) fn new(config: &PostgresConfig) -> Result<Arc<Self>, StoreError> {
         let connections = usize::try_from(config.connections.max(2));
         let connections = connections.unwrap_or(Semaphore::MAX_PERMITS);
-        Ok(Arc::new(Self {
-            options: Options::new(config)?,
+        let (options, max_idle) = (Options::new(config)?, config.max_idle);
+        Ok(Arc::new_cyclic(|pool| Self {
+            options,
             acquire_timeout: config.acquire_timeout,
+            max_idle,
             permits: Arc::new(Semaphore::new(connections)),
             idle: Mutex::default(),
+            reaper: tokio::spawn(reap(pool.clone(), max_idle)),
         }))
+    }
+
+    /// Returns a connection to the pool.
+    fn put(&self, opened: Opened) {
+        let since = Instant::now();
+        self.idle().push(Idle { opened, since });
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -83,16 +126,16 @@ impl Pool {
         Ok(Lease {
             opened: Some(opened),
             is_new,
-            is_busy: false,
+            work: Work::None,
             pool: self.clone(),
-            _permit: permit,
+            permit: Some(permit),
         })
     }
 
     fn take_idle(&self) -> Option<Opened> {
         let mut idle = self.idle();
         while let Some(last) = idle.pop() {
-            if last.is_fit() {
+            if last.is_fit(self.max_idle) {
                 return Some(last.opened);
             }
         }
@@ -115,16 +158,16 @@ impl Pool {
     }
 }
 
-/// A connection in use. It is given back when it is dropped, unless something is under way on it.
+/// A connection in use. Dropping it returns it to the pool; work in progress is ended first.
 pub(super) struct Lease {
     opened: Option<Opened>,
     /// Whether it was opened for this use.
     pub(super) is_new: bool,
-    /// Whether a statement is under way, or a transaction is open.
-    pub(super) is_busy: bool,
+    /// The work in progress, or the failed work that left a transaction open.
+    pub(super) work: Work,
     pool: Arc<Pool>,
-    // Released after the connection was given back.
-    _permit: OwnedSemaphorePermit,
+    /// Released after the connection is returned or closed, so that the pool never exceeds its size.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Lease {
@@ -146,6 +189,16 @@ impl Lease {
     pub(super) fn forget(&mut self) {
         self.opened = None;
     }
+
+    /// Drops the connection if the error ended it, and the idle ones if the whole server is affected.
+    pub(super) fn note(&mut self, error: &RunError) {
+        if error.is_lost() {
+            self.forget();
+        }
+        if error.is_of_server() {
+            self.pool.clear();
+        }
+    }
 }
 
 impl Drop for Lease {
@@ -153,11 +206,27 @@ impl Drop for Lease {
         let Some(opened) = self.opened.take() else {
             return;
         };
-        if self.is_busy {
-            // Dropping it closes it: the server ends what is under way, and nobody waits for it here.
+        if self.work == Work::None {
+            self.pool.put(opened);
             return;
         }
-        let since = Instant::now();
-        self.pool.idle().push(Idle { opened, since });
+        // Without a runtime the process ends, and its connections with it.
+        if let Ok(runtime) = Handle::try_current() {
+            let can_cancel = self.work != Work::Commit;
+            let (pool, permit) = (self.pool.clone(), self.permit.take());
+            runtime.spawn(async move {
+                settle(&pool, opened, can_cancel).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Ends the work in progress on a connection, and returns it to the pool or closes it.
+async fn settle(pool: &Pool, mut opened: Opened, can_cancel: bool) {
+    if opened.connection.settle(can_cancel).await {
+        pool.put(opened);
+    } else {
+        opened.connection.close().await;
     }
 }

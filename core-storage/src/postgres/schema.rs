@@ -6,7 +6,7 @@ use core_domain::kernel::StoreError;
 
 use super::connection::Connection;
 use super::error::RunError;
-use super::pool::Pool;
+use super::pool::{Pool, Work};
 use crate::sql::{Dialect, ddl, migrations};
 use crate::table::Table;
 
@@ -22,10 +22,14 @@ pub(super) async fn migrate(
     extra: &[&'static Table],
 ) -> Result<(), StoreError> {
     let mut lease = pool.acquire().await?;
-    // What fails leaves a transaction open: the connection is closed with it.
-    lease.is_busy = true;
-    migrate_on(lease.connection()?, schema, extra).await?;
-    lease.is_busy = false;
+    // What fails leaves a transaction open.
+    lease.work = Work::Statement;
+    let connection = lease.connection()?;
+    // Migrations, and waiting for those of others, take as long as they take.
+    let limit = connection.set_answer_timeout(None);
+    migrate_on(connection, schema, extra).await?;
+    connection.set_answer_timeout(limit);
+    lease.work = Work::None;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 
 use super::error::RunError;
-use super::pool::{Lease, Pool};
+use super::pool::{Lease, Pool, Work};
 use crate::sql::{Dialect, Executor, Statement};
 use crate::value::Visit;
 
@@ -73,11 +73,9 @@ impl Unit {
     /// Notes how a statement ended.
     fn ended<T>(&mut self, outcome: Result<T, RunError>) -> Result<T, StoreError> {
         self.is_fresh = false;
-        self.lease.is_busy = false;
+        self.lease.work = Work::None;
         outcome.map_err(|error| {
-            if error.is_lost() {
-                self.lease.forget();
-            }
+            self.lease.note(&error);
             error.into_failure()
         })
     }
@@ -99,7 +97,9 @@ impl Unit {
         &mut self,
         outcome: &Result<T, RunError>,
     ) -> Result<bool, StoreError> {
-        let is_lost = outcome.as_ref().is_err_and(RunError::is_lost);
+        // Whoever has waited for an answer as long as that takes waits no second time.
+        let is_lost = |error: &RunError| error.is_lost() && !error.is_unanswered();
+        let is_lost = outcome.as_ref().is_err_and(is_lost);
         if !is_lost || !self.is_fresh || self.lease.is_new {
             return Ok(false);
         }
@@ -112,7 +112,7 @@ impl Unit {
         let State::Before(opening) = self.state else {
             return Ok(());
         };
-        self.lease.is_busy = true;
+        self.lease.work = Work::Statement;
         let mut outcome = self.lease.connection()?.number(opening).await;
         if self.has_reconnected(&outcome).await? {
             outcome = self.lease.connection()?.number(opening).await;
@@ -127,7 +127,7 @@ impl Unit {
         statement: &Statement<'_>,
         visit: Visit<'_>,
     ) -> Result<(), StoreError> {
-        self.lease.is_busy = true;
+        self.lease.work = Work::Statement;
         let mut shown = false;
         let connection = self.lease.connection()?;
         let begun = connection.begin_and_fetch(opening, statement, visit, &mut shown);
@@ -148,7 +148,7 @@ impl Unit {
     /// Ends a transaction that has nothing to make permanent. Nobody waits for it.
     fn leave(&mut self, text: &str) {
         let is_open = std::mem::replace(&mut self.state, State::Without) == State::Open;
-        if !is_open || self.lease.is_busy {
+        if !is_open || self.lease.work != Work::None {
             return;
         }
         if let Ok(connection) = self.lease.connection()
@@ -160,12 +160,10 @@ impl Unit {
 
     /// Notes how a commit ended.
     fn committed(&mut self, outcome: Result<(), RunError>) -> Result<(), StoreError> {
-        self.lease.is_busy = false;
+        self.lease.work = Work::None;
         self.state = State::Without;
         outcome.map_err(|error| {
-            if error.is_lost() {
-                self.lease.forget();
-            }
+            self.lease.note(&error);
             error.into_commit_failure()
         })
     }
@@ -175,7 +173,7 @@ impl Executor for Unit {
     async fn execute(&mut self, statement: &Statement<'_>) -> Result<u64, StoreError> {
         // A change must not run unless the transaction is open, so they do not go together.
         self.open().await?;
-        self.lease.is_busy = true;
+        self.lease.work = Work::Statement;
         let outcome = self.lease.connection()?.execute(statement).await;
         self.ended(outcome)
     }
@@ -189,7 +187,7 @@ impl Executor for Unit {
             return self.open_and_fetch(opening, statement, visit).await;
         }
         self.open().await?;
-        self.lease.is_busy = true;
+        self.lease.work = Work::Statement;
         let mut shown = false;
         let connection = self.lease.connection()?;
         let mut outcome = connection.fetch(statement, visit, &mut shown).await;
@@ -213,18 +211,18 @@ impl Executor for Unit {
             self.leave("COMMIT");
             return Ok(());
         }
-        self.lease.is_busy = true;
+        self.lease.work = Work::Commit;
         let outcome = self.lease.connection()?.batch("COMMIT").await;
         self.committed(outcome)
     }
 
     async fn commit_after(mut self, statement: &Statement<'_>) -> Result<(), StoreError> {
         self.open().await?;
-        self.lease.is_busy = true;
+        self.lease.work = Work::Statement;
         // Where this fails no commit was sent, and the unit is rolled back when it is dropped.
         let prepared = self.lease.connection()?.prepare(statement).await;
         self.ended(prepared)?;
-        self.lease.is_busy = true;
+        self.lease.work = Work::Commit;
         let connection = self.lease.connection()?;
         let outcome = connection.execute_and_commit(statement, "COMMIT").await;
         self.committed(outcome)

@@ -23,7 +23,7 @@ pub(super) fn type_of(bind: &Bind<'_>) -> PgType {
     }
 }
 
-/// What is bound to a placeholder, as the driver asks for it.
+/// What is bound to a placeholder, as the driver asks for it. The driver logs its `Debug`, which shows no value.
 #[derive(Debug)]
 pub(super) struct Bound<'b, 'q>(pub(super) &'b Bind<'q>);
 

@@ -10,7 +10,12 @@ use crate::value::Row;
 const PARTS: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 
 /// The rows of one table.
-pub(super) type Part = (&'static Table, Vec<Row>);
+pub(super) struct Part {
+    pub(super) table: &'static Table,
+    rows: Vec<Row>,
+    /// Whether the rows take the place of those with their keys, which the unit has locked.
+    replaces: bool,
+}
 
 /// The rows that wait.
 #[derive(Default)]
@@ -18,15 +23,28 @@ pub(super) struct Appended(Vec<Part>);
 
 impl Appended {
     pub(super) fn add(&mut self, table: &'static Table, rows: Vec<Row>) {
-        let known = self.0.iter_mut().find(|(known, _)| *known == table);
-        match known {
-            Some((_, waiting)) => waiting.extend(rows),
-            None => self.0.push((table, rows)),
+        let mut parts = self.0.iter_mut();
+        match parts.find(|part| part.table == table && !part.replaces) {
+            Some(part) => part.rows.extend(rows),
+            None => self.push(table, rows, false),
         }
     }
 
+    /// Adds rows that take the place of locked ones, no two of them with one key. None of the table wait.
+    pub(super) fn add_replacing(&mut self, table: &'static Table, rows: Vec<Row>) {
+        self.push(table, rows, true);
+    }
+
+    fn push(&mut self, table: &'static Table, rows: Vec<Row>, replaces: bool) {
+        self.0.push(Part {
+            table,
+            rows,
+            replaces,
+        });
+    }
+
     pub(super) fn has(&self, table: &'static Table) -> bool {
-        self.0.iter().any(|(known, _)| *known == table)
+        self.0.iter().any(|part| part.table == table)
     }
 
     /// The parts in portions, each of which is one statement.
@@ -52,8 +70,16 @@ pub(super) fn insert_parts<'q>(w: &mut Writer<'q>, parts: &'q [Part]) {
     insert_part(w, last);
 }
 
-fn insert_part<'q>(w: &mut Writer<'q>, (table, rows): &'q Part) {
-    match rows.as_slice() {
+fn insert_part<'q>(w: &mut Writer<'q>, part: &'q Part) {
+    insert_new(w, part.table, &part.rows);
+    if part.replaces {
+        batch::or_replace(w, part.table);
+    }
+}
+
+/// Inserts rows that conflict with none.
+pub(super) fn insert_new<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [Row]) {
+    match rows {
         [row] => render::insert_new(w, table, row),
         rows => batch::insert_new_rows(w, table, rows),
     }

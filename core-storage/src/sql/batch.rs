@@ -24,6 +24,30 @@ pub(super) fn insert_new_rows<'q>(w: &mut Writer<'q>, table: &Table, rows: &'q [
     w.sql(")");
 }
 
+/// Has an insert put its rows in the place of those with their keys. An insert that meets a row takes no predicate locks,
+/// where an update that looks for the row would lock the range of keys around it.
+pub(super) fn or_replace(w: &mut Writer<'_>, table: &Table) {
+    w.sql(" ON CONFLICT (")
+        .name(table.key())
+        .sql(") DO UPDATE SET ");
+    w.joined(table.columns.iter().skip(1), ", ", |w, column| {
+        w.name(column.name).sql(" = excluded.").name(column.name);
+    });
+}
+
+/// Has an insert lock the rows with the keys of its own, and answer all of them as they are stored.
+pub(super) fn or_lock(w: &mut Writer<'_>, table: &Table) {
+    w.sql(" ON CONFLICT (")
+        .name(table.key())
+        .sql(") DO UPDATE SET ");
+    w.name(VERSION)
+        .sql(" = ")
+        .name(table.name)
+        .sql(".")
+        .name(VERSION);
+    w.sql(" RETURNING ").columns(table, "");
+}
+
 /// Changes the rows that are found by key and version; these columns of them.
 pub(super) fn replace_rows<'q>(
     w: &mut Writer<'q>,

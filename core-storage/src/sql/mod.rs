@@ -37,5 +37,7 @@ pub use executor::Executor;
 #[cfg(feature = "conformance")]
 pub use explain::with_literals;
 pub use statement::{Bind, Change, Cost, Statement};
+#[cfg(feature = "sqlite")]
+pub(crate) use text::MAX_CACHED_TEXT;
 pub use text::Texts;
 pub use tx::SqlTx;

@@ -1,12 +1,14 @@
 //! A statement as an executor is given it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::table::{Column, Table, Type};
 use crate::value::ValueRef;
 
-/// What is bound to a placeholder. The values lie where the query keeps them.
-#[derive(Clone, Debug, PartialEq)]
+/// What is bound to a placeholder. The values lie where the query keeps them. `Debug` shows its type and no value, because
+/// drivers log what they are given.
+#[derive(Clone, PartialEq)]
 pub enum Bind<'q> {
     /// A value, and the type of the column it belongs to: some databases need that of a NULL.
     One(Type, ValueRef<'q>),
@@ -14,6 +16,16 @@ pub enum Bind<'q> {
     Made(String),
     /// An array of values of one type; only in the dialect of Postgres.
     Array(Type, Vec<ValueRef<'q>>),
+}
+
+impl fmt::Debug for Bind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(kind, _) => write!(f, "One({kind:?}, _)"),
+            Self::Made(_) => f.write_str("Made(_)"),
+            Self::Array(kind, values) => write!(f, "Array({kind:?}, {} values)", values.len()),
+        }
+    }
 }
 
 /// What a statement will cost, as far as its shape tells.

@@ -155,16 +155,47 @@ impl Hasher for WordHasher {
 /// More shapes than the tables and queries of a program have; whoever has more starts over.
 const MAX_TEXTS: usize = 4_096;
 
+/// Maximum size of all texts and their tokens together. The cache starts over above it.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// A statement with a longer text is written anew each time, and prepared anew: its values cost more than that.
+pub(crate) const MAX_CACHED_TEXT: usize = 16 * 1024;
+
 type ByTokens = HashMap<Box<[usize]>, Arc<str>, BuildHasherDefault<WordHasher>>;
+
+/// The texts that are kept, and their size.
+#[derive(Default)]
+struct Kept {
+    by_tokens: ByTokens,
+    bytes: usize,
+}
+
+impl Kept {
+    fn insert(&mut self, tokens: Vec<usize>, text: &Arc<str>) {
+        if text.len() > MAX_CACHED_TEXT {
+            return;
+        }
+        let bytes = text.len() + size_of_val(tokens.as_slice());
+        if self.by_tokens.len() >= MAX_TEXTS || self.bytes + bytes > MAX_BYTES {
+            *self = Self::default();
+        }
+        // Another unit may have written the same text meanwhile.
+        if self.by_tokens.insert(tokens.into(), text.clone()).is_none() {
+            self.bytes += bytes;
+        }
+    }
+}
 
 /// The texts of the statements that were written so far, by their tokens; shared by the units of a store.
 #[derive(Default)]
-pub struct Texts(RwLock<ByTokens>);
+pub struct Texts(RwLock<Kept>);
 
 impl std::fmt::Debug for Texts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        f.debug_tuple("Texts").field(&texts.len()).finish()
+        f.debug_tuple("Texts")
+            .field(&texts.by_tokens.len())
+            .finish()
     }
 }
 
@@ -174,7 +205,7 @@ impl Texts {
         let mut writer = Writer::new(None);
         write(&mut writer);
         let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = texts.get(writer.tokens.as_slice()) {
+        if let Some(text) = texts.by_tokens.get(writer.tokens.as_slice()) {
             return (text.clone(), writer.binds);
         }
         drop(texts);
@@ -182,10 +213,7 @@ impl Texts {
         write(&mut writer);
         let text: Arc<str> = writer.text.unwrap_or_default().into();
         let mut texts = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if texts.len() >= MAX_TEXTS {
-            texts.clear();
-        }
-        texts.insert(writer.tokens.into(), text.clone());
+        texts.insert(writer.tokens, &text);
         (text, writer.binds)
     }
 }
@@ -240,16 +268,41 @@ mod tests {
         );
     }
 
+    /// The text of a list of values.
+    fn list(texts: &Texts, length: usize) -> Arc<str> {
+        let list = texts.of(|w| {
+            w.joined(0..length, ", ", |w, _| {
+                w.value(Type::Int, ValueRef::Null);
+            });
+        });
+        list.0
+    }
+
     #[test]
-    fn the_cache_is_bounded() {
+    fn the_cache_is_bounded_in_texts_and_in_bytes() {
         let texts = Texts::default();
-        for length in 0..=MAX_TEXTS {
+        for number in 0..=u32::try_from(MAX_TEXTS).unwrap() {
             texts.of(|w| {
-                w.joined(0..length, ", ", |w, _| {
-                    w.value(Type::Int, ValueRef::Null);
-                });
+                w.number(number);
             });
         }
-        assert!(texts.0.read().unwrap().len() <= MAX_TEXTS);
+        assert!(texts.0.read().unwrap().by_tokens.len() <= MAX_TEXTS);
+        let texts = Texts::default();
+        for length in 1..2_000 {
+            list(&texts, length);
+            let kept = texts.0.read().unwrap();
+            let sizes = kept.by_tokens.iter();
+            let size = sizes.map(|(tokens, text)| size_of_val(&**tokens) + text.len());
+            let size: usize = size.sum();
+            assert!(size == kept.bytes && size <= MAX_BYTES, "{length}: {size}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_very_long_is_not_kept() {
+        let texts = Texts::default();
+        assert!(Arc::ptr_eq(&list(&texts, 100), &list(&texts, 100)));
+        assert!(!Arc::ptr_eq(&list(&texts, 10_000), &list(&texts, 10_000)));
+        assert_eq!(texts.0.read().unwrap().by_tokens.len(), 1);
     }
 }

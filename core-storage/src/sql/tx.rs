@@ -15,7 +15,7 @@ use super::text::{Texts, Writer};
 use crate::filter::Filter;
 use crate::join::{Join, VisitJoined};
 use crate::query::Select;
-use crate::row_store::{Replacement, RowTx};
+use crate::row_store::{Replacement, RowTx, insert_or_read};
 use crate::table::{Column, Table, Type};
 use crate::value::{ReadRow, Row, Value, Visit};
 
@@ -199,6 +199,33 @@ impl<E: Executor> RowTx for SqlTx<E> {
     ) -> Result<(), StoreError> {
         self.flush_of(table).await?;
         self.replace_all(table, rows).await
+    }
+
+    async fn insert_or_lock(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Row>,
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.flush_of(table).await?;
+        if self.dialect.has_arrays() {
+            return self.insert_or_lock_rows(table, &rows, visit).await;
+        }
+        insert_or_read(self, table, rows, visit).await
+    }
+
+    async fn replace_locked(
+        &mut self,
+        table: &'static Table,
+        rows: Vec<Replacement>,
+    ) -> Result<(), StoreError> {
+        if !self.dialect.has_arrays() {
+            return self.replace_many(table, rows).await;
+        }
+        self.flush_of(table).await?;
+        let rows = rows.into_iter().map(|row| row.new).collect();
+        self.appended.add_replacing(table, rows);
+        Ok(())
     }
 
     async fn update(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use core_domain::kernel::StoreError;
 
-use super::append::{Part, insert_parts};
+use super::append::{Part, insert_new, insert_parts};
 use super::executor::Executor;
 use super::statement::{Change, Cost};
 use super::tx::{SqlTx, change_cost, names_one_key};
@@ -13,7 +13,7 @@ use crate::filter::Filter;
 use crate::query::Select;
 use crate::row_store::Replacement;
 use crate::table::{Column, PLATFORM, Table, Unique, VERSION};
-use crate::value::{ReadRow, Row, Value};
+use crate::value::{ReadRow, Row, Value, Visit};
 
 fn conflict(table: &Table, index: &'static str) -> StoreError {
     let table = table.name;
@@ -143,7 +143,7 @@ impl<E: Executor> SqlTx<E> {
 
     /// Writes the rows of one statement that have waited.
     async fn insert_parts(&mut self, parts: &[Part]) -> Result<(), StoreError> {
-        let Some((table, _)) = parts.first() else {
+        let Some(Part { table, .. }) = parts.first() else {
             return Ok(());
         };
         let inserted = self.execute(Change::of(table), Cost::Unbounded, |w| {
@@ -163,13 +163,33 @@ impl<E: Executor> SqlTx<E> {
                 return Err(error);
             }
         }
-        let Some((parts, (table, _))) = last.and_then(|parts| Some((parts, parts.first()?))) else {
+        let last = last.and_then(|parts| Some((parts, parts.first()?)));
+        let Some((parts, Part { table, .. })) = last else {
             return self.executor.commit().await;
         };
         let statement = self.statement(&[], Some(Change::of(table)), Cost::Unbounded, |w| {
             insert_parts(w, parts);
         });
         self.executor.commit_after(&statement).await
+    }
+
+    /// Inserts the rows whose keys are free, locks the others and shows all of them as they are stored.
+    pub(super) async fn insert_or_lock_rows(
+        &mut self,
+        table: &'static Table,
+        rows: &[Row],
+        visit: Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.fetch_changed(
+            table,
+            table.columns,
+            |w| {
+                insert_new(w, table, rows);
+                batch::or_lock(w, table);
+            },
+            visit,
+        )
+        .await
     }
 
     /// Inserts the rows that meet no conflict; answers their keys.

@@ -22,7 +22,7 @@ const ROWS: u64 = 2_000;
 const MAX_PAGES: i64 = 8_192;
 /// How long the writer waits for those who still read from the log. Who reads for longer keeps it growing until they are
 /// done.
-const RESTART_TIMEOUT: Duration = Duration::from_millis(100);
+const RESTART_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Asks for checkpoints. Dropping it waits for the thread.
 pub(super) struct Checkpoints {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use core_domain::kernel::Clock;
 
@@ -31,6 +32,10 @@ pub struct SqliteConfig {
     pub synchronous: Synchronous,
     /// How many units can read at once.
     pub readers: u32,
+    /// The time that a unit waits for its turn to write, or for a connection to read on. Default: 10 s.
+    pub acquire_timeout: Duration,
+    /// The time after which a read without a limit is interrupted, such as a count or a walk. Default: 20 s.
+    pub read_timeout: Duration,
     /// The byte budget of a page, see [`RecordStore::with_page_bytes`](crate::RecordStore::with_page_bytes).
     pub page_bytes: usize,
 }
@@ -48,6 +53,8 @@ impl SqliteConfig {
             cursor_key: cursor_key.into(),
             synchronous: Synchronous::Full,
             readers: 4,
+            acquire_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(20),
             page_bytes: DEFAULT_PAGE_BYTES,
         }
     }

@@ -9,9 +9,12 @@ use rusqlite::{Error, ErrorCode};
 pub(super) fn failure(error: Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::retry(error),
-        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure | ErrorCode::DiskFull) => {
-            StoreError::unavailable(error)
-        }
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DiskFull
+            | ErrorCode::OperationInterrupted,
+        ) => StoreError::unavailable(error),
         _ => StoreError::backend(error),
     }
 }

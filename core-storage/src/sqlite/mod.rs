@@ -82,7 +82,7 @@ impl SqliteRows {
         let commits = Arc::new(Commits::default());
         Ok(Self {
             readers: Readers::open(config, commits.clone())?,
-            writer: Writer::new(writing, checkpointing, commits)?,
+            writer: Writer::new(writing, checkpointing, commits, config.acquire_timeout)?,
             clock: config.clock.clone(),
             texts: Arc::default(),
             _lock: lock,

@@ -1,10 +1,12 @@
 //! The connections that read, and the units on them.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use core_domain::kernel::StoreError;
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::commits::{Commits, RowSet};
 use super::config::SqliteConfig;
@@ -20,6 +22,8 @@ use crate::value::Visit;
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
+    acquire_timeout: Duration,
+    read_timeout: Duration,
     commits: Arc<Commits>,
 }
 
@@ -34,13 +38,16 @@ impl Readers {
         Ok(Arc::new(Self {
             idle: Mutex::new(idle?),
             permits: Arc::new(Semaphore::new(count)),
+            acquire_timeout: config.acquire_timeout,
+            read_timeout: config.read_timeout,
             commits,
         }))
     }
 
     /// A unit that reads; one snapshot throughout in a transaction.
     pub(super) async fn begin(self: &Arc<Self>, transaction: bool) -> Result<Reader, StoreError> {
-        let permit = self.permits.clone().acquire_owned().await;
+        let permit = timeout(self.acquire_timeout, self.permits.clone().acquire_owned()).await;
+        let permit = permit.map_err(|_| acquire_timed_out("to read"))?;
         let permit = permit.map_err(StoreError::unavailable)?;
         let connection = self.lock().pop();
         let connection = connection.ok_or_else(|| StoreError::unavailable("no connection"))?;
@@ -102,6 +109,36 @@ impl Drop for Lease {
     }
 }
 
+/// The error of a unit that did not get its turn in time.
+pub(super) fn acquire_timed_out(purpose: &str) -> StoreError {
+    StoreError::unavailable(format!("no turn {purpose} became free in time"))
+}
+
+/// The time after which a read whose time is up is interrupted once more.
+const INTERRUPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+/// Interrupts the statement that runs on a connection, unless it has ended. Dropped with a read whose caller was dropped or
+/// whose time is up.
+struct InterruptOnDrop(Option<InterruptHandle>);
+
+impl InterruptOnDrop {
+    fn interrupt(&self) {
+        if let Some(statement) = &self.0 {
+            statement.interrupt();
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for InterruptOnDrop {
+    fn drop(&mut self) {
+        self.interrupt();
+    }
+}
+
 /// What a unit answers whose connection did not come back from a blocking thread.
 pub(super) fn lost() -> StoreError {
     StoreError::unavailable("a statement of this unit panicked or was given up")
@@ -132,11 +169,32 @@ impl Executor for Reader {
         }
         let lease = self.lease.take().ok_or_else(lost)?;
         let detached = Detached::new(statement)?;
+        let statement_of_lease = lease.connection()?.get_interrupt_handle();
+        let read_timeout = lease.readers.read_timeout;
         let run = move || {
             let rows = lease.connection().and_then(|c| detached.fetch(c));
             (lease, rows)
         };
-        let done = tokio::task::spawn_blocking(run).await;
+        let mut running = tokio::task::spawn_blocking(run);
+        // Dropped before the task: until then the connection cannot have been given back and be used by another unit.
+        let mut interrupt = InterruptOnDrop(Some(statement_of_lease));
+        let done = match timeout(read_timeout, &mut running).await {
+            Ok(done) => {
+                interrupt.disarm();
+                done
+            }
+            Err(_) => {
+                // A statement that has not begun yet is not interrupted, so once may be too early.
+                let done = loop {
+                    interrupt.interrupt();
+                    if let Ok(done) = timeout(INTERRUPT_AGAIN_AFTER, &mut running).await {
+                        break done;
+                    }
+                };
+                interrupt.disarm();
+                done
+            }
+        };
         let (lease, rows) = done.map_err(StoreError::unavailable)?;
         self.lease = Some(lease);
         show_copies(&rows?, visit)

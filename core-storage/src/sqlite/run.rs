@@ -1,5 +1,6 @@
 //! Runs a statement on a connection.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use core_domain::kernel::StoreError;
@@ -7,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef as SqliteValue};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
 use super::error::failure;
-use crate::sql::{Bind, Statement};
+use crate::sql::{Bind, MAX_CACHED_TEXT, Statement};
 use crate::table::{Column, Type};
 use crate::value::{ReadRow, Row, Value, ValueRef, Visit};
 
@@ -34,12 +35,43 @@ fn value_of<'b>(bind: &'b Bind<'_>) -> Result<ValueRef<'b>, StoreError> {
     }
 }
 
+/// A prepared statement: of the connection's cache, or for this one use.
+enum Prepared<'c> {
+    Cached(CachedStatement<'c>),
+    Once(rusqlite::Statement<'c>),
+}
+
+impl<'c> Deref for Prepared<'c> {
+    type Target = rusqlite::Statement<'c>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Cached(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
+impl DerefMut for Prepared<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Cached(statement) => statement,
+            Self::Once(statement) => statement,
+        }
+    }
+}
+
 fn prepare<'c, 'v>(
     connection: &'c Connection,
     text: &str,
     binds: impl Iterator<Item = Result<ValueRef<'v>, StoreError>>,
-) -> Result<CachedStatement<'c>, StoreError> {
-    let mut prepared = connection.prepare_cached(text).map_err(failure)?;
+) -> Result<Prepared<'c>, StoreError> {
+    let prepared = if text.len() > MAX_CACHED_TEXT {
+        connection.prepare(text).map(Prepared::Once)
+    } else {
+        connection.prepare_cached(text).map(Prepared::Cached)
+    };
+    let mut prepared = prepared.map_err(failure)?;
     for (at, value) in binds.enumerate() {
         // Placeholders are numbered from 1, in the order in which they are written.
         let bound = prepared.raw_bind_parameter(at + 1, Bound(value?));
@@ -88,7 +120,7 @@ pub(super) fn execute(
     finish(&mut prepared)
 }
 
-fn finish(prepared: &mut CachedStatement<'_>) -> Result<u64, StoreError> {
+fn finish(prepared: &mut Prepared<'_>) -> Result<u64, StoreError> {
     let affected = prepared.raw_execute().map_err(failure)?;
     Ok(u64::try_from(affected).unwrap_or(u64::MAX))
 }
@@ -108,7 +140,7 @@ pub(super) fn fetch(
 }
 
 fn show(
-    prepared: &mut CachedStatement<'_>,
+    prepared: &mut Prepared<'_>,
     columns: &[Column],
     visit: Visit<'_>,
 ) -> Result<(), StoreError> {
@@ -148,7 +180,7 @@ impl Detached {
         })
     }
 
-    fn prepare<'c>(&self, connection: &'c Connection) -> Result<CachedStatement<'c>, StoreError> {
+    fn prepare<'c>(&self, connection: &'c Connection) -> Result<Prepared<'c>, StoreError> {
         let values = self.values.iter().map(|value| Ok(value.as_ref()));
         prepare(connection, &self.text, values)
     }

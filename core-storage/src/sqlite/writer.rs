@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread::JoinHandle;
@@ -21,11 +21,12 @@ use std::time::{Duration, Instant};
 use core_domain::kernel::StoreError;
 use rusqlite::Connection;
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tokio::time::timeout;
 
 use super::checkpoint::Checkpoints;
 use super::commits::{Commits, RowSet};
 use super::error::{CommitError, failure};
-use super::readers::lost;
+use super::readers::{acquire_timed_out, lost};
 use super::run::{Detached, control, execute, fetch, show_copies};
 use crate::sql::{Change, Cost, Executor, Statement};
 use crate::value::Visit;
@@ -56,6 +57,9 @@ enum Order {
     Commit(OwnedMutexGuard<Group>),
     /// To commit the group unless somebody will end it: whoever has the turn, or waits for it.
     CommitIfLeft,
+    /// To end as a defect would make it end.
+    #[cfg(test)]
+    Panic,
 }
 
 /// The writer of a store. Dropping it waits for its threads.
@@ -66,6 +70,9 @@ pub(super) struct Writer {
     waiting: Arc<AtomicUsize>,
     orders: Option<mpsc::Sender<Order>>,
     thread: Option<JoinHandle<()>>,
+    /// Whether the committing thread has ended, so that no unit can be committed any more.
+    is_dead: Arc<AtomicBool>,
+    acquire_timeout: Duration,
 }
 
 impl Writer {
@@ -73,6 +80,7 @@ impl Writer {
         connection: Connection,
         checkpointing: Connection,
         commits: Arc<Commits>,
+        acquire_timeout: Duration,
     ) -> Result<Arc<Self>, StoreError> {
         let group = Arc::new(Mutex::new(Group {
             connection,
@@ -84,23 +92,36 @@ impl Writer {
         let waiting = Arc::new(AtomicUsize::new(0));
         let (orders, received) = mpsc::channel();
         let checkpoints = Checkpoints::start(checkpointing)?;
-        let (of_thread, others) = (group.clone(), waiting.clone());
+        let is_dead = Arc::new(AtomicBool::new(false));
+        let end = ThreadEnd {
+            orders: Some(received),
+            is_dead: is_dead.clone(),
+            group: group.clone(),
+        };
+        let others = waiting.clone();
         let thread = std::thread::Builder::new().name("core-sqlite-commit".to_owned());
-        let run = move || commit_groups(&received, &of_thread, &others, checkpoints);
+        let run = move || commit_groups(&end, &others, checkpoints);
         let thread = thread.spawn(run).map_err(StoreError::unavailable)?;
         Ok(Arc::new(Self {
             group,
             waiting,
             orders: Some(orders),
             thread: Some(thread),
+            is_dead,
+            acquire_timeout,
         }))
     }
 
     /// Waits for the turn of a unit.
     pub(super) async fn begin(self: &Arc<Self>) -> Result<Turn, StoreError> {
         let waiting = Waiting::new(self);
-        let group = self.group.clone().lock_owned().await;
+        let group = timeout(self.acquire_timeout, self.group.clone().lock_owned()).await;
+        let mut group = group.map_err(|_| acquire_timed_out("to write"))?;
         waiting.over();
+        if self.is_dead.load(Ordering::SeqCst) {
+            group.fail_without_thread();
+            return Err(commit_thread_ended());
+        }
         let unit = Unit::begin(group, self.clone()).map_err(failure)?;
         Ok(Turn(Some(unit)))
     }
@@ -110,9 +131,17 @@ impl Writer {
     }
 
     fn order(&self, order: Order) {
-        // When the thread is gone, the group is dropped with the order, and its units answer that their outcome is
-        // unknown.
-        let _ = self.orders.as_ref().map(|orders| orders.send(order));
+        let sent = self.orders.as_ref().map(|orders| orders.send(order));
+        // Without a thread, the units of the group would wait for ever.
+        match sent {
+            Some(Err(mpsc::SendError(Order::Commit(mut group)))) => group.fail_without_thread(),
+            Some(Err(mpsc::SendError(_))) => {
+                if let Ok(mut group) = self.group.try_lock() {
+                    group.fail_without_thread();
+                }
+            }
+            Some(Ok(())) | None => {}
+        }
     }
 
     /// Gives the turn to the next unit, or has the group committed.
@@ -165,6 +194,20 @@ impl Group {
         }
     }
 
+    /// Fails the units that are done, because no thread will commit them.
+    fn fail_without_thread(&mut self) {
+        let is_undone =
+            !self.connection.is_autocommit() && control(&self.connection, "ROLLBACK").is_ok();
+        for answer in self.done.drain(..) {
+            let error = match is_undone {
+                true => commit_thread_ended(),
+                false => StoreError::commit_unknown("the thread that commits ended meanwhile"),
+            };
+            // A unit may have been dropped meanwhile.
+            let _ = answer.send(Err(error));
+        }
+    }
+
     /// Fails the units that are done when SQLite has given up their transaction, as it does when the disk is full.
     fn fail_if_given_up(&mut self) {
         if !self.connection.is_autocommit() {
@@ -177,13 +220,32 @@ impl Group {
     }
 }
 
+/// The error of a unit that cannot be committed any more.
+fn commit_thread_ended() -> StoreError {
+    StoreError::unavailable("the thread that commits has ended; the process must be restarted")
+}
+
+/// Fails the units of the group when the committing thread ends, however it ends.
+struct ThreadEnd {
+    orders: Option<mpsc::Receiver<Order>>,
+    is_dead: Arc<AtomicBool>,
+    group: Arc<Mutex<Group>>,
+}
+
+impl Drop for ThreadEnd {
+    fn drop(&mut self) {
+        self.is_dead.store(true, Ordering::SeqCst);
+        // From here on orders fail. Those that wait give the group back.
+        self.orders = None;
+        self.group.blocking_lock().fail_without_thread();
+    }
+}
+
 /// The thread that commits. It ends with the writer.
-fn commit_groups(
-    orders: &mpsc::Receiver<Order>,
-    group: &Arc<Mutex<Group>>,
-    waiting: &AtomicUsize,
-    mut checkpoints: Checkpoints,
-) {
+fn commit_groups(thread: &ThreadEnd, waiting: &AtomicUsize, mut checkpoints: Checkpoints) {
+    let (Some(orders), group) = (&thread.orders, &thread.group) else {
+        return;
+    };
     while let Ok(order) = orders.recv() {
         let mut group = match order {
             Order::Commit(group) => group,
@@ -192,6 +254,8 @@ fn commit_groups(
                 // To wait for the turn would be for ever when the order behind this one has it.
                 _ => continue,
             },
+            #[cfg(test)]
+            Order::Panic => panic!("the committing thread"),
         };
         group.commit();
         checkpoints.after_commit(&group.connection);
@@ -387,4 +451,44 @@ impl Executor for Turn {
     }
 
     async fn rollback(self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(folder: &tempfile::TempDir) -> Connection {
+        Connection::open(folder.path().join("core.db")).unwrap()
+    }
+
+    fn writer(folder: &tempfile::TempDir) -> Arc<Writer> {
+        let commits = Arc::new(Commits::default());
+        let timeout = Duration::from_secs(60);
+        Writer::new(connection(folder), connection(folder), commits, timeout).unwrap()
+    }
+
+    /// Makes the committing thread panic.
+    fn kill(writer: &Writer) {
+        writer.order(Order::Panic);
+        while !writer.is_dead.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn units_fail_instead_of_waiting_for_a_commit_thread_that_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = writer(&folder);
+        let before = writer.begin().await.unwrap();
+        let (dying, waits) = (writer.clone(), writer.clone());
+        let killed = tokio::task::spawn_blocking(move || kill(&dying));
+        let waits = tokio::spawn(async move { waits.begin().await.map(drop) });
+        killed.await.unwrap();
+        let committed = before.commit().await.unwrap_err();
+        assert!(committed.certainly_not_applied(), "{committed:?}");
+        let waited = waits.await.unwrap().unwrap_err();
+        assert!(matches!(waited, StoreError::Unavailable(_)), "{waited:?}");
+        let later = writer.begin().await.map(drop).unwrap_err();
+        assert!(matches!(later, StoreError::Unavailable(_)), "{later:?}");
+    }
 }

@@ -59,7 +59,9 @@ fn api_keys(query: &ApiKeyQuery) -> Select {
         ApiKeyQuery::OfMember(organization, user) => keys
             .filter(Filter::eq("organization_id", organization))
             .filter(Filter::eq("user_id", user)),
-        ApiKeyQuery::RevokedBefore(instant) => keys.filter(revoked_before(*instant)),
+        ApiKeyQuery::RevokedBefore(instant) => {
+            keys.filter(revoked_before(*instant)).order_by("updated_at")
+        }
         ApiKeyQuery::ExpiredBefore(instant) => keys.filter(expired_before(*instant)),
         ApiKeyQuery::OfPlatform(platform) => keys.filter(Filter::eq("platform_id", platform)),
     }

@@ -2,8 +2,8 @@
 
 use core_domain::kernel::{TextValue, Timestamp};
 use core_domain::shared::{
-    AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery, AuditOrder,
-    AuditQuery, AuditSeal, AuditSealQuery, AuditStream, segment_of,
+    AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditEntry, AuditHead, AuditHeadQuery,
+    AuditOrder, AuditQuery, AuditSeal, AuditSealQuery, AuditStream, segment_of,
 };
 
 use crate::codec::{Int, Json, Opt, Text, Time};
@@ -135,6 +135,10 @@ fn audit_seals(query: &AuditSealQuery) -> Select {
             .filter(Filter::eq("chain", chain))
             .filter(Filter::gt("seq", *after))
             .order_by("seq"),
+        AuditSealQuery::Positions(after, to) => seals
+            .filter(Filter::gt("position", *after))
+            .filter(Filter::le("position", *to))
+            .order_by("position"),
         AuditSealQuery::Feed(chain, after) => seals
             .filter_if(chain.as_ref().map(|chain| Filter::eq("chain", chain)))
             .filter(Filter::gt("position", *after))
@@ -163,6 +167,7 @@ fn audit_heads(query: &AuditHeadQuery) -> Select {
     let heads = Select::of(AuditHead::TABLE);
     match query {
         AuditHeadQuery::OfChain(chain) => heads.filter(Filter::eq("chain", chain)),
+        AuditHeadQuery::Chains => heads.filter(Filter::ne("chain", AuditChain::feed().as_ref())),
         AuditHeadQuery::UncheckedSince(instant) => heads
             .filter(Filter::le("waits_since", *instant))
             .order_by("waits_since"),

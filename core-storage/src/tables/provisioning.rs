@@ -3,7 +3,7 @@
 use core_domain::kernel::TextValue;
 use core_domain::provisioning::{
     DlqEntry, DlqQuery, DlqStatus, HoldScope, Job, JobEvent, JobEventQuery, JobHold, JobHoldQuery,
-    JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey, LaneState,
+    JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, LaneKey, LaneState, Step,
     TIMED_KINDS,
 };
 
@@ -35,7 +35,7 @@ table! {
         error: Opt<Json>,
         input: Json,
         output: Opt<Json>,
-        steps: Json,
+        steps: Steps,
         attempts: Int,
         max_attempts: Int,
         lost_leases: Int,
@@ -75,6 +75,34 @@ table! {
         [parent_job_id] where [IndexPredicate::NotNull("parent_job_id")],
     }
     select jobs
+}
+
+/// The steps of a job as JSON, with the first observations that their serialized form omits.
+enum Steps {}
+
+impl ColumnCodec<Vec<Step>> for Steps {
+    const TYPE: Type = Type::Json;
+
+    fn encode(steps: &Vec<Step>) -> Value {
+        if steps.iter().all(|step| step.first_look.is_none()) {
+            return Json::encode(steps);
+        }
+        let complete: Vec<serde_json::Value> = steps.iter().map(complete_json).collect();
+        Json::encode(&complete)
+    }
+
+    fn decode(value: ValueRef<'_>) -> Result<Vec<Step>, DecodeError> {
+        Json::decode(value)
+    }
+}
+
+fn complete_json(step: &Step) -> serde_json::Value {
+    // A step that cannot be JSON would be a mistake in its type; `null` is refused when it is read back.
+    let mut json = serde_json::to_value(step).unwrap_or_default();
+    if let Some((first_look, members)) = step.first_look.zip(json.as_object_mut()) {
+        members.insert("firstLook".to_owned(), first_look.as_str().into());
+    }
+    json
 }
 
 fn jobs(query: &JobQuery) -> Select {

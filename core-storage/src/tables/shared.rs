@@ -2,9 +2,9 @@
 
 use core_domain::kernel::{PlatformId, Timestamp};
 use core_domain::shared::{
-    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, OutboxMessage,
-    OutboxQuery, Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookDeliveryStatus,
-    WebhookQuery,
+    IdempotencyKey, IdempotencyQuery, MAIL_TOPIC, MailQuota, MailQuotaQuery, MaintenanceLease,
+    MaintenanceLeaseQuery, OutboxMessage, OutboxQuery, Webhook, WebhookDelivery,
+    WebhookDeliveryQuery, WebhookDeliveryStatus, WebhookQuery,
 };
 
 use crate::codec::{Bool, Int, Json, Opt, Text, Time};
@@ -80,6 +80,23 @@ fn mail_quotas(query: &MailQuotaQuery) -> Select {
         MailQuotaQuery::ExpiredAt(now) => Select::of(MailQuota::TABLE)
             .filter(Filter::le("expires_at", *now))
             .order_by("expires_at"),
+    }
+}
+
+table! {
+    MaintenanceLease in "maintenance_leases" {
+        task: Text,
+        holder: Text,
+        expires_at: Time,
+    }
+    select maintenance_leases
+}
+
+fn maintenance_leases(query: &MaintenanceLeaseQuery) -> Select {
+    match query {
+        MaintenanceLeaseQuery::Of(task) => {
+            Select::of(MaintenanceLease::TABLE).filter(Filter::eq("task", task.as_str()))
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "sqlite")]
 mod plans;
+mod proxy;
 mod schema;
 mod server;
 
@@ -15,6 +16,7 @@ use tokio_postgres::{Client, Error, NoTls};
 
 #[cfg(feature = "sqlite")]
 pub use plans::{Planners, Plans};
+pub use proxy::Proxy;
 pub use schema::{drop_postgres_guards, postgres_schema};
 #[cfg(feature = "sqlite")]
 pub use schema::{drop_sqlite_guards, sqlite_schema};
@@ -49,6 +51,18 @@ pub async fn postgres() -> TestDatabase {
     }
     let url = with_database(&server, &name);
     TestDatabase { url, server, name }
+}
+
+impl TestDatabase {
+    /// Returns the address of the database by way of these proxies, each a host of its own.
+    #[must_use]
+    pub fn through(&self, proxies: &[&Proxy]) -> String {
+        let hosts: Vec<String> = proxies
+            .iter()
+            .map(|proxy| proxy.address.to_string())
+            .collect();
+        with_hosts(&self.url, &hosts.join(","))
+    }
 }
 
 impl Drop for TestDatabase {
@@ -161,6 +175,18 @@ fn with_database(url: &str, database: &str) -> String {
     format!("{server}/{database}{query}")
 }
 
+/// The address with other hosts.
+fn with_hosts(url: &str, hosts: &str) -> String {
+    let begin = url.find("://").map_or(0, |at| at + 3);
+    let end = url[begin..]
+        .find(['/', '?'])
+        .map_or(url.len(), |at| begin + at);
+    let begin = url[begin..end]
+        .rfind('@')
+        .map_or(begin, |at| begin + at + 1);
+    format!("{}{hosts}{}", &url[..begin], &url[end..])
+}
+
 #[expect(clippy::disallowed_methods, reason = "the one setting of the tests")]
 fn configured_url() -> Option<String> {
     std::env::var("CORE_TEST_POSTGRES_URL")
@@ -177,7 +203,18 @@ fn server() -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::with_database;
+    use super::{with_database, with_hosts};
+
+    #[test]
+    fn with_hosts_replaces_host_and_port_of_the_address() {
+        let cases = [
+            ("postgres://a:b@h:1/x?y=z", "postgres://a:b@i:2,j:3/x?y=z"),
+            ("postgres://h", "postgres://i:2,j:3"),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(with_hosts(url, "i:2,j:3"), expected);
+        }
+    }
 
     #[test]
     fn with_database_replaces_the_database_of_the_address() {

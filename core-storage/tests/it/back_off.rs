@@ -49,6 +49,28 @@ async fn a_unit_that_always_meets_a_conflict_ends_with_retry_after_growing_pause
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_unit_whose_runs_take_long_is_run_again_for_ten_seconds() {
+    let since = Instant::now();
+    let store = store();
+    let runs = Mutex::new(0);
+    let outcome = transact(store.as_ref(), |_, _| {
+        Box::pin(async {
+            *runs.lock().unwrap() += 1;
+            // As long as a statement waits for a lock.
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            Err::<(), _>(StoreError::retry("always").into())
+        })
+    });
+    let error = outcome.await.expect_err("no run succeeds");
+    assert!(
+        matches!(error, Error::Store(StoreError::Retry(_))),
+        "{error:?}"
+    );
+    assert_eq!(runs.into_inner().unwrap(), 3);
+    assert!(since.elapsed() < Duration::from_secs(13));
+}
+
+#[tokio::test(start_paused = true)]
 async fn pauses_are_jittered_between_repetitions_and_between_stores() {
     let ((one, _), (other, _)) = (
         pauses(store().as_ref()).await,

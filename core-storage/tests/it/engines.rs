@@ -7,7 +7,7 @@ use core_domain::kernel::{StoreError, Timestamp};
 use core_domain::port::Mode;
 use core_domain::testing::ManualClock;
 use core_storage::fault::FaultStore;
-use core_storage::postgres::{self, PostgresConfig};
+use core_storage::postgres::{self, PostgresConfig, PostgresError};
 use core_storage::sqlite::{self, SqliteConfig, Synchronous};
 use core_storage::testing::{self, TestDatabase};
 use core_storage::{Filter, RecordStore, RowStore, conformance, memory};
@@ -154,7 +154,7 @@ async fn a_lost_connection_leaves_only_a_commits_outcome_open() {
         assert!(
             error
                 .source()
-                .is_some_and(|cause| cause.is::<tokio_postgres::Error>())
+                .is_some_and(|cause| cause.is::<PostgresError>())
         );
     }
 }

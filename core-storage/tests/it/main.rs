@@ -12,6 +12,10 @@ mod back_off;
 mod engines;
 #[cfg(all(feature = "conformance", feature = "sqlite"))]
 mod group_commit;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod locked_rows;
+#[cfg(all(feature = "conformance", feature = "sqlite", feature = "postgres"))]
+mod logs;
 #[cfg(feature = "conformance")]
 mod memory_plan;
 #[cfg(feature = "conformance")]
@@ -20,6 +24,10 @@ mod memory_units;
 mod permissions;
 #[cfg(all(feature = "conformance", feature = "postgres"))]
 mod postgres;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_dropped;
+#[cfg(all(feature = "conformance", feature = "postgres"))]
+mod postgres_failover;
 #[cfg(all(feature = "conformance", feature = "postgres-tls"))]
 mod postgres_tls;
 #[cfg(feature = "conformance")]
@@ -28,6 +36,8 @@ mod record_layer;
 mod schema;
 #[cfg(all(feature = "conformance", feature = "sql"))]
 mod sql;
+#[cfg(all(feature = "conformance", feature = "sqlite"))]
+mod sqlite_limits;
 #[cfg(all(feature = "conformance", feature = "sqlite"))]
 mod write_ahead_log;
 #[cfg(feature = "sqlite")]

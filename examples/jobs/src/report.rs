@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use core_suite::jobs::{
     JobInput, JobKind, JobStep, LaneKey, Observation, PlatformId, StepContext, StepError, Steps,
-    Unowned,
+    Undone, Unowned,
 };
 use serde::{Deserialize, Serialize};
 
@@ -113,11 +113,11 @@ impl JobStep<Report> for Publish {
         Ok(file)
     }
 
-    /// A job that is cancelled leaves no report.
-    async fn undo(&self, cx: &StepContext<'_, Report>) -> Result<(), StepError> {
+    /// A job that is cancelled leaves no report of its own; one that was there before it stays.
+    async fn undo(&self, cx: &StepContext<'_, Report>) -> Result<Undone, StepError> {
         match tokio::fs::remove_file(file(cx)).await {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
-            _ => Ok(()),
+            _ => Ok(Undone::TakenBack),
         }
     }
 }

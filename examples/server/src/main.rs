@@ -8,12 +8,15 @@ mod import;
 mod listeners;
 mod log;
 mod run;
+mod run_error;
 mod service;
 mod welcome;
+mod workers;
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -49,7 +52,11 @@ fn main() -> ExitCode {
     if let Some(Command::ImportUsers { file, dry_run }) = &cli.command {
         return import_users(&config, file, *dry_run);
     }
-    match serve(config) {
+    let ended = match &cli.command {
+        Some(Command::Workers) => workers::run(),
+        _ => serve(config),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("core-server: {}", chain(&error));
@@ -69,7 +76,14 @@ fn check(config: &Config) -> ExitCode {
     }
     println!("{}", config.effective);
     eprintln!("{}", welcome::workers(config));
-    eprintln!("core-server: the configuration is good");
+    let contradictions = run::contradictions(config);
+    for contradiction in &contradictions {
+        eprintln!("core-server: {contradiction}");
+    }
+    match contradictions.len() {
+        0 => eprintln!("core-server: the configuration is good"),
+        count => eprintln!("core-server: the configuration works, with contradictions: {count}"),
+    }
     ExitCode::SUCCESS
 }
 
@@ -99,9 +113,14 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn serve(config: Config) -> Result<(), run::RunError> {
-    tokio::runtime::Builder::new_multi_thread()
+/// How long blocking calls, such as a look-up of a name, may delay the end of the process.
+const BLOCKING_TIMEOUT: Duration = Duration::from_secs(1);
+
+fn serve(config: Config) -> Result<(), run_error::RunError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build()?
-        .block_on(run::run(config))
+        .build()?;
+    let outcome = runtime.block_on(run::run(config));
+    runtime.shutdown_timeout(BLOCKING_TIMEOUT);
+    outcome
 }

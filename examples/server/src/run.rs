@@ -1,8 +1,12 @@
 //! Puts the suite behind sockets and waits for the signal to end.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
-use core_suite::{BoxError, IncomingBody, ServeOptions, Suite, SuiteBuilder, SuiteError};
+use core_suite::{
+    BoxError, ConfigError, IncomingBody, ServeOptions, Suite, SuiteBuilder, SuiteError,
+    TrustedProxies,
+};
 use http::{Request, Response};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -13,17 +17,9 @@ use tower::Service;
 
 use crate::config::{Config, Database};
 use crate::listeners::Listeners;
+use crate::run_error::RunError;
 use crate::service::ServiceName;
-use crate::welcome;
-
-/// Why the server could not run.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    #[error(transparent)]
-    Suite(#[from] SuiteError),
-}
+use crate::{welcome, workers};
 
 /// The loops that answer connections.
 struct Servers {
@@ -53,7 +49,11 @@ impl Servers {
     }
 }
 
-/// Runs until SIGTERM or Ctrl-C, then drains.
+/// Time between the end of the longest drain and the forced end of the process.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+
+/// Runs until SIGTERM or Ctrl-C. Then `/readyz` fails and no more jobs are claimed; after the drain delay everything drains at
+/// once.
 pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     let listeners = Listeners::bind(&config).await?;
     let addresses = listeners.addresses()?;
@@ -63,12 +63,15 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     {
         builder = builder.iam_url(iam);
     }
+    for contradiction in &config.contradictions {
+        tracing::warn!(contradiction, "options contradict each other");
+    }
     let suite = builder.build().await?;
 
     let (stop, stopped) = watch::channel(false);
     let mut servers = Servers {
         tasks: JoinSet::new(),
-        options: config.settings.listener.clone(),
+        options: listener_options(&config)?,
         stopped,
     };
     for (service, listener) in listeners.services {
@@ -92,16 +95,37 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
     let mut signals = EndSignals::listen()?;
     announce(&config, &addresses);
     signals.next().await;
-    tracing::info!("draining");
+    tracing::info!("stopping");
     tokio::spawn(async move {
         signals.next().await;
         std::process::exit(1);
     });
+    suite.stop_claiming();
     // The receivers live as long as their servers; nobody left to tell is fine.
     let _ = stop.send(true);
-    while servers.tasks.join_next().await.is_some() {}
-    suite.shutdown().await;
+    let listener = &config.settings.listener;
+    tokio::time::sleep(listener.drain_delay).await;
+    tracing::info!("draining");
+    let listeners = async { while servers.tasks.join_next().await.is_some() {} };
+    let longest = listener.drain.max(config.settings.worker.drain) + STOP_MARGIN;
+    let drained = tokio::time::timeout(longest, suite.shutdown_with(listeners)).await;
+    if drained.is_err() {
+        tracing::warn!("the drain was cut off; what was not finished goes on at the next start");
+    }
     Ok(())
+}
+
+/// The limits of the listeners, which all have the same proxies before them.
+fn listener_options(config: &Config) -> Result<ServeOptions, SuiteError> {
+    let proxies = TrustedProxies::parse(&config.trusted_proxies);
+    let trusted_proxies = proxies.map_err(|problem| ConfigError {
+        setting: "trusted_proxies",
+        problem,
+    })?;
+    Ok(ServeOptions {
+        trusted_proxies,
+        ..config.settings.listener.clone()
+    })
 }
 
 /// Tells whether a suite can be made of the configuration.
@@ -110,6 +134,18 @@ pub(crate) async fn run(config: Config) -> Result<(), RunError> {
 /// [`SuiteError`] for the first setting that is wrong.
 pub(crate) fn check(config: &Config) -> Result<(), SuiteError> {
     builder(config).check()
+}
+
+/// Returns what contradicts something else in a configuration, as sentences. The server works all the same.
+pub(crate) fn contradictions(config: &Config) -> Vec<String> {
+    let settings = builder(config).contradictions().into_iter();
+    let settings = settings.map(|contradiction| format!("settings.{contradiction}"));
+    config
+        .contradictions
+        .iter()
+        .cloned()
+        .chain(settings)
+        .collect()
 }
 
 /// A suite as the configuration describes it.
@@ -128,6 +164,9 @@ pub(crate) fn builder(config: &Config) -> SuiteBuilder {
     };
     if let Some(workerd) = &config.workerd {
         builder = builder.workerd(workerd.clone());
+        if let Some(command) = workers::command(config) {
+            builder = builder.worker_host(command);
+        }
     }
     if let Some(url) = &config.smtp_url {
         builder = builder.smtp(url);

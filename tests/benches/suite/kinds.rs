@@ -1,5 +1,6 @@
 //! Kinds of jobs that do nothing, so that what a job costs is the engine's.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -176,4 +177,17 @@ pub(crate) async fn queue<const COUNT: usize>(store: &dyn Store, orders: &[Order
         })
     });
     queued.await.unwrap()
+}
+
+/// Queues one job in a unit of work, and counts how often that ran.
+pub(crate) async fn queue_counting_runs(store: &dyn Store, order: &Order, runs: &AtomicU32) {
+    let cx = &operator();
+    let scope = &authorize_operator(cx).unwrap();
+    let queued = transact(store, |uow, _| {
+        Box::pin(async move {
+            runs.fetch_add(1, Ordering::Relaxed);
+            enqueue::<NoOp<1>>(cx, scope, uow, order).await
+        })
+    });
+    queued.await.unwrap();
 }

@@ -4,7 +4,7 @@
 //! second by the worker of `core-suite`. Stores: memory, SQLite, and Postgres where `CORE_TEST_POSTGRES_URL` names a server.
 //!
 //! `-- --write` writes the tables to `tests/benches/RESULTS.md`; `-- --only requests,jobs` measures these parts alone
-//! (`requests`, `server`, `jobs`, `start`, `growth`, `pages`); `-- --stores memory,SQLite` these stores.
+//! (`requests`, `server`, `jobs`, `queueing`, `start`, `growth`, `pages`); `-- --stores memory,SQLite` these stores.
 //!
 //! Run by a test runner (without `--bench`) every part runs once, tiny, to see that it works.
 
@@ -27,6 +27,7 @@ mod kinds;
 mod machine;
 mod pages;
 mod plan;
+mod queueing;
 mod report;
 mod requests;
 mod rounds;
@@ -59,10 +60,11 @@ fn main() {
         Cores::bind_this_process();
     }
     let mut report = Report::new(&plan);
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("requests", requests::measure),
         ("server", core_server::measure),
         ("jobs", jobs::measure),
+        ("queueing", queueing::measure),
         ("start", job_start::measure),
         ("growth", growth::measure),
         ("pages", pages::measure),
@@ -86,6 +88,7 @@ fn play(role: &str, config: &str) {
         "server" => runtime.block_on(requests::serve(read(config))),
         "fill" => runtime.block_on(fill::run(read(config))),
         "pages" => runtime.block_on(pages::run(read(config))),
+        "queueing" => runtime.block_on(queueing::run(read(config))),
         "drain" => runtime.block_on(drain::run(read(config))),
         "start" => runtime.block_on(job_start::in_one_process(read(config))),
         "node" => runtime.block_on(job_start::as_worker(read(config))),

@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) jobs: u32,
     /// The longest time a drain is looked at.
     pub(crate) drain_limit: Duration,
+    /// How long jobs are queued.
+    pub(crate) queueing: Duration,
     /// Jobs whose start is timed, in one process and between two.
     pub(crate) starts: u32,
     /// Entries of the audit and resources of one platform, and which page of their lists is measured.
@@ -72,6 +74,7 @@ impl Plan {
             lanes: vec![100, 1_000, 3_000, 10_000, 100_000],
             jobs: 3_000,
             drain_limit: Duration::from_secs(10),
+            queueing: Duration::from_secs(5),
             starts: 60,
             audit: 1_000_000,
             resources: 100_000,
@@ -95,6 +98,7 @@ impl Plan {
             lanes: vec![3],
             jobs: 6,
             drain_limit: Duration::from_secs(10),
+            queueing: Duration::from_millis(20),
             starts: 2,
             audit: 400,
             resources: 110,

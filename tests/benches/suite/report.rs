@@ -8,6 +8,7 @@ use crate::harness::backend::Backend;
 use crate::machine;
 use crate::pages::Took;
 use crate::plan::Plan;
+use crate::queueing::QueuedJobs;
 use crate::rounds::{Best, Measured};
 
 /// A table of text; the first row is its head.
@@ -67,6 +68,7 @@ pub(crate) struct Report {
     notes: Vec<String>,
     requests: Table,
     jobs: Table,
+    queueing: Table,
     starts: Table,
     pages: Table,
     /// By what is measured, its unit included, and by store.
@@ -93,6 +95,10 @@ impl Report {
             jobs: Table::new(
                 "Jobs",
                 &["what", "store", "jobs/s", "goal", "CPU us of a job"],
+            ),
+            queueing: Table::new(
+                "Queueing jobs, one in a unit, 32 callers at once",
+                &["lanes", "store", "jobs/s", "goal", "runs of a unit"],
             ),
             starts: Table::new(
                 "Start of a job after the commit that queued it",
@@ -193,6 +199,27 @@ impl Report {
         }
     }
 
+    /// What callers have queued at once, in so many lanes; zero is one for each job.
+    pub(crate) fn queued(
+        &mut self,
+        backend: Backend,
+        lanes: u32,
+        queued: QueuedJobs,
+        goal: Option<f64>,
+    ) {
+        let lanes = match lanes {
+            0 => "one for each job".to_owned(),
+            lanes => lanes.to_string(),
+        };
+        self.queueing.add([
+            lanes,
+            backend.name().to_owned(),
+            format!("{:.0}", queued.per_second),
+            goal.map(|goal| format!("{goal}")).unwrap_or_default(),
+            format!("{:.2}", queued.runs),
+        ]);
+    }
+
     /// Takes sorted milliseconds.
     pub(crate) fn starts(&mut self, place: &str, backend: Backend, waits: Vec<f64>, goal: f64) {
         let percentile = |percent: usize| {
@@ -245,7 +272,13 @@ impl Report {
             text.push_str(&format!("- {line}\n"));
         }
         text.push('\n');
-        for table in [&self.requests, &self.jobs, &self.starts, &self.pages] {
+        for table in [
+            &self.requests,
+            &self.jobs,
+            &self.queueing,
+            &self.starts,
+            &self.pages,
+        ] {
             text.push_str(&table.markdown());
         }
         if !self.growth.is_empty() {

@@ -12,8 +12,12 @@ const UNAUDITED: &[(&str, &str)] = &[
         "messages are the suite's own; what they tell is audited where it happens",
     ),
     (
-        "shared/mail_delivery.rs",
-        "claims of mails; one that is dropped has an entry",
+        "shared/due_queue.rs",
+        "claims of messages, mails and webhook messages; a mail that is dropped has an entry",
+    ),
+    (
+        "shared/maintenance_lease.rs",
+        "which process sweeps at the moment",
     ),
     (
         "shared/mail_quota.rs",
@@ -21,6 +25,10 @@ const UNAUDITED: &[(&str, &str)] = &[
     ),
     ("shared/idempotency.rs", "stored answers"),
     ("shared/seal.rs", "the seals of the entries themselves"),
+    (
+        "shared/seal_installation.rs",
+        "checkpoints of the seals of the entries themselves",
+    ),
     (
         "shared/webhook/fan_out.rs",
         "messages tell of what is audited",
@@ -182,6 +190,22 @@ const AS_SYSTEM: &[(&str, &str)] = &[
         "the platform that was made a moment ago",
     ),
     ("registry/provision.rs", "a job: nobody is there to ask"),
+    (
+        "registry/hostname_check.rs",
+        "the task that looks up the proofs of all hostnames",
+    ),
+    (
+        "registry/jobs/evict_hostname.rs",
+        "the job of a platform that proved a hostname, which ends its service elsewhere",
+    ),
+    (
+        "registry/jobs/serve_domain.rs",
+        "a job: nobody is there to ask",
+    ),
+    (
+        "registry/resource/names.rs",
+        "the entry of a stranger that holds a name which is reserved for the platform",
+    ),
     (
         "registry/hostname.rs",
         "whether a hostname is somebody else's, which is told without telling whose",

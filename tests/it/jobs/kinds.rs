@@ -32,6 +32,27 @@ impl<const STEPS: usize> JobKind for Other<STEPS> {
     }
 }
 
+/// Called as what undoes the jobs of another kind.
+#[derive(Debug)]
+struct Undoer;
+
+impl JobKind for Undoer {
+    const NAME: &'static str = "work.undo";
+    type Input = Order;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(MakeObject("db"))
+    }
+}
+
+#[test]
+fn a_kind_that_is_called_as_what_undoes_another_is_an_error_at_start() {
+    for kinds in [Kinds::new(), work_alone()] {
+        let reserved = kinds.with(Undoer).unwrap_err();
+        assert_eq!(reserved, KindError::ReservedName(Undoer::NAME));
+    }
+}
+
 #[test]
 fn two_kinds_of_one_name_and_two_steps_of_one_name_are_errors_at_start() {
     let kinds = Kinds::new().with(Other::<1>).unwrap();

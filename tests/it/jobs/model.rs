@@ -3,8 +3,8 @@
 
 use core_domain::kernel::{Error, JobId, Machine};
 use core_domain::provisioning::{
-    DlqEntry, DlqQuery, DlqStatus, Failure, FailureKind, HoldScope, Job, JobError, JobMove,
-    JobStatus, Report, StepStatus,
+    DlqEntry, DlqQuery, DlqStatus, Failure, FailureKind, FirstLook, HoldScope, Job, JobError,
+    JobMove, JobStatus, Report, StepStatus,
 };
 use core_domain::testing;
 use core_domain::use_case::provisioning::{Claimed, JobKind, LeaseState};
@@ -19,12 +19,16 @@ use crate::world::{Backend, Command, Engine, Undoable, lane, work_alone};
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Start,
+    /// The first observation of the step.
+    Look(FirstLook),
     Advance,
     /// The end of a step whose answer is lost, so that it is reported once more.
     AdvanceTwice,
     FailForNow,
     FailForGood,
     Wait,
+    /// A part of the step is done.
+    Progress,
     Release,
     /// The process stops before the step has begun to change anything.
     HandBack,
@@ -72,11 +76,14 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let work = prop_oneof![
         6 => Just(Work::Start),
+        1 => Just(Work::Look(FirstLook::Absent)),
+        1 => Just(Work::Look(FirstLook::Present)),
         6 => Just(Work::Advance),
         2 => Just(Work::AdvanceTwice),
         3 => Just(Work::FailForNow),
         1 => Just(Work::FailForGood),
         1 => Just(Work::Wait),
+        1 => Just(Work::Progress),
         1 => Just(Work::Release),
         1 => Just(Work::HandBack),
     ];
@@ -202,7 +209,8 @@ impl Run {
         let mut all = Vec::with_capacity(self.jobs.len());
         for id in &self.jobs {
             let job = world.job(id).await;
-            let steps: Vec<_> = job.steps.iter().map(|step| step.status).collect();
+            let steps = job.steps.iter().map(|step| (step.status, step.first_look));
+            let steps: Vec<_> = steps.collect();
             let Job {
                 status,
                 fence,
@@ -302,6 +310,7 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
     let error = JobError::new("TEST", "a test");
     let what = match work {
         Work::Start => Report::Start(step),
+        Work::Look(found) => Report::Look(step, found),
         Work::Advance | Work::AdvanceTwice => Report::Advance(step, json!({ "step": step })),
         Work::FailForNow => Report::Fail(Failure::Transient {
             error,
@@ -313,6 +322,7 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
             until: before.updated_at.plus(std::time::Duration::from_secs(60)),
             reason: "a certificate".into(),
         },
+        Work::Progress => Report::Progress,
         Work::Release => Report::Release { begun: true },
         Work::HandBack => Report::Release { begun: false },
     };
@@ -324,8 +334,8 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
         assert_eq!(after, before, "I3: a stale fence wrote");
         return;
     }
-    if matches!(work, Work::Advance | Work::AdvanceTwice) && !started {
-        assert!(outcome.is_err(), "advanced without an intent");
+    if matches!(work, Work::Look(_) | Work::Advance | Work::AdvanceTwice) && !started {
+        assert!(outcome.is_err(), "went on without an intent");
         assert_eq!(after, before);
         return;
     }
@@ -334,6 +344,14 @@ async fn work(world: &Engine, work: Work, claim: &Claimed) {
     assert_eq!(after.fence, before.fence + i64::from(leaves), "I2");
     if matches!(work, Work::Wait | Work::Release | Work::HandBack) {
         assert_eq!(after.attempts, before.attempts, "I14");
+    }
+    if let Work::Look(found) = work {
+        let known = before.steps[step].first_look.unwrap_or(found);
+        let looked = after.steps[step].first_look;
+        assert_eq!(looked, Some(known), "a later look changed the first");
+    }
+    if matches!(work, Work::Progress) {
+        assert_eq!((after.attempts, after.lost_leases), (0, 0), "I14");
     }
     if matches!(work, Work::AdvanceTwice) {
         let again = world.worker().report(claim, what).await.unwrap();

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use core_domain::kernel::{Error, JobId};
 use core_domain::provisioning::{
-    FailureKind, Job, JobEvent, JobEventQuery, JobMove, JobStatus, LEASE, Report, StepStatus,
+    FailureKind, FirstLook, Job, JobEvent, JobEventQuery, JobMove, JobStatus, LEASE, Report,
+    StepStatus,
 };
 use core_domain::use_case::provisioning::{Claimed, JobKind, Outcome, Unsupervised, Worker};
 use futures_util::future::join_all;
@@ -25,7 +26,7 @@ on_every_store! {
 /// How long after a lease has ended the request of its holder may still arrive.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-async fn create(world: &Engine) -> JobId {
+pub(super) async fn create(world: &Engine) -> JobId {
     world.enqueue::<Undoable>(0, None).await.unwrap()
 }
 
@@ -34,6 +35,11 @@ async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claimed) {
     let id = create(world).await;
     let worker = world.worker();
     let claimed = worker.claim(1).await.unwrap().remove(0);
+    let look = async |step| {
+        let look = Report::Look(step, FirstLook::Absent);
+        worker.report(&claimed, look).await.unwrap();
+    };
+    look(0).await;
     for step in 0..done {
         let name = world.job(&id).await.steps[step].name.clone();
         world.provider.put(&format!("{id}-{name}"));
@@ -46,6 +52,7 @@ async fn begun(world: &Engine, done: usize) -> (JobId, Worker, Claimed) {
             .report(&claimed, Report::Start(step + 1))
             .await
             .unwrap();
+        look(step + 1).await;
     }
     (id, worker, claimed)
 }
@@ -57,7 +64,7 @@ async fn undoing(world: &Engine, id: &JobId) -> Vec<Job> {
     jobs
 }
 
-async fn only_undoing(world: &Engine, id: &JobId) -> Job {
+pub(super) async fn only_undoing(world: &Engine, id: &JobId) -> Job {
     let [undo] = <[Job; 1]>::try_from(undoing(world, id).await).unwrap();
     undo
 }
@@ -68,7 +75,7 @@ async fn statuses(world: &Engine, id: &JobId) -> Vec<StepStatus> {
 }
 
 /// So that what undoes a job which ran may begin.
-fn let_stale_effects_land(world: &Engine) {
+pub(super) fn let_stale_effects_land(world: &Engine) {
     world.tick((LEASE + LONGEST_STEP).as_secs());
 }
 
@@ -224,8 +231,11 @@ async fn undoing_that_was_given_up_goes_on_unless_its_job_has(world: Engine) {
     assert_eq!(world.provider.names(), [format!("{id}-bucket")]);
     // Once more; this time the job goes on before its undoing does.
     world.operate(Command::Retry, &id).await.unwrap();
-    let again = world.worker().claim(1).await.unwrap();
+    let worker = world.worker();
+    let again = worker.claim(1).await.unwrap();
     assert_eq!(again[0].job_id, id);
+    let look = Report::Look(0, FirstLook::Absent);
+    worker.report(&again[0], look).await.unwrap();
     world.provider.put(&format!("{id}-db"));
     world.operate(Command::Cancel, &id).await.unwrap();
     let second = undoing(&world, &id).await.remove(0);

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use core_domain::access::{AuditEvent, audited};
 use core_domain::kernel::Result;
 use core_domain::port::{CreateResource, ResourceRef, UnitOfWork};
-use core_domain::provisioning::{JobStatus, StepStatus};
+use core_domain::provisioning::{
+    JobEvent, JobEventQuery, JobMove, JobStatus, MAX_ATTEMPTS, StepStatus,
+};
 use core_domain::registry::ResourceType;
 use core_domain::shared::{AuditEntry, AuditQuery};
 use core_domain::use_case::provisioning::{
@@ -15,10 +17,12 @@ use core_domain::use_case::provisioning::{
 };
 use serde_json::json;
 
-use crate::world::{Engine, Order, Plain, on_every_store};
+use crate::world::{Engine, Fault, Order, Plain, on_every_store};
 
 on_every_store! {
-    Engine: a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt,
+    Engine:
+        a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt,
+        failures_between_parts_are_counted_anew_after_each,
 }
 
 const PARTS: usize = 5;
@@ -132,4 +136,29 @@ async fn a_step_that_has_done_a_part_goes_on_after_others_and_costs_no_attempt(w
         PARTS - 1,
         "what is done is written with each release"
     );
+}
+
+/// Each part fails one time less than the job tolerates.
+async fn failures_between_parts_are_counted_anew_after_each(world: Engine) {
+    let kinds = Arc::new(Kinds::new().with(Large).unwrap());
+    let worker = world.worker_knowing(&kinds);
+    let id = world.enqueue::<Large>(0, None).await.unwrap();
+    let failures = usize::try_from(MAX_ATTEMPTS).unwrap() - 1;
+    // The last one comes first.
+    let of_part = std::iter::once(Fault::None).chain(vec![Fault::Down; failures]);
+    let all: Vec<Fault> = (0..PARTS).flat_map(|_| of_part.clone()).collect();
+    let most = all.len();
+    world.provider.script(all);
+    for _ in 0..most {
+        worker.run_one(&Unsupervised).await.unwrap();
+        world.tick(300);
+    }
+    let job = world.job(&id).await;
+    assert_eq!(job.status, JobStatus::Completed, "{job:?}");
+    assert_eq!(world.provider.names().len(), PARTS);
+    let history: Vec<JobEvent> = world.list(JobEventQuery::After(id, 0)).await;
+    let parts = history
+        .iter()
+        .filter(|event| event.event_type == JobMove::Progress.as_str());
+    assert_eq!(parts.count(), PARTS - 1);
 }

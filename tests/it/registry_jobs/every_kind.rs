@@ -1,5 +1,5 @@
 //! Whatever fails while a job of any kind works, provider and registry tell the same in the end, and what was cancelled
-//! leaves nothing behind.
+//! leaves nothing behind. What other people have beside it stays as it is, whatever happens.
 
 use core_domain::port::Infrastructure;
 use core_domain::provisioning::JobStatus;
@@ -10,7 +10,7 @@ use super::scenarios::{Request, SCENARIOS, Scenario, Snapshot};
 use crate::world::{Command, Platforms, on_every_store};
 
 /// What jobs have the provider do.
-const CALLS: [&str; 4] = ["create", "remove", "serve", "stop"];
+const CALLS: [&str; 6] = ["create", "remove", "route", "unroute", "serve", "stop"];
 
 on_every_store! { Platforms: every_kind_does_what_it_is_for_on_every_store }
 
@@ -23,10 +23,13 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
     .prepared(&world)
     .await;
     let before = Snapshot::of(&world, platform).await;
+    let mut others = before.others.clone();
     for (request, objects) in [
         (Request::Stack, 4),
+        (Request::Record, 4),
         (Request::Domain, 4),
         (Request::NoDomain, 4),
+        (Request::NoRecord, 4),
         (Request::App, 7),
         (Request::NoStack { delete_data: false }, 2),
         (Request::Stack, 5),
@@ -37,6 +40,8 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
         (Request::Auth, 7),
         (Request::Repair, 6),
         (Request::Deprovision, 0),
+        (Request::Feature, 1),
+        (Request::Cascade, 0),
     ] {
         let scenario = Scenario {
             before: &[],
@@ -54,6 +59,10 @@ async fn every_kind_does_what_it_is_for_on_every_store(world: Platforms) {
         assert!(now.agrees(), "{request:?}: {now:?}");
         let made = now.objects.len() - before.objects.len();
         assert_eq!(made, objects, "{request:?}: {now:?}");
+        if request == Request::Deprovision {
+            others.by_hand.clear();
+        }
+        assert_eq!(now.others, others, "{request:?}");
     }
 }
 
@@ -156,6 +165,8 @@ async fn whenever_a_job_is_cancelled_nothing_that_it_made_is_left() {
             assert_eq!(now.objects, before.objects, "{context}");
             assert_eq!(now.entries, before.entries, "{context}");
             assert_eq!(now.served, before.served, "{context}");
+            assert_eq!(now.others, before.others, "{context}");
+            assert_eq!(now.routed, before.routed, "{context}");
             // And it can be asked for again.
             world.operate(Command::Retry, &job).await.unwrap();
             world.until_idle().await;

@@ -15,7 +15,7 @@ use crate::world::{Platforms, on_every_store};
 
 on_every_store! { Platforms: an_onboarding_ends_with_its_jobs }
 
-async fn start(world: &Platforms, cx: &Context) -> Onboarding {
+pub(super) async fn start(world: &Platforms, cx: &Context) -> Onboarding {
     let wanted = &StartOnboarding {
         platform_name: OrganizationName::parse("Engines").unwrap(),
         slug: Slug::parse("engines").unwrap(),

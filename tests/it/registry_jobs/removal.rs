@@ -212,3 +212,28 @@ async fn what_was_there_before_a_cancelled_job_stays() {
         assert_eq!(world.objects(platform).await, before, "{forgotten}");
     }
 }
+
+/// One unit of work cancels no more than a hundred of them.
+#[tokio::test]
+async fn the_many_jobs_of_a_platform_are_cancelled_in_portions_when_it_is_removed() {
+    let world = Platforms::memory().await;
+    let platform = &world.complete().await;
+    for _ in 0..250 {
+        world.provision(platform, Environment::Prod).await;
+    }
+    let cancelled = async || {
+        let jobs = world.jobs().await.into_iter();
+        let is_cancelled =
+            |job: &core_domain::provisioning::Job| job.failure_kind == Some(FailureKind::Cancelled);
+        jobs.filter(is_cancelled).count()
+    };
+    world.hard_delete(platform).await;
+    let mut so_far = vec![cancelled().await];
+    for _ in 0..3 {
+        world.run_one().await;
+        so_far.push(cancelled().await);
+    }
+    assert_eq!(so_far, [100, 200, 250, 250]);
+    world.until_idle().await;
+    world.has_nothing(platform, "removed").await;
+}

@@ -8,28 +8,32 @@ use core_domain::kernel::{BoundedJson, EntityId, Environment, JobId, JsonText, L
 use core_domain::port::{Infrastructure, ResourceRef, transact};
 use core_domain::registry::{
     ActivateFeature, AddCustomDomain, CreateDnsRecord, CustomDomain, CustomDomainQuery,
-    DeactivateFeature, DnsTargetType, Entity, EntityQuery, FeatureActivation,
-    FeatureActivationQuery, FeatureId, Hostname, NewFeatureId, ResourceType, WorkspaceStack,
-    WorkspaceStackFilter, WorkspaceStackQuery,
+    DeactivateFeature, DnsRecord, DnsRecordQuery, DnsTargetType, Entity, EntityQuery,
+    FeatureActivation, FeatureActivationQuery, FeatureId, Hostname, NewFeatureId, Resource,
+    ResourceType, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
 };
 use core_domain::stacks::{AppName, AppType, CreateTemplate, PublishVersion, SemVer, TemplateName};
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
 use core_domain::use_case::registry::stack_instance::{
     self, ActivateStack, CreateApp, DeactivateStack,
 };
-use core_domain::use_case::registry::{auth, dns, domain, feature, resource};
+use core_domain::use_case::registry::{auth, dns, domain, entity, feature, platform, resource};
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
 
+use super::others::{ANNEX, BY_HAND, Others};
 use crate::world::{Command, Platforms, as_operator};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Feature,
+    FeatureNamed(&'static str),
     NoFeature {
         delete_data: bool,
     },
+    /// With its data.
+    NoFeatureNamed(&'static str),
     Stack,
     NoStack {
         delete_data: bool,
@@ -38,10 +42,21 @@ pub(super) enum Request {
     Provision,
     Deprovision,
     Auth,
+    Record,
+    NoRecord,
     Domain,
     NoDomain,
+    Suspend,
+    /// After a suspension.
+    Restore,
     /// After something was removed and something made at the provider by hand.
     Repair,
+    /// The entity of all that is there, with all that it has.
+    Cascade,
+    /// The entry of a store is deleted by hand; the store stays. No job.
+    Forget,
+    /// Everything, for good.
+    HardDelete,
 }
 
 /// A kind of job, after what must be there before it, and whether a cancelled job of it leaves nothing behind.
@@ -60,12 +75,28 @@ const fn scenario(before: &'static [Request], request: Request, undoes: bool) ->
     }
 }
 
-pub(super) const SCENARIOS: [Scenario; 13] = [
+pub(super) const SCENARIOS: [Scenario; 18] = [
     scenario(&[], Request::Provision, true),
     scenario(&[Request::Provision], Request::Deprovision, false),
     scenario(&[Request::Provision], Request::Auth, false),
-    scenario(&[Request::Stack], Request::Domain, true),
-    scenario(&[Request::Stack, Request::Domain], Request::NoDomain, false),
+    scenario(&[Request::Stack], Request::Record, true),
+    scenario(&[Request::Stack, Request::Record], Request::NoRecord, false),
+    scenario(&[Request::Stack, Request::Record], Request::Domain, true),
+    scenario(
+        &[Request::Stack, Request::Record, Request::Domain],
+        Request::NoDomain,
+        false,
+    ),
+    scenario(
+        &[
+            Request::Stack,
+            Request::Record,
+            Request::Domain,
+            Request::Suspend,
+        ],
+        Request::Restore,
+        false,
+    ),
     scenario(&[Request::Provision], Request::Repair, false),
     scenario(&[], Request::Feature, true),
     scenario(
@@ -90,10 +121,20 @@ pub(super) const SCENARIOS: [Scenario; 13] = [
         false,
     ),
     scenario(&[Request::Stack], Request::App, true),
+    scenario(
+        &[Request::Provision, Request::Stack, Request::Feature],
+        Request::Cascade,
+        false,
+    ),
+    scenario(
+        &[Request::Provision, Request::Feature, Request::Forget],
+        Request::HardDelete,
+        false,
+    ),
 ];
 
 /// What there is of a platform, at the provider and in the registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Snapshot {
     pub(super) objects: BTreeSet<String>,
     /// Names and statuses of the entries that are not deleted.
@@ -104,29 +145,47 @@ pub(super) struct Snapshot {
     pub(super) domains: BTreeSet<(String, String)>,
     /// Those that the provider serves.
     pub(super) served: BTreeSet<String>,
+    /// What other people have beside it.
+    pub(super) others: Others,
+    /// Hostnames and statuses of the DNS records.
+    pub(super) records: BTreeSet<(String, String)>,
+    /// Those that the provider routes.
+    pub(super) routed: BTreeSet<String>,
 }
 
 impl Snapshot {
     pub(super) async fn of(world: &Platforms, platform: &PlatformId) -> Self {
-        let entries = world.entries(platform, false).await.into_iter();
+        let mut entries = world.entries(platform, false).await;
+        entries.retain(|entry| entry.cf_name.as_str() != BY_HAND);
         let features = FeatureActivationQuery::OfPlatform {
             environment: None,
             inactive: true,
         };
-        let features: Vec<FeatureActivation> = world.list(features).await;
+        let mut features: Vec<FeatureActivation> = world.list(features).await;
+        features.retain(|feature| feature.platform_id == *platform);
         let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
-        let stacks: Vec<WorkspaceStack> = world.list(stacks).await;
-        let domains: Vec<CustomDomain> = world.list(CustomDomainQuery::All { deleted: true }).await;
-        let mut served = BTreeSet::new();
-        for domain in &domains {
-            let hostname = domain.hostname.as_str();
-            let found = world.provider.served_hostname(hostname, platform.as_str());
-            served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
+        let mut stacks: Vec<WorkspaceStack> = world.list(stacks).await;
+        stacks.retain(|stack| stack.platform_id == *platform);
+        let mut domains: Vec<CustomDomain> =
+            world.list(CustomDomainQuery::All { deleted: true }).await;
+        domains.retain(|domain| domain.platform_id == *platform);
+        let mut records: Vec<DnsRecord> = world.list(DnsRecordQuery::All { deleted: true }).await;
+        records.retain(|record| record.platform_id == *platform);
+        let served = served(world, &domains).await;
+        let mut routed = BTreeSet::new();
+        for record in &records {
+            let hostname = record.hostname.as_str();
+            let found = world.provider.route(hostname).await.unwrap();
+            let target = target_of(world, record).await;
+            let leads = |route: &str| target.as_ref().is_some_and(|target| target.name == route);
+            let found = found.filter(|route| leads(&route.target));
+            routed.extend(found.map(|_| hostname.to_owned()));
         }
         let told = |name: &str, status: &str| (name.to_owned(), status.to_owned());
         Self {
             objects: world.objects(platform).await,
             entries: entries
+                .iter()
                 .map(|entry| told(entry.cf_name.as_str(), entry.status.as_str()))
                 .collect(),
             features: features
@@ -142,6 +201,12 @@ impl Snapshot {
                 .map(|domain| told(domain.hostname.as_str(), domain.status.as_str()))
                 .collect(),
             served,
+            others: Others::beside(world, platform).await,
+            records: records
+                .iter()
+                .map(|record| told(record.hostname.as_str(), record.status.as_str()))
+                .collect(),
+            routed,
         }
     }
 
@@ -153,17 +218,30 @@ impl Snapshot {
         };
         let named = active(&self.entries);
         let all_there = named == self.objects && named.len() == self.entries.len();
-        all_there && active(&self.domains) == self.served
+        let all_served = active(&self.domains) == self.served;
+        all_there && all_served && active(&self.records) == self.routed
     }
 }
 
 impl Scenario {
-    /// A platform that has what must be there before, and nothing else.
+    /// A platform that has what must be there before, and nothing else; other people have all kinds of things beside it.
     pub(super) async fn prepared(self, world: &Platforms) -> PlatformId {
+        publish(world).await;
+        let other = world.set_up_by("bob@example.org", "looms").await;
+        for request in [
+            Request::Stack,
+            Request::Feature,
+            Request::App,
+            Request::Domain,
+        ] {
+            world.until_idle().await;
+            ask(world, &other.platform_id, request).await;
+        }
+        world.until_idle().await;
         let done = world.set_up("engines").await;
         world.operate(Command::Cancel, &done.job_id).await.unwrap();
         let platform = done.platform_id;
-        publish(world).await;
+        Others::settle(world, &platform).await;
         for request in self.before {
             ask(world, &platform, *request).await;
             world.until_idle().await;
@@ -180,10 +258,15 @@ impl Scenario {
     pub(super) async fn undisturbed(self) -> Snapshot {
         let world = Platforms::memory().await;
         let platform = self.prepared(&world).await;
+        let mut before = Snapshot::of(&world, &platform).await;
+        if matches!(self.request, Request::Deprovision | Request::HardDelete) {
+            before.others.by_hand.clear();
+        }
         self.ask(&world, &platform).await;
         world.until_idle().await;
         let snapshot = Snapshot::of(&world, &platform).await;
         assert!(snapshot.agrees(), "{self:?}: {snapshot:?}");
+        assert_eq!(snapshot.others, before.others, "{self:?}");
         snapshot
     }
 }
@@ -221,52 +304,30 @@ async fn publish(world: &Platforms) {
     published.await.unwrap();
 }
 
-async fn tenant(world: &Platforms) -> EntityId {
-    let tenants: Vec<Entity> = world.list(EntityQuery::Tenants).await;
+pub(super) async fn tenant(world: &Platforms, platform: &PlatformId) -> EntityId {
+    let mut tenants: Vec<Entity> = world.list(EntityQuery::Tenants).await;
+    tenants.retain(|tenant| tenant.platform_id == *platform && tenant.slug.as_str() != ANNEX);
     tenants[0].id.clone()
 }
 
-async fn stack(world: &Platforms) -> WorkspaceStack {
+async fn stack(world: &Platforms, platform: &PlatformId) -> WorkspaceStack {
     let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
-    world.list(stacks).await.swap_remove(0)
+    let mut stacks: Vec<WorkspaceStack> = world.list(stacks).await;
+    stacks.retain(|stack| stack.platform_id == *platform);
+    stacks.swap_remove(0)
 }
 
+/// The job of a request; for one without a job the newest job there is.
 async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobId {
     let platform_id = platform.clone();
     let environment = Environment::Prod;
     match request {
-        Request::Feature => {
-            let entity = &tenant(world).await;
-            let command = &ActivateFeature {
-                feature_id: NewFeatureId::parse("search").unwrap(),
-                version: Line::parse("1").unwrap(),
-                environment,
-            };
-            let asked = as_operator!(world, platform, |cx, scope, uow| feature::activate(
-                cx,
-                scope,
-                uow,
-                entity,
-                command.clone()
-            ));
-            asked.activation.provision_job_id.clone().unwrap()
-        }
+        Request::Feature => activate(world, platform, "search").await,
+        Request::FeatureNamed(name) => activate(world, platform, name).await,
         Request::NoFeature { delete_data } => {
-            let entity = &tenant(world).await;
-            let command = &DeactivateFeature {
-                feature_id: FeatureId::parse("search").unwrap(),
-                environment,
-            };
-            let asked = as_operator!(world, platform, |cx, scope, uow| feature::deactivate_with(
-                cx,
-                scope,
-                uow,
-                entity,
-                command.clone(),
-                delete_data
-            ));
-            asked.activation.provision_job_id.clone().unwrap()
+            deactivate(world, platform, "search", delete_data).await
         }
+        Request::NoFeatureNamed(name) => deactivate(world, platform, name, true).await,
         Request::Stack => {
             let command = &ActivateStack {
                 platform_id,
@@ -287,7 +348,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         Request::NoStack { delete_data } => {
             let command = &DeactivateStack {
                 platform_id,
-                stack_instance_id: stack(world).await.id,
+                stack_instance_id: stack(world, platform).await.id,
                 environment,
                 delete_data,
             };
@@ -302,7 +363,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         Request::App => {
             let command = &CreateApp {
                 platform_id,
-                stack_id: stack(world).await.id,
+                stack_id: stack(world, platform).await.id,
                 app_name: AppName::parse("admin").unwrap(),
                 app_type: AppType::Fullstack,
                 with_database: true,
@@ -322,15 +383,58 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         ))
         .id
         .clone(),
+        Request::Record => ask_for_record(world, platform).await,
+        Request::NoRecord => {
+            let record = record(world, platform).await;
+            let (stack, id) = (&record.stack_id, &record.id);
+            as_operator!(world, platform, |cx, scope, uow| dns::delete(
+                cx, scope, uow, stack, id
+            ));
+            newest(world, "dns.remove").await
+        }
+        Request::Suspend => {
+            as_operator!(world, platform, |cx, scope, uow| platform::suspend(
+                cx, scope, uow, None
+            ));
+            newest(world, "platform.hostnames").await
+        }
+        Request::Restore => {
+            as_operator!(world, platform, |cx, scope, uow| platform::restore(
+                cx, scope, uow, None
+            ));
+            newest(world, "platform.hostnames").await
+        }
         Request::Domain => ask_for_domain(world, platform).await,
         Request::NoDomain => {
-            let domain = &domain(world).await.id;
+            let domain = &domain(world, platform).await.id;
             as_operator!(world, platform, |cx, scope, uow| domain::delete(
                 cx, scope, uow, domain
             ));
             let mut jobs = world.jobs().await;
             jobs.retain(|job| job.kind == "domain.remove");
             jobs.swap_remove(0).id
+        }
+        Request::Cascade => {
+            let entity = &tenant(world, platform).await;
+            as_operator!(world, platform, |cx, scope, uow| entity::delete(
+                cx, scope, uow, entity, true
+            ));
+            newest_of(world, "entity.remove").await
+        }
+        Request::Forget => {
+            let mut entries = world.entries(platform, false).await.into_iter();
+            let forgotten = |entry: &Resource| {
+                entry.resource_type == ResourceType::Kv && entry.environment == environment
+            };
+            let id = &entries.find(forgotten).unwrap().id;
+            as_operator!(world, platform, |cx, scope, uow| resource::delete(
+                cx, scope, uow, id
+            ));
+            world.jobs().await.swap_remove(0).id
+        }
+        Request::HardDelete => {
+            world.hard_delete(platform).await;
+            newest_of(world, "platform.deprovision").await
         }
         Request::Repair => {
             inject_drift(world, platform).await;
@@ -352,20 +456,109 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
     }
 }
 
-async fn domain(world: &Platforms) -> CustomDomain {
-    let domains = world.list(CustomDomainQuery::All { deleted: false });
-    domains.await.swap_remove(0)
+async fn activate(world: &Platforms, platform: &PlatformId, name: &str) -> JobId {
+    let entity = &tenant(world, platform).await;
+    let command = &ActivateFeature {
+        feature_id: NewFeatureId::parse(name).unwrap(),
+        version: Line::parse("1").unwrap(),
+        environment: Environment::Prod,
+    };
+    let asked = as_operator!(world, platform, |cx, scope, uow| feature::activate(
+        cx,
+        scope,
+        uow,
+        entity,
+        command.clone()
+    ));
+    asked.activation.provision_job_id.clone().unwrap()
 }
 
-/// A domain on a DNS record of the stack; the DNS says that it is the platform's.
-async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
-    let stack = &stack(world).await.id;
+async fn deactivate(
+    world: &Platforms,
+    platform: &PlatformId,
+    name: &str,
+    delete_data: bool,
+) -> JobId {
+    let entity = &tenant(world, platform).await;
+    let command = &DeactivateFeature {
+        feature_id: FeatureId::parse(name).unwrap(),
+        environment: Environment::Prod,
+    };
+    let asked = as_operator!(world, platform, |cx, scope, uow| feature::deactivate_with(
+        cx,
+        scope,
+        uow,
+        entity,
+        command.clone(),
+        delete_data
+    ));
+    asked.activation.provision_job_id.clone().unwrap()
+}
+
+async fn domain(world: &Platforms, platform: &PlatformId) -> CustomDomain {
+    let domains = world.list(CustomDomainQuery::All { deleted: false });
+    let mut domains: Vec<CustomDomain> = domains.await;
+    domains.retain(|domain| domain.platform_id == *platform);
+    domains.swap_remove(0)
+}
+
+/// The object that a DNS record leads to.
+async fn target_of(world: &Platforms, record: &DnsRecord) -> Option<ResourceRef> {
+    let resource: Resource = world.find(&record.resource_id).await?;
+    Some(ResourceRef {
+        resource_type: resource.resource_type,
+        name: resource.cf_name.to_string(),
+    })
+}
+
+/// The hostnames of these domains that the provider serves.
+pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTreeSet<String> {
+    let mut served = BTreeSet::new();
+    for domain in domains {
+        let record: Option<DnsRecord> = world.find(&domain.dns_record_id).await;
+        let target = match &record {
+            Some(record) => target_of(world, record).await,
+            None => None,
+        };
+        let Some(target) = target else {
+            continue;
+        };
+        let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
+        let found = world.provider.served_hostname(hostname, owner, &target);
+        served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
+    }
+    served
+}
+
+/// A hostname of the platform in a zone.
+fn hostname(platform: &PlatformId, zone: &str) -> Hostname {
+    let label = platform.as_str().replace('-', "").to_lowercase();
+    Hostname::parse(&format!("shop-{label}.{zone}")).unwrap()
+}
+
+/// The newest job of a kind.
+async fn newest(world: &Platforms, kind: &str) -> JobId {
+    let mut jobs = world.jobs().await;
+    jobs.retain(|job| job.kind == kind);
+    jobs.swap_remove(0).id
+}
+
+async fn record(world: &Platforms, platform: &PlatformId) -> DnsRecord {
+    let records = world.list(DnsRecordQuery::All { deleted: false });
+    let mut records: Vec<DnsRecord> = records.await;
+    records.retain(|record| record.platform_id == *platform);
+    records.swap_remove(0)
+}
+
+/// A DNS record of the stack that leads to its worker.
+async fn ask_for_record(world: &Platforms, platform: &PlatformId) -> JobId {
+    let stack = &stack(world, platform).await.id;
     let entries = world.entries(platform, false).await;
     let worker = entries
         .iter()
         .find(|e| e.resource_type == ResourceType::Worker);
     let record = &CreateDnsRecord {
-        hostname: Hostname::parse("shop.example.net").unwrap(),
+        hostname: hostname(platform, "example.net"),
         target_type: DnsTargetType::Worker,
         resource_id: worker.unwrap().id.clone(),
         environment: Environment::Prod,
@@ -377,9 +570,15 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
         stack,
         record.clone()
     ));
+    record.job_id.clone().unwrap()
+}
+
+/// A domain on the DNS record; the DNS says that it is the platform's.
+async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
+    let record = record(world, platform).await;
     let command = &AddCustomDomain {
         platform_id: platform.clone(),
-        custom_hostname: Hostname::parse("shop.example.com").unwrap(),
+        custom_hostname: hostname(platform, "example.com"),
         target_dns_record_id: record.id.clone(),
     };
     let job = as_operator!(world, platform, |cx, scope, uow| domain::add(
@@ -388,10 +587,16 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
         uow,
         command.clone()
     ));
-    let [route, proof] = domain(world).await.required_records();
+    let [route, proof] = domain(world, platform).await.required_records();
     world.dns.set_cname(&route.name, &route.value);
     world.dns.add_txt(&proof.name, &proof.value);
     job.id.clone()
+}
+
+async fn newest_of(world: &Platforms, kind: &str) -> JobId {
+    let mut jobs = world.jobs().await;
+    jobs.retain(|job| job.kind == kind);
+    jobs.swap_remove(0).id
 }
 
 /// One object is lost, and another one left over from an entry that was deleted.

@@ -20,9 +20,8 @@ const SECRET: &str = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2
 const MASTER_KEY: &str = "3a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57e23a57";
 const SMTP_PASSWORD: &str = "marked-smtp-password-Zk8";
 
-/// Everything our crates can say.
-const LOG_LEVEL: &str = "info,core=trace,core_domain=trace,core_http=trace,core_storage=trace,core_suite=trace,\
-    core_local=trace,core_smtp=trace,core_webauthn=trace,core_server=trace";
+/// Everything that this program can say, drivers included.
+const LOG_LEVEL: &str = "trace";
 
 /// IAM's own address: passkeys need a name. The ports are others, chosen by the system.
 const IAM: &str = "http://localhost:8081";

@@ -10,6 +10,7 @@ use core_domain::provisioning::{DEPROVISION, LaneKey, LanePlace};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::{
     JobContext, JobInput, JobKind, JobStep, Kinds, Observation, StepContext, StepError, Steps,
+    Undone,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -189,19 +190,20 @@ impl JobStep<Undoable> for MakeUndoable {
         leave_trace(cx, uow, "hook.recorded").await
     }
 
-    async fn undo(&self, cx: &StepContext<'_, Undoable>) -> Result<(), StepError> {
+    async fn undo(&self, cx: &StepContext<'_, Undoable>) -> Result<Undone, StepError> {
         let object = MakeObject(self.0).object(cx);
         if cx.infrastructure.observe(&object).await?.is_some() {
             cx.guard().await?;
             cx.infrastructure.remove(&object, cx.effect_key).await?;
         }
-        Ok(())
+        Ok(Undone::TakenBack)
     }
 
     async fn record_undo(
         &self,
         cx: &JobContext<'_, Undoable>,
         uow: &mut dyn UnitOfWork,
+        _: &Undone,
     ) -> Result<()> {
         leave_trace(cx, uow, "hook.undone").await
     }

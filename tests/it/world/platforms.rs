@@ -109,9 +109,14 @@ impl Platforms {
 
     /// Somebody who has signed up, with a session.
     pub(crate) async fn person(&self) -> Context {
+        self.person_at("ada@example.org").await
+    }
+
+    /// As [`Platforms::person`], with this address.
+    pub(crate) async fn person_at(&self, email: &str) -> Context {
         let new = &SignUp {
             name: PersonName::parse("Ada").unwrap(),
-            email: Email::parse("ada@example.org").unwrap(),
+            email: Email::parse(email).unwrap(),
             image: None,
             password_hash: PasswordHash::new("none".to_owned()),
             remembered: true,
@@ -135,7 +140,12 @@ impl Platforms {
 
     /// Somebody sets up an organization with this slug.
     pub(crate) async fn set_up(&self, slug: &str) -> OrganizationSetUp {
-        let cx = &self.person().await;
+        self.set_up_by("ada@example.org", slug).await
+    }
+
+    /// As [`Platforms::set_up`], by somebody with this address.
+    pub(crate) async fn set_up_by(&self, email: &str, slug: &str) -> OrganizationSetUp {
+        let cx = &self.person_at(email).await;
         let command = &SetUpOrganization {
             name: OrganizationName::parse("Engines").unwrap(),
             slug: Slug::parse(slug).unwrap(),

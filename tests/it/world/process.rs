@@ -205,6 +205,11 @@ impl Server {
         self.child.kill().await.unwrap();
     }
 
+    /// Waits until the process, which was asked to end, has ended; gives its exit status.
+    pub(crate) async fn ended(mut self) -> std::process::ExitStatus {
+        self.child.wait().await.unwrap()
+    }
+
     /// Asks the process to end (SIGTERM) and gives its exit status.
     pub(crate) async fn terminate(self) -> std::process::ExitStatus {
         self.terminate_with_log().await.0

@@ -14,6 +14,10 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
+    pub(crate) fn is_active(&self) -> bool {
+        self.step >= STATES.len() - 1
+    }
+
     pub(crate) fn view(&self) -> Value {
         let status = STATES[self.step.min(STATES.len() - 1)];
         let verification = if status == "initializing" {

@@ -98,7 +98,7 @@ fn read(
     Ok(body)
 }
 
-/// A host of the zone, `*` at its beginning alone, and a path, `*` at its end alone.
+/// A host of the zone or a custom hostname of it, `*` at its beginning alone, and a path, `*` at its end alone.
 fn is_valid(zone: &Zone, pattern: &str) -> bool {
     let pattern = pattern
         .strip_prefix("https://")
@@ -108,5 +108,6 @@ fn is_valid(zone: &Zone, pattern: &str) -> bool {
     let host = host.strip_prefix('*').unwrap_or(host);
     let host = host.strip_prefix('.').unwrap_or(host);
     let path = path.strip_suffix('*').unwrap_or(path);
-    zone.contains(host) && !host.contains('*') && !path.contains(['*', '?'])
+    let is_custom = zone.hostnames.iter().any(|own| own.hostname == host);
+    (zone.contains(host) || is_custom) && !host.contains('*') && !path.contains(['*', '?'])
 }

@@ -75,6 +75,7 @@ impl CustomHostname {
     fn into_served_hostname(self) -> ServedHostname {
         let ssl = self.ssl.as_ref().map_or("initializing", |ssl| &ssl.status);
         ServedHostname {
+            target: None,
             state: state_of(&self.status, ssl, self.detail().as_deref()),
             certificate: certificate_of(ssl),
             id: self.id,
@@ -88,7 +89,7 @@ fn path(zone: &str) -> [&str; 3] {
 
 /// The zone that has the customers' hostnames; `None` when none is set. One that is set and does not answer for its names
 /// says nothing of what it has.
-async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, ProviderError> {
+pub(super) async fn zone(client: &Client, zones: &Zones) -> Result<Option<String>, ProviderError> {
     let Some(name) = &client.options().saas_zone else {
         return Ok(None);
     };
@@ -115,7 +116,7 @@ async fn read(
 }
 
 /// How far an owner's hostname is.
-pub(crate) async fn find(
+pub(super) async fn find(
     client: &Client,
     zones: &Zones,
     hostname: &str,
@@ -136,7 +137,7 @@ pub(crate) async fn find(
 }
 
 /// Asks for a hostname, or once more for one that was given up.
-pub(crate) async fn serve(
+pub(super) async fn serve(
     client: &Client,
     zones: &Zones,
     request: &ServeHostname,
@@ -213,8 +214,26 @@ async fn post(client: &Client, zone: &str, body: &Value) -> Result<CustomHostnam
     Ok(client.fetch(call.json(body)).await?.result)
 }
 
+/// Refuses a hostname that belongs to another owner.
+pub(super) async fn ensure_not_foreign(
+    client: &Client,
+    zones: &Zones,
+    hostname: &str,
+    owner: &str,
+) -> Result<(), ProviderError> {
+    let Some(zone) = zone(client, zones).await? else {
+        return Ok(());
+    };
+    match read(client, &zone, hostname).await? {
+        Some(found) if !found.belongs_to(owner) => {
+            Err(ProviderError::NameTaken(hostname.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Stops serving an owner's hostname, with its certificates.
-pub(crate) async fn stop(
+pub(super) async fn stop(
     client: &Client,
     zones: &Zones,
     hostname: &str,

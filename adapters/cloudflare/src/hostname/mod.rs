@@ -1,6 +1,7 @@
 //! Hostnames: those of ours that lead to workers and projects, and those of customers.
 
-pub(crate) mod custom;
+mod custom;
+pub(crate) mod customer;
 mod dns;
 mod pages_route;
 pub(crate) mod route;

@@ -1,7 +1,7 @@
 //! Hostnames that lead to projects: a domain of the project and a CNAME.
 
-use core_domain::port::{ProviderError, ResourceRef, Route};
-use core_domain::registry::ResourceType;
+use core_domain::port::{HostnameState, ProviderError, ResourceRef, Route, ServedHostname};
+use core_domain::registry::{ResourceType, SslStatus};
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -9,16 +9,90 @@ use serde_json::json;
 use super::dns::{self, NewRecord};
 use super::zone::Zones;
 use crate::client::Client;
-use crate::error::CallError;
+use crate::error::{CallError, shortened};
 use crate::pages::project::{self, MISSING, PATH};
+
+/// The hostname is a domain of a project already.
+const DUPLICATE: u32 = 8_000_018;
 
 /// What projects' own names end with; these are no domains that were added.
 const OWN: &str = ".pages.dev";
+
+/// The domain will not be served, unless it is checked again.
+const FAILED: [&str; 3] = ["deactivated", "blocked", "error"];
 
 #[derive(Deserialize)]
 struct Domain {
     id: String,
     name: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    validation_data: Check,
+    #[serde(default)]
+    verification_data: Check,
+}
+
+/// What Cloudflare says of a check of a domain.
+#[derive(Default, Deserialize)]
+struct Check {
+    error_message: Option<String>,
+}
+
+impl Domain {
+    fn into_served_hostname(self, project: &str) -> ServedHostname {
+        let checks = [self.verification_data, self.validation_data];
+        let detail = checks.into_iter().find_map(|check| check.error_message);
+        let text = match detail {
+            Some(detail) => format!("the domain is {}: {}", self.status, shortened(&detail)),
+            None => format!("the domain is {}", self.status),
+        };
+        let (state, certificate) = match self.status.as_str() {
+            "active" => (HostnameState::Active, SslStatus::Active),
+            status if FAILED.contains(&status) => (HostnameState::Failed(text), SslStatus::Failed),
+            _ => (HostnameState::Pending(text), SslStatus::PendingIssuance),
+        };
+        ServedHostname {
+            id: self.id,
+            target: Some(project.to_owned()),
+            state,
+            certificate,
+        }
+    }
+}
+
+async fn read(client: &Client, project: &str, hostname: &str) -> Result<Option<Domain>, CallError> {
+    let path = [&PATH[..], &[project, "domains", hostname]].concat();
+    let call = client.call(Method::GET, "pages.find_domain", &path);
+    client.find::<Domain>(call, MISSING).await
+}
+
+/// How far a customer's hostname is that leads to a project.
+pub(super) async fn find_served(
+    client: &Client,
+    project: &str,
+    hostname: &str,
+) -> Result<Option<ServedHostname>, CallError> {
+    let found = read(client, project, hostname).await?;
+    Ok(found.map(|domain| domain.into_served_hostname(project)))
+}
+
+/// Has a customer's hostname lead to a project, or asks once more for one that was given up.
+pub(super) async fn serve(
+    client: &Client,
+    project: &str,
+    hostname: &str,
+) -> Result<ServedHostname, ProviderError> {
+    ensure_domain(client, project, hostname).await?;
+    let unseen = || ProviderError::Transient("the new domain is not shown yet".into());
+    let found = read(client, project, hostname).await?.ok_or_else(unseen)?;
+    if !FAILED.contains(&found.status.as_str()) {
+        return Ok(found.into_served_hostname(project));
+    }
+    let path = [&PATH[..], &[project, "domains", hostname]].concat();
+    let call = client.call(Method::PATCH, "pages.check_domain", &path);
+    let checked = client.fetch::<Domain>(call).await?.result;
+    Ok(checked.into_served_hostname(project))
 }
 
 /// The domain of a project.
@@ -27,9 +101,7 @@ pub(super) async fn find(
     project: &str,
     hostname: &str,
 ) -> Result<Option<Route>, CallError> {
-    let path = [&PATH[..], &[project, "domains", hostname]].concat();
-    let call = client.call(Method::GET, "pages.find_domain", &path);
-    let found = client.find::<Domain>(call, MISSING).await?;
+    let found = read(client, project, hostname).await?;
     Ok(found.map(|domain| Route {
         id: domain.id,
         target: project.to_owned(),
@@ -78,9 +150,10 @@ async fn ensure_domain(
             id: answer.result.id,
             target: project.to_owned(),
         }),
-        // Which code says that it is there already is not known.
+        // The code may say that it is there already, in this project or another one.
         Err(error) => match find(client, project, hostname).await {
             Ok(Some(found)) => Ok(found),
+            _ if error.has(DUPLICATE) => Err(ProviderError::NameTaken(hostname.to_owned())),
             _ => Err(error.into()),
         },
     }
@@ -97,7 +170,16 @@ pub(super) async fn remove(
     if let Some(zone) = zones.of_hostname(client, hostname).await? {
         dns::remove_of(client, &zone, hostname, target).await?;
     }
-    let path = [&PATH[..], &[&target.name, "domains", hostname]].concat();
+    remove_domain(client, &target.name, hostname).await
+}
+
+/// Takes a domain away from a project.
+pub(super) async fn remove_domain(
+    client: &Client,
+    project: &str,
+    hostname: &str,
+) -> Result<(), CallError> {
+    let path = [&PATH[..], &[project, "domains", hostname]].concat();
     let call = client.call(Method::DELETE, "pages.remove_domain", &path);
     client.remove(call, MISSING).await
 }

@@ -82,7 +82,10 @@ async fn domain(client: &Client, hostname: &str) -> Result<Option<Route>, CallEr
 }
 
 /// Which worker has a route of the hostname.
-async fn script_route(client: &Client, at: ZoneHostname<'_>) -> Result<Option<Route>, CallError> {
+pub(super) async fn script_route(
+    client: &Client,
+    at: ZoneHostname<'_>,
+) -> Result<Option<Route>, CallError> {
     let list = Call::new(
         Method::GET,
         "route.find",
@@ -155,6 +158,48 @@ async fn make_route(
         target,
     };
     dns::ensure(client, at.zone, record).await?;
+    create_route(client, at, target).await
+}
+
+/// Has the route of a hostname lead to a worker, and to no other one.
+pub(super) async fn ensure_route(
+    client: &Client,
+    at: ZoneHostname<'_>,
+    target: &ResourceRef,
+) -> Result<(), ProviderError> {
+    match script_route(client, at).await? {
+        Some(route) if route.target == target.name => Ok(()),
+        Some(route) => {
+            let path = ["zones", at.zone, "workers", "routes", &route.id];
+            let call = Call::new(Method::PUT, "route.change", &path);
+            let call = call.json(&json!({ "pattern": at.pattern(), "script": target.name }));
+            let changed = client.fetch_with_retries::<Value>(&call, is_unknown_script);
+            Ok(changed.await.map(drop)?)
+        }
+        None => create_route(client, at, target).await.map(drop),
+    }
+}
+
+/// Takes the route of a hostname away from a worker it leads to.
+pub(super) async fn remove_route(
+    client: &Client,
+    at: ZoneHostname<'_>,
+    target: &ResourceRef,
+) -> Result<(), CallError> {
+    let found = script_route(client, at).await?;
+    if let Some(found) = found.filter(|route| route.target == target.name) {
+        let path = ["zones", at.zone, "workers", "routes", &found.id];
+        let call = Call::new(Method::DELETE, "route.remove", &path);
+        client.remove(call, ROUTE_MISSING).await?;
+    }
+    Ok(())
+}
+
+async fn create_route(
+    client: &Client,
+    at: ZoneHostname<'_>,
+    target: &ResourceRef,
+) -> Result<Route, ProviderError> {
     let call = Call::new(
         Method::POST,
         "route.create",
@@ -201,10 +246,6 @@ pub(super) async fn remove(
         let call = client.call(Method::DELETE, "domain.remove", &path);
         client.remove(call, DOMAIN_MISSING).await?;
     }
-    if let Some(found) = script_route(client, at).await?.filter(is_theirs) {
-        let path = ["zones", at.zone, "workers", "routes", &found.id];
-        let call = Call::new(Method::DELETE, "route.remove", &path);
-        client.remove(call, ROUTE_MISSING).await?;
-    }
+    remove_route(client, at, target).await?;
     dns::remove_of(client, at.zone, at.hostname, target).await
 }

@@ -58,7 +58,11 @@ async fn retry_until_done(operation: Operation, world: &mut World, attempts: usi
         match operation.perform(world).await {
             Ok(()) => return,
             Err(ProviderError::Throttled { .. }) => world.restart(),
-            Err(ProviderError::Transient(_) | ProviderError::OutcomeUnknown(_)) => {}
+            Err(
+                ProviderError::Transient(_)
+                | ProviderError::OutcomeUnknown(_)
+                | ProviderError::Unfinished,
+            ) => {}
             Err(error) => panic!("{case}: {error:?}"),
         }
     }

@@ -1,15 +1,16 @@
 //! Hostnames: ours lead to workers and sites, customers' are served with a certificate, and none is taken from others.
 
-use core_cloudflare_fake::{Fault, Kind};
+use core_cloudflare_fake::{Fault, Kind, Visited};
 use core_domain::port::{
-    HostnameState, Infrastructure, ProviderError, ResourceRef, RouteHostname, ServeHostname,
+    CreateResource, HostnameState, Infrastructure, ProviderError, ResourceRef, RouteHostname,
+    ServeHostname,
 };
 use core_domain::registry::{ResourceType, SslStatus};
 use http::Method;
 use serde_json::json;
 
 use crate::operations::{CUSTOMERS, OURS, WILDCARD};
-use crate::world::{OWNER, STRANGER, World, adapter, resource};
+use crate::world::{OWNER, STRANGER, World, adapter, request, resource};
 
 const SERVED: [ResourceType; 2] = [ResourceType::Worker, ResourceType::Pages];
 
@@ -26,9 +27,21 @@ fn serve(owner: &str) -> ServeHostname {
     ServeHostname {
         hostname: CUSTOMERS.to_owned(),
         target_dns: OURS.to_owned(),
+        target: worker(),
         owner: owner.to_owned(),
         effect_key: "effect".to_owned(),
     }
+}
+
+fn worker() -> ResourceRef {
+    resource(ResourceType::Worker)
+}
+
+/// An account with the worker that customers' hostnames lead to.
+async fn with_worker() -> World {
+    let world = World::new().await;
+    world.make(ResourceType::Worker).await;
+    world
 }
 
 #[tokio::test]
@@ -234,7 +247,7 @@ async fn hostnames_of_an_object_go_with_it() {
 
 #[tokio::test]
 async fn a_customers_hostname_is_active_when_it_and_its_certificate_are() {
-    let world = World::new().await;
+    let world = with_worker().await;
     let asked = world
         .cloudflare
         .serve_hostname(&serve(OWNER))
@@ -248,7 +261,7 @@ async fn a_customers_hostname_is_active_when_it_and_its_certificate_are() {
     for _ in 0..20 {
         let found = world
             .cloudflare
-            .served_hostname(CUSTOMERS, OWNER)
+            .served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap()
             .unwrap();
@@ -271,7 +284,7 @@ async fn a_customers_hostname_is_active_when_it_and_its_certificate_are() {
 
 #[tokio::test]
 async fn a_hostname_that_was_given_up_is_failed_until_it_is_asked_for_again() {
-    let world = World::new().await;
+    let world = with_worker().await;
     world
         .cloudflare
         .serve_hostname(&serve(OWNER))
@@ -287,7 +300,7 @@ async fn a_hostname_that_was_given_up_is_failed_until_it_is_asked_for_again() {
         world.fake.pin_hostname(CUSTOMERS, status, ssl);
         let found = world
             .cloudflare
-            .served_hostname(CUSTOMERS, OWNER)
+            .served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap()
             .unwrap();
@@ -311,7 +324,7 @@ async fn a_hostname_that_was_given_up_is_failed_until_it_is_asked_for_again() {
 
 #[tokio::test]
 async fn an_outage_is_no_reason_to_call_a_hostname_failed() {
-    let world = World::new().await;
+    let world = with_worker().await;
     world
         .cloudflare
         .serve_hostname(&serve(OWNER))
@@ -320,7 +333,10 @@ async fn an_outage_is_no_reason_to_call_a_hostname_failed() {
     let path = world.zone("custom_hostnames");
     let matcher = core_cloudflare_fake::Matcher::new("GET", &path);
     world.fake.inject(matcher, Fault::StatusAfterEffect(503));
-    let outcome = world.cloudflare.served_hostname(CUSTOMERS, OWNER).await;
+    let outcome = world
+        .cloudflare
+        .served_hostname(CUSTOMERS, OWNER, &worker())
+        .await;
     assert!(
         matches!(outcome, Err(ProviderError::Transient(_))),
         "{outcome:?}"
@@ -329,45 +345,130 @@ async fn an_outage_is_no_reason_to_call_a_hostname_failed() {
 
 #[tokio::test]
 async fn a_customers_hostname_belongs_to_the_platform_that_asked_first() {
-    let world = World::new().await;
+    let world = with_worker().await;
     world
         .cloudflare
         .serve_hostname(&serve(OWNER))
         .await
         .unwrap();
     let taken = ProviderError::NameTaken(CUSTOMERS.to_owned());
+    let theirs = CreateResource {
+        resource: ResourceRef {
+            resource_type: ResourceType::Worker,
+            name: "strangers-api".to_owned(),
+        },
+        owner: STRANGER.to_owned(),
+        ..request(ResourceType::Worker)
+    };
+    world.cloudflare.create(&theirs).await.unwrap();
+    let foreign = ServeHostname {
+        target: theirs.resource.clone(),
+        ..serve(STRANGER)
+    };
     assert_eq!(
-        world.cloudflare.serve_hostname(&serve(STRANGER)).await,
+        world.cloudflare.serve_hostname(&foreign).await,
         Err(taken.clone())
     );
     assert_eq!(
         world
             .cloudflare
-            .served_hostname(CUSTOMERS, STRANGER)
+            .served_hostname(CUSTOMERS, STRANGER, &worker())
             .await
             .unwrap(),
         None
     );
     assert_eq!(
-        world.cloudflare.stop_serving(CUSTOMERS, STRANGER).await,
+        world
+            .cloudflare
+            .stop_serving(CUSTOMERS, STRANGER, &worker())
+            .await,
         Err(taken)
     );
     world
         .cloudflare
-        .stop_serving(CUSTOMERS, OWNER)
+        .stop_serving(CUSTOMERS, OWNER, &worker())
         .await
         .unwrap();
     world
         .cloudflare
-        .stop_serving(CUSTOMERS, OWNER)
+        .stop_serving(CUSTOMERS, OWNER, &worker())
         .await
         .unwrap();
     assert_eq!(world.fake.count(Kind::CustomHostname), 0);
+    assert_eq!(world.fake.count(Kind::Route), 0);
+}
+
+#[tokio::test]
+async fn a_customers_hostname_reaches_its_worker_or_project_until_it_is_served_no_more() {
+    for (of, visited) in [
+        (
+            ResourceType::Worker,
+            Visited::Worker(resource(ResourceType::Worker).name),
+        ),
+        (
+            ResourceType::Pages,
+            Visited::Project(resource(ResourceType::Pages).name),
+        ),
+    ] {
+        let world = World::new().await;
+        world.make(of).await;
+        let target = resource(of);
+        let request = ServeHostname {
+            target: target.clone(),
+            ..serve(OWNER)
+        };
+        assert_eq!(world.fake.visit(CUSTOMERS), None, "{of}");
+        world.cloudflare.serve_hostname(&request).await.unwrap();
+        for _ in 0..20 {
+            let found = world.cloudflare.served_hostname(CUSTOMERS, OWNER, &target);
+            let found = found.await.unwrap().unwrap();
+            assert_eq!(found.target, Some(target.name.clone()), "{of}");
+            let is_active = found.state == HostnameState::Active;
+            if is_active {
+                break;
+            }
+        }
+        assert_eq!(world.fake.visit(CUSTOMERS), Some(visited), "{of}");
+        for _ in 0..2 {
+            let stopped = world.cloudflare.stop_serving(CUSTOMERS, OWNER, &target);
+            stopped.await.unwrap();
+        }
+        assert_eq!(world.fake.visit(CUSTOMERS), None, "{of}");
+        assert_eq!(world.fake.count(Kind::Route), 0, "{of}");
+    }
+}
+
+#[tokio::test]
+async fn a_customers_hostname_without_its_route_leads_nowhere_until_it_is_asked_for_again() {
+    let world = with_worker().await;
+    world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    world.fake.pin_hostname(CUSTOMERS, "active", "active");
+    let routes = world.zone("workers/routes");
+    let listed = world.api(Method::GET, &routes, "").await;
+    let route = listed["result"][0]["id"].as_str().unwrap();
+    world
+        .api(Method::DELETE, &format!("{routes}/{route}"), "")
+        .await;
+    let target = worker();
+    let found = world.cloudflare.served_hostname(CUSTOMERS, OWNER, &target);
+    assert_eq!(found.await.unwrap().unwrap().target, None);
+    assert_eq!(world.fake.visit(CUSTOMERS), None);
+    world
+        .cloudflare
+        .serve_hostname(&serve(OWNER))
+        .await
+        .unwrap();
+    let reached = Visited::Worker(worker().name);
+    assert_eq!(world.fake.visit(CUSTOMERS), Some(reached));
 }
 
 #[tokio::test]
 async fn on_a_plan_without_metadata_a_hostname_is_asked_for_without() {
-    let world = World::new().await;
+    let world = with_worker().await;
     let matcher = core_cloudflare_fake::Matcher::new("POST", &world.zone("custom_hostnames"));
     let refused = Fault::Refusal {
         status: 403,
@@ -382,7 +483,7 @@ async fn on_a_plan_without_metadata_a_hostname_is_asked_for_without() {
     assert!(
         world
             .cloudflare
-            .served_hostname(CUSTOMERS, OWNER)
+            .served_hostname(CUSTOMERS, OWNER, &worker())
             .await
             .unwrap()
             .is_some()
@@ -392,7 +493,7 @@ async fn on_a_plan_without_metadata_a_hostname_is_asked_for_without() {
 
 #[tokio::test]
 async fn without_a_zone_for_them_no_customers_hostname_is_served() {
-    let world = World::new().await;
+    let world = with_worker().await;
     let cloudflare = adapter(&world.fake, |options| options.saas_zone = None);
     let refused = cloudflare.serve_hostname(&serve(OWNER)).await;
     assert!(
@@ -400,16 +501,25 @@ async fn without_a_zone_for_them_no_customers_hostname_is_served() {
         "{refused:?}"
     );
     assert_eq!(
-        cloudflare.served_hostname(CUSTOMERS, OWNER).await.unwrap(),
+        cloudflare
+            .served_hostname(CUSTOMERS, OWNER, &worker())
+            .await
+            .unwrap(),
         None
     );
-    cloudflare.stop_serving(CUSTOMERS, OWNER).await.unwrap();
+    cloudflare
+        .stop_serving(CUSTOMERS, OWNER, &worker())
+        .await
+        .unwrap();
     // One that is set and not active tells nothing, also not that there is nothing to end.
     let unknown = Some("unknown.org".to_owned());
     let cloudflare = adapter(&world.fake, |options| options.saas_zone = unknown);
     let served = cloudflare.serve_hostname(&serve(OWNER)).await.map(drop);
-    let found = cloudflare.served_hostname(CUSTOMERS, OWNER).await.map(drop);
-    let ended = cloudflare.stop_serving(CUSTOMERS, OWNER).await;
+    let found = cloudflare
+        .served_hostname(CUSTOMERS, OWNER, &worker())
+        .await
+        .map(drop);
+    let ended = cloudflare.stop_serving(CUSTOMERS, OWNER, &worker()).await;
     for outcome in [served, found, ended] {
         assert!(
             matches!(outcome, Err(ProviderError::Transient(_))),

@@ -104,6 +104,7 @@ fn of_hostname() -> ServeHostname {
     ServeHostname {
         hostname: CUSTOMERS.to_owned(),
         target_dns: OURS.to_owned(),
+        target: resource(ResourceType::Worker),
         owner: OWNER.to_owned(),
         effect_key: "effect".to_owned(),
     }
@@ -139,7 +140,8 @@ impl Operation {
     pub(crate) async fn prepare(self, world: &World) -> Result<(), ProviderError> {
         let cloudflare = &world.cloudflare;
         match self {
-            O::Create(_) | O::ServeHostname => {}
+            O::Create(_) => {}
+            O::ServeHostname => drop(cloudflare.create(&request(ResourceType::Worker)).await?),
             O::Observe(of) | O::Remove(of) | O::Owned(of) | O::SetSecrets(of) => {
                 cloudflare.create(&request(of)).await?;
             }
@@ -158,6 +160,7 @@ impl Operation {
                 cloudflare.deploy_site(front_page()).await?;
             }
             O::ServedHostname | O::StopServing => {
+                cloudflare.create(&request(ResourceType::Worker)).await?;
                 cloudflare.serve_hostname(&of_hostname()).await?;
             }
         }
@@ -209,14 +212,19 @@ impl Operation {
                 cloudflare.remove_route(hostname, &resource(of)).await?
             }
             O::ServedHostname => {
-                let found = cloudflare.served_hostname(CUSTOMERS, OWNER).await?.unwrap();
+                let target = resource(ResourceType::Worker);
+                let found = cloudflare.served_hostname(CUSTOMERS, OWNER, &target);
+                let found = found.await?.unwrap();
                 assert!(
                     !matches!(found.state, HostnameState::Failed(_)),
                     "{found:?}"
                 );
             }
             O::ServeHostname => drop(cloudflare.serve_hostname(&of_hostname()).await?),
-            O::StopServing => cloudflare.stop_serving(CUSTOMERS, OWNER).await?,
+            O::StopServing => {
+                let target = resource(ResourceType::Worker);
+                cloudflare.stop_serving(CUSTOMERS, OWNER, &target).await?;
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The host of sites and workers: serves the deployments of pages projects, and hands requests to workers.
 //!
-//! An object is found by host, `http://{name}.localhost:PORT/` or a hostname that leads to it, or by path,
-//! `http://127.0.0.1:PORT/{name}/`.
+//! An object is found by host: `http://{name}.localhost:PORT/`, or a hostname that leads to it. At one host, which is none
+//! unless [`SiteAddress::by_path`](crate::SiteAddress::by_path) names it, it is found by path: `{base}/{name}/`.
 
 mod answer;
 mod body;
@@ -26,6 +26,7 @@ pub(crate) use self::range::Range;
 pub(crate) use self::sites::Sites;
 use self::sites::{broken, not_found};
 use self::target::Destination;
+use crate::config::SiteAddress;
 use crate::data_dir::DataDir;
 use crate::error::Result;
 use crate::suspension_gate::SuspensionGate;
@@ -60,11 +61,11 @@ impl SiteHost {
     {
         let host = host_of(request.uri(), request.headers());
         let path = request.uri().path().to_owned();
-        let domain = self.workers.domain().to_owned();
+        let addresses = self.workers.addresses().clone();
         let found = self
             .workers
             .stores()
-            .run(move |data| owned_destination(data, host.as_deref(), &path, &domain));
+            .run(move |data| owned_destination(data, host.as_deref(), &path, &addresses));
         let found = match found.await {
             Ok((destination, Some(owner))) => match self.gate.check(&owner).await {
                 Ok(()) => Ok(destination),
@@ -95,7 +96,10 @@ impl SiteHost {
         *request.uri_mut() = with_path(request.uri(), path);
         match self.workers.send(name, forwarded(request)).await {
             Ok(answer) => answer,
-            Err(refusal) => answer::plain(refusal.status(), format!("{refusal}\n"), &method),
+            Err(refusal) => {
+                refusal.log(name);
+                answer::plain(refusal.status(), format!("{refusal}\n"), &method)
+            }
         }
     }
 }
@@ -105,9 +109,9 @@ fn owned_destination(
     data: &DataDir,
     host: Option<&str>,
     path: &str,
-    domain: &str,
+    addresses: &SiteAddress,
 ) -> Result<(Option<Destination>, Option<String>)> {
-    let Some(destination) = Destination::find(data, host, path, domain)? else {
+    let Some(destination) = Destination::find(data, host, path, addresses)? else {
         return Ok((None, None));
     };
     let owner = destination.owner(data)?;

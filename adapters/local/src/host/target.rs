@@ -5,6 +5,7 @@ use core_domain::registry::ResourceType;
 use percent_encoding::percent_decode_str;
 use unicode_normalization::UnicodeNormalization;
 
+use crate::config::SiteAddress;
 use crate::data_dir::DataDir;
 use crate::error::Result;
 use crate::hostname::{RouteTarget, labelled, target_of};
@@ -27,18 +28,18 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// Finds it: by the host, when an object or a hostname has it, otherwise by the first part of the path. `None` when
-    /// nothing can have such a path.
+    /// Finds it: by the host, when an object or a hostname has it; at the host of addresses by path, by the first part of the
+    /// path. `None` when nothing can have such an address.
     pub(crate) fn find(
         data: &DataDir,
         host: Option<&str>,
         path: &str,
-        domain: &str,
+        addresses: &SiteAddress,
     ) -> Result<Option<Self>> {
-        let place = match host.map(bare_host) {
-            Some(host) => target_of(data, &host, domain)?,
-            None => None,
+        let Some(host) = host.map(bare_host) else {
+            return Ok(None);
         };
+        let place = target_of(data, &host, &addresses.domain)?;
         match place {
             Some(RouteTarget::Worker(name)) => {
                 let path = path.to_owned();
@@ -49,14 +50,16 @@ impl Destination {
             }
             None => {}
         }
+        if !addresses.is_by_path(&host) {
+            return Ok(None);
+        }
         let inside = path.strip_prefix('/').unwrap_or(path);
         let (first, rest) = inside.split_once('/').unwrap_or((inside, ""));
-        let is_by_path = host.is_none_or(|host| label_of(&bare_host(host), domain).is_none());
-        if is_by_path && let Some(RouteTarget::Worker(name)) = labelled(data, first)? {
+        if let Some(RouteTarget::Worker(name)) = labelled(data, first)? {
             let path = format!("/{rest}");
             return Ok(Some(Self::Worker { name, path }));
         }
-        Ok(Target::parse(host, path, domain).map(Self::Site))
+        Ok(Target::by_path(path).map(Self::Site))
     }
 
     /// Returns the owner of the object; `None` if the object does not exist.
@@ -92,27 +95,22 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Takes a request apart; `None` when no site can have such a path.
-    pub(crate) fn parse(host: Option<&str>, path: &str, domain: &str) -> Option<Self> {
+    /// Takes a path apart that names the site as well; `None` when no site can have such a path.
+    fn by_path(path: &str) -> Option<Self> {
         let inside = path.strip_prefix('/')?;
-        match host.map(bare_host).and_then(|host| label_of(&host, domain)) {
-            Some(label) => Self::inside(label?, "/".to_owned(), inside),
-            None => {
-                let (label, inside) = match inside.split_once('/') {
-                    Some((label, inside)) => (decoded(label)?, Some(inside)),
-                    None => (decoded(inside)?, None),
-                };
-                let prefix = format!("/{label}/");
-                match inside {
-                    Some(inside) => Self::inside(label, prefix, inside),
-                    None => Some(Self {
-                        label,
-                        prefix,
-                        path: String::new(),
-                        directory: false,
-                    }),
-                }
-            }
+        let (label, inside) = match inside.split_once('/') {
+            Some((label, inside)) => (decoded(label)?, Some(inside)),
+            None => (decoded(inside)?, None),
+        };
+        let prefix = format!("/{label}/");
+        match inside {
+            Some(inside) => Self::inside(label, prefix, inside),
+            None => Some(Self {
+                label,
+                prefix,
+                path: String::new(),
+                directory: false,
+            }),
         }
     }
 
@@ -161,13 +159,6 @@ fn bare_host(host: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// The label a host names below our domain: `None` when it is not below it, `Some(None)` when it is no label.
-fn label_of(host: &str, domain: &str) -> Option<Option<String>> {
-    let label = host.strip_suffix(domain)?.strip_suffix('.')?;
-    let good = !label.is_empty() && !label.contains('.');
-    Some(good.then(|| label.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,35 +172,37 @@ mod tests {
         })
     }
 
+    fn of_site(path: &str) -> Option<Target> {
+        Target::of_site("site".to_owned(), path)
+    }
+
     #[test]
-    fn a_site_is_named_by_host_or_by_path() {
-        for host in [
-            "site.localhost:8090",
-            "SITE.localhost",
-            "site.localhost.:80",
+    fn a_path_is_taken_apart_with_and_without_the_name_of_the_site() {
+        assert_eq!(of_site("/"), target("site", "/", "", true));
+        assert_eq!(
+            of_site("/a%20b/c.css"),
+            target("site", "/", "a b/c.css", false)
+        );
+        assert_eq!(of_site("/docs/"), target("site", "/", "docs", true));
+
+        let by_path = Target::by_path;
+        assert_eq!(by_path("/site"), target("site", "/site/", "", false));
+        assert_eq!(by_path("/site/"), target("site", "/site/", "", true));
+        assert_eq!(by_path("/site/x/"), target("site", "/site/", "x", true));
+        assert_eq!(by_path("/"), None);
+    }
+
+    #[test]
+    fn a_host_is_compared_without_port_final_dot_and_case() {
+        for (host, bare) in [
+            ("site.localhost:8090", "site.localhost"),
+            ("SITE.localhost", "site.localhost"),
+            ("site.localhost.:80", "site.localhost"),
+            ("[::1]:8090", "[::1]"),
+            ("[::1]", "[::1]"),
         ] {
-            let by_host = |path| Target::parse(Some(host), path, "localhost");
-            assert_eq!(by_host("/"), target("site", "/", "", true));
-            assert_eq!(
-                by_host("/a%20b/c.css"),
-                target("site", "/", "a b/c.css", false)
-            );
-            assert_eq!(by_host("/docs/"), target("site", "/", "docs", true));
+            assert_eq!(bare_host(host), bare);
         }
-        for host in [
-            Some("127.0.0.1:8090"),
-            Some("localhost"),
-            Some("[::1]:8090"),
-            None,
-        ] {
-            let by_path = |path| Target::parse(host, path, "localhost");
-            assert_eq!(by_path("/site"), target("site", "/site/", "", false));
-            assert_eq!(by_path("/site/"), target("site", "/site/", "", true));
-            assert_eq!(by_path("/site/x/"), target("site", "/site/", "x", true));
-            assert_eq!(by_path("/"), None);
-        }
-        assert_eq!(Target::parse(Some("a.b.localhost"), "/", "localhost"), None);
-        assert_eq!(Target::parse(Some(".localhost"), "/", "localhost"), None);
     }
 
     #[test]
@@ -233,26 +226,18 @@ mod tests {
             "/%2f",
             "//",
         ] {
-            assert_eq!(
-                Target::parse(Some("s.localhost"), path, "localhost"),
-                None,
-                "{path}"
-            );
+            assert_eq!(of_site(path), None, "{path}");
             let by_path = format!("/site{path}");
-            assert_eq!(
-                Target::parse(None, &by_path, "localhost"),
-                None,
-                "{by_path}"
-            );
+            assert_eq!(Target::by_path(&by_path), None, "{by_path}");
         }
         for path in ["/../site/", "/%2e%2e/", "/%2fsite/"] {
-            assert_eq!(Target::parse(None, path, "localhost"), None, "{path}");
+            assert_eq!(Target::by_path(path), None, "{path}");
         }
     }
 
     #[test]
     fn encoding_is_taken_off_once_only() {
-        let parsed = Target::parse(Some("s.localhost"), "/%252e%252e/x", "localhost");
-        assert_eq!(parsed, target("s", "/", "%2e%2e/x", false));
+        let parsed = of_site("/%252e%252e/x");
+        assert_eq!(parsed, target("site", "/", "%2e%2e/x", false));
     }
 }

@@ -1,8 +1,10 @@
-//! Requests and answers as they are handed on: without what holds for one connection alone (RFC 9110, section 7.6.1).
+//! Requests and answers as they are handed on: without what holds for one connection alone (RFC 9110, section 7.6.1), and
+//! without the cookies of IAM, which no worker may see or set.
 
 use std::error::Error;
 
 use bytes::Bytes;
+use core_domain::iam::is_iam_cookie;
 use http::header::{self, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
@@ -24,7 +26,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// A request for the same host and path, with any body.
+/// A request for the same host and path, with any body. The cookies of IAM stay behind.
 pub(crate) fn request<B>(request: Request<B>) -> Request<WorkerBody>
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -32,6 +34,7 @@ where
 {
     let (mut head, body) = request.into_parts();
     strip(&mut head.headers);
+    remove_iam_cookies(&mut head.headers);
     if !head.headers.contains_key(header::HOST)
         && let Some(host) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(host.as_str())
@@ -44,10 +47,56 @@ where
     Request::from_parts(head, body.map_err(Into::into).boxed_unsync())
 }
 
-/// The answer as it goes on to another connection.
+/// The answer as it goes on to another connection. Cookies that it sets in the name of IAM stay behind.
 pub(super) fn answer<B>(mut answer: Response<B>) -> Response<B> {
     strip(answer.headers_mut());
+    remove_set_iam_cookies(answer.headers_mut());
     answer
+}
+
+/// Removes the cookies of IAM from what a browser sends.
+fn remove_iam_cookies(headers: &mut HeaderMap) {
+    let header::Entry::Occupied(sent) = headers.entry(header::COOKIE) else {
+        return;
+    };
+    let (_, values) = sent.remove_entry_mult();
+    let values: Vec<HeaderValue> = values
+        .filter_map(|value| without_iam_cookies(&value))
+        .collect();
+    for value in values {
+        headers.append(header::COOKIE, value);
+    }
+}
+
+/// The value of a `Cookie` header without the cookies of IAM; `None` if nothing is left of it.
+fn without_iam_cookies(value: &HeaderValue) -> Option<HeaderValue> {
+    let pairs = value.as_bytes().split(|byte| *byte == b';');
+    let others = pairs.filter(|pair| !is_of_iam(pair));
+    let others: Vec<&[u8]> = others.map(<[u8]>::trim_ascii).collect();
+    let others = others.join(&b"; "[..]);
+    HeaderValue::from_bytes(&others)
+        .ok()
+        .filter(|value| !value.is_empty())
+}
+
+/// Removes the cookies that an answer sets in the name of IAM.
+fn remove_set_iam_cookies(headers: &mut HeaderMap) {
+    let header::Entry::Occupied(set) = headers.entry(header::SET_COOKIE) else {
+        return;
+    };
+    let (_, values) = set.remove_entry_mult();
+    let others: Vec<HeaderValue> = values
+        .filter(|value| !is_of_iam(value.as_bytes()))
+        .collect();
+    for value in others {
+        headers.append(header::SET_COOKIE, value);
+    }
+}
+
+/// Tells whether `name=value..` is a cookie of IAM.
+fn is_of_iam(cookie: &[u8]) -> bool {
+    let name = cookie.split(|byte| matches!(byte, b'=' | b';')).next();
+    name.is_some_and(|name| is_iam_cookie(&String::from_utf8_lossy(name)))
 }
 
 fn strip(headers: &mut HeaderMap) {
@@ -83,5 +132,33 @@ mod tests {
         let names: Vec<_> = handed.headers().keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["accept", "host"]);
         assert_eq!(handed.headers()["host"], "a.localhost:8090");
+    }
+
+    #[test]
+    fn the_cookies_of_iam_are_not_handed_on_in_either_direction() {
+        let asked = Request::get("/")
+            .header(
+                "cookie",
+                "theme=dark; better-auth.session_token=a.b=;lang=de",
+            )
+            .header("cookie", "__Secure-core.device=x")
+            .body(Empty::new())
+            .unwrap();
+        let handed = request(asked);
+        let cookies: Vec<_> = handed.headers().get_all("cookie").iter().collect();
+        assert_eq!(cookies, ["theme=dark; lang=de"]);
+
+        let set = Response::builder()
+            .header("set-cookie", "theme=dark; Path=/")
+            .header(
+                "set-cookie",
+                "better-auth.session_token=planted; Domain=example.org",
+            )
+            .header("set-cookie", "better-auth.two_factor; Path=/")
+            .body(())
+            .unwrap();
+        let answered = answer(set);
+        let cookies: Vec<_> = answered.headers().get_all("set-cookie").iter().collect();
+        assert_eq!(cookies, ["theme=dark; Path=/"]);
     }
 }

@@ -9,10 +9,24 @@
 //! the one, what the script asks of its bindings comes out over the other. A process can reach nothing but what its own
 //! worker is bound to, and nothing of the environment of this process. It ends with the provider: a pipe that is never
 //! written to tells its guard, a shell, when the other end has gone, however that came about.
+//!
+//! All of this, the bindings included, can be hosted by a process of its own ([`LocalConfig::worker_host`]), whose memory is
+//! limited: what workers make of it then never harms the server. The server sends requests to it over a Unix socket and
+//! starts it again when it has ended.
+//!
+//! [`LocalConfig::worker_host`]: crate::LocalConfig::worker_host
 
 mod bindings;
 mod capnp;
 mod forward;
+#[cfg(unix)]
+mod host_process;
+#[cfg(unix)]
+mod host_server;
+#[cfg(unix)]
+mod host_suspensions;
+#[cfg(unix)]
+mod host_wire;
 mod launch;
 mod log;
 mod peers;
@@ -30,7 +44,11 @@ use std::time::Duration;
 use core_domain::kernel::duration_text;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::BindingLimits;
+
 pub(crate) use forward::request as forwarded;
+#[cfg(unix)]
+pub use host_server::run_worker_host;
 pub(crate) use pool::Workers;
 pub use program::{Workerd, find_workerd};
 
@@ -49,6 +67,18 @@ pub struct WorkerdOptions {
     pub answer_timeout: Duration,
     /// Whether scripts may fetch from this machine and from private networks too. Not by default.
     pub private_network: bool,
+    /// Hosts workers and their bindings in a process of their own, if the program can start itself as one. Default: `true`.
+    pub process: bool,
+    /// Maximum memory of that process, and of the process of each worker, in bytes; at least 768 MiB, of which a worker needs
+    /// some 550 to start. Default: 1 GiB.
+    pub memory: u64,
+    /// The limits of the calls that workers make to their bindings.
+    pub bindings: BindingLimits,
+}
+
+impl WorkerdOptions {
+    /// The least [`WorkerdOptions::memory`] with which workers start.
+    pub const MIN_MEMORY: u64 = 768 * 1024 * 1024;
 }
 
 impl Default for WorkerdOptions {
@@ -58,6 +88,9 @@ impl Default for WorkerdOptions {
             idle: Duration::from_secs(5 * 60),
             answer_timeout: Duration::from_secs(30),
             private_network: false,
+            process: true,
+            memory: 1024 * 1024 * 1024,
+            bindings: BindingLimits::default(),
         }
     }
 }

@@ -15,12 +15,14 @@ use super::WorkerdOptions;
 use super::bindings::Bindings;
 use super::capnp::Network;
 use super::forward::WorkerBody;
+#[cfg(unix)]
+use super::host_process::WorkerHost;
 use super::launch::{self, Launch};
 use super::peers::Peers;
 use super::process::{Process, SendError};
 use super::program::Workerd;
 use super::refusal::Refusal;
-use crate::config::LocalConfig;
+use crate::config::{LocalConfig, SiteAddress};
 use crate::error::{LocalError, Result};
 use crate::host::SiteBody;
 use crate::stores::Stores;
@@ -46,8 +48,13 @@ struct WeakWorkers(Weak<Inner>);
 #[derive(Debug)]
 struct Inner {
     stores: Stores,
+    /// The same stores for the bindings, on threads of their own.
+    binding_stores: Stores,
     config: Arc<LocalConfig>,
     slots: Mutex<Slots>,
+    /// The process that hosts the workers; without it this one does.
+    #[cfg(unix)]
+    host: Option<WorkerHost>,
 }
 
 #[derive(Debug, Default)]
@@ -75,12 +82,19 @@ struct Failures {
 }
 
 impl Workers {
-    pub(crate) fn new(stores: Stores, config: Arc<LocalConfig>) -> Self {
-        Self(Arc::new(Inner {
+    /// The workers of a provider. None runs yet.
+    ///
+    /// # Errors
+    /// [`LocalError::Io`] if the threads of the bindings cannot be prepared.
+    pub(crate) fn new(stores: Stores, config: Arc<LocalConfig>) -> Result<Self> {
+        Ok(Self(Arc::new(Inner {
+            binding_stores: stores.on_separate_threads()?,
             stores,
+            #[cfg(unix)]
+            host: host_of(&config),
             config,
             slots: Mutex::default(),
-        }))
+        })))
     }
 
     /// Where workers and sites lie.
@@ -88,9 +102,9 @@ impl Workers {
         &self.0.stores
     }
 
-    /// The domain below which objects have addresses of their own.
-    pub(crate) fn domain(&self) -> &str {
-        self.0.config.sites.domain()
+    /// The addresses of sites and workers.
+    pub(crate) fn addresses(&self) -> &SiteAddress {
+        &self.0.config.sites
     }
 
     /// Refuses visitors of suspended platforms.
@@ -104,6 +118,10 @@ impl Workers {
         name: &str,
         request: Request<WorkerBody>,
     ) -> Result<Response<SiteBody>, Refusal> {
+        #[cfg(unix)]
+        if let Some(host) = &self.0.host {
+            return host.send(name, request).await;
+        }
         let process = self.process_of(name).await?;
         let timeout = self.options().answer_timeout;
         match process.send(request, timeout).await {
@@ -124,11 +142,19 @@ impl Workers {
 
     /// Ends a worker that was removed.
     pub(crate) async fn forget(&self, name: &str) {
+        #[cfg(unix)]
+        if let Some(host) = &self.0.host {
+            return host.forget(name).await;
+        }
         self.slots().await.by_name.remove(name);
     }
 
     /// Ends all that run, and starts none any more.
     pub(crate) async fn stop(&self) {
+        #[cfg(unix)]
+        if let Some(host) = &self.0.host {
+            return host.stop().await;
+        }
         let mut slots = self.slots().await;
         slots.is_closed = true;
         let stopped = std::mem::take(&mut slots.by_name).into_values();
@@ -186,7 +212,7 @@ impl Workers {
     async fn start(&self, workerd: &Workerd, name: &str) -> Result<Arc<Process>, Refusal> {
         let (workerd, owned) = (workerd.clone(), name.to_owned());
         let config = Arc::clone(&self.0.config);
-        let (workers, stores) = (self.downgrade(), self.0.stores.clone());
+        let (workers, stores) = (self.downgrade(), self.0.binding_stores.clone());
         let started = self.0.stores.run(move |data| {
             let Some(launch) = launch::read(data, &owned)? else {
                 return Ok(None);
@@ -204,6 +230,13 @@ impl Workers {
             Err(error) => Err(failed(name, error)),
         }
     }
+}
+
+/// The process that is to host the workers.
+#[cfg(unix)]
+fn host_of(config: &Arc<LocalConfig>) -> Option<WorkerHost> {
+    let (command, workerd) = (config.worker_host.clone()?, config.workerd.clone()?);
+    Some(WorkerHost::new(command, Arc::clone(config), workerd))
 }
 
 fn bindings_of(

@@ -21,9 +21,10 @@ use hyper::client::conn::http1 as client;
 use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -57,6 +58,13 @@ kill $guard 2>/dev/null
 rm -rf "$folder"
 exit $status
 "#;
+
+/// The response to a call above the number of connections.
+const TOO_MANY_CONNECTIONS: &[u8] = b"HTTP/1.1 429 Too many calls to bindings at a time\r\n\
+content-length: 0\r\nconnection: close\r\n\r\n";
+
+/// The most that a connection of bindings holds of a request's head and of a response that is not read, in bytes.
+const MAX_BUFFER: usize = 64 * 1024;
 
 /// How long is waited for the reason when a connection ends early.
 const REASON_TIME: Duration = Duration::from_secs(1);
@@ -186,14 +194,7 @@ impl Process {
         request: Request<WorkerBody>,
         timeout: Duration,
     ) -> Result<Response<SiteBody>, SendError> {
-        let (moved, progress) = watch::channel(Instant::now());
-        let request = request.map(|body| {
-            let noted = body.map_frame(move |frame| {
-                moved.send_replace(Instant::now());
-                frame
-            });
-            noted.boxed_unsync()
-        });
+        let (request, progress) = with_progress(request);
         let sent = tokio::select! {
             reason = self.ended() => return Err(SendError::Ended(reason)),
             () = no_progress(progress, timeout) => return Err(SendError::Silent),
@@ -245,8 +246,23 @@ impl Drop for Process {
     }
 }
 
+/// A request, and when the last part of it was sent.
+pub(super) fn with_progress(
+    request: Request<WorkerBody>,
+) -> (Request<WorkerBody>, watch::Receiver<Instant>) {
+    let (moved, progress) = watch::channel(Instant::now());
+    let request = request.map(|body| {
+        let noted = body.map_frame(move |frame| {
+            moved.send_replace(Instant::now());
+            frame
+        });
+        noted.boxed_unsync()
+    });
+    (request, progress)
+}
+
 /// Returns when this long nothing has moved.
-async fn no_progress(progress: watch::Receiver<Instant>, timeout: Duration) {
+pub(super) async fn no_progress(progress: watch::Receiver<Instant>, timeout: Duration) {
     loop {
         let until = *progress.borrow() + timeout;
         if until <= Instant::now() {
@@ -286,10 +302,15 @@ async fn follow(
 }
 
 async fn answer_bindings(listener: UnixListener, bindings: Arc<Bindings>) {
+    let connections = Arc::new(Semaphore::new(bindings.max_connections()));
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((mut stream, _)) = listener.accept().await else {
             // Out of descriptors, mostly: others are closed meanwhile.
             tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else {
+            tokio::spawn(async move { stream.write_all(TOO_MANY_CONNECTIONS).await });
             continue;
         };
         let bindings = Arc::clone(&bindings);
@@ -297,9 +318,14 @@ async fn answer_bindings(listener: UnixListener, bindings: Arc<Bindings>) {
             let bindings = Arc::clone(&bindings);
             async move { Ok::<_, std::convert::Infallible>(bindings.answer(request).await) }
         });
-        let connection = server::Builder::new().serve_connection(TokioIo::new(stream), answer);
-        // One that breaks is the script's own failure, which it is told.
-        tokio::spawn(connection);
+        let connection = server::Builder::new()
+            .max_buf_size(MAX_BUFFER)
+            .serve_connection(TokioIo::new(stream), answer);
+        tokio::spawn(async move {
+            // If the connection breaks, the script gets an error.
+            let _ = connection.await;
+            drop(permit);
+        });
     }
 }
 

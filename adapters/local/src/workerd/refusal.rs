@@ -1,19 +1,20 @@
-//! Why a worker does not answer, and what is answered instead.
+//! The reasons for which a worker does not respond, and the responses in its place. No response contains the worker's console.
 
 use std::fmt;
 
 use http::StatusCode;
+use serde::{Deserialize, Serialize};
 
 /// Why a worker does not answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Refusal {
     /// There is no program that runs workers.
     NotInstalled,
     /// There is no such worker.
     Missing,
-    /// The script cannot be started; says why.
+    /// The script cannot be started. Holds the reason, for the log.
     Rejected(String),
-    /// The process ended before it answered; says why.
+    /// The process ended before it responded. Holds the reason, for the log.
     Ended(String),
     /// No answer began in time.
     Silent,
@@ -28,10 +29,17 @@ impl Refusal {
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::Missing => StatusCode::NOT_FOUND,
-            Self::Rejected(_) | Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Ended(_) => StatusCode::BAD_GATEWAY,
+            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Rejected(_) | Self::Ended(_) => StatusCode::BAD_GATEWAY,
             Self::Silent => StatusCode::GATEWAY_TIMEOUT,
             Self::NotInstalled | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Writes the reason into the log if the worker itself is the reason.
+    pub(crate) fn log(&self, worker: &str) {
+        if let Self::Rejected(reason) | Self::Ended(reason) = self {
+            tracing::warn!(worker, reason, "a worker is out of order");
         }
     }
 }
@@ -44,13 +52,26 @@ impl fmt::Display for Refusal {
                  Install it (npm install workerd), or name it in WORKERD_BIN.",
             ),
             Self::Missing => f.write_str("There is no such worker."),
-            Self::Rejected(reason) => write!(f, "This worker cannot be started:\n{reason}"),
-            Self::Ended(reason) => {
-                write!(f, "This worker has ended before it answered:\n{reason}")
+            Self::Rejected(_) | Self::Ended(_) => {
+                f.write_str("This worker is out of order. The log of the server says why.")
             }
             Self::Silent => f.write_str("This worker has not answered in time."),
             Self::Busy => f.write_str("Too many workers are at work; try again."),
             Self::Failed => f.write_str("This worker cannot be reached at the moment."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visitors_of_a_worker_that_has_crashed_see_a_plain_502() {
+        let console = || "TypeError: a private line".to_owned();
+        for refusal in [Refusal::Rejected(console()), Refusal::Ended(console())] {
+            assert_eq!(refusal.status(), StatusCode::BAD_GATEWAY);
+            assert!(!refusal.to_string().contains("private"), "{refusal}");
         }
     }
 }

@@ -8,8 +8,8 @@ use core_domain::port::{Infrastructure, SiteUpload};
 use core_domain::testing::MemorySite;
 use http_body_util::BodyExt;
 
-use crate::host::{body, get};
-use crate::support::{World, world};
+use crate::host::{BY_PATH, body, get, world_by_path};
+use crate::support::World;
 
 /// A file of the site on the disk.
 struct File {
@@ -37,7 +37,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) {
 async fn deployed() -> (World, Vec<File>) {
     let mut files = Vec::new();
     collect(&folder(), "", &mut files);
-    let world = world().await;
+    let world = world_by_path().await;
     world.project("acme-site").await;
     let site: MemorySite = files.iter().map(|f| (&*f.path, &*f.content)).collect();
     let upload = SiteUpload {
@@ -82,7 +82,10 @@ fn resolve(page: &str, link: &str) -> String {
 async fn every_file_is_served_byte_for_byte_by_host_and_by_path() {
     let (world, files) = deployed().await;
     assert!(files.len() >= 8);
-    for base in ["http://acme-site.localhost/", "http://127.0.0.1/acme-site/"] {
+    for base in [
+        "http://acme-site.localhost/",
+        &format!("{BY_PATH}/acme-site/"),
+    ] {
         for file in &files {
             let answer = get(&world, &format!("{base}{}", file.path)).await;
             assert_eq!(answer.status(), 200, "{}", file.path);
@@ -95,7 +98,10 @@ async fn every_file_is_served_byte_for_byte_by_host_and_by_path() {
 #[tokio::test]
 async fn every_link_leads_to_a_page_of_the_site() {
     let (world, files) = deployed().await;
-    for base in ["http://acme-site.localhost/", "http://127.0.0.1/acme-site/"] {
+    for base in [
+        "http://acme-site.localhost/",
+        &format!("{BY_PATH}/acme-site/"),
+    ] {
         for page in files.iter().filter(|file| file.path.ends_with(".html")) {
             let text = std::str::from_utf8(&page.content).unwrap();
             for link in links(text)

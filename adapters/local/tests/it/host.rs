@@ -1,14 +1,17 @@
 //! The site host as a service: conditions, ranges, folders, missing pages.
 
 use core_domain::port::Infrastructure;
-use core_local::SiteBody;
+use core_local::{SiteAddress, SiteBody};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-use crate::support::{World, upload, world};
+use crate::support::{World, upload, world, world_of};
 
 const SITE: &str = "http://acme-site.localhost:8090";
+
+/// The address of objects by path, in a world that has one.
+pub(crate) const BY_PATH: &str = "http://sites.example.net";
 
 /// Sends a request with these headers.
 pub(crate) async fn send(
@@ -44,7 +47,21 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 }
 
 async fn site() -> World {
-    let world = world().await;
+    site_in(world().await).await
+}
+
+/// The world in which objects are served by path at one host as well.
+pub(crate) async fn world_by_path() -> World {
+    world_of(|config| {
+        config.sites = SiteAddress {
+            by_path: Some(BY_PATH.to_owned()),
+            ..config.sites.clone()
+        };
+    })
+    .await
+}
+
+async fn site_in(world: World) -> World {
     world.project("acme-site").await;
     let files = [
         ("index.html", "<h1>front</h1>"),
@@ -61,12 +78,12 @@ async fn site() -> World {
 
 #[tokio::test]
 async fn pages_are_served_by_host_and_by_path() {
-    let world = site().await;
+    let world = site_in(world_by_path().await).await;
     for base in [
         SITE,
         "http://ACME-SITE.localhost",
-        "http://127.0.0.1:8090/acme-site",
-        "http://localhost/acme-site",
+        "http://sites.example.net/acme-site",
+        "http://SITES.example.net:8090/acme-site",
     ] {
         for (path, expected) in [
             ("/", "<h1>front</h1>"),
@@ -94,14 +111,33 @@ async fn the_host_header_names_the_site_when_the_request_line_does_not() {
     )
     .await;
     assert_eq!(body(answer).await, "body{}");
-    let answer = send(
-        &world,
-        "GET",
+}
+
+#[tokio::test]
+async fn nothing_is_served_by_path_unless_a_setting_names_the_host() {
+    let asked = [
+        "http://127.0.0.1:8090/acme-site/css/site.css",
+        "http://localhost/acme-site/css/site.css",
+        "http://sites.example.net/acme-site/css/site.css",
+        "http://iam.example.org/acme-site/css/site.css",
         "/acme-site/css/site.css",
-        &[("host", "127.0.0.1:8090")],
-    )
-    .await;
-    assert_eq!(body(answer).await, "body{}");
+    ];
+    let off = site().await;
+    for url in asked {
+        assert_eq!(
+            get(&off, url).await.status(),
+            StatusCode::NOT_FOUND,
+            "{url}"
+        );
+    }
+    let on = site_in(world_by_path().await).await;
+    for url in asked {
+        let expected = match url.starts_with(BY_PATH) {
+            true => StatusCode::OK,
+            false => StatusCode::NOT_FOUND,
+        };
+        assert_eq!(get(&on, url).await.status(), expected, "{url}");
+    }
 }
 
 #[tokio::test]
@@ -152,15 +188,12 @@ async fn other_methods_are_refused_with_the_ones_that_work() {
 
 #[tokio::test]
 async fn a_folder_without_slash_leads_to_the_one_with_it() {
-    let world = site().await;
+    let world = site_in(world_by_path().await).await;
     for (url, location) in [
         (format!("{SITE}/docs"), "/docs/"),
         (format!("{SITE}/docs?x=1&y=%2F"), "/docs/?x=1&y=%2F"),
-        (
-            "http://127.0.0.1/acme-site/docs".to_owned(),
-            "/acme-site/docs/",
-        ),
-        ("http://127.0.0.1/acme-site".to_owned(), "/acme-site/"),
+        (format!("{BY_PATH}/acme-site/docs"), "/acme-site/docs/"),
+        (format!("{BY_PATH}/acme-site"), "/acme-site/"),
     ] {
         let answer = get(&world, &url).await;
         assert_eq!(answer.status(), StatusCode::PERMANENT_REDIRECT, "{url}");
@@ -186,15 +219,16 @@ async fn a_missing_page_is_the_sites_own_page_with_status_404() {
 
 #[tokio::test]
 async fn projects_without_deployment_and_unknown_projects_are_not_found() {
-    let world = site().await;
+    let world = site_in(world_by_path().await).await;
     world.project("acme-empty").await;
     for url in [
         "http://acme-empty.localhost/",
         "http://acme-none.localhost/",
-        "http://127.0.0.1/acme-none/",
-        "http://127.0.0.1/acme-none",
+        "http://sites.example.net/acme-none/",
+        "http://sites.example.net/acme-none",
+        "http://sites.example.net/",
+        "http://sites.example.net/..",
         "http://127.0.0.1/",
-        "http://127.0.0.1/..",
         "http://x.y.localhost/",
         "http://none--acme-site.localhost/",
         "http://--acme-site.localhost/",
@@ -352,17 +386,8 @@ async fn every_request_during_deployments_gets_one_of_them_whole() {
 #[tokio::test]
 async fn a_damaged_deployment_is_an_error_and_not_a_wrong_page() {
     let world = site().await;
-    let root = world
-        .folder
-        .path()
-        .join("infra/pages/acme-site/deployments");
-    let deployment = std::fs::read_dir(root)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    for file in std::fs::read_dir(deployment.join("content")).unwrap() {
+    let contents = world.folder.path().join("infra/pages/acme-site/content");
+    for file in std::fs::read_dir(contents).unwrap() {
         std::fs::write(file.unwrap().path(), "something else than before").unwrap();
     }
     let answer = get(&world, &format!("{SITE}/digits.txt")).await;

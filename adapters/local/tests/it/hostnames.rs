@@ -25,6 +25,7 @@ fn serving(hostname: &str, owner: &str) -> ServeHostname {
     ServeHostname {
         hostname: hostname.to_owned(),
         target_dns: OURS.to_owned(),
+        target: resource(ResourceType::Pages, "acme-site"),
         owner: owner.to_owned(),
         effect_key: "serve-1".to_owned(),
     }
@@ -117,53 +118,70 @@ async fn a_hostname_leads_only_to_what_its_owner_has_and_never_hides_an_object()
 }
 
 #[tokio::test]
-async fn a_customers_hostname_leads_where_the_hostname_of_ours_leads() {
+async fn a_customers_hostname_leads_to_its_object_whatever_the_hostname_of_ours_does() {
     let world = site().await;
-    let wanted = to(OURS, ResourceType::Pages, "acme-site");
-    world.infra.route_hostname(&wanted).await.unwrap();
-    let served = world
-        .infra
-        .serve_hostname(&serving(THEIRS, OWNER))
-        .await
-        .unwrap();
+    let target = resource(ResourceType::Pages, "acme-site");
+    let wanted = serving(THEIRS, OWNER);
+    let served = world.infra.serve_hostname(&wanted).await.unwrap();
     assert_eq!(served.state, HostnameState::Active);
-    assert_eq!(
-        world
-            .infra
-            .serve_hostname(&serving(THEIRS, OWNER))
-            .await
-            .unwrap(),
-        served
-    );
+    assert_eq!(served.target.as_deref(), Some("acme-site"));
+    assert_eq!(world.infra.serve_hostname(&wanted).await.unwrap(), served);
 
     let world = world.reopened().await;
     let url = format!("http://{THEIRS}/");
     assert_eq!(body(get(&world, &url).await).await, "front");
-    let known = world.infra.served_hostname(THEIRS, OWNER).await.unwrap();
-    assert_eq!(known, Some(served));
+    let known = world.infra.served_hostname(THEIRS, OWNER, &target).await;
+    assert_eq!(known.unwrap(), Some(served.clone()));
 
-    world.infra.stop_serving(THEIRS, OWNER).await.unwrap();
-    world.infra.stop_serving(THEIRS, OWNER).await.unwrap();
+    world.project("acme-other").await;
+    world
+        .deploy("acme-other", "d-2", &[("index.html", "other")])
+        .await;
+    let other = ServeHostname {
+        target: resource(ResourceType::Pages, "acme-other"),
+        ..wanted
+    };
+    let moved = world.infra.serve_hostname(&other).await.unwrap();
+    assert_eq!(moved.id, served.id);
+    assert_eq!(body(get(&world, &url).await).await, "other");
+
+    for _ in 0..2 {
+        let stopped = world.infra.stop_serving(THEIRS, OWNER, &target).await;
+        stopped.unwrap();
+    }
     assert_eq!(get(&world, &url).await.status(), 404);
 }
 
 #[tokio::test]
 async fn a_customers_hostname_is_one_owners() {
     let world = site().await;
-    world
-        .infra
-        .serve_hostname(&serving(THEIRS, OWNER))
-        .await
-        .unwrap();
-    let foreign = serving(THEIRS, "platform-2");
+    let target = resource(ResourceType::Pages, "acme-site");
+    let wanted = serving(THEIRS, OWNER);
+    world.infra.serve_hostname(&wanted).await.unwrap();
+    let mut theirs = request(ResourceType::Pages, "looms-site");
+    theirs.owner = "platform-2".to_owned();
+    world.infra.create(&theirs).await.unwrap();
+    let foreign = ServeHostname {
+        target: theirs.resource.clone(),
+        ..serving(THEIRS, "platform-2")
+    };
     assert!(is_taken(world.infra.serve_hostname(&foreign).await));
-    assert!(is_taken(
-        world.infra.stop_serving(THEIRS, "platform-2").await
-    ));
-    let unseen = world.infra.served_hostname(THEIRS, "platform-2").await;
-    assert_eq!(unseen.unwrap(), None);
-    let ours = to(THEIRS, ResourceType::Pages, "acme-site");
-    assert!(is_taken(world.infra.route_hostname(&ours).await));
+    let stopped = world.infra.stop_serving(THEIRS, "platform-2", &target);
+    assert!(is_taken(stopped.await));
+    let unseen = world.infra.served_hostname(THEIRS, "platform-2", &target);
+    assert_eq!(unseen.await.unwrap(), None);
+    let route = RouteHostname {
+        target: theirs.resource.clone(),
+        owner: theirs.owner.clone(),
+        ..to(THEIRS, ResourceType::Pages, "looms-site")
+    };
+    assert!(is_taken(world.infra.route_hostname(&route).await));
+    // The owner may have both.
+    let own = to(THEIRS, ResourceType::Pages, "acme-site");
+    world.infra.route_hostname(&own).await.unwrap();
+    // Nobody serves what another owner has.
+    let foreign = serving("other.example.org", "platform-2");
+    assert!(is_refused(world.infra.serve_hostname(&foreign).await));
 }
 
 #[tokio::test]
@@ -171,10 +189,14 @@ async fn hostnames_and_secrets_go_with_their_object() {
     let world = site().await;
     let wanted = to(OURS, ResourceType::Pages, "acme-site");
     world.infra.route_hostname(&wanted).await.unwrap();
+    let served = serving(THEIRS, OWNER);
+    world.infra.serve_hostname(&served).await.unwrap();
     let target = wanted.target.clone();
     world.infra.set_secrets(&secrets(&["TOKEN"])).await.unwrap();
     world.infra.remove(&target, OWNER).await.unwrap();
     assert_eq!(world.infra.route(OURS).await.unwrap(), None);
+    let served = world.infra.served_hostname(THEIRS, OWNER, &target).await;
+    assert_eq!(served.unwrap(), None);
     world.project("acme-site").await;
     let names = world.infra.secret_names(&target).await.unwrap();
     assert!(names.is_empty());

@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod blobs;
+mod contents;
 mod crash;
 mod example_site;
 mod host;
 mod hostnames;
+mod limits;
+mod log;
 mod objects;
 mod private;
 mod retention;

@@ -13,14 +13,16 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::host::{body, get};
+use crate::host::{self, BY_PATH, body, get, world_by_path};
 use crate::hostnames::to;
-use crate::support::{OWNER, World, request, resource, script, workerd, world, world_of};
+use crate::log::Log;
+use crate::support::{OWNER, World, request, resource, script, workerd, world_of};
 
 /// A world whose workers run; `None` where nothing runs them.
 pub(crate) async fn running(options: WorkerdOptions) -> Option<World> {
     let workerd = workerd()?;
     let set = |config: &mut core_local::LocalConfig| {
+        config.sites.by_path = Some(BY_PATH.to_owned());
         config.workerd = Some(workerd);
         config.workers = options;
     };
@@ -77,9 +79,12 @@ fn kill(process: &Path) {
 
 #[tokio::test]
 async fn without_workerd_a_worker_says_that_it_does_not_run() {
-    let world = world().await;
+    let world = world_by_path().await;
     worker(&world, "acme-api", "1").await;
-    for url in ["http://acme-api.localhost/x", "http://127.0.0.1/acme-api/x"] {
+    for url in [
+        "http://acme-api.localhost/x",
+        &format!("{BY_PATH}/acme-api/x"),
+    ] {
         let answer = get(&world, url).await;
         assert_eq!(answer.status(), 503, "{url}");
         assert!(body(answer).await.contains("npm install workerd"), "{url}");
@@ -259,8 +264,8 @@ async fn requests_and_answers_pass_through_whole_by_name_path_and_hostname() {
     for (url, path) in [
         ("http://acme-api.localhost:8090/a%2Fb/?q=1", "/a%2Fb/?q=1"),
         ("http://api.example.org/a/", "/a/"),
-        ("http://127.0.0.1:8090/acme-api/a?q", "/a?q"),
-        ("http://127.0.0.1:8090/acme-api", "/"),
+        (&format!("{BY_PATH}/acme-api/a?q"), "/a?q"),
+        (&format!("{BY_PATH}/acme-api"), "/"),
     ] {
         let request = Request::put(url).header("x-from", "test");
         let request = request.body(Full::from(sent.clone())).unwrap();
@@ -273,7 +278,7 @@ async fn requests_and_answers_pass_through_whole_by_name_path_and_hostname() {
 }
 
 #[tokio::test]
-async fn a_script_that_cannot_start_says_why_and_takes_no_other_with_it() {
+async fn why_a_script_cannot_start_is_in_the_log_alone_and_no_other_script_is_harmed() {
     let Some(world) = running(WorkerdOptions::default()).await else {
         return;
     };
@@ -284,9 +289,12 @@ async fn a_script_that_cannot_start_says_why_and_takes_no_other_with_it() {
         script("export default { fetch( {}", &json!([])),
     )
     .await;
+    let (log, _collecting) = Log::collect();
     for _ in 0..3 {
-        let (status, text) = answer(&world, "acme-bad").await;
-        assert_eq!(status, 500);
+        let plain = "This worker is out of order. The log of the server says why.\n";
+        assert_eq!(answer(&world, "acme-bad").await, (502, plain.to_owned()));
+        let text = log.text();
+        assert!(text.contains("worker=acme-bad"), "{text}");
         assert!(
             text.contains("SyntaxError") && text.contains("index.js:1"),
             "{text}"
@@ -310,9 +318,30 @@ async fn why_a_script_cannot_start_shows_no_secret() {
         "import { env } from 'cloudflare:workers'; throw new Error('token ' + env.TOKEN);";
     create(&world, "acme-api", script(throwing, &json!([]))).await;
     set_token(&world, "open sesame").await;
+    let (log, _collecting) = Log::collect();
     let (status, text) = answer(&world, "acme-api").await;
-    assert_eq!(status, 500);
-    assert!(text.contains("token ***"), "{text}");
+    assert_eq!(status, 502);
+    assert!(!text.contains("token"), "{text}");
+    assert!(log.text().contains("token ***"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn a_worker_sees_no_cookie_of_iam_and_sets_none() {
+    let Some(world) = running(WorkerdOptions::default()).await else {
+        return;
+    };
+    let echo = "request.headers.get('cookie'), { headers: [['set-cookie', 'better-auth.session_token=planted'], ['set-cookie', 'theme=light']] }";
+    worker(&world, "acme-api", echo).await;
+    let cookies = "better-auth.session_token=secret; theme=dark; __Secure-core.device=secret";
+    for url in [
+        "http://acme-api.localhost/",
+        &format!("{BY_PATH}/acme-api/"),
+    ] {
+        let answer = host::send(&world, "GET", url, &[("cookie", cookies)]).await;
+        let set: Vec<_> = answer.headers().get_all("set-cookie").iter().collect();
+        assert_eq!(set, ["theme=light"]);
+        assert_eq!(body(answer).await, "theme=dark");
+    }
 }
 
 #[tokio::test]

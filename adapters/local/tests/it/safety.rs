@@ -129,17 +129,8 @@ async fn symbolic_links_planted_in_a_deployment_are_not_followed() {
         .await;
     let outside = world.folder.path().join("secret.txt");
     std::fs::write(&outside, SECRET).unwrap();
-    let root = world
-        .folder
-        .path()
-        .join("infra/pages/acme-site/deployments");
-    let deployment = std::fs::read_dir(root)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    for file in std::fs::read_dir(deployment.join("content")).unwrap() {
+    let contents = world.folder.path().join("infra/pages/acme-site/content");
+    for file in std::fs::read_dir(contents).unwrap() {
         let path = file.unwrap().path();
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(&outside, path).unwrap();

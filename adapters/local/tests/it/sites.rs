@@ -70,8 +70,6 @@ async fn another_branch_has_an_address_of_its_own() {
         let label = shown.url.strip_prefix("http://").unwrap();
         let label = label.split('.').next().unwrap();
         assert!(label.ends_with("--acme-site"));
-        let by_path = format!("http://127.0.0.1:8090/{label}/");
-        assert_eq!(body(get(&world, &by_path).await).await, branch);
     }
     assert_eq!(body(get(&world, PAGE).await).await, "live");
 }
@@ -237,29 +235,7 @@ async fn content_two_deployments_share_is_on_the_disk_once() {
     world
         .deploy("acme-site", "d-2", &[("a.txt", "same"), ("c.txt", "new")])
         .await;
-    let root = world
-        .folder
-        .path()
-        .join("infra/pages/acme-site/deployments");
-    let mut contents = Vec::new();
-    for deployment in std::fs::read_dir(root).unwrap() {
-        let folder = deployment.unwrap().path().join("content");
-        contents.extend(
-            std::fs::read_dir(folder)
-                .unwrap()
-                .map(|entry| entry.unwrap().path()),
-        );
-    }
-    assert_eq!(contents.len(), 3);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let files = contents
-            .iter()
-            .map(|path| std::fs::metadata(path).unwrap().ino());
-        let different: std::collections::BTreeSet<u64> = files.collect();
-        assert_eq!(different.len(), 2);
-    }
+    assert_eq!(world.names("pages/acme-site/content").len(), 2);
 }
 
 #[tokio::test]

@@ -54,17 +54,16 @@ pub(crate) fn request(line: &str, host: &str) -> String {
 }
 
 #[tokio::test]
-async fn sites_are_served_by_host_and_by_path_on_one_socket() {
+async fn a_site_is_served_by_its_host_and_by_no_path() {
     let served = served().await;
-    for (line, host) in [
-        ("GET /a.txt", "acme-site.localhost:8090"),
-        ("GET /acme-site/a.txt", "127.0.0.1:8090"),
-    ] {
-        let answer = exchange(served.address, &request(line, host)).await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-        assert!(answer.ends_with("\r\n\r\ntext"), "{answer}");
-        assert!(answer.contains("content-length: 4\r\n"), "{answer}");
-    }
+    let by_host = request("GET /a.txt", "acme-site.localhost:8090");
+    let answer = exchange(served.address, &by_host).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\ntext"), "{answer}");
+    assert!(answer.contains("content-length: 4\r\n"), "{answer}");
+    let by_path = request("GET /acme-site/a.txt", "127.0.0.1:8090");
+    let answer = exchange(served.address, &by_path).await;
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
 }
 
 #[tokio::test]

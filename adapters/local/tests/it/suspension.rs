@@ -44,6 +44,7 @@ async fn world_with_state(
     let serve = ServeHostname {
         hostname: "www.customer.example".to_owned(),
         target_dns: "shop.example.org".to_owned(),
+        target: route.target.clone(),
         owner: OWNER.to_owned(),
         effect_key: "serve-1".to_owned(),
     };

@@ -19,15 +19,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use core_domain::cli::Limits;
 use core_domain::port::{ArchiveError, BlobReader, Site, SiteArchives};
+use core_http::cli::UploadLimits;
 use tokio::sync::Semaphore;
 
 use self::entry::broken;
 use self::site::ArchivedSite;
 
-/// How many uploads are checked at once: as much work as two processors are kept busy with.
-const PERMITS: usize = 2;
-
-/// Opens uploads off the async threads, two at a time; others wait.
+/// Opens uploads off the async threads, as many at a time as `cli.uploads.permits` says; others wait.
 #[derive(Clone, Debug)]
 pub struct UnpackArchives {
     limits: Limits,
@@ -40,8 +38,15 @@ impl UnpackArchives {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            permits: Arc::new(Semaphore::new(PERMITS)),
+            permits: Arc::new(Semaphore::new(UploadLimits::default().permits)),
         }
+    }
+
+    /// Opens so many uploads at a time. Default: 2.
+    #[must_use]
+    pub fn with_permits(mut self, permits: usize) -> Self {
+        self.permits = Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
+        self
     }
 }
 

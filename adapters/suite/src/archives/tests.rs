@@ -383,15 +383,22 @@ fn what_a_zip_holds_besides_plain_files_is_refused_with_a_specific_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_than_two_archives_are_unpacked_at_once() {
-    let archives = UnpackArchives::default();
-    let two = archives.permits.acquire_many(2).await.unwrap();
-    let mut third = archives.open(Box::new(Cursor::new(tar_of(SITE))));
-    // Time passes only while nobody unpacks.
-    let waited = tokio::time::timeout(Duration::from_secs(60), &mut third).await;
-    assert!(waited.is_err());
-    drop(two);
-    assert!(third.await.is_ok());
+async fn as_many_archives_are_unpacked_at_once_as_the_setting_says() {
+    for (archives, most) in [
+        (UnpackArchives::default(), 2),
+        (UnpackArchives::default().with_permits(5), 5),
+    ] {
+        let others = archives.permits.acquire_many(most - 1).await.unwrap();
+        let last = archives.open(Box::new(Cursor::new(tar_of(SITE))));
+        assert!(last.await.is_ok());
+        let all = archives.permits.acquire().await.unwrap();
+        let mut waiting = archives.open(Box::new(Cursor::new(tar_of(SITE))));
+        // Time passes only while nobody unpacks.
+        let waited = tokio::time::timeout(Duration::from_secs(60), &mut waiting).await;
+        assert!(waited.is_err());
+        drop((others, all));
+        assert!(waiting.await.is_ok());
+    }
 }
 
 #[test]

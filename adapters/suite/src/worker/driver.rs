@@ -208,6 +208,9 @@ impl Driver {
                 Err(ended) => self.take(ended),
             }
         }
+        if let Err(error) = unit.committed.overdue {
+            tracing::warn!(?error, "a job could not be stopped at its deadline");
+        }
         match unit.committed.taken {
             Ok(taken) => {
                 // Where there were enough there may be more.
@@ -344,6 +347,7 @@ async fn commit(worker: &Worker, finished: &[Finished], limit: usize) -> Committ
         Committed {
             settled: finished.iter().map(|_| Err(panicked())).collect(),
             taken: Err(panicked()),
+            overdue: Ok(()),
         }
     })
 }

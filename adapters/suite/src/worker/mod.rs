@@ -25,10 +25,21 @@ pub struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// Takes no more jobs, lets running steps end for as long as the options allow, hands their jobs back, and returns
-    /// when all is done. No attempt is counted.
+    /// Claims no more jobs from now on. Running steps may end for as long as the options allow; then their jobs are handed
+    /// back, and no attempt is counted.
+    pub fn stop_claiming(&self) {
+        self.phase.send_if_modified(|phase| {
+            let is_running = *phase == Phase::Running;
+            if is_running {
+                *phase = Phase::Stopping;
+            }
+            is_running
+        });
+    }
+
+    /// Stops as [`Self::stop_claiming`] does, and returns when all jobs have been handed back.
     pub async fn stop(mut self) {
-        self.phase.send_replace(Phase::Stopping);
+        self.stop_claiming();
         // A worker that panicked has stopped as well.
         let _ = (&mut self.task).await;
     }

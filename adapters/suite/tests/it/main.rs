@@ -9,6 +9,7 @@ mod events;
 mod folder;
 mod imports;
 mod settings;
+mod sites;
 mod store;
 mod worker;
 mod world;

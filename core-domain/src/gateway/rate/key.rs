@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use sha2::{Digest, Sha256};
 
 use super::RatePolicy;
-use crate::gateway::address::rate_subject;
+use crate::gateway::address::client_network;
 use crate::gateway::path::normal_path;
 
 /// What a client's requests are counted for.
@@ -39,7 +39,7 @@ impl RateKey {
     pub fn new(policy: &RatePolicy, client: IpAddr, subject: RateSubject<'_>) -> Self {
         let mut digest = Sha256::new();
         digest.update(policy.name().as_bytes());
-        match rate_subject(client) {
+        match client_network(client) {
             IpAddr::V4(v4) => {
                 digest.update([4]);
                 digest.update(v4.octets());

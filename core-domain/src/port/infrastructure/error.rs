@@ -10,6 +10,9 @@ pub enum ProviderError {
     /// Nothing happened, and it may work later.
     #[error("the provider failed for now")]
     Transient(#[source] Cause),
+    /// A part is done. The same call can be sent again at once and continues with the rest.
+    #[error("the provider completed a part of the request")]
+    Unfinished,
     /// The provider asks to wait.
     #[error("the provider asks to wait {retry_after_seconds} s")]
     Throttled {

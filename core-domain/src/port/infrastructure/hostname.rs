@@ -31,6 +31,8 @@ pub struct ServeHostname {
     pub hostname: String,
     /// The name of ours it leads to in the DNS.
     pub target_dns: String,
+    /// What it leads to: a worker or a pages project.
+    pub target: ResourceRef,
     /// Who it belongs to.
     pub owner: String,
     /// The same for every attempt of the same step.
@@ -54,6 +56,8 @@ pub enum HostnameState {
 pub struct ServedHostname {
     /// The provider's id.
     pub id: String,
+    /// The name of what it leads to; `None` if it leads nowhere yet.
+    pub target: Option<String>,
     /// How far it is.
     pub state: HostnameState,
     /// Where its certificate stands.

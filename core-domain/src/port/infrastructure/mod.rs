@@ -12,8 +12,9 @@ pub use error::ProviderError;
 pub use hostname::{HostnameState, Route, RouteHostname, ServeHostname, ServedHostname};
 pub use resource::{CreateResource, OwnedObject, OwnedObjects, Provisioned, ResourceRef};
 pub use secrets::SetSecrets;
-pub use site::{SiteDeployment, SiteState, SiteUpload};
+pub use site::{SiteDeployment, SiteState, SiteStorage, SiteUpload};
 
+use crate::cli::SiteFile;
 use crate::registry::ResourceType;
 
 /// Makes, finds and removes real infrastructure. Every call may be repeated.
@@ -57,7 +58,35 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         deployment_key: &str,
     ) -> Result<Option<SiteDeployment>, ProviderError>;
 
-    /// Some of the objects of a type that belong to an owner, in any order; `cursor` is what the answer before said.
+    /// Measures the bytes that the sites of an owner take, and the bytes that a new site would add on a branch of one of its
+    /// projects. What the branch shows now does not count. A provider whose disks are not the operator's may report the
+    /// latter alone.
+    ///
+    /// # Errors
+    /// [`ProviderError`] when the provider could not be asked.
+    async fn site_storage(
+        &self,
+        _project: &str,
+        _branch: &str,
+        _owner: &str,
+        files: &[SiteFile],
+    ) -> Result<SiteStorage, ProviderError> {
+        Ok(SiteStorage {
+            stored_bytes: 0,
+            new_bytes: files.iter().map(|file| file.size).sum(),
+        })
+    }
+
+    /// Removes expired previews, and files that no deployment names. Returns the number of removed files. Called daily.
+    ///
+    /// # Errors
+    /// [`ProviderError`] when the provider could not be asked.
+    async fn clean_up(&self) -> Result<u64, ProviderError> {
+        Ok(0)
+    }
+
+    /// Some of the objects of a type that belong to an owner, in any order; `cursor` is what the answer before said. The removal
+    /// of a platform ends only when this names nothing more, so a provider that cannot list cannot be deprovisioned.
     ///
     /// # Errors
     /// [`ProviderError`] when the provider could not be asked; [`ProviderError::Permanent`] when it cannot list.
@@ -117,8 +146,8 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("route hostnames"))
     }
 
-    /// Looks how far the provider is with a customer's hostname; `None` when it does not know it, or it belongs to another
-    /// owner.
+    /// Looks how far the provider is with a customer's hostname that leads to an object; `None` when it does not know it, or
+    /// it belongs to another owner.
     ///
     /// # Errors
     /// [`ProviderError`] when the provider could not be asked.
@@ -126,14 +155,17 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         &self,
         _hostname: &str,
         _owner: &str,
+        _target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// Asks the provider to serve a customer's hostname, or again when it had given up. Fine when it does already.
+    /// Asks the provider to serve a customer's hostname with what an object answers, or again when it had given up. Fine
+    /// when it does already; one that leads to another object of the owner leads to this one from then on.
     ///
     /// # Errors
-    /// [`ProviderError::NameTaken`] when it belongs to another owner.
+    /// [`ProviderError::NameTaken`] when it belongs to another owner; [`ProviderError::Permanent`] when the object does not
+    /// exist or answers no requests.
     async fn serve_hostname(
         &self,
         _request: &ServeHostname,
@@ -141,12 +173,23 @@ pub trait Infrastructure: Send + Sync + std::fmt::Debug {
         Err(unsupported("serve customers' hostnames"))
     }
 
-    /// The customer's hostname is not served any more; fine when it is not.
+    /// The customer's hostname that leads to an object is not served any more; fine when it is not.
     ///
     /// # Errors
     /// [`ProviderError::NameTaken`] when it belongs to another owner: it stays.
-    async fn stop_serving(&self, _hostname: &str, _owner: &str) -> Result<(), ProviderError> {
+    async fn stop_serving(
+        &self,
+        _hostname: &str,
+        _owner: &str,
+        _target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
         Err(unsupported("serve customers' hostnames"))
+    }
+
+    /// Tells whether the provider itself refuses visitors of suspended platforms. Otherwise a job has their hostnames not
+    /// served for as long as they are suspended.
+    fn refuses_suspended(&self) -> bool {
+        false
     }
 }
 

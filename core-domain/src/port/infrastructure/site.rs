@@ -17,6 +17,15 @@ pub struct SiteUpload {
     pub site: Arc<dyn Site>,
 }
 
+/// The storage that sites take at a provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SiteStorage {
+    /// Bytes of all sites of the owner and their previews. Equal files count once. 0 if the provider does not report it.
+    pub stored_bytes: u64,
+    /// Bytes that the files of the new site would add.
+    pub new_bytes: u64,
+}
+
 /// Where a deployment stands at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

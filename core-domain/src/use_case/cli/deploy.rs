@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::deploy_input::{DeployInput, DeploySite};
+use super::site_room::ensure_room;
 use crate::access::{PlatformAccess, PlatformScope, PlatformWriter};
 use crate::kernel::{
     Code, Context, DeploymentId, Environment, Error, IllegalMove, Result, Stored, grant,
 };
-use crate::port::UnitOfWork;
+use crate::port::{SiteStorage, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{
     Branch, BuildTrigger, Deployment, DeploymentQuery, DeploymentStatus, PlatformStatus,
@@ -39,6 +40,8 @@ pub struct Deploy {
     pub file_count: i64,
     /// How large they are in all.
     pub total_bytes: i64,
+    /// The bytes of the platform's sites at the provider, and those that this site would add.
+    pub storage: SiteStorage,
 }
 
 /// What came of it.
@@ -64,6 +67,24 @@ pub fn ensure_ready_to_deploy(scope: &PlatformScope<grant::DeploymentCreate>) ->
     Err(IllegalMove::new(status, open).into())
 }
 
+/// Refuses a site that would exceed the platform's bytes. Call it before the upload is stored. Repetitions of earlier
+/// deployments pass, and so do those that [`deploy`] refuses for another reason.
+///
+/// # Errors
+/// `LIMIT_REACHED`.
+pub async fn ensure_room_for_site(
+    cx: &Context,
+    scope: &PlatformScope<grant::DeploymentCreate>,
+    uow: &mut dyn UnitOfWork,
+    wanted: &Deploy,
+) -> Result<()> {
+    match replay_or_conflict(scope, uow, wanted).await {
+        Ok(None) => ensure_room(cx, scope, uow, &wanted.storage).await,
+        Ok(Some(_)) | Err(Error::Refused { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Queues a deployment, unless it was asked for before. When nothing new was queued, the upload is the caller's to remove.
 ///
 /// # Errors
@@ -79,12 +100,8 @@ pub async fn deploy(
     if let Some(known) = replay_or_conflict(scope, uow, &wanted).await? {
         return Ok(Deployed::Replayed(known));
     }
-    let project_name = resource_name(
-        scope.id(),
-        &scope.platform().slug,
-        Environment::Prod,
-        ResourceType::Pages,
-    );
+    ensure_room(cx, scope, uow, &wanted.storage).await?;
+    let project_name = site_project(scope);
     let job = queue(cx, scope.writer(), uow, &wanted, &project_name).await?;
     let now = uow.now().await?;
     let key = wanted.key;
@@ -110,6 +127,17 @@ pub async fn deploy(
     };
     let stored = deployment::create(cx, scope.writer(), uow, deployment).await?;
     Ok(Deployed::New(stored))
+}
+
+/// The name of the pages project that deployments of a platform go to.
+#[must_use]
+pub fn site_project(scope: &PlatformScope<grant::DeploymentCreate>) -> String {
+    resource_name(
+        scope.id(),
+        &scope.platform().slug,
+        Environment::Prod,
+        ResourceType::Pages,
+    )
 }
 
 /// The deployment this is a repetition of.

@@ -50,7 +50,7 @@ impl JobKind for DeploySite {
         clean_up(cx, uow).await
     }
 
-    /// The upload stays, so that an operator can let the job go on; it goes when the job was called off.
+    /// Keeps the upload for an operator's retry, unless the job was cancelled or the deployment had ended before.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let called_off = cx.job.failure_kind == Some(FailureKind::Cancelled);
         let status = if called_off {
@@ -66,8 +66,8 @@ impl JobKind for DeploySite {
             error_message: said.map_or(Patch::Keep, Patch::Set),
             ..DeploymentChange::default()
         };
-        end(cx, uow, &change).await?;
-        if called_off {
+        let ended_before = end(cx, uow, &change).await?;
+        if called_off || ended_before {
             clean_up(cx, uow).await?;
         }
         Ok(())
@@ -117,23 +117,26 @@ async fn repeated(
     })
 }
 
-/// Ends the deployment unless it has ended, and its build as the deployment ended.
+/// Ends the deployment unless it has ended, and its build as the deployment ended. Tells whether it had ended before.
 async fn end(
     cx: &JobContext<'_, DeploySite>,
     uow: &mut dyn UnitOfWork,
     change: &DeploymentChange,
-) -> Result<()> {
+) -> Result<bool> {
     let Some(platform) = cx.platform(uow).await? else {
-        return Ok(());
+        return Ok(false);
     };
-    let found = deployment::of_job(&platform, uow, &cx.job.id).await?;
-    let ended = match found {
-        Some(found) if found.status.is_terminal() => found,
-        Some(found) => deployment::change(cx, &platform, uow, &found.id, change).await?,
-        None => return Ok(()),
+    let Some(found) = deployment::of_job(&platform, uow, &cx.job.id).await? else {
+        return Ok(false);
     };
-    let end = BuildEnd::of(&ended);
-    build::end(cx, &platform, uow, &cx.job.id, end).await
+    let ended_before = found.status.is_terminal();
+    let ended = if ended_before {
+        found
+    } else {
+        deployment::change(cx, &platform, uow, &found.id, change).await?
+    };
+    build::end(cx, &platform, uow, &cx.job.id, BuildEnd::of(&ended)).await?;
+    Ok(ended_before)
 }
 
 /// Queues what removes the upload.

@@ -10,7 +10,7 @@ use crate::registry::DeploymentStatus;
 use crate::use_case::registry::deployment;
 
 /// How long the upload of a failed deployment is kept for an operator's retry.
-const KEPT_AFTER_FAILURE: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(super) const KEPT_AFTER_FAILURE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Of these blobs, those that are uploads no job will ask for: of deployments that have ended, or that were never made
 /// because a process died between keeping the upload and the commit. Ask only about blobs so old that no commit is

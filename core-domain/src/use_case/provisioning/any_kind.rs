@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps};
+use super::kind::{ErasedStep, JobContext, JobKind, StepContext, StepPorts, Steps, Writing};
 use super::step_error::{Observation, StepError};
-use crate::kernel::{Context, Error, Result};
+use crate::kernel::{Error, Result};
 use crate::port::UnitOfWork;
-use crate::provisioning::{Job, LanePlace};
+use crate::provisioning::{Job, LanePlace, Step};
 
 /// A kind whose types are erased.
 pub(super) trait AnyKind: Debug + Send + Sync {
@@ -49,20 +49,20 @@ pub(super) trait OpenJob: Send + Sync {
     async fn record(
         &self,
         step: &str,
-        cx: &Context,
+        cx: Writing<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()>;
     async fn record_wait(
         &self,
         step: &str,
-        cx: &Context,
+        cx: Writing<'_>,
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()>;
-    async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
-    async fn resumed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()>;
 }
 
 #[derive(Debug)]
@@ -135,19 +135,25 @@ impl<'a, K: JobKind> Opened<'a, K> {
         })
     }
 
+    /// The step as the job has it.
+    pub(super) fn stored(&self, name: &str) -> Option<&Step> {
+        self.job.steps.iter().find(|step| step.name == name)
+    }
+
     pub(super) fn step_context<'c>(
         &'c self,
         step: &'c str,
         ports: StepPorts<'c>,
     ) -> StepContext<'c, K> {
-        let (kind, item) = (&self.registered.kind, item_of(step));
-        StepContext::new(kind, self.job, &self.input, item, ports)
+        let kind = &self.registered.kind;
+        let stored = self.stored(step).and_then(|stored| stored.first_look);
+        StepContext::new(kind, self.job, &self.input, (item_of(step), stored), ports)
     }
 
     pub(super) fn job_context<'c>(
         &'c self,
         step: Option<&'c str>,
-        cx: &Context,
+        cx: Writing<'c>,
     ) -> JobContext<'c, K> {
         let (kind, item) = (&self.registered.kind, step.and_then(item_of));
         JobContext::new(kind, self.job, &self.input, item, cx)
@@ -179,7 +185,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     async fn record(
         &self,
         step: &str,
-        cx: &Context,
+        cx: Writing<'_>,
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
@@ -195,7 +201,7 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
     async fn record_wait(
         &self,
         step: &str,
-        cx: &Context,
+        cx: Writing<'_>,
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()> {
@@ -208,17 +214,17 @@ impl<K: JobKind> OpenJob for Opened<'_, K> {
         }
     }
 
-    async fn completed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn completed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
         self.registered.kind.completed(&cx, uow).await
     }
 
-    async fn failed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn failed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
         self.registered.kind.failed(&cx, uow).await
     }
 
-    async fn resumed(&self, cx: &Context, uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn resumed(&self, cx: Writing<'_>, uow: &mut dyn UnitOfWork) -> Result<()> {
         let cx = self.job_context(None, cx);
         self.registered.kind.resumed(&cx, uow).await
     }

@@ -1,22 +1,22 @@
 //! One attempt of a step of a job that is held, and what is to be written after it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::any_kind::OpenJob;
+use super::any_kind::{AnyKind, OpenJob};
 use super::claim::{Claimed, HeldJob, startable};
 use super::guard::Guard;
 use super::kind::StepPorts;
 use super::kinds::Kinds;
-use super::report::report_of;
+use super::report::{LeaseState, report_of};
 use super::step_error::{Observation, StepError};
 use super::supervisor::{StepEnd, Supervisor};
 use super::undo;
 use super::worker::Worker;
 use crate::kernel::Stored;
-use crate::provisioning::{Failure, Job, Report, StepStatus, Trigger, effect_key};
+use crate::provisioning::{Failure, FirstLook, Job, Report, StepStatus, Trigger, effect_key};
 
 /// What the holder of a job reports after an attempt: written as one change of the job.
 #[derive(Clone, Debug)]
@@ -36,7 +36,11 @@ pub struct Finished {
 
 impl Finished {
     fn new(kinds: &Kinds, held: &HeldJob, ended: Ended) -> Self {
-        let Ended { reports, found } = ended;
+        let Ended {
+            reports,
+            found,
+            looked,
+        } = ended;
         let in_batch = found.is_none() && is_plain(kinds, &held.job, &reports);
         let leaves = !matches!(reports.last(), Some(Report::Start(_)));
         let fence = held.claimed.fence;
@@ -45,7 +49,7 @@ impl Finished {
             .map(|report| Trigger::Work(fence, report));
         Self {
             claimed: held.claimed.clone(),
-            job: Arc::clone(&held.job),
+            job: looked.unwrap_or_else(|| Arc::clone(&held.job)),
             reports: triggers.collect(),
             found,
             in_batch,
@@ -72,6 +76,8 @@ struct Ended {
     reports: Vec<Report>,
     /// What was found by an attempt that waits, or done by one that has not finished.
     found: Option<Value>,
+    /// The job after this attempt stored its first observation; `None` if it stored none.
+    looked: Option<Arc<Stored<Job>>>,
 }
 
 impl From<Vec<Report>> for Ended {
@@ -79,7 +85,66 @@ impl From<Vec<Report>> for Ended {
         Self {
             reports,
             found: None,
+            looked: None,
         }
+    }
+}
+
+/// Stores the first observation of a step that can be undone, under the fence. The step has no effect before that.
+struct FirstLooks<'a> {
+    worker: &'a Worker,
+    claimed: &'a Claimed,
+    step: usize,
+    /// `true` if the step can be undone and has no stored observation.
+    is_due: bool,
+    /// The observation of this attempt; unset if none is due.
+    found: OnceLock<FirstLook>,
+    /// The job after the observation was stored.
+    looked: OnceLock<Stored<Job>>,
+}
+
+impl<'a> FirstLooks<'a> {
+    fn of(
+        worker: &'a Worker,
+        claimed: &'a Claimed,
+        (kind, job, step): (&dyn AnyKind, &Job, usize),
+    ) -> Self {
+        let current = &job.steps[step];
+        Self {
+            worker,
+            claimed,
+            step,
+            is_due: current.first_look.is_none() && kind.undoes(&current.name),
+            found: OnceLock::new(),
+            looked: OnceLock::new(),
+        }
+    }
+
+    fn keep<T>(&self, observed: &Observation<T>) {
+        if let Some(found) = observed.first_look().filter(|_| self.is_due) {
+            self.found.get_or_init(|| found);
+        }
+    }
+
+    /// Stores the observation before the effect.
+    async fn store(&self) -> Result<(), StepError> {
+        let Some(found) = self.found.get() else {
+            return Ok(());
+        };
+        let look = Report::Look(self.step, *found);
+        match self.worker.report(self.claimed, look).await? {
+            LeaseState::Held(job) => {
+                self.looked.get_or_init(|| *job);
+                Ok(())
+            }
+            LeaseState::Lost => Err(StepError::LeaseLost),
+        }
+    }
+
+    /// Returns the report of an observation that is not stored yet: that of a step without an effect.
+    fn unstored(&self) -> Option<Report> {
+        let found = self.found.get().filter(|_| self.looked.get().is_none());
+        found.map(|found| Report::Look(self.step, *found))
     }
 }
 
@@ -92,7 +157,11 @@ fn is_plain(kinds: &Kinds, job: &Job, reports: &[Report]) -> bool {
     let ends_plainly =
         || !kind.has_hooks() && job.dlq_entry_id.is_none() && job.parent_job_id.is_none();
     reports.iter().all(|report| match report {
-        Report::Start(_) | Report::Wait { .. } | Report::Release { .. } => true,
+        Report::Start(_)
+        | Report::Look(..)
+        | Report::Wait { .. }
+        | Report::Progress
+        | Report::Release { .. } => true,
         Report::Advance(step, _) => {
             let records = job.steps.get(*step).is_none_or(|s| kind.records(&s.name));
             let last = job.step_after(*step).is_none();
@@ -177,12 +246,27 @@ impl Worker {
             store: self.store.as_ref(),
             guard: &guard,
         };
-        let attempt = Box::pin(perform(opened.as_ref(), name, ports));
+        let looks = FirstLooks::of(self, &held.claimed, (kind, job, step));
+        let attempt = Box::pin(perform(opened.as_ref(), name, ports, &looks));
         let limit = opened.timeout(name);
         let end = supervisor.attempt(&held.claimed, limit, attempt).await;
+        let ended = self.end_of(end, (job, step), supervisor, looks.unstored())?;
+        let looked = looks.looked.into_inner().map(Arc::new);
+        Some(Ended { looked, ..ended })
+    }
+
+    /// Returns the reports of an attempt; `None` if the lease was lost.
+    fn end_of(
+        &self,
+        end: StepEnd,
+        (job, step): (&Job, usize),
+        supervisor: &dyn Supervisor,
+        unstored: Option<Report>,
+    ) -> Option<Ended> {
         let mut error = match end {
             StepEnd::Finished(Ok(output)) => {
-                let mut reports = vec![Report::Advance(step, output)];
+                let mut reports: Vec<Report> = unstored.into_iter().collect();
+                reports.push(Report::Advance(step, output));
                 reports.extend(self.after(job, step, supervisor));
                 return Some(reports.into());
             }
@@ -196,11 +280,14 @@ impl Worker {
         };
         let found = match &mut error {
             StepError::Wait { found, .. } => found.take(),
-            StepError::Unfinished { found } => Some(found.take()),
+            StepError::Unfinished { found } => found.take(),
             _ => None,
         };
         let reports = vec![report_of(error)?];
-        Some(Ended { reports, found })
+        Some(Ended {
+            found,
+            ..reports.into()
+        })
     }
 
     /// What is reported with the end of the step before: the intent to go on, or that the process stops.
@@ -213,15 +300,21 @@ impl Worker {
     }
 }
 
-/// Looks first; makes the effect only when it has not happened. Whether the job is still ours is asked between the two.
+/// Observes the step and applies it if needed. Stores the first observation and checks the lease between the two.
 async fn perform(
     job: &dyn OpenJob,
     step: &str,
     ports: StepPorts<'_>,
-) -> Result<serde_json::Value, StepError> {
-    match job.observe(step, ports).await? {
+    looks: &FirstLooks<'_>,
+) -> Result<Value, StepError> {
+    let observed = job.observe(step, ports).await?;
+    looks.keep(&observed);
+    match observed {
         Observation::Present(output) => Ok(output),
         Observation::Conflict(what) => Err(StepError::permanent("NAME_TAKEN", what)),
-        Observation::Absent => job.apply(step, ports).await,
+        Observation::Absent | Observation::Outdated => {
+            looks.store().await?;
+            job.apply(step, ports).await
+        }
     }
 }

@@ -24,6 +24,9 @@ pub struct Committed {
     pub settled: Vec<Result<LeaseState>>,
     /// The jobs that were taken, or why none could be.
     pub taken: Result<Vec<HeldJob>>,
+    /// The first error of stopping overdue jobs. Such a job is tried again when its lane is next; the taken jobs are not
+    /// affected.
+    pub overdue: Result<()>,
 }
 
 /// What became of a report in a unit with others.
@@ -65,6 +68,7 @@ impl Worker {
                 return Committed {
                     settled: Vec::new(),
                     taken: Err(error),
+                    overdue: Ok(()),
                 };
             }
             Err(_) => return Box::pin(self.commit_apart(finished, limit)).await,
@@ -77,17 +81,21 @@ impl Worker {
                 Settlement::Alone => self.settle(finished).await,
             });
         }
-        let taken = self.stop_overdue(&unit.overdue).await;
-        let taken = taken.map(|()| unit.held);
-        Committed { settled, taken }
+        Committed {
+            settled,
+            taken: Ok(unit.held),
+            overdue: self.stop_overdue(&unit.overdue).await,
+        }
     }
 
     /// The reports in halves, a single one in a unit of its own.
     async fn commit_apart(&self, finished: &[Finished], limit: u32) -> Committed {
         if let [one] = finished {
             let settled = vec![self.settle(one).await];
-            let taken = self.commit(&[], limit).await.taken;
-            return Committed { settled, taken };
+            return Committed {
+                settled,
+                ..self.commit(&[], limit).await
+            };
         }
         let (first, second) = finished.split_at(finished.len() / 2);
         let first = self.commit(first, 0).await;

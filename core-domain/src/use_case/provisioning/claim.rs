@@ -103,11 +103,18 @@ impl Worker {
         }
         let mut heads = heads_of(uow, &candidates).await?;
         let mut found = Found::default();
-        let (mut kept, mut astray) = (Vec::new(), Vec::new());
-        for Candidate { head, stored, .. } in candidates {
+        let (mut kept, mut astray, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        for Candidate {
+            head,
+            stored,
+            order: (.., lane),
+        } in candidates
+        {
             let head = head.and_then(|head| heads.remove(&head));
             if let Some(job) = head.as_ref().filter(|job| job.deadline_at < now) {
                 found.overdue.push(job.id.clone());
+                late.push(lane);
+                kept.extend(stored);
                 continue;
             }
             let change = head.and_then(|job| {
@@ -125,6 +132,12 @@ impl Worker {
         }
         put_right(uow, astray, now).await?;
         lanes.extend(Lanes::of(uow, kept).await?);
+        // A job that cannot be stopped must not block the lanes after its own.
+        for lane in &late {
+            if let Some(lane) = lanes.get_mut(lane) {
+                lane.last_claimed_at = now;
+            }
+        }
         Ok(found)
     }
 

@@ -6,14 +6,14 @@ use super::kind::{JobInput, JobKind};
 use super::lane::{Lanes, announce};
 use super::step_error::to_json;
 use crate::access::{Covers, ensure_below, unaudited, unowned};
-use crate::kernel::{Context, Error, JobEventId, JobId, Result, StoreError, Stored, Timestamp};
+use crate::kernel::{Context, Error, JobEventId, JobId, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
-    Actor, Job, JobEvent, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
+    Actor, Job, JobEvent, JobKey, JobLane, JobQuery, JobStatus, LanePlace, MAX_ATTEMPTS, Step,
 };
 
-/// Queues a job of a kind. Lane, order, steps and version are the kind's; a job with a known idempotency key is answered
-/// as it stands, and nothing is queued.
+/// Queues a job of a kind. Lane, order, steps and version are the kind's. Returns the existing job if one of the same kind
+/// and platform has the same idempotency key.
 ///
 /// # Errors
 /// `LIMIT_REACHED` for a caller whose platform has as many queued jobs as there may be. When the input is of another
@@ -67,13 +67,16 @@ async fn enqueue_all<K: JobKind>(
     for input in inputs {
         check_scope::<K>(scope, input)?;
     }
-    let mut all = known_by_key(uow, inputs).await?;
-    let key_of = |(at, job): (usize, &Stored<Job>)| Some((job.idempotency_key.clone()?, at));
-    let mut by_key: BTreeMap<String, usize> = all.iter().enumerate().filter_map(key_of).collect();
+    let mut all = known_by_key::<K>(uow, inputs).await?;
+    let key_of = |(at, job): (usize, &Stored<Job>)| {
+        let key = job.idempotency_key.as_ref()?.key();
+        Some((JobKey::new(&job.kind, job.platform_id.as_ref(), key), at))
+    };
+    let mut by_key: BTreeMap<JobKey, usize> = all.iter().enumerate().filter_map(key_of).collect();
     let (mut new, mut answers) = (Vec::new(), Vec::with_capacity(inputs.len()));
     for input in inputs {
         let next = all.len() + new.len();
-        let at = match input.idempotency_key() {
+        let at = match key_of_input::<K>(input) {
             Some(key) => *by_key.entry(key).or_insert(next),
             None => next,
         };
@@ -99,12 +102,20 @@ fn check_scope<K: JobKind>(
     }
 }
 
-/// The jobs that were created under the keys of these inputs.
-async fn known_by_key<I: JobInput>(
+fn key_of_input<K: JobKind>(input: &K::Input) -> Option<JobKey> {
+    let key = input.idempotency_key()?;
+    Some(JobKey::new(K::NAME, input.platform_id(), &key))
+}
+
+/// Returns the jobs with the keys of these inputs. Includes jobs of other kinds whose keys have no scope.
+async fn known_by_key<K: JobKind>(
     uow: &mut dyn UnitOfWork,
-    inputs: &[I],
+    inputs: &[K::Input],
 ) -> Result<Vec<Stored<Job>>> {
-    let keys: Vec<String> = inputs.iter().filter_map(I::idempotency_key).collect();
+    let keys = inputs.iter().filter_map(key_of_input::<K>);
+    let keys: Vec<String> = keys
+        .flat_map(|key| [key.key().to_owned(), key.as_str().to_owned()])
+        .collect();
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -133,7 +144,9 @@ async fn insert<K: JobKind>(
     insert_jobs(cx, uow, jobs, K::PLACE, now).await
 }
 
-/// Adds these new jobs, whose positions in their lanes are still to be given, at this place of their lanes.
+/// Adds these new jobs, whose positions in their lanes are still to be given, at this place of their lanes. Lanes are
+/// locked, and jobs, events and lanes are written last, so that a store behind a network writes all of them together with
+/// the commit. If a concurrent unit creates the same job, the unit runs again and finds it.
 pub(super) async fn insert_jobs(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
@@ -141,7 +154,7 @@ pub(super) async fn insert_jobs(
     place: LanePlace,
     now: Timestamp,
 ) -> Result<Vec<Stored<Job>>> {
-    let mut lanes = Lanes::load(uow, jobs.iter().map(|job| job.lane.clone())).await?;
+    let mut lanes = Lanes::load_locked(uow, jobs.iter().map(|job| job.lane.clone())).await?;
     for job in &mut jobs {
         if let Some(lane) = lanes.get_mut(&job.lane) {
             if place == LanePlace::Tail && job.parent_job_id.is_none() {
@@ -154,14 +167,7 @@ pub(super) async fn insert_jobs(
     let created = jobs.iter().map(|job| creation_of(cx, job)).collect();
     let ready = lanes.store(uow, now).await?;
     announce(uow, &ready);
-    let stored = match unaudited::insert_many(uow, jobs).await {
-        // The same creation was faster: run again, its job is the answer.
-        Err(Error::Store(StoreError::Conflict {
-            index: "idempotency_key",
-            ..
-        })) => return Err(StoreError::retry("the job was queued elsewhere").into()),
-        outcome => outcome?,
-    };
+    let stored = unaudited::append_stored(uow, jobs).await?;
     unaudited::append_many(uow, created).await?;
     Ok(stored)
 }
@@ -206,7 +212,7 @@ fn queued<K: JobKind>(cx: &Context, input: &K::Input, now: Timestamp) -> Result<
         replay_count: 0,
         dlq_entry_id: None,
         parent_job_id: None,
-        idempotency_key: input.idempotency_key(),
+        idempotency_key: key_of_input::<K>(input),
         request_id: cx.request.request_id.clone(),
         trace_id: cx.request.trace_id.clone(),
         created_by: Actor::caller(cx),

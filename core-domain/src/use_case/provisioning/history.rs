@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::undo;
 use crate::access::{JobScope, authorize_job, unowned};
 use crate::kernel::{
     Context, Effect, Error, JobId, ListQuery, Page, PlatformId, Result, Stored, grant,
 };
 use crate::port::{Mode, Store, UnitOfWork};
-use crate::provisioning::{JobEvent, JobEventQuery, Progress};
+use crate::provisioning::{Job, JobEvent, JobEventQuery, Progress};
 use crate::use_case::iam;
 
 /// How many entries are read at once.
@@ -54,7 +55,7 @@ pub struct JobNews {
     pub events: Vec<JobProgressEvent>,
     /// Whether there may be more at once.
     pub more: bool,
-    /// Whether the job has ended and these were the last.
+    /// `true` if the job and its undo job have ended and these were the last events.
     pub ended: bool,
 }
 
@@ -83,6 +84,11 @@ pub fn follow(
     })
 }
 
+/// Returns `true` if the job and its undo job have ended.
+async fn has_come_to_rest(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
+    Ok(job.status.is_terminal() && !undo::is_being_undone(uow, job).await?)
+}
+
 impl JobFeed {
     /// What comes next; the place moves behind it. The caller is let in again in the state of the store that is told of.
     ///
@@ -98,6 +104,7 @@ impl JobFeed {
             self.position = last.seq;
         }
         let progress = scope.job().progress();
+        let ended = !more && has_come_to_rest(uow.as_mut(), scope.job()).await?;
         let told = |entry: Stored<JobEvent>| JobProgressEvent {
             event: entry.into_inner(),
             progress: progress.clone(),
@@ -105,7 +112,7 @@ impl JobFeed {
         Ok(JobNews {
             events: entries.into_iter().map(told).collect(),
             more,
-            ended: !more && scope.job().status.is_terminal(),
+            ended,
         })
     }
 

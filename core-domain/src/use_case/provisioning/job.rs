@@ -1,6 +1,6 @@
 //! Looking at jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::hold::wide;
 use super::lane::holds_on;
 use crate::access::{
-    JobScope, OperatorScope, PlatformAccess, PlatformScope, SystemScope, authorize,
+    Batches, JobScope, OperatorScope, PlatformAccess, PlatformScope, SystemScope, authorize,
     authorize_operator, authorize_signed_in, unowned,
 };
 use crate::kernel::{
@@ -222,6 +222,38 @@ pub(in crate::use_case) async fn child_of(
     let children = unowned::<Job>(uow).list(&queued_by, NEWEST_CHILDREN);
     let mut children = children.await?.into_iter();
     Ok(children.find(|job| job.kind == kind))
+}
+
+/// Returns the oldest unfinished job of the platform that is not one of `own`.
+pub(in crate::use_case) async fn find_unfinished(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    own: &BTreeSet<JobId>,
+) -> Result<Option<JobId>> {
+    let mut jobs = Batches::<Job>::of(JobQuery::Unfinished(scope.id().clone()));
+    while let Some(batch) = jobs.next(unowned(uow)).await? {
+        if let Some(other) = batch.iter().find(|job| !own.contains(&job.id)) {
+            return Ok(Some(other.id.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the id of the job and of all jobs that it queued, directly or indirectly.
+pub(in crate::use_case) async fn with_descendants(
+    _: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    job: &JobId,
+) -> Result<BTreeSet<JobId>> {
+    let (mut found, mut to_ask) = (BTreeSet::from([job.clone()]), vec![job.clone()]);
+    while let Some(parent) = to_ask.pop() {
+        let mut children = Batches::<Job>::of(JobQuery::QueuedBy(parent));
+        while let Some(batch) = children.next(unowned(uow)).await? {
+            let new = batch.iter().filter(|child| found.insert(child.id.clone()));
+            to_ask.extend(new.map(|child| child.id.clone()));
+        }
+    }
+    Ok(found)
 }
 
 /// The newest jobs of a kind for a platform.

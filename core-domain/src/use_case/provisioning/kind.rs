@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::guard::Guard;
-use super::step_error::{Observation, StepError, to_json};
+use super::step_error::{Observation, StepError, Undone, to_json};
 use crate::access::{PlatformWriter, SystemScope};
-use crate::kernel::{Context, EntityId, Environment, Error, PlatformId, RequestInfo, Result};
+use crate::kernel::{
+    Context, EntityId, Environment, Error, JobId, PlatformId, RequestInfo, Result,
+};
 use crate::port::{Blobs, Infrastructure, Store, UnitOfWork};
-use crate::provisioning::{DEADLINE, Job, LaneKey, LanePlace};
+use crate::provisioning::{DEADLINE, FirstLook, Job, LaneKey, LanePlace};
 
 /// What a kind of job is asked to do: kept with the job as JSON; never a secret.
 pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
@@ -38,7 +40,8 @@ pub trait JobInput: Serialize + DeserializeOwned + Clone + Debug + Send + Sync +
         None
     }
 
-    /// What makes a second creation the same job, if anything does.
+    /// Returns the idempotency key. A second creation with the same kind, platform and key returns the first job. `None`
+    /// creates a new job every time.
     fn idempotency_key(&self) -> Option<String> {
         None
     }
@@ -110,7 +113,8 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
     /// together with those of other jobs' steps.
     const RECORDS: bool = true;
 
-    /// Whether a cancelled job takes the effect of this step back, with [`JobStep::undo`].
+    /// `true` if cancelling a job undoes this step with [`JobStep::undo`]. Default: `false`. The first observation of such a
+    /// step is stored in a unit of work of its own.
     const UNDOES: bool = false;
 
     /// What the step leaves for those after it, and for the record of the job: at most 64 KiB, no secrets.
@@ -161,21 +165,27 @@ pub trait JobStep<K: JobKind>: Send + Sync + Debug + 'static {
         Ok(())
     }
 
-    /// Takes the effect back as far as it happened: looks first, and leaves what is not ours. Fine when there is nothing.
-    /// The context is that of the step itself: `cx.job` is the cancelled job, with what its steps have left, and the effect
-    /// key is the step's.
+    /// Removes the effect of the step, as far as it exists. Keeps objects of others and objects that others use. Called only
+    /// if the first observation was [`FirstLook::Absent`]; otherwise the engine keeps the object. `cx.job` is the cancelled
+    /// job with the outputs of its steps, and the effect key is that of the step.
     ///
     /// # Errors
     /// [`StepError`] says whether it is worth another try.
-    async fn undo(&self, _cx: &StepContext<'_, K>) -> Result<(), StepError> {
-        Ok(())
+    async fn undo(&self, _cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
+        Ok(Undone::TakenBack)
     }
 
-    /// Writes what the undoing means into the unit of work that ends it; `cx.job` is the cancelled job.
+    /// Writes the result of the undo into the unit of work that ends it. `cx.job` is the cancelled job. Also called if the
+    /// effect was kept.
     ///
     /// # Errors
     /// When it cannot be written; the undoing then counts as failed.
-    async fn record_undo(&self, _cx: &JobContext<'_, K>, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn record_undo(
+        &self,
+        _cx: &JobContext<'_, K>,
+        _uow: &mut dyn UnitOfWork,
+        _undone: &Undone,
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -210,6 +220,8 @@ pub struct StepContext<'a, K: JobKind> {
     pub input: &'a K::Input,
     /// The item of a step that is worked on once for each of several, see [`JobKind::plan`].
     pub item: Option<&'a str>,
+    /// The stored first observation, see [`Step::first_look`](crate::provisioning::Step::first_look).
+    pub first_look: Option<FirstLook>,
     ports: StepPorts<'a>,
 }
 
@@ -226,7 +238,7 @@ impl<'a, K: JobKind> StepContext<'a, K> {
         kind: &'a K,
         job: &'a Job,
         input: &'a K::Input,
-        item: Option<&'a str>,
+        (item, first_look): (Option<&'a str>, Option<FirstLook>),
         ports: StepPorts<'a>,
     ) -> Self {
         Self {
@@ -234,8 +246,15 @@ impl<'a, K: JobKind> StepContext<'a, K> {
             job,
             input,
             item,
+            first_look,
             ports,
         }
+    }
+
+    /// Returns `true` if an object that the step observes now existed before its first effect.
+    #[must_use]
+    pub fn was_there_before(&self) -> bool {
+        self.first_look != Some(FirstLook::Absent)
     }
 
     /// Makes sure that the job is still ours; to be called right before every effect after the first.
@@ -255,6 +274,30 @@ impl<'a, K: JobKind> StepContext<'a, K> {
     }
 }
 
+/// Cancels other jobs within the unit of work of a job.
+#[async_trait]
+pub(super) trait JobCanceller: Debug + Send + Sync {
+    /// Cancels a portion of the unfinished jobs of a platform, oldest first, except the job `own`. Returns `true` if there
+    /// are more.
+    async fn cancel_some(
+        &self,
+        cx: &Context,
+        platform: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        own: &JobId,
+        reason: &str,
+    ) -> Result<bool>;
+}
+
+/// The context of an engine write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writing<'a> {
+    /// The context of the worker or of the operator.
+    pub(super) cx: &'a Context,
+    /// Cancels other jobs in the same unit of work.
+    pub(super) canceller: &'a dyn JobCanceller,
+}
+
 /// What the hooks of a kind are given, and what a step records with. Dereferences to the [`Context`] of what the job
 /// writes: the suite does it, for the request that queued the job.
 #[derive(Debug)]
@@ -267,6 +310,7 @@ pub struct JobContext<'a, K: JobKind> {
     pub input: &'a K::Input,
     /// The item of a step that is worked on once for each of several; none for a hook.
     pub item: Option<&'a str>,
+    canceller: &'a dyn JobCanceller,
     cx: Context,
 }
 
@@ -284,15 +328,30 @@ impl<'a, K: JobKind> JobContext<'a, K> {
         job: &'a Job,
         input: &'a K::Input,
         item: Option<&'a str>,
-        cx: &Context,
+        writing: Writing<'a>,
     ) -> Self {
         Self {
             kind,
             job,
             input,
             item,
-            cx: context_for_job(cx, job),
+            canceller: writing.canceller,
+            cx: context_for_job(writing.cx, job),
         }
+    }
+
+    /// Cancels a portion of the platform's other jobs, see [`JobCanceller::cancel_some`]. Returns `true` if there
+    /// are more.
+    pub(in crate::use_case) async fn cancel_other_jobs(
+        &self,
+        platform: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        reason: &str,
+    ) -> Result<bool> {
+        let own = &self.job.id;
+        self.canceller
+            .cancel_some(&self.cx, platform, uow, own, reason)
+            .await
     }
 
     /// The platform the job works for, as it is now; `None` when it works for none or the platform is gone.
@@ -392,8 +451,13 @@ pub(super) trait ErasedStep<K: JobKind>: Send + Sync {
         uow: &mut dyn UnitOfWork,
         found: &Value,
     ) -> Result<()>;
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError>;
-    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()>;
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError>;
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()>;
 }
 
 #[async_trait]
@@ -417,6 +481,7 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
     async fn observe(&self, cx: &StepContext<'_, K>) -> Result<Observation<Value>, StepError> {
         Ok(match JobStep::observe(self, cx).await? {
             Observation::Absent => Observation::Absent,
+            Observation::Outdated => Observation::Outdated,
             Observation::Conflict(what) => Observation::Conflict(what),
             Observation::Present(output) => Observation::Present(to_json(&output)?),
         })
@@ -447,12 +512,17 @@ impl<K: JobKind, S: JobStep<K>> ErasedStep<K> for S {
         JobStep::record_wait(self, cx, uow, &found).await
     }
 
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         JobStep::undo(self, cx).await
     }
 
-    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        JobStep::record_undo(self, cx, uow).await
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        JobStep::record_undo(self, cx, uow, undone).await
     }
 }
 

@@ -7,7 +7,7 @@ use super::any_kind::{AnyKind, Registered};
 use super::kind::JobKind;
 use super::undo_kind::UndoKind;
 use crate::kernel::Result;
-use crate::provisioning::undo_of;
+use crate::provisioning::{is_undo_kind, undo_of};
 
 /// Why kinds cannot be used together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum KindError {
     /// Two kinds have one name.
     #[error("two kinds of jobs are called {0}")]
     DuplicateKind(String),
+    /// The name ends as those of the kinds do that undo others.
+    #[error("the name {0} is that of a kind that undoes another one")]
+    ReservedName(&'static str),
     /// Two steps of a kind have one name.
     #[error("the kind {kind} has two steps called {step}")]
     DuplicateStep {
@@ -41,8 +44,11 @@ impl Kinds {
     /// Adds a kind.
     ///
     /// # Errors
-    /// [`KindError`] when its name is taken, or two of its steps have one name.
+    /// [`KindError`] when its name is taken or ends in `.undo`, or two of its steps have one name.
     pub fn with<K: JobKind>(self, kind: K) -> Result<Self, KindError> {
+        if is_undo_kind(K::NAME) {
+            return Err(KindError::ReservedName(K::NAME));
+        }
         let steps = K::steps();
         let names = steps.names();
         let duplicate = names

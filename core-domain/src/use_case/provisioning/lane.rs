@@ -1,9 +1,9 @@
 //! Lanes: which job of a lane runs next, and whether it can be claimed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::access::{unaudited, unowned};
-use crate::kernel::{Effect, Error, Result, StoreError, Stored, Timestamp};
+use crate::kernel::{Effect, Result, Stored, Timestamp};
 use crate::port::UnitOfWork;
 use crate::provisioning::{
     HoldScope, Job, JobHold, JobHoldQuery, JobLane, JobLaneQuery, JobQuery, LaneKey, LaneState,
@@ -35,6 +35,8 @@ pub(super) struct Lanes(BTreeMap<LaneKey, Loaded>);
 struct Loaded {
     stored: Option<Stored<JobLane>>,
     lane: JobLane,
+    /// Whether the unit has locked the stored lane.
+    is_locked: bool,
 }
 
 impl Lanes {
@@ -45,7 +47,12 @@ impl Lanes {
     ) -> Result<Self> {
         let new = |key: LaneKey| {
             let lane = JobLane::new(key.clone());
-            (key, Loaded { stored: None, lane })
+            let loaded = Loaded {
+                stored: None,
+                lane,
+                is_locked: false,
+            };
+            (key, loaded)
         };
         let mut lanes: BTreeMap<LaneKey, Loaded> = keys.into_iter().map(new).collect();
         if lanes.is_empty() {
@@ -54,6 +61,25 @@ impl Lanes {
         let names: Vec<&str> = lanes.keys().map(LaneKey::as_str).collect();
         let stored = unowned::<JobLane>(uow).get_many(&names).await?;
         lanes.extend(stored.into_iter().map(Loaded::entry));
+        Self(lanes).learn(uow).await
+    }
+
+    /// Reads and locks these lanes; one that does not exist is added. Unlike with [`Lanes::load`], units that change
+    /// different lanes do not conflict: they read no range of lanes that others add to.
+    pub(super) async fn load_locked(
+        uow: &mut dyn UnitOfWork,
+        keys: impl IntoIterator<Item = LaneKey>,
+    ) -> Result<Self> {
+        let keys: BTreeSet<LaneKey> = keys.into_iter().collect();
+        if keys.is_empty() {
+            return Ok(Self::default());
+        }
+        let new = keys.into_iter().map(JobLane::new).collect();
+        let stored = unaudited::insert_or_lock(uow, new).await?;
+        let mut lanes: BTreeMap<_, _> = stored.into_iter().map(Loaded::entry).collect();
+        lanes
+            .values_mut()
+            .for_each(|loaded| loaded.is_locked = true);
         Self(lanes).learn(uow).await
     }
 
@@ -129,22 +155,32 @@ impl Lanes {
 
     /// Writes the lanes as they were settled. Answers those that can be claimed.
     pub(super) async fn write(self, uow: &mut dyn UnitOfWork) -> Result<Vec<LaneKey>> {
-        let (mut ready, mut added, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        for Loaded { stored, lane } in self.0.into_values() {
+        let (mut ready, mut added) = (Vec::new(), Vec::new());
+        let (mut changed, mut locked) = (Vec::new(), Vec::new());
+        for loaded in self.0.into_values() {
+            let Loaded {
+                stored,
+                lane,
+                is_locked,
+            } = loaded;
             if lane.state == LaneState::Ready {
                 ready.push(lane.lane.clone());
             }
             match stored {
+                Some(stored) if is_locked => locked.push((stored, lane)),
                 Some(stored) => changed.push((stored, lane)),
                 None => added.push(lane),
             }
         }
         if !added.is_empty() {
-            let inserted = unaudited::insert_many(uow, added).await;
-            inserted.map_err(made_elsewhere)?;
+            // Two units may create one lane: the second one runs again and finds it.
+            unaudited::append_many(uow, added).await?;
         }
         if !changed.is_empty() {
             unaudited::replace_many(uow, changed).await?;
+        }
+        if !locked.is_empty() {
+            unaudited::replace_locked(uow, locked).await?;
         }
         Ok(ready)
     }
@@ -164,18 +200,12 @@ impl Lanes {
 impl Loaded {
     fn entry(stored: Stored<JobLane>) -> (LaneKey, Self) {
         let lane = (*stored).clone();
-        let stored = Some(stored);
-        (lane.lane.clone(), Self { stored, lane })
-    }
-}
-
-/// Two units that make one lane: the one that comes second runs again and finds it.
-fn made_elsewhere(error: Error) -> Error {
-    match error {
-        Error::Store(StoreError::Conflict { .. }) => {
-            StoreError::retry("the lane was made elsewhere").into()
-        }
-        other => other,
+        let loaded = Self {
+            stored: Some(stored),
+            lane,
+            is_locked: false,
+        };
+        (loaded.lane.lane.clone(), loaded)
     }
 }
 

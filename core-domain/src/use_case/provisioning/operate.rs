@@ -1,13 +1,17 @@
 //! The operators' grip on jobs: retry, cancel, force-complete, replay. They commit at once, whatever a worker is doing;
 //! the worker finds out at its next write or heartbeat.
 
+use async_trait::async_trait;
 use serde_json::json;
 
+use super::kind::JobCanceller;
 use super::kinds::Kinds;
 use super::transition::{TransitionContext, transition};
 use super::undo;
 use crate::access::{AuditEvent, Batches, Covers, OperatorScope, PlatformWriter, audited, unowned};
-use crate::kernel::{Code, Context, DlqEntryId, Error, JobId, Reason, Result, Stored, Unowned};
+use crate::kernel::{
+    Code, Context, DlqEntryId, Error, JobId, PlatformId, Reason, Result, Stored, Unowned,
+};
 use crate::port::UnitOfWork;
 use crate::provisioning::{Actor, DlqEntry, DlqStatus, Job, JobQuery, JobStatus, Trigger};
 
@@ -108,27 +112,60 @@ async fn operate(
     Ok(after)
 }
 
-/// Cancels every job of a platform that has not ended, in the name of the caller. Nothing is undone: it is for a platform
-/// whose removal takes down all there is.
-pub(in crate::use_case) async fn cancel_unfinished(
+/// Maximum number of jobs that one unit of work cancels.
+const MAX_CANCELLED: usize = 100;
+
+/// Cancels a portion of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns `true`
+/// if there are more. Does not undo them: the removal of the platform deletes everything.
+pub(in crate::use_case) async fn cancel_some(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     kinds: &Kinds,
+    own: Option<&JobId>,
     reason: &str,
-) -> Result<()> {
-    let unfinished = JobQuery::Unfinished(scope.id().clone());
+) -> Result<bool> {
+    let mut unfinished = other_unfinished(uow, scope.id(), own).await?;
+    let more = unfinished.len() > MAX_CANCELLED;
+    unfinished.truncate(MAX_CANCELLED);
     let trigger = Trigger::Cancel {
         reason: reason.to_owned(),
     };
-    let mut jobs = Batches::<Job>::of(unfinished);
-    while let Some(batch) = jobs.next(unowned(uow)).await? {
-        for job in batch {
-            let after = move_job(cx, uow, kinds, &job, &trigger).await?;
-            record(cx, uow, &job, &after, "job.cancelled").await?;
-        }
+    for job in unfinished {
+        let after = move_job(cx, uow, kinds, &job, &trigger).await?;
+        record(cx, uow, &job, &after, "job.cancelled").await?;
     }
-    Ok(())
+    Ok(more)
+}
+
+/// Returns the oldest unfinished jobs of a platform except `own`, at least one more than [`MAX_CANCELLED`] if they exist.
+async fn other_unfinished(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    own: Option<&JobId>,
+) -> Result<Vec<Stored<Job>>> {
+    let mut jobs = Batches::<Job>::of(JobQuery::Unfinished(platform.clone()));
+    let mut found = Vec::new();
+    while found.len() <= MAX_CANCELLED
+        && let Some(batch) = jobs.next(unowned(uow)).await?
+    {
+        found.extend(batch.into_iter().filter(|job| Some(&job.id) != own));
+    }
+    Ok(found)
+}
+
+#[async_trait]
+impl JobCanceller for Kinds {
+    async fn cancel_some(
+        &self,
+        cx: &Context,
+        platform: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        own: &JobId,
+        reason: &str,
+    ) -> Result<bool> {
+        cancel_some(cx, platform, uow, self, Some(own), reason).await
+    }
 }
 
 /// Makes one move of a job in the name of the caller.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::change::Change;
 use super::claim::{Claimed, HeldJob};
+use super::kind::Writing;
 use super::kinds::Kinds;
 use super::step_error::StepError;
 use super::transition::{TransitionContext, write_transition};
@@ -126,8 +127,12 @@ pub(super) fn plan(
     reports: &[Trigger],
     now: Timestamp,
 ) -> Planned {
-    if let Some(Trigger::Work(_, Report::Advance(step, output))) = reports.first()
-        && already_advanced(&job, claimed.fence, *step, output)
+    let advance = reports.iter().find_map(|report| match report {
+        Trigger::Work(_, Report::Advance(step, output)) => Some((*step, output)),
+        _ => None,
+    });
+    if let Some((step, output)) = advance
+        && already_advanced(&job, claimed.fence, step, output)
     {
         return Planned::Known(LeaseState::Held(Box::new(job)));
     }
@@ -151,7 +156,19 @@ async fn record(
     let job = &change.before;
     let name = &job.steps[step].name;
     match kinds.get(&job.kind).filter(|kind| kind.records(name)) {
-        Some(kind) => kind.open(subject)?.record(name, cx, uow, output).await,
+        Some(kind) => {
+            kind.open(subject)?
+                .record(
+                    name,
+                    Writing {
+                        cx,
+                        canceller: kinds,
+                    },
+                    uow,
+                    output,
+                )
+                .await
+        }
         None => Ok(()),
     }
 }
@@ -169,7 +186,17 @@ async fn record_wait(
     match kinds.get(&job.kind).zip(step) {
         Some((kind, step)) => {
             let opened = kind.open(subject)?;
-            opened.record_wait(step, cx, uow, found).await
+            opened
+                .record_wait(
+                    step,
+                    Writing {
+                        cx,
+                        canceller: kinds,
+                    },
+                    uow,
+                    found,
+                )
+                .await
         }
         None => Ok(()),
     }
@@ -213,8 +240,7 @@ pub(super) fn report_of(error: StepError) -> Option<Report> {
             missing,
         ))),
         StepError::Wait { until, reason, .. } => Report::Wait { until, reason },
-        // What is done of it is known, so it is not left as one whose outcome is not.
-        StepError::Unfinished { .. } => Report::Release { begun: false },
+        StepError::Unfinished { .. } => Report::Progress,
         StepError::LeaseLost => return None,
     })
 }

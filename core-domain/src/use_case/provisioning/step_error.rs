@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::kernel::{Error, Result, StoreError, Timestamp};
 use crate::port::{BlobError, Cause, ProviderError};
-use crate::provisioning::JobError;
+use crate::provisioning::{FirstLook, JobError, left_by, left_output};
 
 /// What a look at the outside world found.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +16,57 @@ pub enum Observation<T> {
     Absent,
     /// The effect has happened; this is the step's output.
     Present(T),
+    /// An older version of the effect exists and is replaced. Undo keeps it.
+    Outdated,
     /// Something that is not ours stands in its place.
     Conflict(String),
+}
+
+impl<T> Observation<T> {
+    /// Returns the observation in its stored form; `None` for a conflict, which has no effect.
+    pub(super) const fn first_look(&self) -> Option<FirstLook> {
+        match self {
+            Self::Absent => Some(FirstLook::Absent),
+            Self::Present(_) | Self::Outdated => Some(FirstLook::Present),
+            Self::Conflict(_) => None,
+        }
+    }
+}
+
+/// The result of undoing a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// The effect was removed.
+    TakenBack,
+    /// The effect is kept. The text is the reason; the job's output and history show it.
+    Left(String),
+}
+
+impl Undone {
+    /// Creates the result of an undo that kept the effect for this reason.
+    #[must_use]
+    pub fn left(why: impl Into<String>) -> Self {
+        Self::Left(why.into())
+    }
+
+    /// Returns `true` if the effect was removed.
+    #[must_use]
+    pub const fn is_taken_back(&self) -> bool {
+        matches!(self, Self::TakenBack)
+    }
+
+    /// Returns the output of the undo step.
+    pub(super) fn output(&self) -> Value {
+        match self {
+            Self::TakenBack => Value::Null,
+            Self::Left(why) => left_output(why),
+        }
+    }
+
+    /// Parses the output of an undo step.
+    pub(super) fn of_output(output: &Value) -> Self {
+        left_by(output).map_or(Self::TakenBack, Self::left)
+    }
 }
 
 /// Why a step did not come to its end. A [`JobError`] is shown to the job's readers, a [`Cause`] to the log alone.
@@ -46,10 +95,10 @@ pub enum StepError {
         /// What was found meanwhile, see [`StepError::wait_with`].
         found: Option<Value>,
     },
-    /// A part is done, and it goes on at once, after the others whose turn it is: the attempt does not count.
+    /// A part is done. The step continues after the jobs of other lanes; failed attempts are reset.
     Unfinished {
-        /// What is done so far, see [`StepError::unfinished`].
-        found: Value,
+        /// The output so far, see [`StepError::unfinished`]; `None` if nothing has to be recorded.
+        found: Option<Value>,
     },
     /// The job belongs to somebody else by now: stop, and write nothing.
     LeaseLost,
@@ -91,14 +140,14 @@ impl StepError {
         })
     }
 
-    /// The end of an attempt that has done a part of its work, for a step that is larger than its time limit. The job gives
-    /// up its slot and goes on at once at the head of its lane. What is done so far is written in the same unit by
-    /// [`JobStep::record_wait`](super::JobStep::record_wait); it is an output of the step.
+    /// Creates the error of an attempt that completed a part of a step that is larger than its time limit. The job gives up
+    /// its slot, stays at the head of its lane and continues at once. Failed attempts and lost leases are reset. `found` is an
+    /// output of the step; [`JobStep::record_wait`](super::JobStep::record_wait) writes it in the same unit of work.
     ///
     /// # Errors
     /// When what is done is no JSON.
     pub fn unfinished(found: &impl Serialize) -> Result<Self> {
-        let found = to_json(found)?;
+        let found = Some(to_json(found)?);
         Ok(Self::Unfinished { found })
     }
 
@@ -125,6 +174,7 @@ impl From<ProviderError> for StepError {
             ProviderError::Transient(cause) => {
                 Self::Transient(shown("PROVIDER_UNAVAILABLE"), Some(cause.clone()))
             }
+            ProviderError::Unfinished => Self::Unfinished { found: None },
             ProviderError::Throttled {
                 retry_after_seconds,
             } => Self::Throttled {

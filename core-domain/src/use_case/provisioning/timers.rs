@@ -8,7 +8,7 @@ use super::kinds::Kinds;
 use super::operate;
 use super::transition::{TransitionContext, transition, write_transition};
 use crate::access::{Batches, JobScope, unaudited, unowned};
-use crate::kernel::{Context, JobId, Result, Stored, Timestamp, grant};
+use crate::kernel::{Context, Error, JobId, Result, StoreError, Stored, Timestamp, grant};
 use crate::port::{Mode, Store, UnitOfWork, transact, transact_in};
 use crate::provisioning::{
     Actor, Job, JobLane, JobLaneQuery, JobLease, JobLeaseQuery, JobQuery, JobStatus, Refusal,
@@ -18,8 +18,8 @@ use crate::provisioning::{
 /// How many jobs one run looks at for each reason.
 const BATCH: u32 = 100;
 
-/// How many jobs of a run may fail to move before it ends.
-const MOST_FAILED: usize = 3;
+/// Maximum number of unavailable answers of the store before a run ends.
+const MOST_OUTAGES: usize = 3;
 
 /// How long after its deadline a job of a kind that is not known here is left to a process that knows the kind and can run
 /// its hooks. Nobody may know it any more, and it keeps its lane.
@@ -221,6 +221,27 @@ async fn movable(
     Ok(found)
 }
 
+/// Returns the first running jobs of known kinds whose leases have expired. Jobs of unknown kinds do not count towards
+/// [`BATCH`].
+async fn expired(uow: &mut dyn UnitOfWork, kinds: &Kinds, now: Timestamp) -> Result<Vec<JobId>> {
+    let (mut found, mut leases) = (
+        Vec::new(),
+        Batches::<JobLease>::of(JobLeaseQuery::ExpiredAt(now)),
+    );
+    while found.len() < BATCH as usize
+        && let Some(batch) = leases.next(unowned(uow)).await?
+    {
+        let ids: Vec<&str> = batch.iter().map(|lease| lease.job_id.as_str()).collect();
+        let jobs = unowned::<Job>(uow).get_many(&ids).await?;
+        let own = jobs
+            .iter()
+            .filter(|job| job.status == JobStatus::Running && kinds.knows(&job.kind));
+        found.extend(own.map(|job| job.id.clone()));
+    }
+    found.truncate(BATCH as usize);
+    Ok(found)
+}
+
 async fn due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
     let mut uow = store.begin(Mode::Read).await?;
     let now = uow.now().await?;
@@ -231,12 +252,7 @@ async fn due(store: &dyn Store, kinds: &Kinds) -> Result<Due> {
     let due = Due {
         to_wake,
         overdue,
-        expired: unowned::<JobLease>(uow.as_mut())
-            .list(&JobLeaseQuery::ExpiredAt(now), BATCH)
-            .await?
-            .iter()
-            .map(|lease| lease.job_id.clone())
-            .collect(),
+        expired: expired(uow.as_mut(), kinds, now).await?,
         has_lanes: unowned::<JobLane>(uow.as_mut())
             .first(&JobLaneQuery::DueAt(now))
             .await?
@@ -254,21 +270,24 @@ async fn move_all(
     trigger: &Trigger,
     lease: Lease,
 ) -> Result<usize> {
-    let (mut count, mut failed) = (0, Vec::new());
+    let (mut count, mut outages, mut first) = (0, 0, None);
     for job in jobs {
         let moved = transact(store, |uow, _| {
             Box::pin(move_one(cx, uow, kinds, job, trigger, lease))
         });
         match moved.await {
             Ok(moved) => count += usize::from(moved),
-            Err(error) => failed.push(error),
+            // A job that cannot be moved keeps no other from it.
+            Err(error) => {
+                outages += usize::from(matches!(error, Error::Store(StoreError::Unavailable(_))));
+                first.get_or_insert(error);
+            }
         }
-        // One job that cannot be moved keeps no other; more of them are an outage.
-        if failed.len() > MOST_FAILED {
+        if outages > MOST_OUTAGES {
             break;
         }
     }
-    failed.into_iter().next().map_or(Ok(count), Err)
+    first.map_or(Ok(count), Err)
 }
 
 /// Decides again inside the unit: somebody else may have been quicker, or the holder's heartbeat came after all.

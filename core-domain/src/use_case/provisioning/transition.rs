@@ -2,6 +2,7 @@
 
 use super::any_kind::AnyKind;
 use super::change::{Change, write_changes};
+use super::kind::Writing;
 use super::kinds::Kinds;
 use super::lane::{Lanes, announce};
 use super::undo;
@@ -190,7 +191,13 @@ async fn run_hooks(
     if !kind.has_hooks() {
         return Ok(None);
     }
-    let opened = kind.open(after);
+    let (cx, opened) = (
+        Writing {
+            cx,
+            canceller: kinds,
+        },
+        kind.open(after),
+    );
     let outcome = match (&hook, opened) {
         (Hook::Completed, opened) => return opened?.completed(cx, uow).await.map(|()| None),
         (Hook::Resumed, opened) => return opened?.resumed(cx, uow).await.map(|()| None),

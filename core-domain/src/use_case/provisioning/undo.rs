@@ -69,8 +69,7 @@ pub(super) async fn ensure_may_go_on(
     let is_free = if job.is_undo() {
         by == JobMove::ForceComplete || is_undone_by(uow, job).await?
     } else {
-        let newest = newest_undoing(uow, &job.id, &job.kind).await?;
-        newest.is_none_or(|undo| undo.status.is_terminal())
+        !is_being_undone(uow, job).await?
     };
     if is_free {
         return Ok(());
@@ -98,6 +97,12 @@ fn is_as_cancelled(undone: &Job, undo: &Job) -> bool {
     undone.status == JobStatus::Failed
         && undone.failure_kind == Some(FailureKind::Cancelled)
         && undone.finished_at.is_some_and(|at| at <= undo.created_at)
+}
+
+/// Returns `true` if the job has an unfinished undo job.
+pub(super) async fn is_being_undone(uow: &mut dyn UnitOfWork, job: &Job) -> Result<bool> {
+    let newest = newest_undoing(uow, &job.id, &job.kind).await?;
+    Ok(newest.is_some_and(|undo| !undo.status.is_terminal()))
 }
 
 async fn newest_undoing(

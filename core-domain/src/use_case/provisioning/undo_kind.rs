@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::any_kind::{AnyKind, OpenJob, Opened, Registered};
-use super::kind::{JobKind, StepPorts};
-use super::step_error::{Observation, StepError};
-use crate::kernel::{Context, Result};
+use super::kind::{JobKind, StepPorts, Writing};
+use super::step_error::{Observation, StepError, Undone};
+use crate::kernel::Result;
 use crate::port::UnitOfWork;
 use crate::provisioning::{Job, LanePlace};
 
@@ -70,24 +70,32 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
         Ok(Observation::Absent)
     }
 
+    /// Undoes the step if its first observation found no object; otherwise keeps the object.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
+        let stays = match self.0.stored(step) {
+            Some(stored) => stored.stays_because(),
+            None => Some("the job has no such step"),
+        };
+        if let Some(why) = stays {
+            return Ok(Undone::left(why).output());
+        }
         let cx = self.0.step_context(step, ports);
         cx.guard().await?;
-        self.0.step(step)?.undo(&cx).await?;
-        Ok(Value::Null)
+        Ok(self.0.step(step)?.undo(&cx).await?.output())
     }
 
     async fn record(
         &self,
         step: &str,
-        cx: &Context,
+        cx: Writing<'_>,
         uow: &mut dyn UnitOfWork,
-        _output: &Value,
+        output: &Value,
     ) -> Result<()> {
         match self.0.find(step) {
             Some(undone) => {
                 let cx = self.0.job_context(Some(step), cx);
-                undone.record_undo(&cx, uow).await
+                let outcome = Undone::of_output(output);
+                undone.record_undo(&cx, uow, &outcome).await
             }
             None => Ok(()),
         }
@@ -97,22 +105,22 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
     async fn record_wait(
         &self,
         _step: &str,
-        _cx: &Context,
+        _cx: Writing<'_>,
         _uow: &mut dyn UnitOfWork,
         _found: &Value,
     ) -> Result<()> {
         Ok(())
     }
 
-    async fn completed(&self, _cx: &Context, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn completed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    async fn failed(&self, _cx: &Context, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn failed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 
-    async fn resumed(&self, _cx: &Context, _uow: &mut dyn UnitOfWork) -> Result<()> {
+    async fn resumed(&self, _cx: Writing<'_>, _uow: &mut dyn UnitOfWork) -> Result<()> {
         Ok(())
     }
 }

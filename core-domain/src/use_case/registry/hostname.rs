@@ -1,13 +1,19 @@
-//! Whose a hostname is: of the platform that has a DNS record or an active custom domain of it, and may have both. A custom
-//! domain that is not active only says what somebody wants, and keeps nobody else from it.
+//! Whose a hostname is. Every platform may enter every hostname; who proves that it is theirs is served, and takes it from
+//! the platform that was. No proof is needed for what an operator enters, and for hostnames in the operator's own zones,
+//! which tenants enter only below the slug of their platform.
 //!
-//! No index covers two tables. What is asked here holds because units that write behave as if they ran one after the other
-//! ([`Mode::Write`](crate::port::Mode::Write)); `dns::create` and whatever makes a domain active ask about each other.
+//! A platform may have a DNS record and a custom domain of a hostname. No index covers both tables. The checks hold because
+//! writing units are serializable ([`Mode::Write`](crate::port::Mode::Write)).
 
-use crate::access::{PlatformAccess, SystemScope};
-use crate::kernel::{Code, Error, Result};
+use crate::access::{PlatformAccess, PlatformWriter, SystemScope, audited};
+use crate::kernel::{
+    Code, Context, Error, Machine, PlatformId, Result, Slug, Stored, TOKEN_LENGTH, secret_token,
+};
 use crate::port::UnitOfWork;
-use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Hostname};
+use crate::registry::{
+    CustomDomain, CustomDomainEvent, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery,
+    Hostname, PlatformStatus,
+};
 
 /// The refusal of a hostname that has a DNS record. It does not tell whose.
 pub(super) fn has_dns_record() -> Error {
@@ -19,30 +25,167 @@ pub(super) fn is_custom_domain() -> Error {
     Error::refused(Code::Conflict, "This hostname is a custom domain already.")
 }
 
-/// Refuses a hostname that has a DNS record of another platform.
-pub(super) async fn ensure_no_foreign_dns_record(
+/// The basis on which a platform is served under a hostname.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// The platform proved that it is its own.
+    Proved,
+    /// No proof is needed: an operator entered the hostname, or it is reserved for the platform.
+    Vouched,
+}
+
+/// Returns how the platform claims a hostname that a caller enters as a DNS record.
+///
+/// # Errors
+/// `HOSTNAME_RESERVED` for a hostname in a zone of the operator's that is not reserved for the platform, unless an operator
+/// enters it.
+pub(super) fn claim_of_record(
+    cx: &Context,
+    scope: &PlatformAccess,
+    hostname: &Hostname,
+) -> Result<Claim> {
+    if cx.caller.is_operator() {
+        return Ok(Claim::Vouched);
+    }
+    let Some(zone) = operator_zone(cx, hostname) else {
+        return Ok(Claim::Proved);
+    };
+    if hostname.is_in(&reserved_name(&scope.platform().slug, zone)) {
+        return Ok(Claim::Vouched);
+    }
+    Err(reserved())
+}
+
+/// Refuses a custom domain in a zone of the operator's, unless an operator enters it.
+///
+/// # Errors
+/// `HOSTNAME_RESERVED`.
+pub(super) fn ensure_not_reserved(cx: &Context, hostname: &Hostname) -> Result<()> {
+    if cx.caller.is_operator() || operator_zone(cx, hostname).is_none() {
+        return Ok(());
+    }
+    Err(reserved())
+}
+
+fn operator_zone<'a>(cx: &'a Context, hostname: &Hostname) -> Option<&'a str> {
+    let mut zones = cx.limits.operator_zones.iter().map(String::as_str);
+    zones.find(|zone| hostname.is_in(zone))
+}
+
+fn reserved_name(slug: &Slug, zone: &str) -> String {
+    format!("{slug}.{zone}")
+}
+
+fn reserved() -> Error {
+    let message = "This hostname is in a zone of the operator's. Use a name below your platform's slug, or one of your own.";
+    Error::refused(Code::HostnameReserved, message)
+}
+
+/// Refuses a hostname that another platform is served under.
+///
+/// # Errors
+/// `CONFLICT`.
+pub(super) async fn ensure_not_foreign(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     hostname: &Hostname,
 ) -> Result<()> {
-    let records = SystemScope::new().records::<DnsRecord>(uow);
-    let named = DnsRecordQuery::Named(hostname.clone());
-    match records.first(&named).await? {
-        Some(record) if record.platform_id != *scope.id() => Err(has_dns_record()),
-        _ => Ok(()),
+    if active_domain(uow, scope.id(), hostname).await?.is_some() {
+        return Err(is_custom_domain());
+    }
+    match active_record(uow, scope.id(), hostname).await? {
+        Some(_) => Err(has_dns_record()),
+        None => Ok(()),
     }
 }
 
-/// Refuses a hostname that is an active custom domain of another platform.
-pub(super) async fn ensure_no_foreign_domain(
+/// Takes a hostname for a platform that is to be served under it. Entries of another platform
+/// fail, and that platform has to prove the hostname anew.
+///
+/// # Errors
+/// `CONFLICT` for a claim without proof while another platform that is not deleted is served under the hostname.
+pub(super) async fn take(
+    cx: &Context,
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     hostname: &Hostname,
+    claim: Claim,
 ) -> Result<()> {
-    let domains = SystemScope::new().records::<CustomDomain>(uow);
-    let active = CustomDomainQuery::Active(hostname.clone());
-    match domains.first(&active).await? {
-        Some(domain) if domain.platform_id != *scope.id() => Err(is_custom_domain()),
-        _ => Ok(()),
+    if let Some(domain) = active_domain(uow, scope.id(), hostname).await?
+        && let Some(holder) = holder(uow, &domain.platform_id, claim, is_custom_domain).await?
+    {
+        lose_domain(cx, &holder, uow, &domain).await?;
     }
+    if let Some(record) = active_record(uow, scope.id(), hostname).await?
+        && let Some(holder) = holder(uow, &record.platform_id, claim, has_dns_record).await?
+    {
+        lose_record(cx, &holder, uow, &record).await?;
+    }
+    Ok(())
+}
+
+/// Ends a custom domain of a platform.
+pub(super) async fn lose_domain(
+    cx: &Context,
+    holder: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+) -> Result<()> {
+    let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
+    let next = seen.edit().lost(&random, uow.now().await?)?;
+    let action = CustomDomainEvent::Fail.of_event().action;
+    audited::replace(&cx.consequence(), holder, uow, seen, next, action).await?;
+    Ok(())
+}
+
+/// Ends a DNS record of a platform.
+pub(super) async fn lose_record(
+    cx: &Context,
+    holder: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<DnsRecord>,
+) -> Result<()> {
+    let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
+    let next = seen.edit().lost(&random)?;
+    let action = DnsRecordEvent::Fail.of_event().action;
+    audited::replace(&cx.consequence(), holder, uow, seen, next, action).await?;
+    Ok(())
+}
+
+/// The platform from which a hostname can be taken.
+async fn holder(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    claim: Claim,
+    refusal: fn() -> Error,
+) -> Result<Option<PlatformWriter>> {
+    let Some(holder) = SystemScope::new().platform(uow, platform).await? else {
+        return Ok(None);
+    };
+    if claim == Claim::Vouched && holder.platform().status != PlatformStatus::Deleted {
+        return Err(refusal());
+    }
+    Ok(Some(holder))
+}
+
+async fn active_domain(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    hostname: &Hostname,
+) -> Result<Option<Stored<CustomDomain>>> {
+    let active = CustomDomainQuery::Active(hostname.clone());
+    let domains = SystemScope::new().records::<CustomDomain>(uow);
+    let found = domains.first(&active).await?;
+    Ok(found.filter(|domain| domain.platform_id != *platform))
+}
+
+async fn active_record(
+    uow: &mut dyn UnitOfWork,
+    platform: &PlatformId,
+    hostname: &Hostname,
+) -> Result<Option<Stored<DnsRecord>>> {
+    let active = DnsRecordQuery::Active(hostname.clone());
+    let records = SystemScope::new().records::<DnsRecord>(uow);
+    let found = records.first(&active).await?;
+    Ok(found.filter(|record| record.platform_id != *platform))
 }

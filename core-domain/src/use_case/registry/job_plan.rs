@@ -8,14 +8,14 @@ use serde_json::json;
 use super::jobs::{
     Activate, AppCreate, AuthTarget, Deactivate, Deprovision, Onboard, PlannedPart,
     ProvisionPlatform, Removal, StackActivate, StackDeactivate, Target, UpgradeAuth, auth_ref,
-    entry_of, is_current, resource_ref, stores_of,
+    entry_of, is_current, is_data_of, owned_by, resource_ref,
 };
 use super::stack_instance::entries;
-use crate::access::{AuditEvent, PlatformAccess, SystemScope};
+use crate::access::{AuditEvent, Batches, PlatformAccess, SystemScope};
 use crate::kernel::{EntityId, Environment, Error, PlatformId, Result, Stored};
 use crate::port::{ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
-use crate::registry::{DEFAULT_RESOURCES, ProviderName, Resource, ResourceQuery, ResourceType};
+use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceQuery, ResourceType};
 use crate::use_case::provisioning::JobKind;
 
 /// How many resources of a type a plan names.
@@ -132,6 +132,30 @@ impl From<Vec<PlannedResource>> for Resources {
     }
 }
 
+impl Resources {
+    /// Adds those of the entries that are removed. Counts all of them, and names some of each type.
+    async fn add(
+        &mut self,
+        platform: &PlatformAccess,
+        uow: &mut dyn UnitOfWork,
+        entries: ResourceQuery,
+        is_removed: impl Fn(&Resource) -> bool + Send,
+    ) -> Result<()> {
+        let mut entries = Batches::<Resource>::of(entries);
+        while let Some(batch) = entries.next(platform.records(uow)).await? {
+            for entry in batch.iter().filter(|entry| is_removed(entry)) {
+                self.total += 1;
+                let named = self.named.iter();
+                let is_same = |named: &&PlannedResource| named.resource_type == entry.resource_type;
+                if named.filter(is_same).count() < MOST_OF_A_TYPE as usize {
+                    self.named.push(removed_entry(entry));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> {
     if job.kind == Onboard::NAME {
         return Ok(of_new_platform().into());
@@ -146,43 +170,47 @@ async fn resources_of(uow: &mut dyn UnitOfWork, job: &Job) -> Result<Resources> 
         ProvisionPlatform::NAME => {
             let target: Target = input_of::<ProvisionPlatform>(job)?;
             let wanted = DEFAULT_RESOURCES.map(|(of, _)| resource_ref(&target, of));
-            created(&platform, uow, job, target.environment, &wanted).await
+            created(&platform, uow, job, &wanted).await
         }
         Activate::NAME => {
             let target = input_of::<Activate>(job)?.target;
-            created(&platform, uow, job, target.environment, &[target.worker()]).await
+            created(&platform, uow, job, &[target.worker()]).await
         }
         Deactivate::NAME => {
             let input = input_of::<Deactivate>(job)?;
             let worker = input.target.worker();
-            let mut removed = vec![PlannedResource {
+            let mut removed = Resources::from(vec![PlannedResource {
                 resource_type: worker.resource_type,
                 cf_name: Some(worker.name),
                 action: PlannedAction::Remove,
-            }];
+            }]);
             if input.delete_data {
-                let as_of = uow.now().await?;
-                let stores = stores_of(&platform, uow, &input.target, as_of).await?;
-                removed.extend(stores.iter().map(removed_entry));
+                let (owned, target) = (owned_by(&input.target), &input.target);
+                let is_removed = |entry: &Resource| is_data_of(target, entry);
+                removed.add(&platform, uow, owned, is_removed).await?;
             }
-            Ok(removed.into())
+            Ok(removed)
         }
         StackActivate::NAME => {
             let input = input_of::<StackActivate>(job)?;
             let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
-            created(&platform, uow, job, input.target.environment, &wanted).await
+            created(&platform, uow, job, &wanted).await
         }
         AppCreate::NAME => {
             let input = input_of::<AppCreate>(job)?;
             let wanted: Vec<_> = input.work.parts.iter().map(PlannedPart::object).collect();
-            created(&platform, uow, job, input.target.environment, &wanted).await
+            created(&platform, uow, job, &wanted).await
         }
         StackDeactivate::NAME => {
             let input = input_of::<StackDeactivate>(job)?;
-            let as_of = uow.now().await?;
-            let mut removed = entries::of_stack(&platform, uow, &input.target, as_of).await?;
-            removed.retain(|entry| input.work.delete_data || !entry.resource_type.is_store());
-            Ok(removed.iter().map(removed_entry).collect::<Vec<_>>().into())
+            let (target, delete_data) = (&input.target, input.work.delete_data);
+            let is_removed = |entry: &Resource| {
+                entries::is_part(target, entry) && (delete_data || !entry.resource_type.is_store())
+            };
+            let mut removed = Resources::default();
+            let of_stack = entries::of_stack(target);
+            removed.add(&platform, uow, of_stack, is_removed).await?;
+            Ok(removed)
         }
         Deprovision::NAME => {
             let removal: Removal = input_of::<Deprovision>(job)?;
@@ -217,18 +245,11 @@ async fn created(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     job: &Job,
-    environment: Environment,
     wanted: &[ResourceRef],
 ) -> Result<Resources> {
     let mut resources = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let name = ProviderName::parse(&wanted.name);
-        let entry = ResourceQuery::Exactly {
-            resource_type: wanted.resource_type,
-            environment,
-            cf_name: name.map_err(|error| Error::Internal(error.to_string()))?,
-        };
-        let known = platform.records::<Resource>(uow).first(&entry).await?;
+        let known = entry_of(platform, uow, wanted).await?;
         resources.push(PlannedResource {
             resource_type: wanted.resource_type,
             cf_name: Some(wanted.name.clone()),
@@ -249,7 +270,7 @@ async fn upgraded(
     let mut workers = Vec::with_capacity(target.environments.len());
     for environment in &target.environments {
         let worker = auth_ref((&target.platform_id, &target.slug, *environment));
-        let entry = entry_of(platform, uow, &worker, *environment).await?;
+        let entry = entry_of(platform, uow, &worker).await?;
         workers.push(PlannedResource {
             resource_type: worker.resource_type,
             cf_name: Some(worker.name),

@@ -11,6 +11,7 @@ pub mod domain;
 pub mod entity;
 pub mod feature;
 mod hostname;
+pub mod hostname_check;
 pub mod job_plan;
 pub(super) mod jobs;
 pub mod onboarding;

@@ -115,18 +115,35 @@ pub async fn deprovision(
     queue_deprovision(cx, scope.writer(), uow, Some(environment)).await
 }
 
-/// As [`deprovision`]; in all environments when none is named.
-pub(super) async fn queue_deprovision(
+async fn queue_deprovision(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     environment: Option<Environment>,
 ) -> Result<Stored<Job>> {
+    queue(cx, scope, uow, Removal::of(scope, environment)).await
+}
+
+/// Queues the removal of all environments. With `cancels_jobs`, the job cancels the platform's other jobs first.
+pub(super) async fn queue_removal(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    cancels_jobs: bool,
+) -> Result<Stored<Job>> {
     let removal = Removal {
-        platform_id: scope.id().clone(),
-        slug: scope.platform().slug.clone(),
-        environment,
+        cancels_jobs,
+        ..Removal::of(scope, None)
     };
+    queue(cx, scope, uow, removal).await
+}
+
+async fn queue(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    removal: Removal,
+) -> Result<Stored<Job>> {
     let job = enqueue::<Deprovision>(cx, scope, uow, &removal).await?;
     record_queued(cx, scope, uow, &job, "platform.deprovision_queued").await?;
     Ok(job)
@@ -154,7 +171,7 @@ pub(super) async fn resume_removal(
             return Err(Error::from(PlatformRefusal::Purging));
         }
         _ => {
-            queue_deprovision(cx, scope, uow, None).await?;
+            queue_removal(cx, scope, uow, true).await?;
         }
     }
     Ok(())

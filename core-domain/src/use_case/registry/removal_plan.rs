@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{dns, entity, resource};
-use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited, authorize_operator};
+use super::{entity, resource};
+use crate::access::{AuditEvent, PlatformAccess, PlatformScope, audited};
 use crate::kernel::{Context, EntityId, ResourceId, Result, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{
@@ -71,7 +71,9 @@ pub async fn of_platform(
         let ended = scope.records::<FeatureActivation>(uow).count(&features);
         plan.features = ended.await?;
         let records = scope.records::<DnsRecord>(uow);
-        plan.dns_records = records.count(&DnsRecordQuery::Active).await?;
+        plan.dns_records = records
+            .count(&DnsRecordQuery::All { deleted: false })
+            .await?;
         let domains = CustomDomainQuery::All { deleted: false };
         plan.domains = scope.records::<CustomDomain>(uow).count(&domains).await?;
     }
@@ -90,34 +92,9 @@ pub async fn of_entity(
     entity: &EntityId,
     cascade: bool,
 ) -> Result<RemovalPlan> {
-    let seen = entity::not_deleted(scope, uow, entity).await?;
-    cx.check_if_match(&seen)?;
-    let mut to_delete = vec![entity.clone()];
-    if cascade {
-        authorize_operator(cx)?;
-        let below = entity::descendants_of(scope, uow, entity).await?;
-        to_delete.extend(below.iter().map(|entity| entity.id.clone()));
-    } else {
-        entity::ensure_no_children(scope, uow, &seen).await?;
-    }
-    let mut plan = RemovalPlan::default();
-    for entity_id in to_delete {
-        dns::ensure_none_leads_into(scope, uow, &entity_id).await?;
-        let stacks = WorkspaceStackQuery::of_tenant(&entity_id);
-        plan.stacks += scope.records::<WorkspaceStack>(uow).count(&stacks).await?;
-        let features = FeatureActivationQuery::OfEntity {
-            entity_id: entity_id.clone(),
-            in_use: true,
-        };
-        let ended = scope.records::<FeatureActivation>(uow).count(&features);
-        plan.features += ended.await?;
-        let resources = ResourceQuery::OfEntity {
-            entity_id,
-            deleted: false,
-        };
-        plan.entities += 1;
-        plan.resources += scope.records::<Resource>(uow).count(&resources).await?;
-    }
+    let plan = entity::deletion(cx, scope, uow, entity, cascade)
+        .await?
+        .plan;
     let action = "entity.deletion_planned";
     planned(cx, scope, uow, action, entity.as_str(), plan).await
 }
@@ -132,9 +109,7 @@ pub async fn of_resource(
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
 ) -> Result<RemovalPlan> {
-    let seen = resource::not_deleted(scope, uow, resource).await?;
-    cx.check_if_match(&seen)?;
-    dns::ensure_none_leads_to(scope, uow, resource).await?;
+    resource::deletable(cx, scope, uow, resource).await?;
     let plan = RemovalPlan {
         resources: 1,
         ..RemovalPlan::default()

@@ -1,5 +1,6 @@
 //! Stored answers of writes that carried an `Idempotency-Key`.
 
+use super::sweep::remove_first;
 use crate::access::{unaudited, unowned};
 use crate::kernel::{Error, Result, StoreError};
 use crate::port::UnitOfWork;
@@ -35,11 +36,12 @@ pub async fn store_answer(uow: &mut dyn UnitOfWork, answer: IdempotencyKey) -> R
     }
 }
 
-/// Removes the answers whose time is over; tells how many.
+/// Removes at most `limit` of the answers that have expired, the first to expire first. Returns their number; 0 means that
+/// none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_answers(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_answers(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let expired = IdempotencyQuery::ExpiredBefore(uow.now().await?);
-    unowned::<IdempotencyKey>(uow).remove_all(&expired).await
+    remove_first::<IdempotencyKey>(uow, &expired, limit).await
 }

@@ -1,6 +1,6 @@
 //! Takes mails from the quotas that bound them, in the unit of work that queues the mail.
 
-use super::sweep::remove_expired_slice;
+use super::sweep::remove_first;
 use crate::access::{unaudited, unowned};
 use crate::iam::TokenHash;
 use crate::kernel::{Email, OrganizationId, Result};
@@ -93,14 +93,12 @@ pub(in crate::use_case) async fn take_mail(
     Ok(MailPermit::Granted)
 }
 
-/// Removes a slice of the quotas that have expired, the first to expire first. Returns their number; 0 means that none is left.
+/// Removes at most `limit` of the quotas that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_mail_quotas(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_mail_quotas(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
-    remove_expired_slice(uow, now, MailQuotaQuery::ExpiredAt, |quota: &MailQuota| {
-        quota.expires_at
-    })
-    .await
+    remove_first::<MailQuota>(uow, &MailQuotaQuery::ExpiredAt(now), limit).await
 }

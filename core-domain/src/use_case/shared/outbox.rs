@@ -1,217 +1,97 @@
-//! The outbox: writing messages, and sending what waits: every message at least once, whatever dies in between. Mails are
-//! handed over apart from the others, see [`claim_mails`](super::claim_mails).
+//! The outbox: writing messages, and handing those that wait to the outlet, every one at least once, whatever dies in
+//! between. Mails lie in the outbox too and go to the mailer, see [`claim_mails`](super::claim_mails).
 
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::due_queue::{self, Claimed, DueRecord};
 use crate::access::{unaudited, unowned};
-use crate::kernel::{Context, Effect, Entropy, Error, OutboxId, Result, StoreError, Stored};
-use crate::port::{Mode, Outlet, Store, UnitOfWork, transact_in};
-use crate::provisioning::retry_at;
+use crate::kernel::{Context, Effect, OutboxId, Result, Timestamp};
+use crate::port::{Mode, Store, UnitOfWork, transact_in};
 use crate::shared::{OutboxMessage, OutboxQuery};
 
-/// How many messages are claimed and settled at once: what is told again after a crash, at most.
-const BATCH: u8 = 64;
+/// The longest time that handing over one message or mail may take.
+pub const LONGEST_HANDOVER: Duration = Duration::from_secs(60);
 
-/// How long a claimed message is left alone by others. Whoever claimed it and died gives it back by that.
-const CLAIMED_FOR: Duration = Duration::from_secs(60);
+impl DueRecord for OutboxMessage {
+    const LONGEST_ATTEMPT: Duration = LONGEST_HANDOVER;
 
-/// What became of the messages that were due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Relayed {
-    /// Delivered and acknowledged.
-    pub delivered: usize,
-    /// Not delivered; tried again after a pause that grows to five minutes.
-    pub kept: usize,
-}
-
-impl Relayed {
-    /// Whether nothing was due.
-    #[must_use]
-    pub const fn is_idle(self) -> bool {
-        self.delivered + self.kept == 0
+    fn attempts(&self) -> i64 {
+        self.attempts
     }
 
-    /// Whether more may be due: no more are claimed at once.
-    #[must_use]
-    pub fn is_full(self) -> bool {
-        self.delivered + self.kept >= usize::from(BATCH)
+    fn rescheduled(&self, attempts: i64, due_at: Timestamp, _: Timestamp) -> Self {
+        Self {
+            attempts,
+            run_at: due_at,
+            ..self.clone()
+        }
     }
 }
 
-/// A message that is to be delivered.
+/// A message that this process hands to the outlet.
 #[derive(Debug)]
-struct Claimed {
-    stored: Stored<OutboxMessage>,
-    /// As it is delivered: this attempt counts.
-    message: OutboxMessage,
+pub struct ClaimedMessage(Claimed<OutboxMessage>);
+
+impl ClaimedMessage {
+    /// The message. This attempt is counted.
+    #[must_use]
+    pub fn message(&self) -> &OutboxMessage {
+        &self.0.stored
+    }
 }
 
-/// Delivers a batch of the messages that are due, oldest first. Opens its own units of work, so that none is open while
-/// a message is delivered. Others may do the same at the same time.
+/// The outcome of handing over a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageOutcome {
+    /// The outlet took the message.
+    Delivered,
+    /// The message comes again after a pause that grows to five minutes.
+    PutOff,
+    /// The attempt was cut off: the message is due at once, and the attempt does not count.
+    Released,
+}
+
+/// Claims at most `limit` of the messages for the outlet that are due, the longest due first.
 ///
 /// # Errors
-/// When the store failed; what was not recorded as delivered comes again.
-pub async fn relay(
+/// When the store failed.
+pub async fn claim_messages(store: &dyn Store, limit: u32) -> Result<Vec<ClaimedMessage>> {
+    let claimed = due_queue::claim(store, limit, OutboxQuery::DueAt).await?;
+    Ok(claimed.into_iter().map(ClaimedMessage).collect())
+}
+
+/// Stores the outcome of a claimed message, in a unit of work of its own.
+///
+/// # Errors
+/// When the store failed; the message comes again when its claim expires.
+pub async fn settle_message(
+    cx: &Context,
     store: &dyn Store,
-    outlet: &dyn Outlet,
-    entropy: &dyn Entropy,
-) -> Result<Relayed> {
-    if !any_due(store).await? {
-        return Ok(Relayed::default());
-    }
-    let claimed = claim(store).await?;
-    let deliveries = deliver(outlet, claimed).await;
-    deliveries.settle(store, entropy).await?;
-    Ok(deliveries.relayed())
-}
-
-/// As [`relay`], for the only one who sends what waits in this store: what it claims it need not write down for others. What
-/// it has delivered and could not settle yet it settles before it delivers anything else, so that a store that answers
-/// and does not write is not told the same over and over.
-#[derive(Debug, Default)]
-pub struct LoneRelay {
-    unsettled: Deliveries,
-}
-
-impl LoneRelay {
-    /// As [`relay`].
-    ///
-    /// # Errors
-    /// As [`relay`].
-    pub async fn relay(
-        &mut self,
-        store: &dyn Store,
-        outlet: &dyn Outlet,
-        entropy: &dyn Entropy,
-    ) -> Result<Relayed> {
-        self.unsettled.settle(store, entropy).await?;
-        self.unsettled = Deliveries::default();
-        self.unsettled = deliver(outlet, due(store).await?).await;
-        self.unsettled.settle(store, entropy).await?;
-        Ok(std::mem::take(&mut self.unsettled).relayed())
-    }
-}
-
-/// How deliveries ended.
-#[derive(Debug, Default)]
-struct Deliveries {
-    delivered: Vec<OutboxId>,
-    kept: Vec<Claimed>,
-}
-
-async fn deliver(outlet: &dyn Outlet, messages: Vec<Claimed>) -> Deliveries {
-    let mut deliveries = Deliveries::default();
-    for claimed in messages {
-        if outlet.deliver(&claimed.message).await.is_ok() {
-            deliveries.delivered.push(claimed.message.id);
-        } else {
-            deliveries.kept.push(claimed);
-        }
-    }
-    deliveries
-}
-
-impl Deliveries {
-    const fn relayed(&self) -> Relayed {
-        Relayed {
-            delivered: self.delivered.len(),
-            kept: self.kept.len(),
-        }
-    }
-
-    /// Acknowledges what was delivered and puts off what was not, in one unit of work.
-    async fn settle(&self, store: &dyn Store, entropy: &dyn Entropy) -> Result<()> {
-        if self.relayed().is_idle() {
-            return Ok(());
-        }
-        transact_in(Mode::ReadCommitted, store, |uow, _| {
-            Box::pin(async move {
-                self.ack(uow).await?;
-                nack(uow, &self.kept, entropy).await
-            })
-        })
-        .await
-    }
-
-    /// Removes what was delivered, whoever has claimed it by now.
-    async fn ack(&self, uow: &mut dyn UnitOfWork) -> Result<()> {
-        if !self.delivered.is_empty() {
-            let delivered = OutboxQuery::WithIds(self.delivered.clone());
-            let messages = unowned::<OutboxMessage>(uow);
-            messages.remove_all(&delivered).await?;
-        }
-        Ok(())
-    }
-}
-
-/// The messages that are due, by a read.
-async fn due(store: &dyn Store) -> Result<Vec<Claimed>> {
-    let mut uow = store.begin(Mode::Auto).await?;
-    let due = OutboxQuery::DueAt(uow.now().await?);
-    let due = unowned::<OutboxMessage>(uow.as_mut())
-        .list(&due, BATCH.into())
-        .await?;
-    let of = |stored: Stored<OutboxMessage>| {
-        let mut message = (*stored).clone();
-        message.attempts += 1;
-        Claimed { stored, message }
-    };
-    Ok(due.into_iter().map(of).collect())
-}
-
-/// A look that costs no write.
-async fn any_due(store: &dyn Store) -> Result<bool> {
-    let mut uow = store.begin(Mode::Auto).await?;
-    let due = OutboxQuery::DueAt(uow.now().await?);
-    let first = unowned::<OutboxMessage>(uow.as_mut()).first(&due).await?;
-    Ok(first.is_some())
-}
-
-/// Claims messages, so that nobody else does for a while.
-async fn claim(store: &dyn Store) -> Result<Vec<Claimed>> {
-    let claimed = transact_in(Mode::ReadCommitted, store, |uow, _| {
+    claimed: &ClaimedMessage,
+    outcome: MessageOutcome,
+) -> Result<()> {
+    let stored = &claimed.0.stored;
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
         Box::pin(async move {
-            let now = uow.now().await?;
-            let due = OutboxQuery::DueAt(now);
-            let due = unowned::<OutboxMessage>(uow)
-                .claim(&due, BATCH.into())
-                .await?;
-            let claimed = due.into_iter().map(|message| {
-                let mut next = (*message).clone();
-                next.attempts += 1;
-                next.run_at = now.plus(CLAIMED_FOR);
-                (message, next)
-            });
-            unaudited::replace_many(uow, claimed.collect()).await
+            match outcome {
+                MessageOutcome::Delivered => remove(uow, &stored.id).await.map(drop),
+                MessageOutcome::PutOff => {
+                    due_queue::put_off(uow, stored, cx.entropy.as_ref()).await
+                }
+                MessageOutcome::Released => due_queue::release(uow, stored).await,
+            }
         })
     })
-    .await?;
-    let of = |stored: Stored<OutboxMessage>| {
-        let message = (*stored).clone();
-        Claimed { stored, message }
-    };
-    Ok(claimed.into_iter().map(of).collect())
+    .await
 }
 
-async fn nack(uow: &mut dyn UnitOfWork, kept: &[Claimed], entropy: &dyn Entropy) -> Result<()> {
-    let now = uow.now().await?;
-    for Claimed { stored, message } in kept {
-        let mut next = message.clone();
-        next.run_at = retry_at(now, message.attempts, Duration::ZERO, entropy);
-        let replaced = unaudited::replace(uow, stored, next).await;
-        unless_claimed_by_others(replaced.map(drop))?;
-    }
-    Ok(())
-}
-
-/// A delivery that took too long: somebody else has the message now.
-pub(super) fn unless_claimed_by_others(outcome: Result<()>) -> Result<()> {
-    match outcome {
-        Err(Error::Store(StoreError::Stale { .. })) => Ok(()),
-        outcome => outcome,
-    }
+/// Removes a message that was handed over, whoever has claimed it by now. Returns whether it existed.
+pub(super) async fn remove(uow: &mut dyn UnitOfWork, id: &OutboxId) -> Result<bool> {
+    let with_id = OutboxQuery::WithIds(vec![id.clone()]);
+    let messages = unowned::<OutboxMessage>(uow);
+    Ok(messages.remove_all(&with_id).await? > 0)
 }
 
 /// Writes a message into the unit of work.

@@ -83,7 +83,7 @@ async fn seal_batch(
 }
 
 /// The head of the feed, for this unit alone; `None` when another unit has it.
-async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<AuditHead>>> {
+pub(super) async fn claim_feed(uow: &mut dyn UnitOfWork) -> Result<Option<Stored<AuditHead>>> {
     let feed = AuditHeadQuery::OfChain(AuditChain::feed());
     let mut claimed = unowned::<AuditHead>(uow).claim(&feed, 1).await?;
     if let Some(claimed) = claimed.pop() {

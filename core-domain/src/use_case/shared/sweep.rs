@@ -1,29 +1,64 @@
-//! Removes expired records in bounded slices.
+//! Removes what has expired: the one rule of every sweep. A unit of work removes a slice, and only the process that holds
+//! the lease removes one.
 
+use std::pin::Pin;
+
+use super::maintenance_lease::LeaseHolder;
 use crate::access::unowned;
-use crate::kernel::{Record, Result, Timestamp, Unowned};
-use crate::port::{Persisted, UnitOfWork};
+use crate::kernel::{Record, Result, Unowned};
+use crate::port::{Mode, Persisted, Store, UnitOfWork, transact_in};
 
-/// Number of records that one unit removes, so that it does not hold up others for long. Records that expire at the same
-/// instant as the last one are removed with it.
-const SLICE: u32 = 1_000;
+/// The most records that one unit removes.
+pub const MAX_SLICE: u32 = 1_000;
 
-/// Removes the records that expired first. Returns their number; 0 means that no expired record is left.
+/// Removes at most so many of the records of one kind that have expired. Returns their number; 0 means that none is left.
+pub type RemoveSlice = for<'u> fn(
+    &'u mut dyn UnitOfWork,
+    u32,
+) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 'u>>;
+
+/// The outcome of an attempt to remove a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slice {
+    /// So many records were removed. 0 means that none is left.
+    Removed(u64),
+    /// Another process sweeps at the moment.
+    Busy,
+}
+
+/// Removes a slice in a unit of work of its own, provided that this process holds the lease. `on_begin` is called whenever the
+/// unit begins, so that a caller with a clock can tell how long the unit was open.
 ///
-/// The query must return the records that have expired at an instant, the first to expire first.
-pub(in crate::use_case) async fn remove_expired_slice<R>(
+/// # Errors
+/// When the store failed.
+pub async fn sweep_slice(
+    store: &dyn Store,
+    holder: &LeaseHolder,
+    remove: RemoveSlice,
+    limit: u32,
+    on_begin: &(dyn Fn() + Sync),
+) -> Result<Slice> {
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
+        Box::pin(async move {
+            on_begin();
+            if !holder.hold(uow).await? {
+                return Ok(Slice::Busy);
+            }
+            remove(uow, limit).await.map(Slice::Removed)
+        })
+    })
+    .await
+}
+
+/// Removes the first records that answer the query, at most `limit`. Returns their number.
+pub(in crate::use_case) async fn remove_first<R>(
     uow: &mut dyn UnitOfWork,
-    now: Timestamp,
-    expired_at: impl Fn(Timestamp) -> R::Query,
-    expires_at: impl Fn(&R) -> Timestamp,
+    query: &R::Query,
+    limit: u32,
 ) -> Result<u64>
 where
     R: Persisted + Record<Owner = Unowned>,
 {
-    let slice = unowned::<R>(uow).list(&expired_at(now), SLICE).await?;
-    let Some(last) = slice.last() else {
-        return Ok(0);
-    };
-    let slice = expired_at(expires_at(last));
-    unowned::<R>(uow).remove_all(&slice).await
+    let limit = limit.min(MAX_SLICE);
+    unowned::<R>(uow).remove_first(query, limit).await
 }

@@ -45,7 +45,7 @@ use super::refusal::Refusal;
 use super::session_cache::SessionCache;
 use super::{framing, headers};
 use crate::kernel::rate_limit::{Counted, RateLimits};
-use crate::kernel::{Body, Draining, PeerAddr};
+use crate::kernel::{Body, Draining, PeerAddr, Stopping};
 
 /// All steps around the proxy.
 #[derive(Debug)]
@@ -65,8 +65,12 @@ impl Steps {
         let answer_headers = AnswerHeaders::of(&request, &self.settings);
         // Services trust the extensions of a request, so the caller of the gateway must not set any, but that its server stops.
         let extensions = request.extensions_mut();
+        let stopping = extensions.remove::<Stopping>();
         let draining = extensions.remove::<Draining>();
         extensions.clear();
+        if let Some(stopping) = stopping {
+            extensions.insert(stopping);
+        }
         if let Some(draining) = draining {
             extensions.insert(draining);
         }

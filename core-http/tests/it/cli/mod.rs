@@ -5,4 +5,5 @@ mod deployments;
 mod harness;
 mod limits;
 mod lost_commit;
+mod room;
 mod uploads;

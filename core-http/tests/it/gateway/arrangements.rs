@@ -11,8 +11,9 @@ use core_http::gateway::{
 };
 use core_http::iam::SessionAuthority;
 use core_http::kernel::testing::PEER;
-use core_http::kernel::{PeerAddr, empty_body};
-use http::Request;
+use core_http::kernel::{Body, PeerAddr, empty_body};
+use http::request::Builder;
+use http::{Request, Response};
 use serde_json::json;
 use tower::ServiceExt;
 
@@ -77,12 +78,20 @@ impl Arrangement {
     }
 
     async fn hard_delete(&self) -> Answer {
-        let request = Request::post(at(&self.platform, "/delete"))
+        Answer::of(
+            self.send(Request::post(at(&self.platform, "/delete")))
+                .await,
+        )
+        .await
+    }
+
+    async fn send(&self, request: Builder) -> Response<Body> {
+        let request = request
             .header("host", "api.test")
             .header("authorization", format!("Bearer {}", self.ada.token))
             .extension(PeerAddr(PEER));
         let request = request.body(empty_body()).unwrap();
-        Answer::of(self.gateway.clone().oneshot(request).await.unwrap()).await
+        self.gateway.clone().oneshot(request).await.unwrap()
     }
 }
 
@@ -105,5 +114,24 @@ async fn a_hard_delete_needs_a_fresh_proof_and_is_audited_with_its_session_in_bo
         assert_eq!(entry.actor_id, ada.user_id);
         let credential = json!({ "type": "session", "id": ada.session_id });
         assert_eq!(entry.metadata.value()["credential"], credential);
+    }
+}
+
+#[tokio::test]
+async fn the_17th_event_stream_of_a_caller_is_429_with_the_envelope_in_both_arrangements() {
+    for arrangement in [
+        Arrangement::in_process().await,
+        Arrangement::over_http().await,
+    ] {
+        let open = || arrangement.send(Request::get("/api/v1/platforms/events"));
+        let mut streams = Vec::new();
+        for _ in 0..16 {
+            let response = open().await;
+            assert_eq!(response.status(), 200);
+            streams.push(response.into_body());
+        }
+        let refused = Answer::of(open().await).await.refused(429, "RATE_LIMITED");
+        assert_eq!(refused.header("retry-after"), "5");
+        assert_eq!(refused.json["error"]["details"]["limit"], 16);
     }
 }

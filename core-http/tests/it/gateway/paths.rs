@@ -1,8 +1,9 @@
 use core_domain::gateway::ServiceName;
+use core_http::kernel::{ForwardedPrefix, Stopping};
 use http::Method;
+use tokio::sync::watch;
 
 use super::world::{World, anonymous, signed};
-use core_http::kernel::ForwardedPrefix;
 
 #[tokio::test]
 async fn each_prefix_reaches_its_service_with_the_whole_prefix_removed() {
@@ -130,6 +131,26 @@ async fn health_is_ok_in_plain_text_without_a_credential_and_calls_no_service() 
     assert_eq!(post.header("allow"), "GET, HEAD");
     assert!(world.seen().is_empty());
     assert_eq!(world.iam.lookups(), 0);
+}
+
+#[tokio::test]
+async fn a_gateway_is_ready_until_its_server_is_asked_to_stop() {
+    let world = World::new();
+    let (stop, stopping) = watch::channel(false);
+    let probe = |path| {
+        let stopping = Stopping::new(stopping.clone());
+        world.send(anonymous(path).extension(stopping).build())
+    };
+    for (is_stopping, status) in [(false, 200), (true, 503)] {
+        stop.send_replace(is_stopping);
+        let _ = probe("/readyz").await.expect(status);
+        let _ = probe("/livez").await.expect(200);
+        let _ = probe("/health").await.expect(200);
+    }
+    let _ = world.send(anonymous("/readyz").build()).await.expect(200);
+    let post = anonymous("/readyz").method(Method::POST).build();
+    world.send(post).await.refused(405, "METHOD_NOT_ALLOWED");
+    assert!(world.seen().is_empty());
 }
 
 #[tokio::test]

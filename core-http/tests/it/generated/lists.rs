@@ -47,7 +47,7 @@ pub(super) async fn filled(case: &Case) {
         }
         "listHolds" => {
             world
-                .hold_on(json!({ "scope": "kind", "kind": "domain.verify" }))
+                .hold_on(json!({ "scope": "kind", "kind": "domain.add" }))
                 .await;
         }
         "listJobEvents" => {

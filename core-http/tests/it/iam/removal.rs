@@ -112,8 +112,14 @@ async fn sessions_and_keys_that_nobody_ended_are_swept_when_they_are_over(world:
     let kept = world.key_of(&ada, organization).await;
     let store = world.app.store.as_ref();
     let swept = async || {
-        let sessions = transact(store, |uow, _| Box::pin(session::remove_expired(uow))).await;
-        let keys = transact(store, |uow, _| Box::pin(api_key::remove_forgotten(uow))).await;
+        let sessions = transact(store, |uow, _| {
+            Box::pin(session::remove_expired(uow, 1_000))
+        })
+        .await;
+        let keys = transact(store, |uow, _| {
+            Box::pin(api_key::remove_forgotten(uow, 1_000))
+        })
+        .await;
         (sessions.unwrap(), keys.unwrap())
     };
     world.tick(5 * DAY);
@@ -146,7 +152,9 @@ async fn trust_that_has_expired_is_swept_and_no_other(world: World) {
     let renewed = device_of(&renewed).unwrap();
     let store = world.app.store.as_ref();
     let swept = async || {
-        let swept = transact(store, |uow, _| Box::pin(session::remove_expired_trust(uow)));
+        let swept = transact(store, |uow, _| {
+            Box::pin(session::remove_expired_trust(uow, 1_000))
+        });
         swept.await.unwrap()
     };
     let passed = u64::try_from(world.clock_seconds() - trusted_at).unwrap();
@@ -171,7 +179,7 @@ async fn passkey_challenges_that_have_expired_are_swept_and_no_others(world: Wor
     let store = world.app.store.as_ref();
     let swept = async || {
         let swept = transact(store, |uow, _| {
-            Box::pin(passkey::remove_expired_passkey_challenges(uow))
+            Box::pin(passkey::remove_expired_passkey_challenges(uow, 1_000))
         });
         swept.await.unwrap()
     };

@@ -2,9 +2,11 @@
 
 mod answers;
 mod body_times;
+mod health;
 mod idempotency;
 mod limits;
 mod requests;
 mod rows;
+mod streams;
 mod table;
 mod trust;

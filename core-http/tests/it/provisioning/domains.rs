@@ -6,7 +6,7 @@ use core_domain::port::{HostnameState, Infrastructure};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, How, World, at, operator, silent};
+use crate::world::{Disturbed, How, World, any_target, at, operator, silent};
 
 const ADD: &str = "/api/v1/provision/domain/add";
 const HOSTNAME: &str = "shop.example.com";
@@ -21,6 +21,8 @@ struct Shop {
 impl Shop {
     async fn of(world: &World) -> Self {
         let (platform, dns_record) = world.platform_with_dns("engines").await;
+        // The DNS record is served first.
+        world.run_jobs().await;
         Self {
             platform,
             dns_record,
@@ -60,8 +62,17 @@ impl Shop {
         world.create_records(&self.platform, id).await;
     }
 
+    /// How many jobs there are that have domains served.
+    async fn jobs(&self, world: &World) -> usize {
+        let jobs = world.jobs(&self.platform).await.into_iter();
+        jobs.filter(|job| job["kind"] == "domain.add").count()
+    }
+
     async fn is_served(&self, world: &World) -> bool {
-        let served = world.provider.served_hostname(HOSTNAME, &self.platform);
+        let target = any_target();
+        let served = world
+            .provider
+            .served_hostname(HOSTNAME, &self.platform, &target);
         served.await.unwrap().is_some()
     }
 
@@ -220,7 +231,8 @@ async fn a_domain_follows_the_job_that_was_asked_for_last_and_is_activated_once(
             .await
             .expect(200);
         let jobs = [shop.add(&world).await, shop.add(&world).await];
-        assert_eq!(world.jobs(&shop.platform).await.len(), 3);
+        let asked = 3 + usize::from(before == "active");
+        assert_eq!(shop.jobs(&world).await, asked, "{before}");
         world.run_jobs().await;
         world.create_records(&shop.platform, &domain).await;
         world.pass(60).await;
@@ -309,12 +321,13 @@ async fn what_can_never_be_served_is_refused_and_leaves_nothing() {
         let refused = asked.refused(400, "VALIDATION_ERROR");
         assert_eq!(refused.issues(), [issue], "{hostname}");
     }
-    assert_eq!(world.jobs(&shop.platform).await.len(), 0);
-    // On another record of the platform, and active elsewhere.
+    assert_eq!(shop.jobs(&world).await, 0);
     shop.add(&world).await;
     shop.ask(&world, HOSTNAME, &second)
         .await
         .refused(409, "CONFLICT");
+    assert_eq!(shop.jobs(&world).await, 1);
+    // What is active elsewhere may be proved by this platform as well.
     let domain = world.domain(&other, &foreign, "b.example.com").await;
     let path = at(&other, &format!("/domains/{domain}"));
     let _ = world
@@ -322,8 +335,7 @@ async fn what_can_never_be_served_is_refused_and_leaves_nothing() {
         .await
         .expect(200);
     let asked = shop.ask(&world, "b.example.com", &shop.dns_record).await;
-    asked.refused(409, "CONFLICT");
-    assert_eq!(world.jobs(&shop.platform).await.len(), 1);
+    let _ = asked.expect(202);
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use core_domain::port::Infrastructure;
+use core_domain::port::{Infrastructure, ProviderError};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Outcome;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, World, at, operator, resource_body, silent};
+use crate::world::{Disturbed, World, any_target, at, operator, resource_body, silent};
 
 const RESOURCES: usize = 1000;
 
@@ -99,6 +99,7 @@ async fn a_large_platform_is_removed_in_order_by_attempts_that_go_on_where_the_l
 
 #[tokio::test]
 async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goes() {
+    let target = &any_target();
     for for_good in [false, true] {
         let world = World::new();
         let (platform, record) = world.platform_with_dns("engines").await;
@@ -123,7 +124,9 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
             // An environment that nothing leads to.
             world.deprovision(&platform, "dev").await;
             world.run_jobs().await;
-            let left = world.provider.served_hostname("one.example.com", &platform);
+            let left = world
+                .provider
+                .served_hostname("one.example.com", &platform, target);
             assert!(left.await.unwrap().is_some());
             world.deprovision(&platform, "prod").await;
         }
@@ -135,7 +138,10 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
         });
         world.run_jobs_on(Arc::new(watched)).await;
         for hostname in ["one.example.com", "two.example.com"] {
-            let served = world.provider.served_hostname(hostname, &platform).await;
+            let served = world
+                .provider
+                .served_hostname(hostname, &platform, target)
+                .await;
             assert!(served.unwrap().is_none(), "{hostname}");
         }
         let calls = calls.lock().unwrap();
@@ -145,4 +151,31 @@ async fn hostnames_of_a_platform_are_served_no_more_before_what_they_lead_to_goe
         let removed = calls.iter().position(|call| call.starts_with("remove"));
         assert!(stopped.unwrap() < removed.unwrap(), "{calls:?}");
     }
+}
+
+#[tokio::test]
+async fn a_bucket_that_takes_many_calls_to_empty_costs_no_attempt() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    world.provision(&platform).await;
+    world.run_jobs().await;
+    let job = world.deprovision(&platform, "prod").await;
+    let calls: Arc<Mutex<usize>> = Arc::default();
+    let emptied = Arc::clone(&calls);
+    let slow = Disturbed::new(&world.provider, move |call, name| {
+        let mut calls = emptied.lock().unwrap();
+        if call == "remove" && name.ends_with("-assets") {
+            *calls += 1;
+            if *calls <= 30 {
+                return Err(ProviderError::Unfinished);
+            }
+        }
+        Ok(())
+    });
+    world.run_jobs_on(Arc::new(slow)).await;
+    assert_eq!(*calls.lock().unwrap(), 31);
+    let shown = world.job(&job).await;
+    let told = [&shown["status"], &shown["attempts"]];
+    assert_eq!(told, [&json!("COMPLETED"), &json!(0)]);
+    assert_eq!(world.count(&at(&platform, "/resources")).await, 0);
 }

@@ -4,7 +4,7 @@ use core_domain::port::{HostnameState, Infrastructure, ResourceRef};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
-use crate::world::{World, at, operator};
+use crate::world::{World, any_target, at, operator};
 
 const RECONCILE: &str = "/api/v1/provision/platform/reconcile";
 const HOSTNAME: &str = "shop.example.com";
@@ -187,6 +187,7 @@ async fn objects_of_deleted_entries_are_removed_and_data_only_when_that_is_asked
 
 #[tokio::test]
 async fn hostnames_are_served_again_told_of_as_they_are_or_served_no_more() {
+    let target = &any_target();
     let world = World::new();
     let (platform, record) = world.platform_with_dns("engines").await;
     let domain = world.domain(&platform, &record, HOSTNAME).await;
@@ -206,13 +207,16 @@ async fn hostnames_are_served_again_told_of_as_they_are_or_served_no_more() {
         [missing, orphans, changed].map(|names| names.as_array().unwrap().len())
     };
     let served = async || {
-        let served = world.provider.served_hostname(HOSTNAME, &platform).await;
+        let served = world
+            .provider
+            .served_hostname(HOSTNAME, &platform, target)
+            .await;
         served.unwrap().is_some()
     };
     assert_eq!(compare(true).await, [0, 0, 0]);
     world
         .provider
-        .stop_serving(HOSTNAME, &platform)
+        .stop_serving(HOSTNAME, &platform, target)
         .await
         .unwrap();
     assert_eq!(compare(false).await, [1, 0, 0]);

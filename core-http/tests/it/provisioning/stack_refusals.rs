@@ -5,7 +5,7 @@ use core_domain::stacks::{SemVer, StackVersion, VersionStatus};
 use serde_json::{Value, json};
 
 use super::stacks::{ACTIVATE, CREATE_APP, DEACTIVATE, Harness};
-use crate::world::{World, at, operator};
+use crate::world::{World, at, operator, resource_body};
 
 async fn refused(harness: &Harness, path: &str, body: Value, status: u16, code: &str) -> Value {
     let (caller, service) = (operator(), &harness.world.provisioning);
@@ -129,7 +129,7 @@ async fn deprecated_and_empty_versions_are_activated_and_a_name_that_is_taken_re
     assert_eq!(shown["input"]["deprecated"], true);
     assert_eq!(harness.status(&stack).await, "active");
 
-    // Somebody else of the account entered the name of one of its parts.
+    // Somebody else of the account tries to enter the name of one of its parts.
     let app = harness.app(&stack, "svc");
     let (caller, path) = (operator(), format!("{CREATE_APP}?dryRun=true"));
     let plan = world.provisioning.post(&caller, &path, app.clone()).await;
@@ -147,10 +147,13 @@ async fn deprecated_and_empty_versions_are_activated_and_a_name_that_is_taken_re
     let other = world.platform("looms").await;
     let tenant = world.tenant(&other, "tenant").await;
     let name = planned[0]["cfName"].as_str().unwrap();
-    world.resource(&other, &tenant, name).await;
-    refused(&harness, CREATE_APP, app, 409, "CONFLICT").await;
-    assert!(
-        harness.entries().await.is_empty(),
-        "nothing of it is entered"
-    );
+    let path = at(&other, &format!("/entities/{tenant}/resources"));
+    let refused = world
+        .registry
+        .post(&caller, &path, resource_body(name))
+        .await;
+    refused.refused(409, "CONFLICT");
+    world.queued(&caller, CREATE_APP, app).await;
+    world.run_jobs().await;
+    assert_eq!(harness.entries().await.len(), 2);
 }

@@ -7,7 +7,7 @@ use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
 
 use super::{PLATFORM, wanted};
-use crate::world::{Disturbed, How, World, at, on_every_store, operator};
+use crate::world::{Disturbed, Follower, How, World, at, on_every_store, operator, vouched_for};
 
 impl World {
     /// Works on jobs while the provider does not tell of what has a name that ends like this.
@@ -136,4 +136,28 @@ async fn a_job_that_its_platforms_removal_calls_off_undoes_nothing_itself() {
     world.settle_jobs().await;
     assert!(world.provider.names().is_empty());
     assert!(world.slug_is_free("engines").await);
+}
+
+#[tokio::test]
+async fn the_events_of_a_cancelled_job_are_told_until_it_is_undone() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let job = world.provision(&platform).await;
+    world.run_jobs_until("-events").await;
+    world.operate(&job, How::Cancel).await;
+    let path = format!("/api/v1/provision/jobs/{job}/events");
+    let caller = vouched_for(operator());
+    let mut follower = Follower::open(&world.provisioning, &caller, &path, None, &[]).await;
+    while follower.next_type().await != "job.cancelled" {}
+    let rest = async {
+        let mut types = Vec::new();
+        while let Some(event) = follower.next().await {
+            let name = event.lines().find_map(|line| line.strip_prefix("event: "));
+            types.extend(name.map(str::to_owned));
+        }
+        types
+    };
+    let (told, ()) = tokio::join!(rest, world.settle_jobs());
+    // Three objects were made, and the fourth was asked for.
+    assert_eq!(told, ["step.undone"; 4]);
 }

@@ -16,7 +16,7 @@ async fn a_chain_has_a_checkpoint_every_thousand_entries_and_after_an_hour() {
         .collect();
     world.write_entries(&entries).await;
     world.seal().await;
-    let path = "/api/v1/audit/checkpoints";
+    let path = "/api/v1/audit/checkpoints?platformId=p-1";
     let first = world.shown(path).await;
     assert_eq!(first.json["data"][0]["seq"], 1_000);
     assert_eq!(first.total(), Some(1));

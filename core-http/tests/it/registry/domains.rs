@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use core_domain::port::Infrastructure;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
 
-use crate::world::{How, TARGET, World, at, operator, owner};
+use crate::world::{How, TARGET, World, any_target, at, operator, owner};
 
 const HOSTNAME: &str = "shop.example.com";
 const PROOF: &str = "_core-verification.shop.example.com";
@@ -67,7 +68,7 @@ impl Place {
     /// The newest job that verifies the domain.
     async fn job(&self, world: &World) -> Value {
         let jobs = world.jobs(&self.platform).await.into_iter();
-        let mut jobs = jobs.filter(|job| job["kind"] == "domain.verify");
+        let mut jobs = jobs.filter(|job| job["kind"] == "domain.add");
         jobs.next().unwrap()
     }
 
@@ -110,13 +111,10 @@ async fn a_domain_names_the_records_it_lacks_until_all_are_there_and_is_active_t
     world.pass(60).await;
     let active = place.shown(&world).await;
     let seen = ["status", "sslStatus", "verifiedAt"].map(|field| active[field].as_str().unwrap());
-    assert_eq!(
-        seen,
-        ["active", "pending_issuance", "2027-01-15T08:01:36.000Z"]
-    );
+    assert_eq!(seen, ["active", "active", "2027-01-15T08:01:36.000Z"]);
     assert_eq!(active["missingRecords"], json!([]));
     assert_eq!(place.job(&world).await["status"], "COMPLETED");
-    for action in ["created", "checked", "updated", "activated"] {
+    for action in ["created", "checked", "activated"] {
         let action = format!("domain.{action}");
         assert_eq!(world.audit(&action).await.len(), 1, "{action}");
     }
@@ -222,7 +220,14 @@ async fn a_dns_that_does_not_answer_and_a_suspended_platform_give_no_domain_up()
 async fn whichever_call_of_the_store_fails_a_domain_becomes_active_once() {
     for call in 1.. {
         let (world, store) = World::faulty();
-        let place = Place::of(&world).await;
+        let (platform, dns_record) = world.platform_with_dns("engines").await;
+        world.run_jobs().await;
+        let domain = world.domain(&platform, &dns_record, HOSTNAME).await;
+        let place = Place {
+            platform,
+            dns_record,
+            domain,
+        };
         store.fail_call(call);
         // The failure ends the work on the job; what it left is what is asked below.
         let _ = world.worker().run_one(&Unsupervised).await;
@@ -447,71 +452,60 @@ async fn a_domain_is_refused_that_is_taken_leads_nowhere_or_could_never_be_verif
 }
 
 #[tokio::test]
-async fn who_proves_a_hostname_first_has_it_and_whoever_is_later_is_told_why() {
+async fn who_proves_a_hostname_has_it_and_whoever_proves_it_later_takes_it() {
     let world = World::new();
     let first = Place::of(&world).await;
-    first.change(&world, "failed").await;
+    world.create_records(&first.platform, &first.domain).await;
+    world.run_jobs().await;
+    assert_eq!(first.status(&world).await, "active");
     let (platform, dns_record) = world.platform_with_dns("looms").await;
     let domain = world.domain(&platform, &dns_record, HOSTNAME).await;
-    first.change(&world, "pending").await;
     let second = Place {
         platform,
         dns_record,
         domain,
     };
-    world.create_records(&second.platform, &second.domain).await;
     world.run_jobs().await;
+    // What is not proved takes nothing, and nobody says otherwise.
+    let said = json!({ "status": "active" });
+    let said = world.patched(&second.path(), said).await;
+    said.refused(409, "CONFLICT");
+    assert_eq!(first.status(&world).await, "active");
+    assert_eq!(second.missing(&world).await, ["TXT"]);
+    world.create_records(&second.platform, &second.domain).await;
+    world.pass(HOUR).await;
     assert_eq!(second.status(&world).await, "active");
+    assert_eq!(first.status(&world).await, "failed");
+    assert_eq!(world.audit("domain.failed").await.len(), 1);
+    let target = &any_target();
+    let served = world
+        .provider
+        .served_hostname(HOSTNAME, &second.platform, target);
+    assert!(served.await.unwrap().is_some());
+    // The old proof is still there, and counts no more.
+    first.change(&world, "pending").await;
+    world.run_jobs().await;
     assert_eq!(first.missing(&world).await, ["TXT"]);
     world.create_records(&first.platform, &first.domain).await;
     world.pass(HOUR).await;
-    assert_eq!(first.status(&world).await, "failed");
-    let error = &first.job(&world).await["error"];
-    assert_eq!(error["code"], "CONFLICT");
-    let told = "This hostname is a custom domain already.";
-    assert_eq!(error["message"], told);
-    assert_eq!(second.status(&world).await, "active");
-    // Nobody says otherwise, by whichever way.
-    first.change(&world, "pending").await;
-    let path = first.path();
-    let said = world.patched(&path, json!({ "status": "active" })).await;
-    said.refused(409, "CONFLICT");
-    let third = world.ask_for_domain(&first.platform, &first.dns_record, "b.example.com");
-    let _ = third.await.expect(201);
-    // Once it is free, it is whose it is proved to be.
-    let gone = world.registry.delete(&operator(), &second.path()).await;
-    assert_eq!(gone.status, 204);
-    world.run_jobs().await;
     assert_eq!(first.status(&world).await, "active");
+    assert_eq!(second.status(&world).await, "failed");
 }
 
 #[tokio::test]
-async fn a_hostname_of_another_platform_is_neither_a_domain_nor_a_dns_record_and_the_own_may_be_both()
- {
+async fn a_squatted_hostname_does_not_keep_its_holder_from_it() {
     let world = World::new();
-    let proved = Place::with(&world, "*.shop.example.com").await;
-    let (other, other_record) = world.platform_with_dns("looms").await;
-    let stacks = |platform: &str| at(platform, "/stacks");
-    let add_record = async |platform: &str, hostname: &str| {
-        let record = world.shown(&stacks(platform)).await.json["data"][0]["id"].clone();
-        let resources = world.shown(&at(platform, "/resources")).await;
-        let (stack, resource) = (record.as_str().unwrap(), resources.each("id")[0].to_owned());
-        let asked = world.ask_for_dns_record(platform, stack, &resource, hostname);
-        asked.await
-    };
-    proved.change(&world, "active").await;
-    let asked = add_record(&other, "*.shop.example.com").await;
-    asked.refused(409, "CONFLICT");
-    let asked = world.ask_for_domain(&other, &other_record, "*.shop.example.com");
-    asked.await.refused(409, "CONFLICT");
-    let own = add_record(&proved.platform, "*.shop.example.com").await;
-    let _ = own.expect(201);
-    // `looms.example.net` has a DNS record of the other platform.
-    let asked = world.ask_for_domain(&proved.platform, &proved.dns_record, "looms.example.net");
-    asked.await.refused(409, "CONFLICT");
-    let _ = world
-        .domain(&other, &other_record, "looms.example.net")
-        .await;
+    let (stranger, strangers_record) = world.platform_with_dns("looms").await;
+    let stacks = world.shown(&at(&stranger, "/stacks")).await.json["data"][0]["id"].clone();
+    let resources = world.shown(&at(&stranger, "/resources")).await;
+    let (stack, resource) = (stacks.as_str().unwrap(), resources.each("id")[0].to_owned());
+    let squatted = world.ask_for_dns_record(&stranger, stack, &resource, HOSTNAME);
+    let _ = squatted.await.expect(201);
+    world.domain(&stranger, &strangers_record, HOSTNAME).await;
+    let holder = Place::of(&world).await;
+    world.create_records(&holder.platform, &holder.domain).await;
+    world.run_jobs().await;
+    assert_eq!(holder.status(&world).await, "active");
 }
 
 #[tokio::test]

@@ -514,10 +514,6 @@ async fn an_entity_is_not_deleted_while_a_feature_of_it_is_in_use_and_takes_it_a
         world.job(&late).await["error"]["message"],
         "the entity is gone"
     );
-    // What is at the provider goes with the platform.
-    assert_eq!(world.provider.names(), [harness.worker("search")]);
-    harness.deprovision("prod").await;
-    world.run_jobs().await;
     assert!(world.provider.names().is_empty());
 }
 

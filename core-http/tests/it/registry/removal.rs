@@ -2,7 +2,7 @@
 
 use core_domain::access::RecordKey;
 use core_domain::iam::MemberQuery;
-use core_domain::kernel::{Caller, OrganizationId, Role, UserId};
+use core_domain::kernel::{Caller, Limits, OrganizationId, Role, UserId};
 use core_domain::port::{CreateResource, Infrastructure, Mode, ResourceRef, Within};
 use core_domain::registry::ResourceType;
 use serde_json::{Value, json};
@@ -126,6 +126,79 @@ async fn what_would_be_refused_is_refused_dry_as_well() {
     ask(&caller, "?dryRun=true", "*")
         .await
         .refused(409, "INVALID_STATE");
+}
+
+#[tokio::test]
+async fn a_dry_run_refuses_a_resource_that_a_feature_runs_as() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let entity = world.tenant(&platform, "tenant").await;
+    world.feature(&platform, &entity, "search").await;
+    world.run_jobs().await;
+    let listed = world.shown(&at(&platform, "/resources")).await;
+    let worker = format!("/resources/{}", listed.each("id")[0]);
+    for rest in [worker.clone(), format!("{worker}?dryRun=true")] {
+        let path = at(&platform, &rest);
+        let refused = world.registry.delete(&operator(), &path).await;
+        refused.refused(409, "CONFLICT");
+    }
+}
+
+#[tokio::test]
+async fn a_cascade_removes_what_its_entities_have_at_the_provider() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let parent = world.tenant(&platform, "parent").await;
+    let child = world.subtenant(&platform, &parent, "child").await;
+    let other = world.tenant(&platform, "other").await;
+    for (entity, name) in [(&parent, "a-db"), (&child, "b-db"), (&other, "c-db")] {
+        world.resource(&platform, entity, name).await;
+        create_object(&world, &platform, name).await;
+    }
+    world.resource(&platform, &child, "foreign-db").await;
+    create_object(&world, "another", "foreign-db").await;
+    world.feature(&platform, &child, "search").await;
+    world.run_jobs().await;
+    assert_eq!(world.provider.names().len(), 5);
+    let path = at(&platform, &format!("/entities/{parent}?cascade=true"));
+    let _ = world.registry.delete(&operator(), &path).await.expect(200);
+    // What was entered again before the job works is used again.
+    world.resource(&platform, &other, "b-db").await;
+    world.run_jobs().await;
+    assert_eq!(world.provider.names(), ["b-db", "c-db", "foreign-db"]);
+    let jobs = world.jobs(&platform).await;
+    let told = (&jobs[0]["kind"], &jobs[0]["status"]);
+    assert_eq!(told, (&json!("entity.remove"), &json!("COMPLETED")));
+}
+
+#[tokio::test]
+async fn a_cascade_above_the_limit_is_refused_dry_as_well() {
+    let world = World::new().with_limits(Limits {
+        records_per_cascade: 3,
+        ..Limits::default()
+    });
+    let platform = world.platform("engines").await;
+    let parent = world.tenant(&platform, "parent").await;
+    let child = world.subtenant(&platform, &parent, "child").await;
+    world.resource(&platform, &child, "a-db").await;
+    let extra = world.subtenant(&platform, &parent, "extra").await;
+    let tree = format!("/entities/{parent}?cascade=true");
+    for rest in [tree.clone(), format!("{tree}&dryRun=true")] {
+        let path = at(&platform, &rest);
+        let refused = world.registry.delete(&operator(), &path).await;
+        assert_eq!(refused.json["error"]["details"]["limit"], 3);
+        refused.refused(409, "LIMIT_REACHED");
+    }
+    assert_eq!(world.count(&at(&platform, "/entities")).await, 3);
+    world
+        .removed(&at(&platform, &format!("/entities/{extra}")))
+        .await;
+    let deleted = world
+        .registry
+        .delete(&operator(), &at(&platform, &tree))
+        .await;
+    let _ = deleted.expect(200);
+    assert_eq!(world.count(&at(&platform, "/entities")).await, 0);
 }
 
 /// Puts a thing of the platform's own making into the provider account.

@@ -7,7 +7,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tower::service_fn;
 
-use crate::world::server::{Server, get, lengths, options};
+use crate::world::World;
+use crate::world::server::{Client, Server, get, lengths, options, status};
 
 #[tokio::test]
 async fn requests_that_outlast_the_shutdown_are_cut_off() {
@@ -62,4 +63,53 @@ async fn a_shutdown_lets_running_requests_finish_and_takes_no_more() {
     leave.notify_one();
     assert!(client.closed().await.ends_with("fine"));
     server.running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn readiness_fails_first_while_the_listener_still_serves() {
+    let world = World::new();
+    let options = ServeOptions {
+        drain_delay: Duration::from_secs(24 * 60 * 60),
+        ..options()
+    };
+    let server = Server::start(world.registry.0.clone(), options).await;
+    let mut before = server.connect().await;
+    assert!(before.ask("/readyz").await.starts_with("200 "));
+    server.stop.send(()).unwrap();
+    loop {
+        let answer = raw(server.address, &get("/readyz")).await;
+        if status(&answer) == "503" {
+            assert!(answer.contains("\"stopping\""), "{answer}");
+            break;
+        }
+    }
+    // Connections from before end with their next answer, and new ones are accepted.
+    before.write(&get("/livez")).await;
+    let answer = before.closed().await;
+    assert_eq!(status(&answer), "200");
+    assert!(answer.contains("connection: close"), "{answer}");
+    let answer = raw(server.address, &get("/health")).await;
+    assert_eq!(status(&answer), "200");
+    server.running.abort();
+}
+
+#[tokio::test]
+async fn after_the_drain_delay_the_listener_accepts_no_more() {
+    let options = ServeOptions {
+        drain_delay: Duration::from_millis(50),
+        ..options()
+    };
+    let server = Server::start(service_fn(lengths), options).await;
+    server.serves_others().await;
+    server.stop.send(()).unwrap();
+    server.running.await.unwrap().unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+/// Sends bytes on a connection of their own, whose answer closes it.
+async fn raw(address: std::net::SocketAddr, bytes: &str) -> String {
+    let mut client = Client(TcpStream::connect(address).await.unwrap());
+    let bytes = bytes.replace("Host: a\r\n", "Host: a\r\nConnection: close\r\n");
+    client.write(&bytes).await;
+    client.closed().await
 }

@@ -1,5 +1,6 @@
 //! Connections over real sockets: what slow, silent and many clients may do, while others are served.
 
+mod crowded;
 mod descriptors;
 mod end;
 mod many;

@@ -1,5 +1,7 @@
 //! Workspace stacks, DNS records and custom domains, as tests need them before they begin.
 
+use core_domain::port::ResourceRef;
+use core_domain::registry::ResourceType;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
@@ -7,6 +9,14 @@ use super::{World, at, operator};
 
 /// What domains of tests have to lead to.
 pub(crate) const TARGET: &str = "platform.example.net";
+
+/// What a customer's hostname leads to. The provider in memory finds one by its owner alone.
+pub(crate) fn any_target() -> ResourceRef {
+    ResourceRef {
+        resource_type: ResourceType::Worker,
+        name: "any".to_owned(),
+    }
+}
 
 impl World {
     /// Asks for a DNS record. Time passes.

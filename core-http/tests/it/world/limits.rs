@@ -14,7 +14,7 @@ impl World {
     pub(crate) fn services_with(&self, limits: Limits) -> [Api; 5] {
         let mut app = App::clone(&self.app);
         app.options.limits = Arc::new(limits);
-        services_of(&Arc::new(app), CliConfig::default())
+        services_of(&Arc::new(app), &self.provider, CliConfig::default())
     }
 
     /// Returns the same world with these limits.

@@ -49,7 +49,7 @@ pub(crate) use callers::{
     vouched_for,
 };
 pub(crate) use core_http::kernel::testing::{Answer, SERVICE_KEY};
-pub(crate) use domains::TARGET;
+pub(crate) use domains::{TARGET, any_target};
 pub(crate) use follower::Follower;
 pub(crate) use limits::{assert_limit, assert_room_at_once};
 pub(crate) use provider::{Disturbed, silent};
@@ -114,13 +114,14 @@ pub(crate) fn iam_config() -> IamConfig {
 }
 
 /// Every service of an application, in the order of [`World::services`].
-fn services_of(app: &Arc<App>, config: CliConfig) -> [Api; 5] {
+fn services_of(app: &Arc<App>, provider: &MemoryInfrastructure, config: CliConfig) -> [Api; 5] {
     let shared = || Arc::clone(app);
+    let provider = Arc::new(provider.clone());
     [
         Api(core_http::registry::service(shared()).unwrap()),
         Api(core_http::iam::service(shared(), &iam_config()).unwrap()),
         Api(core_http::provisioning::service(shared()).unwrap()),
-        Api(core_http::cli::service(shared(), by_hand(), config).unwrap()),
+        Api(core_http::cli::service(shared(), by_hand(), provider, config).unwrap()),
         Api(core_http::stacks::service(shared()).unwrap()),
     ]
 }
@@ -204,14 +205,15 @@ impl World {
         app.kinds = Arc::new(cli::register_kinds(kinds, by_hand()).unwrap());
         change(&mut app);
         let app = Arc::new(app);
-        let [registry, iam, provisioning, cli, stacks] = services_of(&app, config);
+        let provider = MemoryInfrastructure::default();
+        let [registry, iam, provisioning, cli, stacks] = services_of(&app, &provider, config);
         Self {
             registry,
             iam,
             provisioning,
             cli,
             stacks,
-            provider: MemoryInfrastructure::default(),
+            provider,
             dns,
             clock,
             app,

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use core_domain::port::{
-    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef,
-    ServeHostname, ServedHostname, SiteDeployment, SiteUpload,
+    CreateResource, Infrastructure, OwnedObjects, ProviderError, Provisioned, ResourceRef, Route,
+    RouteHostname, ServeHostname, ServedHostname, SiteDeployment, SiteUpload,
 };
 use core_domain::registry::ResourceType;
 use core_domain::testing::MemoryInfrastructure;
@@ -71,9 +71,10 @@ impl Infrastructure for Disturbed {
         &self,
         hostname: &str,
         owner: &str,
+        target: &ResourceRef,
     ) -> Result<Option<ServedHostname>, ProviderError> {
         (self.before)("served_hostname", hostname)?;
-        self.provider.served_hostname(hostname, owner).await
+        self.provider.served_hostname(hostname, owner, target).await
     }
 
     async fn serve_hostname(
@@ -84,9 +85,33 @@ impl Infrastructure for Disturbed {
         self.provider.serve_hostname(request).await
     }
 
-    async fn stop_serving(&self, hostname: &str, owner: &str) -> Result<(), ProviderError> {
+    async fn stop_serving(
+        &self,
+        hostname: &str,
+        owner: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
         (self.before)("stop_serving", hostname)?;
-        self.provider.stop_serving(hostname, owner).await
+        self.provider.stop_serving(hostname, owner, target).await
+    }
+
+    async fn route(&self, hostname: &str) -> Result<Option<Route>, ProviderError> {
+        (self.before)("route", hostname)?;
+        self.provider.route(hostname).await
+    }
+
+    async fn route_hostname(&self, request: &RouteHostname) -> Result<Route, ProviderError> {
+        (self.before)("route_hostname", &request.hostname)?;
+        self.provider.route_hostname(request).await
+    }
+
+    async fn remove_route(
+        &self,
+        hostname: &str,
+        target: &ResourceRef,
+    ) -> Result<(), ProviderError> {
+        (self.before)("remove_route", hostname)?;
+        self.provider.remove_route(hostname, target).await
     }
 
     async fn deploy_site(&self, upload: SiteUpload) -> Result<SiteDeployment, ProviderError> {

@@ -4,7 +4,7 @@ use core_domain::access::RecordKey;
 use core_domain::kernel::{AuditId, Caller, Context, JsonText, PlatformId, TextValue};
 use core_domain::port::{Mode, Within, transact};
 use core_domain::shared::{AuditEntry, AuditSeal, AuditSealQuery, AuditStream};
-use core_domain::use_case::shared::{seal, sign_due_checkpoints};
+use core_domain::use_case::shared::{seal, sign_due_checkpoints, sign_due_installation_checkpoint};
 use core_storage::{Filter, Row, Table, Tabular, VERSION, Value as Column};
 use serde_json::{Value, json};
 
@@ -38,6 +38,16 @@ impl World {
         );
         let signed = sign_due_checkpoints(&cx, self.app.store.as_ref(), key);
         signed.await.unwrap()
+    }
+
+    /// Seals what waits, and an hour later signs a checkpoint of the installation. Returns whether one was due.
+    pub(crate) async fn sign_installation(&self) -> bool {
+        self.seal().await;
+        self.tick(60 * 60);
+        let cx = Context::system(self.app.entropy.clone());
+        let (store, key) = (self.app.store.as_ref(), &self.app.audit_key);
+        let signed = sign_due_installation_checkpoint(&cx, store, key).await;
+        signed.unwrap()
     }
 
     /// All seals, in the order of their positions.

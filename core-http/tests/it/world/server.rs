@@ -8,7 +8,7 @@ use core_http::kernel::{Body, bytes_body, read_body};
 use core_http::{IncomingBody, ServeOptions, serve};
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -46,6 +46,14 @@ impl Server {
 
     pub(crate) async fn connect(&self) -> Client {
         Client(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// A client at another address of the loopback network, such as `127.0.0.2`.
+    pub(crate) async fn connect_from(&self, address: &str) -> Client {
+        let socket = TcpSocket::new_v4().unwrap();
+        let local = SocketAddr::new(address.parse().unwrap(), 0);
+        socket.bind(local).unwrap();
+        Client(socket.connect(self.address).await.unwrap())
     }
 
     /// Sends bytes on a connection of their own, and reads until the server closes it.

@@ -73,6 +73,15 @@ fn deployments(query: &DeploymentQuery) -> Select {
         } => deployments
             .filter(Filter::eq("branch", branch))
             .filter(Filter::eq("content_hash", content_hash)),
+        DeploymentQuery::HoldingUploads { failed_since } => deployments
+            .filter(Filter::NotNull("job_id"))
+            .filter(Filter::Or(vec![
+                in_flight(),
+                Filter::And(vec![
+                    Filter::eq("status", &DeploymentStatus::Failure),
+                    Filter::ge("updated_at", *failed_since),
+                ]),
+            ])),
         DeploymentQuery::OfJob(job) => deployments.filter(Filter::eq("job_id", job)),
     }
 }

@@ -2,7 +2,7 @@
 
 use core_domain::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus};
 
-use crate::codec::{Json, Opt, Text, Time};
+use crate::codec::{Bool, Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
 use crate::{IndexPredicate, Tabular, table};
@@ -27,6 +27,8 @@ table! {
         proof: Text,
         checked_since: Opt<Time>,
         job_id: Text,
+        is_vouched: Bool,
+        proof_missing_since: Opt<Time>,
     }
     unique {
         entered: [platform_id, hostname] where [NOT_DELETED],
@@ -37,6 +39,8 @@ table! {
         [platform_id, created_at] where [NOT_DELETED],
         [dns_record_id, created_at] where [NOT_DELETED],
         [created_at] where [IndexPredicate::OneOf("status", &["pending", "verifying"])],
+        [hostname, created_at],
+        [created_at] where [IndexPredicate::Is("status", "active")],
     }
     select custom_domains
 }
@@ -61,5 +65,11 @@ fn custom_domains(query: &CustomDomainQuery) -> Select {
         CustomDomainQuery::Entered(hostname) => domains
             .filter(Filter::eq("hostname", hostname))
             .filter(not_deleted()),
+        CustomDomainQuery::Named(hostname) => domains
+            .filter(Filter::eq("hostname", hostname))
+            .order_by_desc("created_at"),
+        CustomDomainQuery::Served => domains
+            .filter(Filter::eq("status", &CustomDomainStatus::Active))
+            .order_by("created_at"),
     }
 }

@@ -6,7 +6,7 @@ use super::{NOT_DELETED, hide_deleted, not_deleted};
 use crate::codec::{Json, Opt, Text, Time};
 use crate::filter::Filter;
 use crate::query::Select;
-use crate::{Tabular, table};
+use crate::{IndexPredicate, Tabular, table};
 
 table! {
     Resource in "resources" {
@@ -14,6 +14,7 @@ table! {
         platform_id: Text,
         entity_id: Text,
         stack_id: Opt<Text>,
+        feature_activation_id: Opt<Text>,
         service_name: Text,
         resource_type: Text,
         environment: Text,
@@ -23,6 +24,7 @@ table! {
         cf_url: Opt<Text>,
         status: Text,
         provision_job_id: Opt<Text>,
+        removal_job_id: Opt<Text>,
         config: Json,
         created_at: Time,
         updated_at: Time,
@@ -37,6 +39,8 @@ table! {
         [platform_id, created_at] include [deleted_at],
         [platform_id, entity_id, created_at] include [deleted_at],
         [platform_id, stack_id, created_at] include [deleted_at],
+        [platform_id, feature_activation_id, created_at] include [deleted_at] where [IndexPredicate::NotNull("feature_activation_id")],
+        [platform_id, removal_job_id, created_at] where [IndexPredicate::NotNull("removal_job_id")],
         [cf_name],
     }
     select resources
@@ -52,6 +56,15 @@ fn resources(query: &ResourceQuery) -> Select {
         ResourceQuery::OfStack(stack_id) => resources
             .filter(Filter::eq("stack_id", stack_id))
             .filter(not_deleted()),
+        ResourceQuery::OfFeature(feature) => resources
+            .filter(Filter::eq("feature_activation_id", feature))
+            .filter(not_deleted()),
+        ResourceQuery::ToRemove {
+            job_id,
+            resource_type,
+        } => resources
+            .filter(Filter::eq("removal_job_id", job_id))
+            .filter(Filter::eq("resource_type", resource_type)),
         ResourceQuery::Named(cf_name) => resources
             .filter(Filter::eq("cf_name", cf_name))
             .filter(not_deleted()),
@@ -61,11 +74,9 @@ fn resources(query: &ResourceQuery) -> Select {
             .filter(not_deleted()),
         ResourceQuery::Exactly {
             resource_type,
-            environment,
             cf_name,
         } => resources
             .filter(Filter::eq("resource_type", resource_type))
-            .filter(Filter::eq("environment", environment))
             .filter(Filter::eq("cf_name", cf_name))
             .filter(not_deleted()),
         ResourceQuery::OfTypeUntil {

@@ -1,6 +1,7 @@
 //! What the server is told: flags over environment over TOML file over defaults. Unknown keys are refused.
 
 mod cloudflare;
+mod contradictions;
 mod error;
 mod options;
 mod sources;
@@ -72,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) settings: Settings,
     /// What was said, file, environment and flags together, as TOML; secrets only as set.
     pub(crate) effective: String,
+    /// Options that contradict each other or have no effect, as sentences. Those among the settings are the suite's to find.
+    pub(crate) contradictions: Vec<String>,
 }
 
 // Keys, the secret, the database's address and the mail server's stay out of logs.
@@ -109,6 +112,7 @@ impl Config {
         search_path: Option<&str>,
     ) -> Result<Self, ConfigError> {
         let cloudflare = cloudflare::account(&options)?;
+        let contradictions = contradictions::find(&options, cloudflare.is_some());
         let data = said("data", options.data)?;
         let workerd = workerd(options.workerd.as_deref(), search_path, &data)?;
         let url = secret(
@@ -136,6 +140,16 @@ impl Config {
             return Err(wrong(
                 "auth_api_key",
                 "without it only a loopback address may be bound",
+            ));
+        }
+        let iam_public_url = options.iam_public_url.map(public_url).transpose()?;
+        if iam_public_url.is_none() && !bind.is_loopback() {
+            return Err(wrong(
+                "iam_public_url",
+                format!(
+                    "is needed to bind {bind}: set --iam-public-url (CORE_IAM_PUBLIC_URL) to the address at which people and \
+                     services reach IAM, such as https://iam.example.org"
+                ),
             ));
         }
         let base_port = said("base_port", options.base_port)?;
@@ -167,6 +181,7 @@ impl Config {
             }
         }
         Ok(Self {
+            contradictions,
             database: database(url.as_deref(), &data)?,
             data,
             auth_api_key,
@@ -178,7 +193,7 @@ impl Config {
             public_routes: options.public_routes.unwrap_or_default(),
             allowed_origins: options.allowed_origins.unwrap_or_default(),
             trusted_proxies: options.trusted_proxies.unwrap_or_default(),
-            iam_public_url: options.iam_public_url.map(public_url).transpose()?,
+            iam_public_url,
             smtp_url,
             mail_from,
             cloudflare,

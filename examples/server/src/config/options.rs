@@ -37,6 +37,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Reads the configuration, shows what holds (secrets only as set) or says what is wrong with it, and ends.
     CheckConfig,
+    /// Hosts the workers of a running server in a process with limited memory (`settings.workerd.memory`). The server starts
+    /// this command itself unless `settings.workerd.process` is `false`; it cannot be started by hand.
+    Workers,
     /// Takes people over from another installation, and ends: JSON, an object a line or all in one array, with `email` and
     /// any of `id`, `name`, `emailVerified`, `image`, `createdAt`, `passwordHash` (Argon2, or scrypt of better-auth). Who is
     /// there already stays as they are. With SQLite, stop the server first.
@@ -116,7 +119,8 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
-    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, addresses or ranges [default: none].
+    /// Proxies before the gateway and IAM whose X-Forwarded-For is believed, and whose connections are not limited for each
+    /// address; addresses or ranges [default: none].
     #[arg(
         long,
         env = "CORE_TRUSTED_PROXIES",
@@ -125,7 +129,8 @@ pub(crate) struct Options {
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trusted_proxies: Option<Vec<String>>,
-    /// The address people reach IAM at; https binds its cookies to https [default: the address it listens on].
+    /// The address people reach IAM at; https binds its cookies to https; needed with a `bind` address that is not loopback
+    /// [default: the address it listens on].
     #[arg(long, env = "CORE_IAM_PUBLIC_URL", global = true)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) iam_public_url: Option<String>,

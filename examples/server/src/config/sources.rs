@@ -27,6 +27,7 @@ pub(super) fn merged(
     let defaults = Options::defaults();
     let mut figment = Figment::from(Serialized::default("settings", &defaults.settings))
         .merge(Serialized::defaults(&defaults));
+    let known: toml::Table = figment.extract().map_err(Box::new)?;
     if let Some(file) = &cli.config {
         if !file.is_file() {
             return Err(wrong("config", format!("{} is not a file", file.display())));
@@ -35,7 +36,7 @@ pub(super) fn merged(
     }
     for (name, value) in environment {
         if let Some(key) = name.strip_prefix("CORE_").filter(|key| key.contains("__")) {
-            figment = one(figment, &key.replace("__", ".").to_lowercase(), &value);
+            figment = one(figment, &key_of(key, &known), &value);
         }
     }
     figment = figment.merge(Serialized::defaults(&cli.options));
@@ -48,14 +49,45 @@ pub(super) fn merged(
     Ok(figment)
 }
 
-/// The value as the file would have it; text needs no quotes here.
+/// Returns the key that a variable names. Two underscores separate its parts. One underscore stands for itself, or for a dash
+/// where the known key has one, since the names of variables have none.
+fn key_of(variable: &str, known: &toml::Table) -> String {
+    let mut table = Some(known);
+    let mut parts = Vec::new();
+    for part in variable.to_lowercase().split("__") {
+        let names = |key: &&String| key.replace('-', "_") == part;
+        let key = table.and_then(|table| table.keys().find(names));
+        let key = key.map_or(part, String::as_str);
+        table = table.and_then(|table| table.get(key)?.as_table());
+        parts.push(key.to_owned());
+    }
+    parts.join(".")
+}
+
+/// The value as the file would have it; text needs no quotes here, and a date is text.
 fn one(figment: Figment, key: &str, value: &str) -> Figment {
     let read: Option<toml::Value> = format!("value = {value}")
         .parse()
         .ok()
         .and_then(|mut table: toml::Table| table.remove("value"));
-    let value = read.unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let value = read.map_or_else(|| toml::Value::String(value.to_owned()), dates_as_text);
     figment.merge(Serialized::default(key, value))
+}
+
+/// Replaces dates by their text. No option is a date, and some are the text of one.
+fn dates_as_text(value: toml::Value) -> toml::Value {
+    match value {
+        toml::Value::Datetime(date) => toml::Value::String(date.to_string()),
+        toml::Value::Array(values) => {
+            toml::Value::Array(values.into_iter().map(dates_as_text).collect())
+        }
+        toml::Value::Table(table) => {
+            let entries = table.into_iter();
+            let entries = entries.map(|(key, value)| (key, dates_as_text(value)));
+            toml::Value::Table(entries.collect())
+        }
+        value => value,
+    }
 }
 
 /// Everything that holds, as TOML.

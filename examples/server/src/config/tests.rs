@@ -43,9 +43,25 @@ fn an_unknown_key_of_the_file_is_named() {
 
 #[test]
 fn beyond_loopback_a_service_key_is_demanded() {
-    assert!(load(&["--bind", "0.0.0.0"]).is_err());
-    let key = "open-sesame-open-sesame";
-    assert!(load(&["--bind", "0.0.0.0", "--auth-api-key", key]).is_ok());
+    let bind = ["--bind", "0.0.0.0", "--iam-public-url", "http://core:8081"];
+    let error = load(&bind).unwrap_err().to_string();
+    assert!(error.starts_with("auth_api_key: "), "{error}");
+    let key = ["--auth-api-key", "open-sesame-open-sesame"];
+    assert!(load(&[&bind[..], &key].concat()).is_ok());
+}
+
+#[test]
+fn beyond_loopback_the_public_address_of_iam_is_demanded() {
+    let key = ["--auth-api-key", "open-sesame-open-sesame"];
+    for bind in ["0.0.0.0", "::", "192.0.2.1"] {
+        let bind = [&key[..], &["--bind", bind]].concat();
+        let error = load(&bind).unwrap_err().to_string();
+        assert!(error.starts_with("iam_public_url: "), "{error}");
+        assert!(error.contains("--iam-public-url"), "{error}");
+        let url = ["--iam-public-url", "https://iam.example.org"];
+        assert!(load(&[&bind[..], &url].concat()).is_ok());
+    }
+    assert!(load(&["--bind", "::1"]).is_ok());
 }
 
 #[test]
@@ -191,6 +207,83 @@ fn a_limit_is_set_by_file_environment_and_flag_and_the_last_of_these_wins() {
     );
     let default = Settings::default();
     assert_eq!(settings.pool.sqlite_readers, default.pool.sqlite_readers);
+}
+
+#[test]
+fn a_setting_with_dashes_in_its_name_is_set_by_a_variable_with_underscores() {
+    let variables = [
+        (
+            "CORE_SETTINGS__GATEWAY__RATES__FAILED_SIGN_INS",
+            "{ requests = 3, window = \"2m\" }",
+        ),
+        (
+            "CORE_SETTINGS__GATEWAY__RATES__WRONG_USER_CODES__REQUESTS",
+            "7",
+        ),
+        ("CORE_SETTINGS__LISTENER__MAX_CONNECTIONS", "9"),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let cli = Cli::try_parse_from(["core-server"]).unwrap();
+    let settings = Config::load(&cli, variables).unwrap().settings;
+    let quota = |kind| settings.gateway.rates.policy(kind).quota();
+    assert_eq!(quota(RateKind::FailedSignIns), 3);
+    assert_eq!(quota(RateKind::WrongUserCodes), 7);
+    assert_eq!(settings.listener.max_connections, 9);
+    let unknown = ("CORE_SETTINGS__GATEWAY__RATES__FAILED", "{}");
+    let unknown = [(unknown.0.to_owned(), unknown.1.to_owned())];
+    let error = Config::load(&cli, unknown).unwrap_err().to_string();
+    assert!(error.contains("failed"), "{error}");
+}
+
+#[test]
+fn a_date_needs_no_quotes_on_the_command_line_and_in_the_environment() {
+    let set = "settings.cloudflare.compatibility_date=2026-10-02";
+    let date = load(&["--set", set]).unwrap().settings.cloudflare;
+    assert_eq!(date.compatibility_date, "2026-10-02");
+    let cli = Cli::try_parse_from(["core-server"]).unwrap();
+    let variable = "CORE_SETTINGS__CLOUDFLARE__COMPATIBILITY_DATE".to_owned();
+    let config = Config::load(&cli, [(variable, "2026-10-03".to_owned())]);
+    let date = config.unwrap().settings.cloudflare;
+    assert_eq!(date.compatibility_date, "2026-10-03");
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_named() {
+    let contradictions = |arguments: &[&str]| crate::run::contradictions(&load(arguments).unwrap());
+    assert!(contradictions(&[]).is_empty());
+    for (arguments, named) in [
+        (
+            &["--set", "settings.listener.max_connections=100"][..],
+            "settings.listener.max_connections_per_client: ",
+        ),
+        (
+            &["--set", "settings.postgres.schema=core"],
+            "settings.postgres: ",
+        ),
+        (
+            &["--services", "iam", "--public-routes", "GET /api/v1/x"],
+            "public_routes: ",
+        ),
+        (
+            &["--allow-unauthenticated", "true"],
+            "allow_unauthenticated: ",
+        ),
+        (
+            &[
+                "--cloudflare-api-token",
+                "open-sesame-0123",
+                "--cloudflare-account-id",
+                "023e105f4ecef8ad9ca31a8372d0c353",
+                "--local-latency-ms",
+                "5",
+            ],
+            "local_latency_ms: ",
+        ),
+    ] {
+        let found = contradictions(arguments);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(named), "{found:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use core_domain::provisioning::{
-    Failure, Job, JobError, JobStatus, Report, Trigger, apply, effects_landed_at, undo_job,
+    Failure, FirstLook, Job, JobError, JobStatus, Report, Trigger, apply, effects_landed_at,
+    undo_job,
 };
 use core_domain::testing::SeededEntropy;
 use serde_json::json;
@@ -131,7 +132,6 @@ impl<'a> Work<'a> {
 
     fn nexts(&self, all: &mut Vec<State>) -> Nexts {
         let Hold { step, phase, .. } = self.hold;
-        let object = self.state.object(self.hold);
         let ends = self
             .state
             .job(self.hold.job)
@@ -142,12 +142,7 @@ impl<'a> Work<'a> {
                 self.report(Report::Start(step), step, Phase::Intended, all)?;
                 self.release(all)
             }
-            Phase::Intended => {
-                let there = self.state.made[object] > 0;
-                let done = there == (self.hold.job == Which::Work);
-                all.push(self.into(if done { Phase::Made } else { Phase::Due }));
-                Ok(())
-            }
+            Phase::Intended => self.look(all),
             Phase::Due if self.owned => {
                 all.push(self.into(Phase::LeaseHeld));
                 Ok(())
@@ -165,6 +160,50 @@ impl<'a> Work<'a> {
             Phase::Made => self.advance(all),
             Phase::Unknown => self.fail(all),
         }
+    }
+
+    /// Looks whether there is something to do. What a job that works finds first is stored before it goes on; undoing goes
+    /// by that.
+    fn look(&self, all: &mut Vec<State>) -> Nexts {
+        let there = self.state.made[self.state.object(self.hold)] > 0;
+        if self.hold.job == Which::Undo {
+            let is_due = there && (self.takes_back() || self.mutant == Mutant::BlindUndo);
+            all.push(self.into(if is_due { Phase::Due } else { Phase::Made }));
+            return Ok(());
+        }
+        let (found, phase) = if there {
+            (FirstLook::Present, Phase::Made)
+        } else {
+            (FirstLook::Absent, Phase::Due)
+        };
+        let Hold { step, .. } = self.hold;
+        let step_of = |job: &Job| job.steps.get(step).and_then(|step| step.first_look);
+        let known = self.state.job(Which::Work).and_then(step_of);
+        if known.is_none() || self.mutant == Mutant::LaterLook {
+            let mut forgetful = self.state.clone();
+            if let Some(job) = &mut forgetful.jobs[Which::Work as usize]
+                && self.mutant == Mutant::LaterLook
+            {
+                job.steps[step].first_look = None;
+            }
+            let looks = Work {
+                state: &forgetful,
+                ..*self
+            };
+            return looks.report(Report::Look(step, found), step, phase, all);
+        }
+        all.push(self.into(phase));
+        Ok(())
+    }
+
+    /// Whether the step that is undone had found nothing before its effect.
+    fn takes_back(&self) -> bool {
+        let undo = self.state.job(Which::Undo);
+        let name = undo.and_then(|undo| undo.steps.get(self.hold.step));
+        let work = self.state.job(Which::Work).into_iter();
+        let mut steps = work.flat_map(|work| &work.steps);
+        let undone = steps.find(|step| name.is_some_and(|name| name.name == step.name));
+        undone.is_some_and(|step| step.stays_because().is_none())
     }
 
     /// The request is sent; it may be lost, or its answer may.
@@ -241,6 +280,7 @@ impl<'a> Work<'a> {
             Report::Fail(for_now),
             Report::Fail(Failure::Permanent(error())),
             wait,
+            Report::Progress,
             Report::Release { begun: true },
         ];
         for what in failures {

@@ -1,5 +1,5 @@
 //! The state machine searched to its end: a job of two steps and the job that undoes it when it is cancelled, in one lane;
-//! two workers, a lease that may end at any time, requests whose outcome is not known, waits, releases, deadlines, holds, an
+//! two workers, an object that may be older than the job, a lease that may end at any time, requests whose outcome is not known, waits, releases, deadlines, holds, an
 //! operator. Every order of events is tried; nothing is random. What is searched is the machine itself, not a copy of it;
 //! what is broken on purpose is found.
 
@@ -29,6 +29,10 @@ enum Mutant {
     RetryWhileUndone,
     /// A hold that its lane is not told of.
     HoldAlone,
+    /// Undoing does not ask what the step found first.
+    BlindUndo,
+    /// A later look replaces the first one.
+    LaterLook,
 }
 
 /// What may go wrong in the work itself, then with holds and its undoing, then in what operators make of both.
@@ -44,8 +48,8 @@ const fn budget(expiries: u8, faults: u8, orders: u8, holds: u8) -> Budget {
 }
 
 /// How many states there are; or what is broken in the first one that is, and after how many events.
-fn search(mutant: Mutant, budget: Budget) -> Result<usize, (usize, String)> {
-    let start = State::start(budget);
+fn search(mutant: Mutant, budget: Budget, older: bool) -> Result<usize, (usize, String)> {
+    let start = State::start(budget, older);
     let mut known = HashSet::from([start.key()]);
     let mut queue = VecDeque::from([(0, start)]);
     while let Some((depth, state)) = queue.pop_front() {
@@ -62,15 +66,20 @@ fn search(mutant: Mutant, budget: Budget) -> Result<usize, (usize, String)> {
 
 #[test]
 fn no_order_of_events_breaks_an_invariant() {
-    let states = BUDGETS.map(|budget| search(Mutant::None, budget).unwrap());
+    let of_jobs = BUDGETS.map(|budget| search(Mutant::None, budget, false));
+    // Beside what others have made, cancelled at any moment.
+    let beside_others = search(Mutant::None, budget(1, 1, 2, 0), true);
+    let all = of_jobs.into_iter().chain([beside_others]);
+    let states: Vec<usize> = all.map(Result::unwrap).collect();
     assert!(states.iter().sum::<usize>() > 100_000, "{states:?}");
 }
 
 #[track_caller]
 fn is_found(mutant: Mutant, invariant: &str) {
-    let mut found = BUDGETS
-        .iter()
-        .filter_map(|budget| search(mutant, *budget).err());
+    let mut found = BUDGETS.iter().flat_map(|budget| {
+        let starts = [false, true].into_iter();
+        starts.filter_map(|older| search(mutant, *budget, older).err())
+    });
     let (depth, broken) = found.next().unwrap();
     assert!(broken.starts_with(invariant), "{mutant:?}: {broken}");
     assert!(depth <= 16, "{mutant:?} after {depth} events");
@@ -109,4 +118,14 @@ fn a_retry_while_a_job_is_being_undone_is_found_out() {
 #[test]
 fn a_hold_that_its_lane_is_not_told_of_is_found_out() {
     is_found(Mutant::HoldAlone, "I17");
+}
+
+#[test]
+fn undoing_that_does_not_ask_what_was_there_before_is_found_out() {
+    is_found(Mutant::BlindUndo, "U3");
+}
+
+#[test]
+fn a_later_look_that_replaces_the_first_is_found_out() {
+    is_found(Mutant::LaterLook, "U1");
 }

@@ -2,7 +2,7 @@
 
 use core_domain::kernel::{JobId, Machine, PlatformId, Timestamp};
 use core_domain::provisioning::{
-    Actor, FailureKind, Job, JobLane, JobMove, JobStatus, LaneKey, LanePlace, LaneState,
+    Actor, FailureKind, FirstLook, Job, JobLane, JobMove, JobStatus, LaneKey, LanePlace, LaneState,
     MAX_ATTEMPTS, Moved, QueuedJob, Step, StepStatus, Trigger, apply, undone_steps,
 };
 use core_domain::testing::SeededEntropy;
@@ -69,6 +69,8 @@ pub(super) struct State {
     pub(super) holder: Option<usize>,
     /// Objects at the provider, by step.
     pub(super) made: [u8; STEPS],
+    /// Whether the object of the first step is older than the job.
+    pub(super) older: bool,
     /// What a reaper has read and not written yet.
     pub(super) read_by_reaper: Option<(Which, Box<Job>)>,
     pub(super) left: Budget,
@@ -77,7 +79,7 @@ pub(super) struct State {
 type JobKey = (
     JobStatus,
     i64,
-    Vec<(StepStatus, bool, bool)>,
+    Vec<(StepStatus, bool, bool, Option<FirstLook>)>,
     (i64, i64, Option<FailureKind>, bool),
 );
 
@@ -89,14 +91,17 @@ pub(super) type Key = (
     LaneKeyParts,
     [Option<Hold>; WORKERS],
     Option<usize>,
-    [u8; STEPS],
+    ([u8; STEPS], bool),
     Option<(Which, i64, usize)>,
     Budget,
 );
 
 /// What tells two jobs apart; time is no part of it.
 fn job_key(job: &Job) -> JobKey {
-    let step = |s: &Step| (s.status, s.output.is_some(), s.started_at.is_some());
+    let step = |s: &Step| {
+        let began = s.started_at.is_some();
+        (s.status, s.output.is_some(), began, s.first_look)
+    };
     (
         job.status,
         job.fence,
@@ -106,7 +111,7 @@ fn job_key(job: &Job) -> JobKey {
 }
 
 impl State {
-    pub(super) fn start(left: Budget) -> Self {
+    pub(super) fn start(left: Budget, older: bool) -> Self {
         let mut job = new_job();
         let mut lane = JobLane::new(job.lane.clone());
         job.lane_position = lane.tail_position();
@@ -120,7 +125,8 @@ impl State {
             undo_waits: false,
             workers: [None; WORKERS],
             holder: None,
-            made: [0; STEPS],
+            made: [u8::from(older), 0],
+            older,
             read_by_reaper: None,
             left,
         }
@@ -151,7 +157,7 @@ impl State {
             ),
             self.workers,
             self.holder,
-            self.made,
+            (self.made, self.older),
             read.map(|(which, job)| (*which, job.fence, job.current_step().unwrap_or(STEPS))),
             self.left,
         )
@@ -272,8 +278,12 @@ impl State {
         let Some(work) = self.job(Which::Work) else {
             return Err("I5 the job has disappeared".to_owned());
         };
+        if self.older && self.made[0] == 0 {
+            return Err("U3 an object that is older than the job was removed".to_owned());
+        }
         let undone = |at: &usize| work.steps[*at].status == StepStatus::Undone;
-        if let Some(at) = (0..STEPS).filter(undone).find(|at| self.made[*at] > 0) {
+        let own = |at: &usize| self.made[*at] > 0 && !(self.older && *at == 0);
+        if let Some(at) = (0..STEPS).filter(undone).find(own) {
             return Err(format!("U1 step {at} is undone and its object is there"));
         }
         let undoing = self

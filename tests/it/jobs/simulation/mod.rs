@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
-use core_domain::kernel::{Clock, JobId, Timestamp};
+use core_domain::kernel::{Clock, Error, JobId, Timestamp};
 use core_domain::port::{Mode, Store};
 use core_domain::provisioning::{HoldScope, Job, JobHoldQuery, JobStatus, StepStatus};
 use core_domain::testing::seeds;
@@ -25,8 +25,8 @@ use mutants::{Mutant, reap_blindly};
 use process::{Process, Task};
 
 use crate::world::{
-    ALL_JOBS, Command, Engine, FakeProvider, Plain, PoliteStore, Rng, Undoable, Work, lane, list,
-    now,
+    ALL_JOBS, Command, Engine, FakeProvider, Plain, PoliteStore, Rng, STEPS, Undoable, Work, lane,
+    list, now,
 };
 
 const WORKERS: usize = 3;
@@ -45,6 +45,8 @@ struct Simulation {
     settles: bool,
     /// Every id that a creation has answered.
     jobs: Vec<JobId>,
+    /// The names of objects that existed before their jobs.
+    older: Vec<String>,
     seen: Seen,
 }
 
@@ -66,6 +68,7 @@ impl Simulation {
             mutant,
             settles: false,
             jobs: Vec::new(),
+            older: Vec::new(),
             seen: Seen::default(),
         }
     }
@@ -92,9 +95,19 @@ impl Simulation {
         let queued = match self.rng.below(4) {
             0 => now(self.world.enqueue::<Work>(lane, None)),
             1 => now(self.world.enqueue::<Plain>(lane, None)),
+            2 => self.create_beside_older(lane),
             _ => now(self.world.enqueue::<Undoable>(lane, None)),
         };
         self.jobs.extend(queued.ok());
+    }
+
+    /// Queues a job whose first object exists already.
+    fn create_beside_older(&mut self, lane: usize) -> Result<JobId, Error> {
+        let id = now(self.world.enqueue::<Undoable>(lane, None))?;
+        let older = format!("{id}-{}", STEPS[0]);
+        self.world.provider.put(&older);
+        self.older.push(older);
+        Ok(id)
     }
 
     /// One of all jobs, those that undo among them.

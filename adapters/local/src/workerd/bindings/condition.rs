@@ -4,7 +4,7 @@ use core_domain::kernel::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::bucket::ObjectInfo;
+use crate::object::ObjectInfo;
 
 /// The conditions of a call; what is not said holds.
 #[derive(Default, Deserialize)]

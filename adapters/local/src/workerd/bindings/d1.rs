@@ -5,22 +5,19 @@ use std::path::Path;
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::d1_query::{self, Form, Query};
+use super::calls::Call;
+use super::d1_query;
+use super::d1_request::Queries;
+use super::d1_result::Form;
 use super::reply::{self, Answer, BindingError, collected};
 use crate::error::LocalError;
+use crate::execution::Execution;
 use crate::host::SiteBody;
 
 /// The longest request, in bytes.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Queries {
-    Many(Vec<Query>),
-    One(Query),
-}
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -29,7 +26,12 @@ struct Options {
 }
 
 /// Answers a request for a database: all queries of it in one transaction.
-pub(super) async fn answer(path: &Path, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(
+    path: &Path,
+    execution: &Execution,
+    request: Request<Incoming>,
+    call: Call,
+) -> Answer {
     let is_query = matches!(request.uri().path(), "/query" | "/execute");
     if request.method() != Method::POST || !is_query {
         return Err(BindingError::unsupported("this call of a D1 database"));
@@ -40,19 +42,14 @@ pub(super) async fn answer(path: &Path, request: Request<Incoming>) -> Answer {
         Some("ROWS_AND_COLUMNS") => Form::Rows,
         _ => Form::Objects,
     };
-    let body = collected(request.into_body(), MAX_REQUEST).await?;
+    let body = collected(request.into_body(), MAX_REQUEST, &call).await?;
+    // The texts and blobs in it, once more.
+    call.reserve(body.len())?;
     let queries: Queries =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
-    let queries = match queries {
-        Queries::Many(queries) => queries,
-        Queries::One(query) => vec![query],
-    };
-    if let Some(setting) = queries.iter().find_map(Query::setting_of_the_process) {
-        let what = format!("{setting} is not for scripts to set");
-        return Err(BindingError::bad(what));
-    }
-    match d1_query::run(path, queries, form).await {
-        Ok(results) => Ok(reply::json(&Value::Array(results))),
+    drop(body);
+    match d1_query::run(path, execution, queries.0, form, call).await {
+        Ok(results) => Ok(reply::json_text(results)),
         // What SQLite says of a script's own statements is for the script.
         Err(LocalError::Sqlite(error)) => Err(BindingError::bad(said(&error))),
         Err(error) => Err(error.into()),

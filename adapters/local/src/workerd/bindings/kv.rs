@@ -1,27 +1,28 @@
 //! Key-value namespaces.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use core_domain::kernel::Timestamp;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::calls::Call;
 use super::reply::{self, Answer, BindingError, collected, full, header_text};
+use crate::error::LocalError;
 use crate::host::SiteBody;
-use crate::kv::{KvEntry, KvNamespace};
+use crate::kv::{KvEntry, KvNamespace, MAX_LIST, MAX_VALUE};
 
 const EXPIRATION: HeaderName = HeaderName::from_static("cf-expiration");
 const METADATA: HeaderName = HeaderName::from_static("cf-kv-metadata");
 
-/// The longest value, in bytes.
-const MAX_VALUE: usize = 25 * 1024 * 1024;
-/// The longest metadata, in bytes.
-const MAX_METADATA: usize = 1024;
-/// The most keys of one list, and how many of a list that does not say it.
-const MAX_LIST: u32 = 1_000;
 /// The most keys of one request for many.
 const MAX_BULK: usize = 100;
+/// The longest request for many, in bytes: the longest keys, each byte as an escape of JSON.
+const MAX_BULK_REQUEST: usize = 512 * 1024;
 /// The shortest time a value lives, in seconds.
 const SHORTEST_LIFE: i64 = 60;
 
@@ -46,7 +47,12 @@ struct Bulk {
 }
 
 /// Answers a request for a namespace.
-pub(super) async fn answer(kv: &KvNamespace, now: Timestamp, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(
+    kv: &KvNamespace,
+    now: Timestamp,
+    request: Request<Incoming>,
+    call: Call,
+) -> Answer {
     let query = request.uri().query().unwrap_or_default();
     let query: Query =
         serde_urlencoded::from_str(query).map_err(|error| BindingError::bad(error.to_string()))?;
@@ -57,19 +63,20 @@ pub(super) async fn answer(kv: &KvNamespace, now: Timestamp, request: Request<In
     };
     match *request.method() {
         Method::GET if path.is_empty() => list(kv, query).await,
-        Method::GET => get(kv, &key()?).await,
-        Method::PUT => put(kv, now, &key()?, query, request).await,
+        Method::GET => get(kv, &key()?, call).await,
+        Method::PUT => put(kv, now, &key()?, query, request, &call).await,
         Method::DELETE => {
             kv.delete(&key()?).await?;
             Ok(Response::new(full("")))
         }
-        Method::POST if path == "bulk/get" => get_many(kv, request).await,
+        Method::POST if path == "bulk/get" => get_many(kv, request, &call).await,
         _ => Err(BindingError::unsupported("this call of a KV namespace")),
     }
 }
 
-async fn get(kv: &KvNamespace, key: &str) -> Answer {
-    let Some(entry) = kv.entry(key).await? else {
+async fn get(kv: &KvNamespace, key: &str, call: Call) -> Answer {
+    let entry = kv.entry_within(key, move |bytes| call.reserve(bytes));
+    let Some(entry) = entry.await? else {
         return Err(BindingError::missing("Not Found"));
     };
     let mut answer = Response::new(full(entry.value));
@@ -82,8 +89,8 @@ async fn get(kv: &KvNamespace, key: &str) -> Answer {
     Ok(answer)
 }
 
-async fn get_many(kv: &KvNamespace, request: Request<Incoming>) -> Answer {
-    let body = collected(request.into_body(), MAX_VALUE).await?;
+async fn get_many(kv: &KvNamespace, request: Request<Incoming>, call: &Call) -> Answer {
+    let body = collected(request.into_body(), MAX_BULK_REQUEST, call).await?;
     let bulk: Bulk =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
     if !(1..=MAX_BULK).contains(&bulk.keys.len()) {
@@ -91,8 +98,18 @@ async fn get_many(kv: &KvNamespace, request: Request<Incoming>) -> Answer {
         return Err(BindingError::bad(what));
     }
     let mut values = Map::new();
+    let total = Arc::new(AtomicUsize::new(0));
     for key in &bulk.keys {
-        let value = match kv.entry(key).await? {
+        let (call, total) = (call.clone(), Arc::clone(&total));
+        let reserve = move |bytes: usize| {
+            if total.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_VALUE {
+                let what = format!("the values are longer than {MAX_VALUE} bytes together");
+                return Err(LocalError::Limit(what));
+            }
+            // The value, and the answer that it becomes a part of.
+            call.reserve(bytes.saturating_mul(2))
+        };
+        let value = match kv.entry_within(key, reserve).await? {
             Some(entry) => shown(entry, &bulk)?,
             None => Value::Null,
         };
@@ -124,12 +141,13 @@ async fn put(
     key: &str,
     query: Query,
     request: Request<Incoming>,
+    call: &Call,
 ) -> Answer {
     let metadata = header_text(request.headers(), METADATA.as_str()).map(str::to_owned);
     let expires_at = expiry(now, &query)?;
     check_metadata(metadata.as_deref())?;
     let entry = KvEntry {
-        value: collected(request.into_body(), MAX_VALUE).await?.to_vec(),
+        value: collected(request.into_body(), MAX_VALUE, call).await?,
         metadata,
         expires_at,
     };
@@ -155,10 +173,6 @@ fn check_metadata(metadata: Option<&str>) -> Result<(), BindingError> {
     let Some(text) = metadata else {
         return Ok(());
     };
-    if text.len() > MAX_METADATA {
-        let status = StatusCode::PAYLOAD_TOO_LARGE;
-        return Err(BindingError::new(status, "the metadata is too large"));
-    }
     match serde_json::from_str::<Value>(text) {
         Ok(_) => Ok(()),
         Err(_) => Err(BindingError::bad("the metadata is no JSON")),
@@ -172,10 +186,14 @@ async fn list(kv: &KvNamespace, query: Query) -> Answer {
         return Err(BindingError::bad(what));
     }
     let after = percent_decode_str(&query.cursor).decode_utf8_lossy();
-    let mut keys = kv.keys(&query.prefix, &after, limit + 1).await?;
-    let is_complete = keys.len() <= limit as usize;
-    keys.truncate(limit as usize);
+    let keys = kv.keys(&query.prefix, &after, limit).await?;
     let last = keys.last().map(|key| key.name.clone());
+    let is_complete = match &last {
+        Some(last) if keys.len() == limit as usize => {
+            kv.keys(&query.prefix, last, 1).await?.is_empty()
+        }
+        _ => true,
+    };
     let keys = keys.into_iter().map(|key| {
         let mut shown = json!({ "name": key.name });
         if let Some(at) = key.expires_at {

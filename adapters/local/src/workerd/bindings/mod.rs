@@ -1,8 +1,14 @@
 //! What scripts ask of their bindings, answered from the provider's own stores in the protocols `workerd` speaks.
 
+mod calls;
 mod condition;
 mod d1;
+mod d1_guard;
 mod d1_query;
+mod d1_request;
+mod d1_result;
+#[cfg(test)]
+mod d1_tests;
 mod kv;
 mod queue;
 mod r2;
@@ -16,6 +22,7 @@ use core_domain::registry::ResourceType;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
+use self::calls::{Call, Calls};
 use self::reply::{Answer, BindingError};
 use super::capnp::BINDING_HEADER;
 use super::forward;
@@ -36,6 +43,7 @@ pub(super) struct Bindings {
     sites: Sites,
     peers: Arc<dyn Peers>,
     gate: SuspensionGate,
+    calls: Calls,
 }
 
 impl Bindings {
@@ -50,10 +58,16 @@ impl Bindings {
             owner,
             table,
             sites: Sites::new(stores.clone()),
+            calls: Calls::new(stores.execution.limits),
             stores,
             peers,
             gate,
         }
+    }
+
+    /// Returns the maximum number of connections of the worker to its bindings.
+    pub(super) const fn max_connections(&self) -> usize {
+        self.calls.limits().connections
     }
 
     /// Answers what the script asks of one of its bindings.
@@ -67,45 +81,54 @@ impl Bindings {
         if let Err(closed) = self.gate.check(&self.owner).await {
             return BindingError::new(closed.status(), closed.to_string()).plain();
         }
-        match binding.resource_type {
-            ResourceType::D1 => {
-                let answer = self.database(binding, request).await;
-                answer.unwrap_or_else(|error| d1::refusal(&error))
-            }
-            ResourceType::R2 => {
-                let answer = self.bucket(binding, request).await;
-                answer.unwrap_or_else(|error| r2::refusal(&error))
-            }
-            _ => {
-                let answer = self.other(binding, request).await;
-                answer.unwrap_or_else(|error| error.plain())
-            }
+        if binding.resource_type == ResourceType::Worker {
+            // That worker has limits of its own. A call would wait for itself if workers call each other in a circle.
+            let answer = self.worker(binding, request).await;
+            return answer.unwrap_or_else(BindingError::plain);
         }
+        let answer = match self.calls.begin().await {
+            Err(refused) => Err(refused.into()),
+            Ok(call) => {
+                let answer = self.called(binding, request, call.clone()).await;
+                answer.map(|answer| answer.map(|body| call.hold(body)))
+            }
+        };
+        answer.unwrap_or_else(|error| match binding.resource_type {
+            ResourceType::D1 => d1::refusal(&error),
+            ResourceType::R2 => r2::refusal(&error),
+            _ => error.plain(),
+        })
     }
 
-    async fn database(&self, binding: &WorkerBinding, request: Request<Incoming>) -> Answer {
+    async fn worker(&self, binding: &WorkerBinding, request: Request<Incoming>) -> Answer {
         self.ensure_owned(binding).await?;
-        let path = self.stores.database(&binding.resource).await?;
-        d1::answer(&path, request).await
+        let request = forward::request(request);
+        Ok(self.peers.send(&binding.resource, request).await?)
     }
 
-    async fn bucket(&self, binding: &WorkerBinding, request: Request<Incoming>) -> Answer {
-        self.ensure_owned(binding).await?;
-        let bucket = self.stores.bucket(&binding.resource).await?;
-        r2::answer(&bucket, request).await
-    }
-
-    async fn other(&self, binding: &WorkerBinding, request: Request<Incoming>) -> Answer {
+    async fn called(
+        &self,
+        binding: &WorkerBinding,
+        request: Request<Incoming>,
+        call: Call,
+    ) -> Answer {
         self.ensure_owned(binding).await?;
         let name = binding.resource.as_str();
         match binding.resource_type {
+            ResourceType::D1 => {
+                let path = self.stores.database(name).await?;
+                d1::answer(&path, &self.stores.execution, request, call).await
+            }
+            ResourceType::R2 => r2::answer(&self.stores.bucket(name).await?, request, call).await,
             ResourceType::Kv => {
                 let now = self.stores.clock.now();
-                kv::answer(&self.stores.kv(name).await?, now, request).await
+                kv::answer(&self.stores.kv(name).await?, now, request, call).await
             }
-            ResourceType::Queue => queue::answer(&self.stores.queue(name).await?, request).await,
+            ResourceType::Queue => {
+                queue::answer(&self.stores.queue(name).await?, request, &call).await
+            }
             ResourceType::Pages => Ok(self.sites.site(name, &request).await),
-            _ => Ok(self.peers.send(name, forward::request(request)).await?),
+            ResourceType::Worker => self.worker(binding, request).await,
         }
     }
 

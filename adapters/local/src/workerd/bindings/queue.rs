@@ -9,14 +9,13 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::calls::Call;
 use super::reply::{self, Answer, BindingError, collected, header_text};
 use crate::error::Result;
 use crate::queue::Queue;
 
-/// The longest body of a batch, in bytes: 256 KiB of messages as base64, and what is around them.
-const MAX_BATCH: usize = 512 * 1024;
-/// The most messages of a batch.
-const MAX_MESSAGES: usize = 100;
+/// Maximum length of a request, in bytes: a batch of 256 KiB as base64 within JSON.
+const MAX_REQUEST: usize = 512 * 1024;
 /// The longest delay, in seconds.
 const MAX_DELAY: u64 = 24 * 60 * 60;
 
@@ -34,14 +33,14 @@ struct Message {
 }
 
 /// Answers a request for a queue.
-pub(super) async fn answer(queue: &Queue, request: Request<Incoming>) -> Answer {
+pub(super) async fn answer(queue: &Queue, request: Request<Incoming>, call: &Call) -> Answer {
     match (request.method(), request.uri().path()) {
         (&Method::POST, "/message") => {
             let delay = delay(common_delay(request.headers())?)?;
-            let body = collected(request.into_body(), MAX_BATCH).await?;
+            let body = collected(request.into_body(), MAX_REQUEST, call).await?;
             queue.push(&body, delay).await?;
         }
-        (&Method::POST, "/batch") => push_all(queue, request).await?,
+        (&Method::POST, "/batch") => push_all(queue, request, call).await?,
         (&Method::GET, "/metrics") => return Ok(reply::json(&metrics(queue).await?)),
         _ => return Err(BindingError::unsupported("this call of a queue")),
     }
@@ -49,15 +48,15 @@ pub(super) async fn answer(queue: &Queue, request: Request<Incoming>) -> Answer 
     Ok(reply::json(&json!({ "metadata": { "metrics": metrics } })))
 }
 
-async fn push_all(queue: &Queue, request: Request<Incoming>) -> Result<(), BindingError> {
+async fn push_all(
+    queue: &Queue,
+    request: Request<Incoming>,
+    call: &Call,
+) -> Result<(), BindingError> {
     let common = common_delay(request.headers())?;
-    let body = collected(request.into_body(), MAX_BATCH).await?;
+    let body = collected(request.into_body(), MAX_REQUEST, call).await?;
     let batch: Batch =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
-    if batch.messages.len() > MAX_MESSAGES {
-        let what = format!("a batch has at most {MAX_MESSAGES} messages");
-        return Err(BindingError::bad(what));
-    }
     let mut messages = Vec::new();
     for message in &batch.messages {
         let body = STANDARD.decode(&message.body);

@@ -1,34 +1,43 @@
 //! Buckets. What a call is stands as JSON in a header, or before the content in the body; the header says how long it is.
 
-use std::collections::BTreeSet;
-
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::calls::Call;
 use super::condition::Condition;
 use super::r2_object::{Pair, metadata, shown};
-use super::reply::{Answer, BindingError, collected, full, header_text};
-use crate::bucket::{Bucket, ObjectInfo};
+use super::reply::{Answer, BindingError, full, header_text, next_piece};
+use crate::bucket::Bucket;
+use crate::error::LocalError;
 use crate::host::{Range, SiteBody};
+use crate::object::{ObjectInfo, ObjectReader};
+use crate::object_list::{ListQuery, MAX_LIST};
 
 const REQUEST: &str = "cf-r2-request";
 const METADATA_SIZE: HeaderName = HeaderName::from_static("cf-r2-metadata-size");
 const ERROR: HeaderName = HeaderName::from_static("cf-r2-error");
 
-/// The largest object a script can store at once, in bytes: it is in memory meanwhile.
-const MAX_OBJECT: usize = 100 * 1024 * 1024;
-/// The most objects of a list.
-const MAX_LIST: usize = 1_000;
+/// The longest description of a call, in bytes.
+const MAX_REQUEST: usize = 128 * 1024;
+/// The most keys that are deleted at once.
+const MAX_DELETE: usize = 1_000;
+/// Length of the pieces that an object is read in, in bytes.
+const PIECE: u64 = 64 * 1024;
+/// The memory of an object that is read or written: pieces between the disk and the script, in bytes.
+const STREAM_MEMORY: usize = 512 * 1024;
 
 const NO_SUCH_KEY: u32 = 10_007;
 const PRECONDITION_FAILED: u32 = 10_031;
 
 #[derive(Deserialize)]
 #[serde(tag = "method", rename_all = "camelCase")]
-enum Call {
+enum R2Call {
     Head {
         object: String,
     },
@@ -92,28 +101,33 @@ struct Delete {
 }
 
 /// Answers a request for a bucket.
-pub(super) async fn answer(bucket: &Bucket, request: Request<Incoming>) -> Answer {
-    let (call, content) = if request.method() == Method::PUT {
-        split(request).await?
+pub(super) async fn answer(bucket: &Bucket, request: Request<Incoming>, call: Call) -> Answer {
+    let (head, mut body) = request.into_parts();
+    let (wanted, content) = if head.method == Method::PUT {
+        split(&head.headers, &mut body).await?
     } else {
-        let call = header_text(request.headers(), REQUEST).unwrap_or_default();
-        (parsed(call.as_bytes())?, Bytes::new())
+        let wanted = header_text(&head.headers, REQUEST).unwrap_or_default();
+        (parsed(wanted.as_bytes())?, Bytes::new())
     };
-    match call {
-        Call::Head { object } => {
+    match wanted {
+        R2Call::Head { object } => {
             let info = bucket.head(&object).await?.ok_or_else(no_such_key)?;
-            Ok(with_content(&shown(&info), &[]))
+            Ok(without_content(&shown(&info)))
         }
-        Call::Get(get) => get_object(bucket, get).await,
-        Call::List(list) => list_objects(bucket, list).await,
-        Call::Put(put) => put_object(bucket, *put, content).await,
-        Call::Delete(delete) => {
+        R2Call::Get(get) => get_object(bucket, get, &call).await,
+        R2Call::List(list) => list_objects(bucket, list, &call).await,
+        R2Call::Put(put) => put_object(bucket, *put, content, body, &call).await,
+        R2Call::Delete(delete) => {
+            if delete.objects.len() > MAX_DELETE {
+                let what = format!("at most {MAX_DELETE} objects are deleted at once");
+                return Err(BindingError::bad(what));
+            }
             for key in delete.object.iter().chain(&delete.objects) {
                 bucket.delete(key).await?;
             }
-            Ok(with_content(&json!({}), &[]))
+            Ok(without_content(&json!({})))
         }
-        Call::Other => Err(BindingError::unsupported("multipart uploads to R2")),
+        R2Call::Other => Err(BindingError::unsupported("multipart uploads to R2")),
     }
 }
 
@@ -133,23 +147,30 @@ pub(super) fn refusal(error: &BindingError) -> Response<SiteBody> {
     answer
 }
 
-async fn split(request: Request<Incoming>) -> Result<(Call, Bytes), BindingError> {
-    let size = header_text(request.headers(), METADATA_SIZE.as_str());
+/// The description of a call at the beginning of a body, and the content that came with it.
+async fn split(headers: &HeaderMap, body: &mut Incoming) -> Result<(R2Call, Bytes), BindingError> {
+    let size = header_text(headers, METADATA_SIZE.as_str());
     let size: Option<usize> = size.and_then(|size| size.parse().ok());
-    let mut content = collected(request.into_body(), MAX_OBJECT).await?;
-    let size = size.filter(|size| *size <= content.len());
-    let size = size.ok_or_else(|| BindingError::bad("the request does not say what it is"))?;
-    let call = content.split_to(size);
-    Ok((parsed(&call)?, content))
+    let unknown = || BindingError::bad("the request does not say what it is");
+    let size = size
+        .filter(|size| *size <= MAX_REQUEST)
+        .ok_or_else(unknown)?;
+    let mut read = BytesMut::new();
+    while read.len() < size {
+        let piece = next_piece(body).await?.ok_or_else(unknown)?;
+        read.extend_from_slice(&piece);
+    }
+    let call = read.split_to(size);
+    Ok((parsed(&call)?, read.freeze()))
 }
 
-fn parsed(call: &[u8]) -> Result<Call, BindingError> {
+fn parsed(call: &[u8]) -> Result<R2Call, BindingError> {
     serde_json::from_slice(call).map_err(|error| BindingError::bad(error.to_string()))
 }
 
-async fn get_object(bucket: &Bucket, get: Get) -> Answer {
-    let object = bucket.get(&get.object).await?.ok_or_else(no_such_key)?;
-    let info = &object.info;
+async fn get_object(bucket: &Bucket, get: Get, call: &Call) -> Answer {
+    let reader = bucket.open(&get.object).await?.ok_or_else(no_such_key)?;
+    let info = &reader.info;
     if !get.only_if.holds(Some(info)) {
         // The script is given the object without its content.
         let mut answer = refusal(&precondition_failed());
@@ -160,18 +181,11 @@ async fn get_object(bucket: &Bucket, get: Get) -> Answer {
         *answer.body_mut() = full(text);
         return Ok(answer);
     }
+    call.reserve(STREAM_MEMORY)?;
     let (start, end) = piece(&get, info)?;
     let mut known = shown(info);
     known["range"] = json!({ "offset": start, "length": end - start });
-    let whole = |at: u64| {
-        usize::try_from(at)
-            .unwrap_or(usize::MAX)
-            .min(object.content.len())
-    };
-    Ok(with_content(
-        &known,
-        &object.content[whole(start)..whole(end)],
-    ))
+    Ok(with_content(&known, bucket.clone(), reader, start, end))
 }
 
 /// Where the wanted piece begins, and where it has ended.
@@ -206,83 +220,106 @@ fn piece(get: &Get, info: &ObjectInfo) -> Result<(u64, u64), BindingError> {
     Ok((start, start.saturating_add(length).min(size)))
 }
 
-async fn put_object(bucket: &Bucket, put: Put, content: Bytes) -> Answer {
+async fn put_object(
+    bucket: &Bucket,
+    put: Put,
+    first: Bytes,
+    mut body: Incoming,
+    call: &Call,
+) -> Answer {
     let unknown = ["md5", "sha1", "sha384", "sha512"];
     if unknown.iter().any(|digest| put.rest.contains_key(*digest)) {
         return Err(BindingError::unsupported("digests other than sha256"));
     }
-    let wanted = put
-        .sha256
-        .as_ref()
-        .map(|digest| digest.to_ascii_lowercase());
-    if wanted.is_some_and(|wanted| wanted != crate::names::content_digest(&content)) {
-        return Err(BindingError::bad("the content does not have this digest"));
+    call.reserve(STREAM_MEMORY)?;
+    let metadata = metadata(&put.http_fields, put.custom_fields);
+    let writer = bucket.begin(&put.object, metadata).await?;
+    let mut writer = bucket.append(writer, first).await?;
+    while let Some(piece) = next_piece(&mut body).await? {
+        writer = bucket.append(writer, piece).await?;
     }
     let known = bucket.head(&put.object).await?;
     if !put.only_if.holds(known.as_ref()) {
         return Err(precondition_failed());
     }
-    let metadata = metadata(&put.http_fields, put.custom_fields);
-    let info = bucket.put_object(&put.object, metadata, content).await?;
-    Ok(with_content(&shown(&info), &[]))
+    let wanted = put.sha256.map(|digest| digest.to_ascii_lowercase());
+    let check = move |info: &ObjectInfo| {
+        if wanted.is_some_and(|wanted| wanted != info.etag) {
+            let what = "the content does not have this digest";
+            return Err(LocalError::Invalid(what.to_owned()));
+        }
+        Ok(())
+    };
+    let info = bucket.commit(writer, check).await?;
+    Ok(without_content(&shown(&info)))
 }
 
-async fn list_objects(bucket: &Bucket, list: List) -> Answer {
+async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
     let limit = list.limit.unwrap_or(MAX_LIST);
     if !(1..=MAX_LIST).contains(&limit) {
         let what = format!("a list has 1 to {MAX_LIST} objects");
         return Err(BindingError::bad(what));
     }
-    let after = list.cursor.as_str().max(&list.start_after);
-    let mut objects = Vec::new();
-    let mut folders = BTreeSet::new();
-    let mut last = None;
-    let mut is_truncated = false;
-    for info in bucket.list(&list.prefix, after, usize::MAX).await? {
-        let folder = folder_of(&info.key, &list);
-        let is_known = folder
-            .as_ref()
-            .is_some_and(|folder| folders.contains(folder));
-        if !is_known && objects.len() + folders.len() == limit {
-            is_truncated = true;
-            break;
-        }
-        last = Some(info.key.clone());
-        match folder {
-            Some(folder) => drop(folders.insert(folder)),
-            None => objects.push(shown(&info)),
-        }
-    }
+    let query = ListQuery {
+        after: list.cursor.max(list.start_after),
+        prefix: list.prefix,
+        delimiter: list.delimiter,
+        limit,
+    };
+    let page = bucket.page(query).await?;
+    let objects = page.objects.iter().map(shown).collect::<Vec<_>>();
     let mut listed = json!({
         "objects": objects,
-        "truncated": is_truncated,
-        "delimitedPrefixes": folders,
+        "truncated": page.next.is_some(),
+        "delimitedPrefixes": page.folders,
     });
-    if let Some(last) = last.filter(|_| is_truncated) {
-        listed["cursor"] = last.into();
+    if let Some(next) = page.next {
+        listed["cursor"] = next.into();
     }
-    Ok(with_content(&listed, &[]))
+    let listed = listed.to_string();
+    call.reserve(listed.len())?;
+    Ok(without_content(&listed))
 }
 
-/// What of a key stands before the delimiter, with it.
-fn folder_of(key: &str, list: &List) -> Option<String> {
-    let rest = key.strip_prefix(&list.prefix)?;
-    if list.delimiter.is_empty() {
-        return None;
-    }
-    let at = rest.find(&list.delimiter)?;
-    let end = list.prefix.len() + at + list.delimiter.len();
-    Some(key[..end].to_owned())
-}
-
-/// JSON, then content.
-fn with_content(known: &Value, content: &[u8]) -> Response<SiteBody> {
+/// Returns a response with JSON and no content.
+fn without_content(known: &impl ToString) -> Response<SiteBody> {
     let known = known.to_string();
-    let body = [known.as_bytes(), content].concat();
-    let mut answer = Response::new(full(body));
+    let size = known.len();
+    let mut answer = Response::new(full(known));
+    answer.headers_mut().insert(METADATA_SIZE, size.into());
     answer
-        .headers_mut()
-        .insert(METADATA_SIZE, known.len().into());
+}
+
+/// Returns a response with JSON, then the content from `start` to `end`, read piece by piece.
+fn with_content(
+    known: &Value,
+    bucket: Bucket,
+    reader: ObjectReader,
+    start: u64,
+    end: u64,
+) -> Response<SiteBody> {
+    let known = Bytes::from(known.to_string());
+    let size = known.len();
+    let content = stream::try_unfold((reader, start), move |(reader, at)| {
+        let bucket = bucket.clone();
+        async move {
+            if at >= end {
+                return Ok(None);
+            }
+            let read = bucket.read(reader, at, PIECE.min(end - at)).await;
+            let (reader, piece) = read.map_err(std::io::Error::other)?;
+            if piece.is_empty() {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            let next = at + piece.len() as u64;
+            Ok(Some((Frame::data(Bytes::from(piece)), (reader, next))))
+        }
+    });
+    let frames = stream::iter([Ok(Frame::data(known))]).chain(content);
+    let mut answer = Response::new(BodyExt::boxed(StreamBody::new(frames)));
+    let headers = answer.headers_mut();
+    headers.insert(METADATA_SIZE, size.into());
+    headers.insert(header::CONTENT_LENGTH, (size as u64 + end - start).into());
     answer
 }
 

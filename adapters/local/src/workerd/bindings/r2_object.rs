@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::bucket::{ObjectInfo, ObjectMetadata};
+use crate::object::{ObjectInfo, ObjectMetadata};
 
 /// Ours for what R2 calls the content type.
 const CONTENT_TYPE: &str = "contentType";

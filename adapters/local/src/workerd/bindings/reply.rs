@@ -3,11 +3,13 @@
 use bytes::Bytes;
 use core_domain::port::Cause;
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use serde_json::Value;
 
+use super::calls::{Call, TooManyCalls};
 use crate::error::LocalError;
 use crate::host::SiteBody;
 use crate::workerd::refusal::Refusal;
@@ -36,8 +38,8 @@ impl BindingError {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    pub(super) fn too_large() -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "it is too large")
+    pub(super) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 
     pub(super) fn unsupported(what: &str) -> Self {
@@ -63,6 +65,7 @@ impl From<LocalError> for BindingError {
         match error {
             LocalError::Missing(_) => Self::missing(error.to_string()),
             LocalError::Invalid(message) => Self::bad(message),
+            LocalError::Limit(message) => Self::too_large(message),
             error => {
                 let message = error.to_string();
                 let cause = Cause::new(error);
@@ -73,21 +76,50 @@ impl From<LocalError> for BindingError {
     }
 }
 
+impl From<TooManyCalls> for BindingError {
+    fn from(error: TooManyCalls) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, error.to_string())
+    }
+}
+
 impl From<Refusal> for BindingError {
     fn from(refusal: Refusal) -> Self {
         Self::new(refusal.status(), refusal.to_string())
     }
 }
 
-/// The whole body of a request.
-pub(super) async fn collected(body: Incoming, most: usize) -> Result<Bytes, BindingError> {
-    match Limited::new(body, most).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(BindingError::too_large())
-        }
-        Err(_) => Err(BindingError::bad("the request broke off")),
+/// The whole body of a request, in memory that the call reserves.
+pub(super) async fn collected(
+    mut body: Incoming,
+    max_bytes: usize,
+    call: &Call,
+) -> Result<Vec<u8>, BindingError> {
+    let too_large = || BindingError::too_large(format!("it is larger than {max_bytes} bytes"));
+    // The length may be announced.
+    let announced = body.size_hint().lower();
+    if announced > max_bytes as u64 {
+        return Err(too_large());
     }
+    let mut content = Vec::new();
+    while let Some(piece) = next_piece(&mut body).await? {
+        if content.len() + piece.len() > max_bytes {
+            return Err(too_large());
+        }
+        call.reserve(piece.len())?;
+        content.extend_from_slice(&piece);
+    }
+    Ok(content)
+}
+
+/// The next piece of a body; `None` at its end.
+pub(super) async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, BindingError> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| BindingError::bad("the request broke off"))?;
+        if let Ok(piece) = frame.into_data() {
+            return Ok(Some(piece));
+        }
+    }
+    Ok(None)
 }
 
 /// A value of one of the headers, as text.
@@ -103,7 +135,12 @@ pub(super) fn full(content: impl Into<Bytes>) -> SiteBody {
 
 /// A value as JSON.
 pub(super) fn json(value: &Value) -> Response<SiteBody> {
-    let mut answer = Response::new(full(value.to_string()));
+    json_text(value.to_string())
+}
+
+/// A text of JSON.
+pub(super) fn json_text(text: impl Into<Bytes>) -> Response<SiteBody> {
+    let mut answer = Response::new(full(text));
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer

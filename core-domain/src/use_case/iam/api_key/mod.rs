@@ -15,6 +15,7 @@ use crate::access::unowned;
 use crate::iam::{ApiKey, ApiKeyQuery, MAX_REQUESTS_PER_MINUTE};
 use crate::kernel::{Code, Error, Line, OrganizationId, PlatformId, Result, UserId};
 use crate::port::UnitOfWork;
+use crate::use_case::shared::remove_first;
 
 /// Removes every key that acts for a platform that is gone.
 pub(in crate::use_case::iam) async fn remove_of_platform(
@@ -46,14 +47,18 @@ pub(in crate::use_case::iam) async fn remove_of_user(
     unowned::<ApiKey>(uow).remove_all(&of_user).await
 }
 
-/// Removes the keys that have been over for long; tells how many.
+/// Removes at most `limit` of the keys that were revoked or expired long ago. Returns their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_forgotten(uow: &mut dyn UnitOfWork) -> Result<u64> {
-    let mut removed = 0;
+pub async fn remove_forgotten(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
+    let (mut removed, mut rest) = (0, limit);
     for forgotten in ApiKeyQuery::all_forgotten(uow.now().await?) {
-        removed += unowned::<ApiKey>(uow).remove_all(&forgotten).await?;
+        if rest > 0 {
+            let slice = remove_first::<ApiKey>(uow, &forgotten, rest).await?;
+            rest = rest.saturating_sub(u32::try_from(slice).unwrap_or(rest));
+            removed += slice;
+        }
     }
     Ok(removed)
 }

@@ -8,45 +8,34 @@ use crate::iam::{
 };
 use crate::kernel::Result;
 use crate::port::UnitOfWork;
-use crate::use_case::shared::remove_expired_slice;
+use crate::use_case::shared::remove_first;
 
 /// How long a device that polls too late still gets `expired_token`, after its codes have expired.
 const DEVICE_RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes a slice of the tokens that have expired, the first to expire first. Returns their number; 0 means that none is left.
+/// Removes at most `limit` of the tokens that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_tokens(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_tokens(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
-    let access = remove_expired_slice(
-        uow,
-        now,
-        AccessTokenQuery::ExpiredAt,
-        |token: &AccessToken| token.expires_at,
-    );
-    let access = access.await?;
-    let refresh = remove_expired_slice(
-        uow,
-        now,
-        RefreshTokenQuery::ExpiredAt,
-        |token: &RefreshToken| token.expires_at,
-    );
-    Ok(access + refresh.await?)
+    let access = AccessTokenQuery::ExpiredAt(now);
+    let access = remove_first::<AccessToken>(uow, &access, limit).await?;
+    let rest = limit.saturating_sub(u32::try_from(access).unwrap_or(limit));
+    if rest == 0 {
+        return Ok(access);
+    }
+    let refresh = RefreshTokenQuery::ExpiredAt(now);
+    Ok(access + remove_first::<RefreshToken>(uow, &refresh, rest).await?)
 }
 
-/// Removes a slice of the devices whose codes expired more than an hour ago, the first to expire first. Returns their number;
-/// 0 means that none is left.
+/// Removes at most `limit` of the devices whose codes expired more than an hour ago, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_devices(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_devices(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?.minus(DEVICE_RETENTION);
-    remove_expired_slice(
-        uow,
-        now,
-        DeviceAuthorizationQuery::ExpiredAt,
-        |device: &DeviceAuthorization| device.expires_at,
-    )
-    .await
+    remove_first::<DeviceAuthorization>(uow, &DeviceAuthorizationQuery::ExpiredAt(now), limit).await
 }

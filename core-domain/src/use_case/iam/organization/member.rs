@@ -2,8 +2,8 @@
 
 use super::refusal::ensure_roles_known;
 use crate::access::{
-    Batches, Covers, MemberScope, MembershipScope, all_unowned, audited, ensure_can_own_another,
-    ensure_fresh, find_member, unowned,
+    Batches, Covers, MemberScope, MembershipScope, SystemScope, all_unowned, audited,
+    ensure_can_own_another, ensure_fresh, find_member, unowned,
 };
 use crate::iam::{Member, MemberQuery, Session, SessionQuery, User};
 use crate::kernel::{
@@ -34,6 +34,19 @@ pub async fn list_members(
     let of = MemberQuery::OfOrganization(scope.organization().id.clone());
     let members = unowned::<Member>(uow).list(&of, limit).await?;
     with_users(uow, members).await
+}
+
+/// Returns the oldest member of the organization other than `owner`.
+pub(in crate::use_case) async fn find_other_member(
+    _: SystemScope,
+    uow: &mut dyn UnitOfWork,
+    organization: &OrganizationId,
+    owner: Option<&UserId>,
+) -> Result<Option<UserId>> {
+    let of = MemberQuery::OfOrganization(organization.clone());
+    let members = unowned::<Member>(uow).list(&of, 2).await?;
+    let mut users = members.into_iter().map(|member| member.user_id.clone());
+    Ok(users.find(|user| Some(user) != owner))
 }
 
 /// By what members are sorted.

@@ -18,6 +18,7 @@ pub use invitation::{
     Answered, Cancellation, InvitationDetails, NewInvitation, accept_invitation, cancel_invitation,
     get_invitation, invite, list_invitations, list_own, reject_invitation,
 };
+pub(in crate::use_case) use member::find_other_member;
 pub use member::{
     MemberName, MemberOfOrganization, MemberOrder, MembersSlice, leave, list_members,
     member_with_user, no_such_member, own_member, remove_member, slice_members, update_member_role,

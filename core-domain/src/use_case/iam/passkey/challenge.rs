@@ -10,7 +10,7 @@ use crate::iam::{
 };
 use crate::kernel::{Code, Context, Error, JsonText, Result, TOKEN_LENGTH, UserId, secret_token};
 use crate::port::{PasskeyCeremony, PasskeyError, UnitOfWork};
-use crate::use_case::shared::remove_expired_slice;
+use crate::use_case::shared::remove_first;
 
 /// A ceremony that has begun.
 #[derive(Clone, PartialEq)]
@@ -95,17 +95,15 @@ pub(super) fn internal(error: &PasskeyError) -> Error {
     Error::Internal(text)
 }
 
-/// Removes a slice of the challenges that have expired, the first to expire first. Returns their number; 0 means that none is left.
+/// Removes at most `limit` of the challenges that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_passkey_challenges(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_passkey_challenges(
+    uow: &mut dyn UnitOfWork,
+    limit: u32,
+) -> Result<u64> {
     let now = uow.now().await?;
-    remove_expired_slice(
-        uow,
-        now,
-        PasskeyChallengeQuery::ExpiredAt,
-        |challenge: &PasskeyChallenge| challenge.expires_at,
-    )
-    .await
+    remove_first::<PasskeyChallenge>(uow, &PasskeyChallengeQuery::ExpiredAt(now), limit).await
 }

@@ -12,7 +12,7 @@ use crate::iam::{
 };
 use crate::kernel::{Code, Context, Error, Result, Stored, TOKEN_LENGTH, secret_token};
 use crate::port::UnitOfWork;
-use crate::use_case::shared::remove_expired_slice;
+use crate::use_case::shared::remove_first;
 
 /// A sign-in that waits for its second factor.
 #[derive(Clone, PartialEq)]
@@ -170,17 +170,12 @@ pub(in crate::use_case::iam) async fn complete_challenge(
     Ok(signed_in)
 }
 
-/// Removes a slice of the sign-ins that have expired, the first to expire first. Returns their number; 0 means that none is left.
+/// Removes at most `limit` of the sign-ins that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_challenges(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_challenges(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
-    remove_expired_slice(
-        uow,
-        now,
-        TwoFactorChallengeQuery::ExpiredAt,
-        |challenge: &TwoFactorChallenge| challenge.expires_at,
-    )
-    .await
+    remove_first::<TwoFactorChallenge>(uow, &TwoFactorChallengeQuery::ExpiredAt(now), limit).await
 }

@@ -12,7 +12,7 @@ use crate::kernel::{
     Context, Error, Record, Result, Stored, TOKEN_LENGTH, Timestamp, UserId, secret_token,
 };
 use crate::port::UnitOfWork;
-use crate::use_case::shared::remove_expired_slice;
+use crate::use_case::shared::remove_first;
 
 /// Trusts the device of somebody who has just shown their second factor. Answers its token, which is never shown again.
 pub(in crate::use_case::iam) async fn trust_device(
@@ -129,17 +129,12 @@ pub(in crate::use_case::iam) async fn trust_no_device(
     Ok(())
 }
 
-/// Removes a slice of the trusted devices that have expired, the first to expire first. Returns their number; 0 means that none is left.
+/// Removes at most `limit` of the trusted devices that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired_trust(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired_trust(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
-    remove_expired_slice(
-        uow,
-        now,
-        TrustedDeviceQuery::ExpiredAt,
-        |device: &TrustedDevice| device.expires_at,
-    )
-    .await
+    remove_first::<TrustedDevice>(uow, &TrustedDeviceQuery::ExpiredAt(now), limit).await
 }

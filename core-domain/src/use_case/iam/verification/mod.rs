@@ -14,7 +14,7 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::shared::MailRate;
 use crate::use_case::shared::{
-    MailPermit, MailSubject, queue_decoy, queue_mail, remove_expired_slice, take_mail,
+    MailPermit, MailSubject, queue_decoy, queue_mail, remove_first, take_mail,
 };
 
 /// What a link is made of, and how its mail is kept until it is sent.
@@ -122,17 +122,12 @@ pub(in crate::use_case::iam) fn invalid_token() -> Error {
     Error::refused(Code::InvalidToken, "Invalid token")
 }
 
-/// Removes a slice of the tokens of links that have expired, the first to expire first. Returns their number; 0 means that none is left.
+/// Removes at most `limit` of the tokens of links that have expired, the first to expire first. Returns
+/// their number; 0 means that none is left.
 ///
 /// # Errors
 /// When the store failed.
-pub async fn remove_expired(uow: &mut dyn UnitOfWork) -> Result<u64> {
+pub async fn remove_expired(uow: &mut dyn UnitOfWork, limit: u32) -> Result<u64> {
     let now = uow.now().await?;
-    remove_expired_slice(
-        uow,
-        now,
-        VerificationQuery::ExpiredAt,
-        |token: &Verification| token.expires_at,
-    )
-    .await
+    remove_first::<Verification>(uow, &VerificationQuery::ExpiredAt(now), limit).await
 }

@@ -6,6 +6,7 @@ mod feed;
 mod read;
 mod verify;
 mod verify_entries;
+mod verify_installation;
 mod verify_report;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ pub use export::{AuditExport, export};
 pub use feed::{ChangeFeed, FeedQuery, open as open_feed};
 pub use read::{get_event, list, list_events, list_of_platform};
 pub use verify::{VerifyQuery, verify};
-pub use verify_report::{ChainEnd, Problem, ProblemKind, VerifyReport};
+pub use verify_report::{ChainEnd, InstallationReport, Problem, ProblemKind, VerifyReport};
 
 use serde_json::Value;
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::verify_entries::EntryWalk;
+use super::verify_installation::verify_installation;
 use super::verify_report::{ChainEnd, ProblemKind, VerifyReport};
 use super::{Unreadable, begin_read, readable, reads_around};
 use crate::access::{SignedInScope, unowned};
@@ -58,6 +59,8 @@ pub async fn verify(
     let details = json!({ "verifiedBehind": query.after });
     let platform = begin_read(cx, store, query.platform_id.as_ref(), details).await?;
     let chain = AuditChain::of(platform.as_ref());
+    // Others than operators verify the chain of a platform.
+    let of_installation = platform.is_none();
     let limit = query.limit.and_then(|limit| u32::try_from(limit).ok());
     let mut verification = Verification {
         report: VerifyReport::new(chain, query.after),
@@ -74,7 +77,11 @@ pub async fn verify(
         left -= size;
         goes_on = verification.read_page(store, size).await?;
     }
-    Ok(verification.report)
+    let mut report = verification.report;
+    if of_installation && report.complete {
+        verify_installation(store, key, &mut report).await?;
+    }
+    Ok(report)
 }
 
 /// A verification under way.

@@ -36,6 +36,10 @@ text_enum! {
         CheckpointContradicts = "checkpoint_contradicts",
         /// A checkpoint that was made is gone.
         CheckpointMissing = "checkpoint_missing",
+        /// A chain of the installation is gone, or its end is.
+        ChainMissing = "chain_missing",
+        /// No seal has this position in the installation any more, or more than one has it.
+        PositionMissing = "position_missing",
     }
 }
 
@@ -45,7 +49,7 @@ text_enum! {
 pub struct Problem {
     /// What is wrong.
     pub kind: ProblemKind,
-    /// The number in the chain it is about; `null` for an entry that has none.
+    /// The number in the chain it is about; `null` for an entry that has none, and for what concerns the installation.
     pub seq: Option<i64>,
     /// The entry it is about, if it is about one.
     pub entry_id: Option<String>,
@@ -71,6 +75,17 @@ impl From<&AuditHead> for ChainEnd {
     }
 }
 
+/// What was checked of the installation as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct InstallationReport {
+    /// The number of checkpoints of the installation.
+    pub checkpoints: u64,
+    /// The number of chains.
+    pub chains: u64,
+    /// The number of sealed entries in all chains.
+    pub entries: u64,
+}
+
 /// What a verification found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VerifyReport {
@@ -90,6 +105,9 @@ pub struct VerifyReport {
     pub unsealed: u64,
     /// Where the chain is noted to end.
     pub head: ChainEnd,
+    /// The installation as a whole. Checked when an operator verifies the installation's own chain up to its end; otherwise
+    /// `null`.
+    pub installation: Option<InstallationReport>,
     /// What is wrong; 100 at the most are told of.
     pub problems: Vec<Problem>,
 }
@@ -105,8 +123,19 @@ impl VerifyReport {
             checked: 0,
             complete: false,
             unsealed: 0,
+            installation: None,
             problems: Vec::new(),
         }
+    }
+
+    /// Adds a problem of the installation as a whole.
+    pub(super) fn installation_problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+        self.problem(kind, None, None, message);
+    }
+
+    /// Whether no further problem is told of.
+    pub(super) fn is_full(&self) -> bool {
+        self.problems.len() >= MOST_PROBLEMS
     }
 
     pub(super) fn problem(

@@ -2,17 +2,23 @@
 
 use super::stack::ensure_stack;
 use crate::access::{PlatformScope, audited, ensure_room_unless_operator};
-use crate::kernel::{Context, DnsRecordId, Error, Result, StackId, StoreError, Stored, grant};
+use crate::kernel::{
+    Context, DnsRecordId, Error, Result, StackId, StoreError, Stored, TOKEN_LENGTH, grant,
+    secret_token,
+};
 use crate::port::UnitOfWork;
-use crate::registry::{CreateDnsRecord, DnsRecord, DnsRecordQuery};
-use crate::use_case::registry::hostname::{ensure_no_foreign_domain, has_dns_record};
+use crate::registry::{CreateDnsRecord, DnsRecord, DnsRecordQuery, NewDnsRecord};
+use crate::use_case::provisioning::enqueue;
+use crate::use_case::registry::hostname::{Claim, claim_of_record, has_dns_record};
+use crate::use_case::registry::jobs::{DnsTarget, RouteDnsRecord};
 use crate::use_case::registry::resource;
 
-/// Creates a DNS record.
+/// Creates a DNS record, and queues the job that has the hostname lead to the resource. Unless an operator enters it, or it
+/// is reserved for the platform, the job waits for the proof that the hostname is the platform's.
 ///
 /// # Errors
-/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the hostname has a
-/// DNS record, whosever it is, and when another platform has proved it to be its own; `LIMIT_REACHED`.
+/// `NOT_FOUND` for a stack or resource that is not one of the platform's; `CONFLICT` when the platform has a DNS record of
+/// the hostname; `HOSTNAME_RESERVED` for a hostname of the operator's; `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
     scope: &PlatformScope<grant::DnsWrite>,
@@ -22,14 +28,23 @@ pub async fn create(
 ) -> Result<Stored<DnsRecord>> {
     ensure_stack(scope, uow, stack).await?;
     resource::not_deleted(scope, uow, &command.resource_id).await?;
-    ensure_no_foreign_domain(scope, uow, &command.hostname).await?;
+    let claim = claim_of_record(cx, scope, &command.hostname)?;
     let records = scope.records::<DnsRecord>(uow);
     let limit = cx.limits.dns_records_per_platform;
     let message = "The platform has as many DNS records as it may have. Delete one first.";
-    ensure_room_unless_operator(cx, records, &DnsRecordQuery::Active, limit, message).await?;
+    let existing = DnsRecordQuery::All { deleted: false };
+    ensure_room_unless_operator(cx, records, &existing, limit, message).await?;
     let now = uow.now().await?;
     let id = DnsRecordId::generate(now, cx.entropy.as_ref());
-    let record = DnsRecord::create(id, scope.id(), stack, command, now);
+    let target = DnsTarget::of(scope, &id);
+    let job = enqueue::<RouteDnsRecord>(cx, scope, uow, &target).await?;
+    let new = NewDnsRecord {
+        id,
+        random: secret_token(cx.entropy.as_ref(), TOKEN_LENGTH),
+        is_vouched: claim == Claim::Vouched,
+        job_id: job.id.clone(),
+    };
+    let record = DnsRecord::create(new, scope.id(), stack, command, now);
     let stored = audited::insert(cx, scope, uow, record, "dns_record.created").await;
     stored.map_err(hostname_conflict)
 }
@@ -37,7 +52,7 @@ pub async fn create(
 fn hostname_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict {
-            index: "hostname", ..
+            index: "entered", ..
         }) => has_dns_record(),
         error => error,
     }

@@ -10,9 +10,11 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery};
+use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::domain;
+use crate::use_case::registry::jobs::{DnsTarget, RemoveDnsRecord};
 
-/// Deletes a DNS record of a stack.
+/// Deletes a DNS record of a stack; a job has its hostname not lead to the resource any more.
 ///
 /// # Errors
 /// `NOT_FOUND`, also the second time; `CONFLICT` while a custom domain leads to it; `VERSION_CONFLICT`.
@@ -33,7 +35,10 @@ pub async fn delete(
             details: json!({ "domains": domains }),
         });
     }
-    soft_delete(cx, scope, uow, &seen).await
+    soft_delete(cx, scope, uow, &seen).await?;
+    let target = DnsTarget::of(scope, dns_record);
+    enqueue::<RemoveDnsRecord>(cx, scope, uow, &target).await?;
+    Ok(())
 }
 
 /// Deletes what leads to a resource that is removed: its DNS records and their custom domains.
@@ -49,6 +54,11 @@ pub(in crate::use_case::registry) async fn delete_leading_to(
         for record in batch {
             domain::delete_on(cx, scope, uow, &record.id).await?;
             soft_delete(cx, scope, uow, &record).await?;
+            // Its route goes with the resource, which has another name of its own by now if somebody changed that.
+            if record.cf_route_id.is_some() {
+                let target = DnsTarget::of(scope, &record.id);
+                enqueue::<RemoveDnsRecord>(cx, scope, uow, &target).await?;
+            }
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
-//! DNS records of workspace stacks. What is entered here makes and removes nothing in the DNS by itself.
+//! DNS records of workspace stacks. A job has the hostname of a record lead to its resource.
 
 mod create;
 mod delete;
+mod job;
 mod read;
 mod rules;
 mod stack;
@@ -9,5 +10,8 @@ mod stack;
 pub use create::create;
 pub use delete::delete;
 pub(super) use delete::delete_leading_to;
+pub(super) use job::{follow_job, record_proof, record_route, record_route_id};
 pub use read::{get, get_of_stack, list};
-pub(super) use rules::{ensure_none_leads_into, ensure_none_leads_to, not_deleted};
+pub(super) use rules::{
+    count_leading_to, ensure_none_leads_into, ensure_none_leads_to, not_deleted,
+};

@@ -47,8 +47,7 @@ pub(in crate::use_case::registry) async fn ensure_none_leads_to(
     uow: &mut dyn UnitOfWork,
     resource: &ResourceId,
 ) -> Result<()> {
-    let leading = DnsRecordQuery::LeadingTo(resource.clone());
-    let leading = scope.records::<DnsRecord>(uow).count(&leading).await?;
+    let leading = count_leading_to(scope, uow, resource).await?;
     if leading == 0 {
         return Ok(());
     }
@@ -57,6 +56,16 @@ pub(in crate::use_case::registry) async fn ensure_none_leads_to(
         message: "DNS records lead to this resource.".to_owned(),
         details: json!({ "dnsRecords": leading }),
     })
+}
+
+/// Counts the active DNS records of a resource.
+pub(in crate::use_case::registry) async fn count_leading_to(
+    scope: &PlatformAccess,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceId,
+) -> Result<u64> {
+    let leading = DnsRecordQuery::LeadingTo(resource.clone());
+    scope.records::<DnsRecord>(uow).count(&leading).await
 }
 
 /// As [`ensure_none_leads_to`], for every resource of an entity that is not deleted; and refuses DNS records of the entity's

@@ -1,7 +1,7 @@
 //! Having custom domains served.
 
 use super::create::insert;
-use super::rules::{ensure_not_foreign, replace};
+use super::rules::replace;
 use crate::access::PlatformScope;
 use crate::kernel::{Context, CustomDomainId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
@@ -20,8 +20,8 @@ use crate::use_case::registry::jobs::{AddDomain, DomainTarget};
 ///
 /// # Errors
 /// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname
-/// on another DNS record, and when another platform has a DNS record or an active domain of it; `VALIDATION_ERROR` for what
-/// could never be verified; `LIMIT_REACHED`.
+/// on another DNS record; `HOSTNAME_RESERVED` for a hostname of the operator's; `VALIDATION_ERROR` for what could never be
+/// verified; `LIMIT_REACHED`.
 pub async fn add(
     cx: &Context,
     scope: &PlatformScope<grant::DomainWrite>,
@@ -57,7 +57,6 @@ async fn resume(
     uow: &mut dyn UnitOfWork,
     seen: &Stored<CustomDomain>,
 ) -> Result<Stored<Job>> {
-    ensure_not_foreign(scope, uow, &seen.hostname).await?;
     let job = enqueue::<AddDomain>(cx, scope, uow, &DomainTarget::of(scope, &seen.id)).await?;
     let (mut next, mut action) = (seen.edit(), "domain.updated");
     if seen.status == CustomDomainStatus::Failed {

@@ -1,6 +1,5 @@
 //! Entering custom domains.
 
-use super::rules::ensure_not_foreign;
 use crate::access::{PlatformScope, PlatformWriter, audited, ensure_room_unless_operator};
 use crate::kernel::{
     Context, CustomDomainId, Error, JobId, Result, StoreError, Stored, TOKEN_LENGTH, grant,
@@ -10,15 +9,16 @@ use crate::port::UnitOfWork;
 use crate::registry::{CreateCustomDomain, CustomDomain, CustomDomainQuery};
 use crate::use_case::provisioning::enqueue;
 use crate::use_case::registry::dns;
-use crate::use_case::registry::hostname::is_custom_domain;
-use crate::use_case::registry::jobs::{DomainTarget, VerifyDomain};
+use crate::use_case::registry::hostname::{ensure_not_reserved, is_custom_domain};
+use crate::use_case::registry::jobs::{AddDomain, DomainTarget};
 
-/// Enters a domain and queues the job that verifies it. That somebody else has entered the hostname is no reason not to:
-/// its records prove each by a text of its own, and the first who is proved right has it.
+/// Enters a domain and queues the job that proves whose it is and has it served. That somebody else has entered the
+/// hostname, or is served under it, is no reason not to: the records prove each platform by a text of its own, and who is
+/// proved right last has it.
 ///
 /// # Errors
-/// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname,
-/// and when another has a DNS record or an active domain of it; `VALIDATION_ERROR` for what could never be verified;
+/// `NOT_FOUND` for a DNS record that is not one of the platform's; `CONFLICT` when the platform has entered the hostname;
+/// `HOSTNAME_RESERVED` for a hostname of the operator's; `VALIDATION_ERROR` for what could never be verified;
 /// `LIMIT_REACHED`.
 pub async fn create(
     cx: &Context,
@@ -30,7 +30,7 @@ pub async fn create(
     dns::not_deleted(scope, uow, &command.dns_record_id).await?;
     let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
     let target = DomainTarget::of(scope, &id);
-    let job = enqueue::<VerifyDomain>(cx, scope, uow, &target).await?;
+    let job = enqueue::<AddDomain>(cx, scope, uow, &target).await?;
     insert(cx, scope.writer(), uow, (id, job.id.clone()), command).await
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn insert(
     (id, job): (CustomDomainId, JobId),
     command: CreateCustomDomain,
 ) -> Result<Stored<CustomDomain>> {
-    ensure_not_foreign(scope, uow, &command.hostname).await?;
+    ensure_not_reserved(cx, &command.hostname)?;
     let existing = CustomDomainQuery::All { deleted: false };
     let domains = scope.records::<CustomDomain>(uow);
     let limit = cx.limits.domains_per_platform;

@@ -7,6 +7,7 @@ use crate::port::UnitOfWork;
 use crate::registry::{
     CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, ProviderName, SslStatus,
 };
+use crate::use_case::registry::hostname::{Claim, take};
 
 /// The domain, if it is to be verified, and by this job.
 async fn find_verified_by(
@@ -19,10 +20,7 @@ async fn find_verified_by(
     Ok(found.filter(|domain| domain.is_verified_by(job)))
 }
 
-/// Keeps which DNS records the job found missing; a domain that lacks none becomes active.
-///
-/// # Errors
-/// `CONFLICT` for a domain that lacks none and whose hostname is another platform's by now, which ends its job.
+/// Keeps which DNS records the job found missing.
 pub(in crate::use_case::registry) async fn record_check(
     cx: &Context,
     scope: &PlatformWriter,
@@ -40,7 +38,8 @@ pub(in crate::use_case::registry) async fn record_check(
     Ok(())
 }
 
-/// Keeps that the job found all DNS records of a domain, which becomes active when its certificate is in use.
+/// Keeps that the job found all DNS records of a domain, which becomes active when its certificate is in use. The platform
+/// takes the hostname from the one that was served under it.
 pub(in crate::use_case::registry) async fn record_proof(
     cx: &Context,
     scope: &PlatformWriter,
@@ -51,6 +50,7 @@ pub(in crate::use_case::registry) async fn record_proof(
     let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
         return Ok(());
     };
+    take(cx, scope, uow, &seen.hostname, Claim::Proved).await?;
     let next = seen.edit().proved(uow.now().await?);
     let action = if next.status == seen.status {
         "domain.updated"
@@ -157,6 +157,8 @@ pub(in crate::use_case::registry) async fn follow_job(
         if event.next(next.status).is_ok() {
             next = next.after(*event, now)?;
             action = event.of_event().action;
+            // Nobody but an operator declares a domain active by its job.
+            next.is_vouched = *event == CustomDomainEvent::Activate;
         }
     }
     next.ssl_status = certificate.unwrap_or(next.ssl_status);

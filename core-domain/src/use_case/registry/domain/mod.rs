@@ -1,4 +1,4 @@
-//! Custom domains. A job looks their DNS records up until all are there, and may have them served.
+//! Custom domains. A job looks their DNS records up until all are there, and has them served.
 
 mod add;
 mod create;
@@ -16,5 +16,4 @@ pub(super) use job::{
     follow_job, forget_hostname, record_check, record_hostname, record_proof, record_served,
 };
 pub use read::{get, list, list_unverified};
-pub(super) use rules::ensure_not_foreign;
 pub use update::update;

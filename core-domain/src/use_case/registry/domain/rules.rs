@@ -3,10 +3,8 @@
 use crate::access::{PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{Context, CustomDomainId, Error, Record, Result, StoreError, Stored};
 use crate::port::UnitOfWork;
-use crate::registry::{CustomDomain, CustomDomainStatus, Hostname};
-use crate::use_case::registry::hostname::{
-    ensure_no_foreign_dns_record, ensure_no_foreign_domain, is_custom_domain,
-};
+use crate::registry::{CustomDomain, CustomDomainStatus};
+use crate::use_case::registry::hostname::{Claim, is_custom_domain, take};
 
 /// A custom domain of the platform that is not deleted.
 pub(super) async fn not_deleted(
@@ -19,16 +17,6 @@ pub(super) async fn not_deleted(
         return Err(Error::NotFound(CustomDomain::KIND));
     }
     Ok(found)
-}
-
-/// Refuses a hostname that is another platform's.
-pub(in crate::use_case::registry) async fn ensure_not_foreign(
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    hostname: &Hostname,
-) -> Result<()> {
-    ensure_no_foreign_domain(scope, uow, hostname).await?;
-    ensure_no_foreign_dns_record(scope, uow, hostname).await
 }
 
 /// Writes a domain that was changed. One that becomes active takes its hostname from then on.
@@ -45,7 +33,7 @@ pub(super) async fn replace(
 ) -> Result<Stored<CustomDomain>> {
     let is_active = |domain: &CustomDomain| domain.status == CustomDomainStatus::Active;
     if is_active(&next) && !is_active(seen) {
-        ensure_not_foreign(scope, uow, &next.hostname).await?;
+        take(cx, scope, uow, &next.hostname, Claim::Vouched).await?;
     }
     let stored = audited::replace(cx, scope, uow, seen, next, action).await;
     stored.map_err(|error| match error {

@@ -9,10 +9,10 @@ use crate::kernel::{
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainEvent, CustomDomainStatus, UpdateCustomDomain};
 use crate::use_case::provisioning::enqueue;
-use crate::use_case::registry::jobs::{DomainTarget, VerifyDomain};
+use crate::use_case::registry::jobs::{AddDomain, DomainTarget};
 
-/// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes
-/// `deleted` is deleted. An instant of verification is taken of a domain that is active, or becomes it by this change; both,
+/// Changes a domain. One that goes back to `pending` is verified from the beginning, by a new job; one that becomes `active`
+/// is served by a new job; one that becomes `failed` or `deleted` is not served any more. An instant of verification is taken of a domain that is active, or becomes it by this change; both,
 /// and a certificate that was asked for, are for operators to say, since whoever wants a domain has to prove that it is
 /// theirs.
 ///
@@ -36,10 +36,11 @@ pub async fn update(
         action = event.of_event().action;
         if next.status == CustomDomainStatus::Active {
             authorize_operator(cx)?;
+            next.is_vouched = true;
         }
-        if event == CustomDomainEvent::Restart {
+        if event == CustomDomainEvent::Restart || next.status == CustomDomainStatus::Active {
             let target = DomainTarget::of(scope, domain);
-            let job = enqueue::<VerifyDomain>(cx, scope, uow, &target).await?;
+            let job = enqueue::<AddDomain>(cx, scope, uow, &target).await?;
             next.job_id = job.id.clone();
         }
     }
@@ -58,7 +59,11 @@ pub async fn update(
     }
     command.apply_to(&mut next);
     let stored = replace(cx, scope.writer(), uow, &seen, next, action).await?;
-    if stored.status == CustomDomainStatus::Deleted {
+    let is_over = matches!(
+        stored.status,
+        CustomDomainStatus::Deleted | CustomDomainStatus::Failed
+    );
+    if is_over && stored.status != seen.status {
         queue_removal(cx, scope.writer(), uow, &seen).await?;
     }
     Ok(stored)

@@ -9,6 +9,7 @@ mod update;
 pub use create::create;
 pub(super) use create::default_tenant;
 pub use delete::delete;
+pub(super) use delete::deletion;
 pub use read::{ancestors, descendants, get, list};
-pub(super) use tree::{descendants_of, ensure_no_children, ensure_not_suspended, not_deleted};
+pub(super) use tree::{ensure_not_suspended, not_deleted};
 pub use update::update;

@@ -32,18 +32,7 @@ pub(super) async fn ancestors_of(
     walk(scope, uow, entity, Direction::Ancestors).await
 }
 
-/// The entities below one that are not deleted, breadth first.
-pub(in crate::use_case::registry) async fn descendants_of(
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    entity: &EntityId,
-) -> Result<Vec<Stored<Entity>>> {
-    let mut below = walk(scope, uow, entity, Direction::Descendants).await?;
-    below.retain(|e| e.status != EntityStatus::Deleted);
-    Ok(below)
-}
-
-/// As [`descendants_of`], for an answer: as many as the byte budget of a page allows.
+/// The entities below one that are not deleted, breadth first: as many as the byte budget of a page allows.
 pub(super) async fn first_descendants_of(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
@@ -86,7 +75,7 @@ pub(in crate::use_case::registry) async fn ensure_not_suspended(
 }
 
 /// Refuses when entities, resources or workspace stacks stand below the entity, or features of it are in use.
-pub(in crate::use_case::registry) async fn ensure_no_children(
+pub(super) async fn ensure_no_children(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     entity: &Entity,

@@ -33,8 +33,8 @@ pub async fn deactivate(
     deactivate_with(cx, scope, uow, entity, command, false).await
 }
 
-/// As [`deactivate`]. With `delete_data` the job removes the feature's data too, and is queued behind one that does not:
-/// the stores of the entity in the environment that stand in the catalogue under the feature's id as their service name.
+/// As [`deactivate`]. With `delete_data` the job removes the feature's data too, and is queued after one that does not: the
+/// stores in the environment that the feature owns. Stores that jobs made for the platform or for a stack have other owners.
 ///
 /// # Errors
 /// As [`deactivate`].

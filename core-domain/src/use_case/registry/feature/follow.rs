@@ -100,22 +100,53 @@ pub(in crate::use_case::registry) async fn end_all(
     Ok(())
 }
 
-/// The names of the workers that features of the platform may have at the provider in an environment, or in all: those of
-/// jobs that stopped before they could say so too.
-pub(in crate::use_case::registry) async fn worker_names(
+/// Returns the first features of the platform that may have a worker at the provider in an environment, or in any: those of
+/// jobs that stopped before they could say so too. At most `limit`.
+pub(in crate::use_case::registry) async fn provided(
     scope: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     environment: Option<Environment>,
-) -> Result<Vec<String>> {
+    limit: usize,
+) -> Result<Vec<Stored<FeatureActivation>>> {
     let all = FeatureActivationQuery::OfPlatform {
         environment,
         inactive: true,
     };
-    let mut names = Vec::new();
+    let mut provided = Vec::new();
     let mut features = Batches::<FeatureActivation>::of(all);
-    while let Some(batch) = features.next(scope.records(uow)).await? {
-        let provided = batch.iter().filter(|feature| feature.may_be_provided());
-        names.extend(provided.map(|feature| feature.worker_name(&scope.platform().slug)));
+    while provided.len() < limit
+        && let Some(batch) = features.next(scope.records(uow)).await?
+    {
+        provided.extend(
+            batch
+                .into_iter()
+                .filter(|feature| feature.may_be_provided()),
+        );
     }
-    Ok(names)
+    provided.truncate(limit);
+    Ok(provided)
+}
+
+/// Ends features whose workers a job of the platform has removed.
+pub(in crate::use_case::registry) async fn end_removed(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    removed: &[FeatureActivationId],
+    job: &JobId,
+) -> Result<()> {
+    let event = FeatureEvent::End;
+    for id in removed {
+        let found = scope.records::<FeatureActivation>(uow).find(id).await?;
+        let Some(seen) = found.filter(|seen| seen.may_be_provided()) else {
+            continue;
+        };
+        let mut next = seen.edit();
+        if next.status != FeatureStatus::Inactive {
+            next = next.after(event, uow.now().await?)?;
+        }
+        next.provision_job_id = Some(job.clone());
+        audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    }
+    Ok(())
 }

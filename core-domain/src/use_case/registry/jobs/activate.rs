@@ -4,15 +4,17 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::feature_target::{ActivateInput, FeatureTarget};
-use super::removal::{delete_entries, remove_if_owned};
-use super::resource::{CatalogueEntry, MadeResource, made, observe_owned, upsert_resource};
+use super::removal::{delete_entries, take_back};
+use super::resource::{
+    CatalogueEntry, MadeResource, made, observe_made, upsert_resource, used_otherwise,
+};
 use crate::access::PlatformAccess;
 use crate::kernel::{Error, Result, Stored};
 use crate::port::{CreateResource, Mode, UnitOfWork};
 use crate::provisioning::{ACTIVATE_FEATURE, Job};
 use crate::registry::{BuildEnd, FeatureActivation, FeatureEvent};
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
 use crate::use_case::registry::{build, feature};
 
@@ -97,7 +99,7 @@ impl JobStep<Activate> for MakeWorker {
     ) -> Result<Observation<MadeResource>, StepError> {
         let target = &cx.input.target;
         target.ensure_called_for(cx).await?;
-        observe_owned(cx.infrastructure, &target.platform_id, &target.worker()).await
+        observe_made(cx, &target.platform_id, &target.worker()).await
     }
 
     async fn apply(&self, cx: &StepContext<'_, Activate>) -> Result<MadeResource, StepError> {
@@ -127,6 +129,7 @@ impl JobStep<Activate> for MakeWorker {
         let target = &cx.input.target;
         let entry = CatalogueEntry {
             entity_id: target.entity_id.clone(),
+            feature: Some(&target.activation_id),
             service_name: target.feature_id.as_str(),
             environment: target.environment,
         };
@@ -135,27 +138,33 @@ impl JobStep<Activate> for MakeWorker {
     }
 
     /// A feature that was asked for otherwise since has the same worker.
-    async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<(), StepError> {
+    async fn undo(&self, cx: &StepContext<'_, Activate>) -> Result<Undone, StepError> {
         let target = &cx.input.target;
         let mut uow = cx.store.begin(Mode::Read).await?;
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
-            return Ok(());
+            return Ok(Undone::left("its platform does not exist"));
         };
-        let feature = feature_of_job(&platform, uow.as_mut(), cx.job, target);
-        let feature = feature.await?;
-        drop(uow);
-        if feature.is_some() {
-            remove_if_owned(cx, &target.platform_id, &target.worker()).await?;
+        let feature = feature_of_job(&platform, uow.as_mut(), cx.job, target).await?;
+        if feature.is_none() {
+            return Ok(Undone::left("its feature belongs to another job"));
         }
-        Ok(())
+        if let Some(entry) = target.entry(&platform, uow.as_mut()).await?
+            && let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await?
+        {
+            return Ok(Undone::left(why));
+        }
+        drop(uow);
+        take_back(cx, &target.platform_id, &target.worker()).await
     }
 
     async fn record_undo(
         &self,
         cx: &JobContext<'_, Activate>,
         uow: &mut dyn UnitOfWork,
+        undone: &Undone,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
             return Ok(());
         };
         let target = &cx.input.target;

@@ -24,8 +24,6 @@ pub(in crate::use_case::registry) struct AddDomain {
 }
 
 impl ProvesDomain for AddDomain {
-    const PROOF_ACTIVATES: bool = false;
-
     fn dns(&self) -> &dyn DnsResolver {
         self.dns.as_ref()
     }
@@ -34,7 +32,8 @@ impl ProvesDomain for AddDomain {
 #[async_trait]
 impl JobKind for AddDomain {
     const NAME: &'static str = ADD_DOMAIN;
-    /// Each of its steps gives up by itself, as that of `domain.verify` does.
+    /// Each of its steps gives up by itself. What keeps it from that (a suspended platform, a DNS that does not answer) is no
+    /// reason to.
     const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     type Input = DomainTarget;
 

@@ -85,6 +85,5 @@ async fn settle(cx: &JobContext<'_, AppCreate>, uow: &mut dyn UnitOfWork) -> Res
     let Some(platform) = cx.platform(uow).await? else {
         return Ok(());
     };
-    let of = (&cx.input.target, cx.job);
-    entries::settle_unmade(cx, &platform, uow, of, &cx.input.work.parts).await
+    entries::settle_unmade(cx, &platform, uow, cx.job, &cx.input.work.parts).await
 }

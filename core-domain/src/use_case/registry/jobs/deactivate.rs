@@ -1,18 +1,17 @@
 //! `feature.deactivate`: removes the worker of an entity's feature, and its data when that is wanted.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::feature_target::{DeactivateInput, FeatureTarget};
 use super::removal::{
-    RemovedObjects, delete_entries, delete_entry, remove_if_owned, remove_objects,
+    Attempt, RemovedObjects, TIMEOUT, delete_entry, delete_removed, portion_of, remove_if_owned,
 };
 use super::resource::observe_owned;
-use super::stack_target::StackTarget;
-use crate::access::{Batches, PlatformAccess};
-use crate::kernel::{Result, Stored, Timestamp};
+use crate::kernel::Result;
 use crate::port::{Mode, UnitOfWork};
 use crate::registry::{FeatureEvent, Resource, ResourceQuery};
-use crate::stacks::{PartId, PartName};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
@@ -89,7 +88,7 @@ impl JobStep<Deactivate> for RemoveWorker {
         let worker = target.worker();
         let found = observe_owned(cx.infrastructure, &target.platform_id, &worker).await?;
         Ok(match found {
-            Observation::Present(_) => Observation::Absent,
+            Observation::Present(_) | Observation::Outdated => Observation::Absent,
             Observation::Absent | Observation::Conflict(_) => Observation::Present(()),
         })
     }
@@ -117,7 +116,7 @@ impl JobStep<Deactivate> for RemoveWorker {
     }
 }
 
-/// Removes the feature's data: the stores of its entity in its environment that are there for it.
+/// Removes the feature's data: the stores that it owns.
 #[derive(Clone, Copy, Debug)]
 struct RemoveData;
 
@@ -139,14 +138,21 @@ impl JobStep<Deactivate> for RemoveData {
 
     async fn apply(&self, cx: &StepContext<'_, Deactivate>) -> Result<RemovedObjects, StepError> {
         let target = &cx.input.target;
+        let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
         let mut uow = cx.store.begin(Mode::Read).await?;
-        let as_of = uow.now().await?;
+        let until = attempt.began();
+        let is_removed = |entry: &Resource| is_data_of(target, entry) && entry.created_at <= until;
         let stores = match cx.platform(uow.as_mut()).await? {
-            Some(platform) => stores_of(&platform, uow.as_mut(), target, as_of).await?,
+            Some(platform) => {
+                portion_of(&platform, uow.as_mut(), owned_by(target), is_removed).await?
+            }
             None => Vec::new(),
         };
         drop(uow);
-        remove_objects(cx, &target.platform_id, &stores, as_of).await
+        for store in &stores {
+            attempt.remove_entry(store).await?;
+        }
+        Ok(attempt.finish())
     }
 
     async fn record(
@@ -155,61 +161,32 @@ impl JobStep<Deactivate> for RemoveData {
         uow: &mut dyn UnitOfWork,
         output: &RemovedObjects,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        let stores = stores_of(&platform, uow, &cx.input.target, output.as_of).await?;
-        delete_entries(cx, &platform, uow, stores).await
+        match cx.platform(uow).await? {
+            Some(platform) => delete_removed(cx, &platform, uow, output).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, Deactivate>,
+        uow: &mut dyn UnitOfWork,
+        found: &RemovedObjects,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+
+    fn timeout(&self) -> Duration {
+        TIMEOUT
     }
 }
 
-/// The stores of a feature that were entered up to an instant.
-pub(in crate::use_case::registry) async fn stores_of(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    target: &FeatureTarget,
-    as_of: Timestamp,
-) -> Result<Vec<Stored<Resource>>> {
-    let of_entity = ResourceQuery::OfEntity {
-        entity_id: target.entity_id.clone(),
-        deleted: false,
-    };
-    let mut stores = Vec::new();
-    let mut resources = Batches::<Resource>::of(of_entity);
-    while let Some(batch) = resources.next(platform.records(uow)).await? {
-        let own = batch.into_iter().filter(|entry| {
-            entry.resource_type.is_store()
-                && entry.environment == target.environment
-                && entry.service_name.as_str() == target.feature_id.as_str()
-                && entry.created_at <= as_of
-                && !is_part_of_a_stack(platform, entry)
-        });
-        stores.extend(own);
-    }
-    Ok(stores)
+/// The entries that a feature owns.
+pub(in crate::use_case::registry) fn owned_by(target: &FeatureTarget) -> ResourceQuery {
+    ResourceQuery::OfFeature(target.activation_id.clone())
 }
 
-/// Whether a store was made for a workspace stack, whose part may be called as a feature is.
-fn is_part_of_a_stack(platform: &PlatformAccess, entry: &Resource) -> bool {
-    let (Some(stack), Ok(name)) = (
-        &entry.stack_id,
-        PartName::parse(entry.service_name.as_str()),
-    ) else {
-        return false;
-    };
-    let target = StackTarget {
-        platform_id: platform.id().clone(),
-        slug: platform.platform().slug.clone(),
-        entity_id: entry.entity_id.clone(),
-        environment: entry.environment,
-        stack_instance_id: stack.clone(),
-    };
-    [false, true].into_iter().any(|of_app| {
-        let part = PartId {
-            resource_type: entry.resource_type,
-            name: name.clone(),
-            of_app,
-        };
-        target.name_of(&part) == entry.cf_name.as_str()
-    })
+/// Whether one of these entries holds data of the feature.
+pub(in crate::use_case::registry) fn is_data_of(target: &FeatureTarget, entry: &Resource) -> bool {
+    entry.resource_type.is_store() && entry.environment == target.environment
 }

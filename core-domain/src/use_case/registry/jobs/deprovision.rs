@@ -1,8 +1,10 @@
-//! `platform.deprovision`: removes what the registry knows of a platform, and what a job may have created without being
-//! able to say so: hostnames first, then a step for every type, in the opposite order of creation.
+//! `platform.deprovision`: removes what the registry knows of a platform, what jobs created without being able to say so, and
+//! what the provider still has of it: hostnames first, then a step for every type, in the opposite order of creation. A step
+//! ends when nothing is left.
 
 use async_trait::async_trait;
 
+use super::cancel_jobs::{CANCEL_JOBS, CancelJobs};
 use super::deprovision_input::Removal;
 use super::remove_hostnames::RemoveHostnames;
 use super::remove_resources::RemoveResources;
@@ -26,8 +28,14 @@ impl JobKind for Deprovision {
 
     fn steps() -> Steps<Self> {
         let newest_first = DEFAULT_RESOURCES.into_iter().rev();
-        let hostnames = Steps::new().then(RemoveHostnames);
+        let hostnames = Steps::new().then(CancelJobs).then(RemoveHostnames);
         hostnames.then_all(newest_first.map(|(resource_type, _)| RemoveResources(resource_type)))
+    }
+
+    fn plan(input: &Removal) -> Vec<String> {
+        let names = Self::steps().names().into_iter();
+        let wanted = names.filter(|name| *name != CANCEL_JOBS || input.cancels_jobs);
+        wanted.map(str::to_owned).collect()
     }
 
     async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {

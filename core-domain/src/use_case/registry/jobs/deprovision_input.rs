@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::auth_worker::auth_ref;
+use crate::access::PlatformAccess;
 use crate::kernel::{Environment, PlatformId, PlatformOwned, Slug, Timestamp};
 use crate::provisioning::LaneKey;
 use crate::registry::{ResourceQuery, ResourceType, resource_name};
@@ -16,6 +17,9 @@ pub(in crate::use_case::registry) struct Removal {
     pub(in crate::use_case::registry) slug: Slug,
     /// In this environment; in all when there is none.
     pub(in crate::use_case::registry) environment: Option<Environment>,
+    /// Whether the platform's other unfinished jobs are cancelled first. Default: `false`.
+    #[serde(default)]
+    pub(in crate::use_case::registry) cancels_jobs: bool,
 }
 
 impl JobInput for Removal {
@@ -35,6 +39,19 @@ impl JobInput for Removal {
 }
 
 impl Removal {
+    /// Creates the input for one environment of a platform; `None` means all environments.
+    pub(in crate::use_case::registry) fn of(
+        platform: &PlatformAccess,
+        environment: Option<Environment>,
+    ) -> Self {
+        Self {
+            platform_id: platform.id().clone(),
+            slug: platform.platform().slug.clone(),
+            environment,
+            cancels_jobs: false,
+        }
+    }
+
     /// Whether what runs in an environment is removed.
     pub(super) fn covers(&self, environment: Environment) -> bool {
         self.environment.is_none_or(|only| only == environment)

@@ -23,9 +23,6 @@ pub(super) const RECORDS_MISSING: &str = "DNS_RECORDS_MISSING";
 
 /// A kind that proves whose a domain is.
 pub(super) trait ProvesDomain: JobKind<Input = DomainTarget> {
-    /// Whether the domain is active with the proof; otherwise its certificate has to be in use as well.
-    const PROOF_ACTIVATES: bool;
-
     /// Where names are looked up.
     fn dns(&self) -> &dyn DnsResolver;
 }
@@ -105,7 +102,7 @@ impl<K: ProvesDomain> JobStep<K> for LookUpRecords {
         };
         let (domain, job) = (&cx.input.domain_id, &cx.job.id);
         match &output.missing_records {
-            Some(missing) if missing.is_empty() && !K::PROOF_ACTIVATES => {
+            Some(missing) if missing.is_empty() => {
                 record_proof(cx, &platform, uow, domain, job).await
             }
             Some(missing) => record_check(cx, &platform, uow, domain, job, missing).await,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::resource::ensure_wanted;
+use super::resource::{ensure_wanted, entry_of};
 use crate::access::PlatformAccess;
 use crate::kernel::{
     EntityId, Environment, FeatureActivationId, PlatformId, PlatformOwned, Result, Slug, Stored,
@@ -10,8 +10,7 @@ use crate::kernel::{
 use crate::port::{Mode, ResourceRef, UnitOfWork};
 use crate::provisioning::LaneKey;
 use crate::registry::{
-    FeatureActivation, FeatureId, FeatureStatus, FeatureVersion, ProviderName, Resource,
-    ResourceQuery, ResourceType,
+    FeatureActivation, FeatureId, FeatureStatus, FeatureVersion, Resource, ResourceType,
 };
 use crate::use_case::provisioning::{JobInput, JobKind, StepContext, StepError};
 
@@ -100,15 +99,7 @@ impl FeatureTarget {
         platform: &PlatformAccess,
         uow: &mut dyn UnitOfWork,
     ) -> Result<Option<Stored<Resource>>> {
-        let Ok(cf_name) = ProviderName::parse(&self.cf_name) else {
-            return Ok(None);
-        };
-        let exactly = ResourceQuery::Exactly {
-            resource_type: ResourceType::Worker,
-            environment: self.environment,
-            cf_name,
-        };
-        platform.records::<Resource>(uow).first(&exactly).await
+        entry_of(platform, uow, &self.worker()).await
     }
 
     /// Refuses a job whose platform or entity is gone, or whose feature was asked for or ended otherwise since. The one

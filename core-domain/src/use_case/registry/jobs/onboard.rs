@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deprovision::Deprovision;
 use super::deprovision_input::Removal;
+use super::onboard_use::used_by_others;
 use super::provision::ProvisionPlatform;
 use super::stack_activate::StackActivate;
 use super::target::Target;
@@ -22,7 +23,7 @@ use crate::registry::{OnboardingEvent, PlatformStatus};
 use crate::stacks::SemVer;
 use crate::use_case::provisioning::{
     self, JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps,
-    enqueue, enqueue_child,
+    Undone, enqueue, enqueue_child,
 };
 use crate::use_case::registry::onboarding::{create_onboarded, record_event};
 use crate::use_case::registry::{entity, platform, stack_instance};
@@ -145,7 +146,9 @@ impl JobStep<Onboard> for CreatePlatform {
                     "the platform was deleted when its onboarding was cancelled: restore it";
                 Err(StepError::Precondition(undone.to_owned()))
             }
-            _ => Ok(Observation::Absent),
+            // An operator restored the platform after an undo.
+            Some(_) => Ok(Observation::Outdated),
+            None => Ok(Observation::Absent),
         }
     }
 
@@ -162,7 +165,6 @@ impl JobStep<Onboard> for CreatePlatform {
         _output: &CreatedPlatform,
     ) -> Result<()> {
         let (platform, entity_id) = match find_platform(uow, cx.input).await? {
-            // It was undone, and somebody restored it.
             Some(platform) => {
                 let tenant = entity::default_tenant(cx, &platform, uow).await?;
                 (platform, tenant.id.clone())
@@ -182,25 +184,38 @@ impl JobStep<Onboard> for CreatePlatform {
         Ok(())
     }
 
-    /// Deletes the platform, which can be restored, and queues the job that removes its infrastructure; the job that makes
-    /// it finds its platform gone. The organization stays: its owner may have invited others by now.
+    /// Keeps a platform that others use, with everything on it.
+    async fn undo(&self, cx: &StepContext<'_, Onboard>) -> Result<Undone, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = find_platform(uow.as_mut(), cx.input).await? else {
+            return Ok(Undone::TakenBack);
+        };
+        let used = used_by_others(SystemScope::new(), &platform, uow.as_mut(), &cx.job.id).await?;
+        Ok(used.map_or(Undone::TakenBack, Undone::Left))
+    }
+
+    /// Deletes the platform, which can be restored, and queues the removal of its infrastructure. The provisioning job then
+    /// fails because its platform is deleted. Keeps the organization.
     async fn record_undo(
         &self,
         cx: &JobContext<'_, Onboard>,
         uow: &mut dyn UnitOfWork,
+        undone: &Undone,
     ) -> Result<()> {
+        if !undone.is_taken_back() {
+            return Ok(());
+        }
         let Some(platform) = find_platform(uow, cx.input).await? else {
             return Ok(());
         };
+        if let Some(used) = used_by_others(SystemScope::new(), &platform, uow, &cx.job.id).await? {
+            // Used since `undo` checked: the retry keeps it.
+            return Err(Error::Unavailable(used));
+        }
         if !platform::delete_undone(cx, &platform, uow).await? {
             return Ok(());
         }
-        let target = &cx.input.target;
-        let removal = Removal {
-            platform_id: target.platform_id.clone(),
-            slug: target.slug.clone(),
-            environment: Some(target.environment),
-        };
+        let removal = Removal::of(&platform, Some(cx.input.target.environment));
         enqueue::<Deprovision>(cx, &platform, uow, &removal).await?;
         Ok(())
     }

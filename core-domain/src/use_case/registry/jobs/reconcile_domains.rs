@@ -8,7 +8,7 @@ use super::reconcile_input::Reconciliation;
 use super::reconcile_report::{Mended, Repair, Report};
 use super::reconcile_resources::record_report;
 use super::resource::ensure_wanted;
-use super::serve_domain::{serve, stop_serving};
+use super::serve_domain::{at_provider, serve, stop_serving};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};
@@ -28,8 +28,8 @@ enum Difference {
     Missing,
     /// It is served, and stands otherwise than the registry tells.
     Changed(ServedHostname),
-    /// It is deleted and still served, if that is so.
-    Deleted { served: bool },
+    /// It is deleted or has failed, and still served, if that is so.
+    Over { served: bool },
 }
 
 #[async_trait]
@@ -53,8 +53,8 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
             };
             match &difference {
                 Difference::Missing => report.add_missing(domain.hostname.as_str()),
-                Difference::Deleted { served: true } => report.add_orphan(domain.hostname.as_str()),
-                Difference::Changed(_) | Difference::Deleted { served: false } => {
+                Difference::Over { served: true } => report.add_orphan(domain.hostname.as_str()),
+                Difference::Changed(_) | Difference::Over { served: false } => {
                     report.add_changed(domain.hostname.as_str());
                 }
             }
@@ -92,8 +92,7 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
                     record_hostname(cx, &platform, uow, &domain, at_provider).await?;
                 }
                 _ => {
-                    let is_deleted = |d: &CustomDomain| d.status == CustomDomainStatus::Deleted;
-                    forget_hostname(cx, &platform, uow, &domain, is_deleted).await?;
+                    forget_hostname(cx, &platform, uow, &domain, is_over).await?;
                 }
             }
         }
@@ -114,7 +113,14 @@ impl<K: JobKind<Input = Reconciliation>> JobStep<K> for CompareDomains {
     }
 }
 
-/// The domains that the provider was asked to serve, deleted ones too.
+fn is_over(domain: &CustomDomain) -> bool {
+    matches!(
+        domain.status,
+        CustomDomainStatus::Deleted | CustomDomainStatus::Failed
+    )
+}
+
+/// The domains that the provider serves or should, deleted ones that it may still serve too.
 async fn domains<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
 ) -> Result<Vec<Stored<CustomDomain>>, StepError> {
@@ -125,8 +131,9 @@ async fn domains<K: JobKind<Input = Reconciliation>>(
     let mut all = Batches::<CustomDomain>::of(CustomDomainQuery::All { deleted: true });
     while let Some(batch) = all.next(platform.records(uow.as_mut())).await? {
         for domain in batch {
-            let was_served = domain.cf_hostname_id.is_some();
-            if was_served && is_covered(cx, platform, uow.as_mut(), &domain).await? {
+            let is_active = domain.status == CustomDomainStatus::Active;
+            let is_served = is_active || domain.cf_hostname_id.is_some();
+            if is_served && is_covered(cx, platform, uow.as_mut(), &domain).await? {
                 found.push(domain);
             }
         }
@@ -153,11 +160,10 @@ async fn compare<K: JobKind<Input = Reconciliation>>(
     cx: &StepContext<'_, K>,
     domain: &CustomDomain,
 ) -> Result<Option<Difference>, StepError> {
-    let (owner, hostname) = (domain.platform_id.as_str(), domain.hostname.as_str());
-    let found = cx.infrastructure.served_hostname(hostname, owner).await?;
-    if domain.status == CustomDomainStatus::Deleted {
+    let found = at_provider(cx, domain).await?;
+    if is_over(domain) {
         let served = found.is_some() && !is_entered_again(cx, domain).await?;
-        return Ok(Some(Difference::Deleted { served }));
+        return Ok(Some(Difference::Over { served }));
     }
     Ok(match found {
         // Only what was proved, and not given up since, is to be served.
@@ -180,7 +186,8 @@ async fn is_entered_again<K: JobKind<Input = Reconciliation>>(
     };
     let again = CustomDomainQuery::Entered(domain.hostname.clone());
     let domains = platform.records::<CustomDomain>(uow.as_mut());
-    Ok(domains.first(&again).await?.is_some())
+    let again = domains.first(&again).await?;
+    Ok(again.is_some_and(|again| again.id != domain.id))
 }
 
 async fn repair<K: JobKind<Input = Reconciliation>>(
@@ -203,11 +210,11 @@ async fn repair<K: JobKind<Input = Reconciliation>>(
             as_served(Mended::Created, serve(cx, domain, key).await?)
         }
         Difference::Changed(found) => as_served(Mended::Updated, found),
-        Difference::Deleted { served: true } => {
+        Difference::Over { served: true } => {
             cx.guard().await?;
             stop_serving(cx, domain).await?;
             mended(Mended::Removed)
         }
-        Difference::Deleted { served: false } => mended(Mended::Updated),
+        Difference::Over { served: false } => mended(Mended::Updated),
     })
 }

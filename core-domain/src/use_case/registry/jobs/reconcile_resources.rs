@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::auth_worker::{auth_ref, auth_request};
+use super::known::Known;
 use super::reconcile_input::{ComparesResources, Reconciliation};
 use super::reconcile_report::{Mended, Repair, Report};
 use super::resource::{
     CatalogueEntry, MadeResource, default_request, ensure_wanted, upsert_resource,
 };
-use crate::access::{AuditEvent, Batches, PlatformAccess, PlatformWriter, audited};
+use crate::access::{AuditEvent, Batches, PlatformWriter, audited};
 use crate::kernel::{Environment, ResourceId, Result, Stored};
 use crate::port::{self, Mode, ProviderError, Provisioned, ResourceRef, UnitOfWork};
 use crate::registry::{AUTH, Resource, ResourceQuery, ResourceStatus, ResourceType, purpose_of};
@@ -277,12 +278,13 @@ impl CompareResources {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        let known = self.known(platform, uow.as_mut(), name).await?;
+        // It may have been entered since the comparison.
+        let known = Known::of(platform, uow.as_mut(), &self.named(name)).await?;
         drop(uow);
         if known.is_entered {
             return Ok(None);
         }
-        if let Some(place) = known.deleted_in {
+        if let Some(place) = known.environment {
             if !cx.input.covers(place) {
                 return Ok(None);
             }
@@ -302,28 +304,6 @@ impl CompareResources {
             service_name: Some(own.service_name.to_owned()),
             ..Repair::new(name, Mended::Entered).with(object.clone())
         }))
-    }
-
-    /// What the registry knows of an object, as it is now: it may have been entered since the comparison.
-    async fn known(
-        &self,
-        platform: &PlatformAccess,
-        uow: &mut dyn UnitOfWork,
-        name: &str,
-    ) -> Result<Known> {
-        let named = ResourceQuery::EverNamed(name.to_owned());
-        let mut entries = Batches::<Resource>::of(named);
-        let (mut known, mut newest) = (Known::default(), None);
-        while let Some(batch) = entries.next(platform.records(uow)).await? {
-            for entry in batch.iter().filter(|entry| entry.resource_type == self.0) {
-                known.is_entered |= entry.deleted_at.is_none();
-                if newest.is_none_or(|newest| newest < entry.created_at) {
-                    newest = Some(entry.created_at);
-                    known.deleted_in = Some(entry.environment);
-                }
-            }
-        }
-        Ok(known)
     }
 
     /// How provisioning makes the object of this name, if it does.
@@ -366,6 +346,7 @@ impl CompareResources {
                 let owner = entity::default_tenant(cx, platform, uow).await?;
                 let entry = CatalogueEntry {
                     entity_id: owner.id.clone(),
+                    feature: None,
                     service_name: repair.service_name.as_deref().unwrap_or_default(),
                     environment: repair.environment.unwrap_or(Environment::Prod),
                 };
@@ -386,15 +367,6 @@ impl CompareResources {
             _ => Ok(()),
         }
     }
-}
-
-/// What the registry knows of an object by its name.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    /// Whether an entry stands for it.
-    is_entered: bool,
-    /// Where its newest entry was, when there was one.
-    deleted_in: Option<Environment>,
 }
 
 /// What provisioning makes.

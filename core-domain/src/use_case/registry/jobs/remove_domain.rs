@@ -1,9 +1,9 @@
-//! `domain.remove`: a custom domain that was deleted is not served any more.
+//! `domain.remove`: a custom domain that was deleted, or has failed, is not served any more.
 
 use async_trait::async_trait;
 
 use super::domain_target::{DomainTarget, find_domain};
-use super::serve_domain::stop_serving;
+use super::serve_domain::{at_provider, stop_serving};
 use crate::kernel::{Result, Stored};
 use crate::port::{Mode, UnitOfWork};
 use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus};
@@ -45,9 +45,7 @@ impl JobStep<RemoveDomain> for StopServing {
         let Some(domain) = to_remove(cx).await? else {
             return Ok(Observation::Present(()));
         };
-        let owner = cx.input.platform_id.as_str();
-        let hostname = domain.hostname.as_str();
-        let found = cx.infrastructure.served_hostname(hostname, owner).await?;
+        let found = at_provider(cx, &domain).await?;
         Ok(found.map_or(Observation::Present(()), |_| Observation::Absent))
     }
 
@@ -67,25 +65,28 @@ impl JobStep<RemoveDomain> for StopServing {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_deleted).await
+        forget_hostname(cx, &platform, uow, &cx.input.domain_id, is_over).await
     }
 }
 
-fn is_deleted(domain: &CustomDomain) -> bool {
-    domain.status == CustomDomainStatus::Deleted
+fn is_over(domain: &CustomDomain) -> bool {
+    matches!(
+        domain.status,
+        CustomDomainStatus::Deleted | CustomDomainStatus::Failed
+    )
 }
 
-/// The deleted domain, unless its platform has entered the hostname again.
+/// The domain, unless its platform has entered the hostname again.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDomain>,
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
     let found = find_domain(cx, uow.as_mut()).await?;
-    let Some((platform, domain)) = found.filter(|(_, domain)| is_deleted(domain)) else {
+    let Some((platform, domain)) = found.filter(|(_, domain)| is_over(domain)) else {
         return Ok(None);
     };
     let again = CustomDomainQuery::Entered(domain.hostname.clone());
     let again = platform.records::<CustomDomain>(uow.as_mut()).first(&again);
-    let is_wanted = again.await?.is_some();
+    let is_wanted = again.await?.is_some_and(|again| again.id != domain.id);
     Ok((!is_wanted).then_some(domain))
 }

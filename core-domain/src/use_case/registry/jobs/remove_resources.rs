@@ -1,41 +1,20 @@
-//! The steps of a deprovisioning that remove the objects of one type: some at a time, with their entries, so that a large
-//! platform goes on where it was.
+//! The steps of a deprovisioning that remove the objects of one type: a portion in each attempt, with its entries, so that a
+//! large platform goes on where it was. A step ends when neither the registry nor the provider has anything left.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use super::deprovision_input::Removal;
-use super::removal::{delete_entry, remove_if_owned};
-use crate::access::{Batches, PlatformAccess, PlatformWriter};
-use crate::kernel::{Result, Timestamp};
+use super::known::Known;
+use super::removal::{Attempt, PORTION, RemovedObjects, TIMEOUT, delete_removed, portion_of};
+use crate::kernel::Result;
 use crate::port::{Mode, ResourceRef, UnitOfWork};
-use crate::registry::{Resource, ResourceQuery, ResourceType, is_provider_name};
+use crate::registry::{ResourceType, environment_in, is_provider_name};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError,
 };
 use crate::use_case::registry::feature;
-
-/// How many objects one attempt removes at the most.
-const PORTION: usize = 100;
-
-/// How long an attempt may take, and after which time it removes no further object.
-const TIMEOUT: Duration = Duration::from_secs(600);
-const WORKING_TIME: Duration = Duration::from_secs(360);
-
-/// What a step, or an attempt that goes on later, leaves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Removed {
-    /// What was entered after this instant is not covered.
-    as_of: Timestamp,
-    /// The names that this attempt removed.
-    names: Vec<String>,
-    /// How many of them belonged to somebody else.
-    foreign: usize,
-}
 
 /// Removes the resources of one type.
 #[derive(Clone, Copy, Debug)]
@@ -43,76 +22,64 @@ pub(super) struct RemoveResources(pub(super) ResourceType);
 
 #[async_trait]
 impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
-    type Output = Removed;
+    type Output = RemovedObjects;
 
     fn name(&self) -> &'static str {
         self.0.as_str()
     }
 
-    async fn observe(&self, _cx: &StepContext<'_, K>) -> Result<Observation<Removed>, StepError> {
+    async fn observe(
+        &self,
+        _cx: &StepContext<'_, K>,
+    ) -> Result<Observation<RemovedObjects>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<Removed, StepError> {
-        let mut removed = Removed {
-            as_of: now(cx).await?,
-            names: Vec::new(),
-            foreign: 0,
-        };
-        let entered = self.entered(cx, removed.as_of).await?;
-        let (portion, rest) = entered.split_at(entered.len().min(PORTION));
-        for name in portion {
-            if !removed.names.is_empty() && has_worked_enough(cx, &removed).await? {
-                return Err(StepError::unfinished(&removed)?);
+    /// Removes what the registry knows, then the workers of features whose jobs could not say that they made them, then what
+    /// is left at the provider because its entry was deleted before. Looks again until nothing is left.
+    async fn apply(&self, cx: &StepContext<'_, K>) -> Result<RemovedObjects, StepError> {
+        let mut attempt = Attempt::begin(cx, &cx.input.platform_id).await?;
+        self.remove_entered(cx, &mut attempt).await?;
+        if self.0 == ResourceType::Worker {
+            self.remove_workers_of_features(cx, &mut attempt).await?;
+        }
+        let mut is_anything_removed = false;
+        for object in self.left_at_provider(cx, &attempt).await? {
+            is_anything_removed |= attempt.remove(&object).await?;
+        }
+        if is_anything_removed {
+            return Err(attempt.unfinished());
+        }
+        // Lists of providers may be late.
+        for name in cx.input.own_names(self.0) {
+            let object = self.named(name);
+            if is_provider_name(&object.name) && !self.is_handled(cx, &attempt, &object).await? {
+                attempt.remove(&object).await?;
             }
-            match self.remove(cx, name, &mut removed).await {
-                Err(error) if removed.names.is_empty() => return Err(error),
-                // What was removed is kept, and the error met again by the attempt that goes on.
-                Err(_) => return Err(StepError::unfinished(&removed)?),
-                Ok(()) => {}
-            }
         }
-        if !rest.is_empty() {
-            return Err(StepError::unfinished(&removed)?);
-        }
-        for name in self.without_entry(cx, &entered).await? {
-            self.remove(cx, &name, &mut removed).await?;
-        }
-        Ok(removed)
+        Ok(attempt.finish())
     }
 
     async fn record(
         &self,
         cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
-        output: &Removed,
+        output: &RemovedObjects,
     ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
-        let entries = cx.input.entries(self.0, output.as_of);
-        remove_entries(cx, &platform, uow, entries, |_| true).await
+        delete_removed(cx, &platform, uow, output).await?;
+        feature::end_removed(cx, &platform, uow, &output.features, &cx.job.id).await
     }
 
     async fn record_wait(
         &self,
         cx: &JobContext<'_, K>,
         uow: &mut dyn UnitOfWork,
-        found: &Removed,
+        found: &RemovedObjects,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        let is_removed = |entry: &Resource| {
-            entry.resource_type == self.0
-                && entry.created_at <= found.as_of
-                && cx.input.covers(entry.environment)
-        };
-        for name in &found.names {
-            let named = ResourceQuery::Named(name.clone());
-            remove_entries(cx, &platform, uow, named, is_removed).await?;
-        }
-        Ok(())
+        self.record(cx, uow, found).await
     }
 
     fn timeout(&self) -> Duration {
@@ -120,123 +87,130 @@ impl<K: JobKind<Input = Removal>> JobStep<K> for RemoveResources {
     }
 }
 
-async fn now<K: JobKind<Input = Removal>>(cx: &StepContext<'_, K>) -> Result<Timestamp, StepError> {
-    Ok(cx.store.begin(Mode::Auto).await?.now().await?)
-}
-
-async fn has_worked_enough<K: JobKind<Input = Removal>>(
-    cx: &StepContext<'_, K>,
-    removed: &Removed,
-) -> Result<bool, StepError> {
-    Ok(now(cx).await?.since(removed.as_of) >= WORKING_TIME)
-}
-
-/// Deletes those of these entries that `is_removed` names, with what leads to them.
-async fn remove_entries<K: JobKind<Input = Removal>>(
-    cx: &JobContext<'_, K>,
-    platform: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    entries: ResourceQuery,
-    is_removed: impl Fn(&Resource) -> bool + Send,
-) -> Result<()> {
-    let mut entries = Batches::<Resource>::of(entries);
-    while let Some(batch) = entries.next(platform.records(uow)).await? {
-        for entry in batch.iter().filter(|entry| is_removed(entry)) {
-            delete_entry(cx, platform, uow, entry).await?;
+impl RemoveResources {
+    fn named(self, name: String) -> ResourceRef {
+        ResourceRef {
+            resource_type: self.0,
+            name,
         }
     }
-    Ok(())
-}
 
-impl RemoveResources {
-    async fn remove<K: JobKind<Input = Removal>>(
-        &self,
+    /// Removes the objects of entries, newest first.
+    async fn remove_entered<K: JobKind<Input = Removal>>(
+        self,
         cx: &StepContext<'_, K>,
-        name: &str,
-        removed: &mut Removed,
+        attempt: &mut Attempt<'_, '_, K>,
     ) -> Result<(), StepError> {
-        cx.guard().await?;
-        let resource = ResourceRef {
-            resource_type: self.0,
-            name: name.to_owned(),
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(());
         };
-        // An entry that somebody made for a thing that is not the platform's: the thing stays, the entry goes.
-        let owned = remove_if_owned(cx, &cx.input.platform_id, &resource).await?;
-        removed.foreign += usize::from(!owned);
-        removed.names.push(name.to_owned());
+        let entries = cx.input.entries(self.0, attempt.began());
+        let entries = portion_of(&platform, uow.as_mut(), entries, |_| true).await?;
+        drop(uow);
+        for entry in entries {
+            attempt.remove_entry(&entry).await?;
+        }
         Ok(())
     }
 
-    /// The names of entries that may mean something at the provider, newest first, each once.
-    async fn entered<K: JobKind<Input = Removal>>(
-        &self,
+    /// Removes the workers that features may have, those without an entry too.
+    async fn remove_workers_of_features<K: JobKind<Input = Removal>>(
+        self,
         cx: &StepContext<'_, K>,
-        as_of: Timestamp,
-    ) -> Result<Vec<String>, StepError> {
+        attempt: &mut Attempt<'_, '_, K>,
+    ) -> Result<(), StepError> {
         let mut uow = cx.store.begin(Mode::Read).await?;
-        let (mut names, mut known) = (Vec::new(), BTreeSet::new());
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
-            return Ok(names);
+            return Ok(());
         };
-        let mut resources = Batches::<Resource>::of(cx.input.entries(self.0, as_of));
-        while let Some(batch) = resources.next(platform.records(uow.as_mut())).await? {
-            let batch = batch.iter().map(|entry| entry.cf_name.as_str());
-            let usable = batch.filter(|name| is_provider_name(name));
-            names.extend(
-                usable
-                    .filter(|name| known.insert((*name).to_owned()))
-                    .map(str::to_owned),
-            );
-        }
-        Ok(names)
-    }
-
-    /// The names of what a job may have created without being able to say so; neither those of this attempt nor those
-    /// that an earlier one has removed.
-    async fn without_entry<K: JobKind<Input = Removal>>(
-        &self,
-        cx: &StepContext<'_, K>,
-        removed: &[String],
-    ) -> Result<Vec<String>, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let mut names = cx.input.own_names(self.0);
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
-            return Ok(names);
-        };
-        if self.0 == ResourceType::Worker {
-            let environment = cx.input.environment;
-            names.extend(feature::worker_names(&platform, uow.as_mut(), environment).await?);
-        }
-        let mut known: BTreeSet<String> = removed.iter().cloned().collect();
-        let mut left = Vec::new();
-        for name in names {
-            let is_new = is_provider_name(&name) && known.insert(name.clone());
-            if is_new && !self.was_removed(cx, &platform, uow.as_mut(), &name).await? {
-                left.push(name);
+        let (environment, limit) = (cx.input.environment, PORTION + 1);
+        let features = feature::provided(&platform, uow.as_mut(), environment, limit).await?;
+        drop(uow);
+        for feature in features {
+            let object = self.named(feature.worker_name(&platform.platform().slug));
+            if !self.is_handled(cx, attempt, &object).await? {
+                attempt.remove(&object).await?;
             }
+            attempt.note_feature(&feature).await?;
         }
-        Ok(left)
+        Ok(())
     }
 
-    /// Whether this job has removed an object of this name already, with its entry.
-    async fn was_removed<K: JobKind<Input = Removal>>(
-        &self,
+    /// Whether the job has removed the object already, with its entry, or it has an entry that is not covered.
+    async fn is_handled<K: JobKind<Input = Removal>>(
+        self,
         cx: &StepContext<'_, K>,
-        platform: &PlatformAccess,
-        uow: &mut dyn UnitOfWork,
-        name: &str,
-    ) -> Result<bool> {
+        attempt: &Attempt<'_, '_, K>,
+        object: &ResourceRef,
+    ) -> Result<bool, StepError> {
+        if attempt.has_removed(&object.name) {
+            return Ok(true);
+        }
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(false);
+        };
+        let known = Known::of(&platform, uow.as_mut(), object).await?;
         let since = cx.job.started_at.unwrap_or(cx.job.created_at);
-        let by_now = |entry: &Resource| {
-            entry.resource_type == self.0 && entry.deleted_at.is_some_and(|at| at > since)
-        };
-        let named = ResourceQuery::EverNamed(name.to_owned());
-        let mut entries = Batches::<Resource>::of(named);
-        while let Some(batch) = entries.next(platform.records(uow)).await? {
-            if batch.iter().any(|entry| by_now(entry)) {
-                return Ok(true);
+        Ok(known.is_entered || known.deleted_at.is_some_and(|at| at > since))
+    }
+
+    /// Returns objects that the provider has of the platform and that are covered: a portion, and one more if there are more.
+    async fn left_at_provider<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        attempt: &Attempt<'_, '_, K>,
+    ) -> Result<Vec<ResourceRef>, StepError> {
+        let platform = &cx.input.platform_id;
+        let (mut left, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = cx.infrastructure.owned(platform.as_str(), self.0, cursor);
+            let page = page.await?;
+            for object in page.objects {
+                let object = self.named(object.name);
+                if attempt.has_removed(&object.name) || !self.is_covered(cx, &object).await? {
+                    continue;
+                }
+                // The list can be late, and still name removed objects.
+                let found = cx.infrastructure.observe(&object).await?;
+                if found.is_some_and(|found| found.belongs_to(&object.name, platform)) {
+                    left.push(object);
+                }
+                if left.len() > PORTION {
+                    return Ok(left);
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(left);
             }
         }
-        Ok(false)
+    }
+
+    /// Whether an object that has no entry is removed: always with all environments; with one if its name was derived for that
+    /// environment, or if its last entry was there. What has an entry is removed with it.
+    async fn is_covered<K: JobKind<Input = Removal>>(
+        self,
+        cx: &StepContext<'_, K>,
+        object: &ResourceRef,
+    ) -> Result<bool, StepError> {
+        if cx.input.environment.is_none() {
+            return Ok(true);
+        }
+        let derived = environment_in(&object.name);
+        if derived.is_some_and(|environment| !cx.input.covers(environment)) {
+            return Ok(false);
+        }
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let Some(platform) = cx.platform(uow.as_mut()).await? else {
+            return Ok(false);
+        };
+        let known = Known::of(&platform, uow.as_mut(), object).await?;
+        let environment = derived.or(known.environment);
+        Ok(
+            !known.is_entered
+                && environment.is_some_and(|environment| cx.input.covers(environment)),
+        )
     }
 }

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::removal::{delete_entry, remove_if_owned};
+use super::removal::{delete_entry, take_back};
 use super::target::{HasTarget, Target};
-use crate::access::{Batches, PlatformAccess, PlatformWriter};
+use crate::access::{PlatformAccess, PlatformWriter};
 use crate::kernel::{
-    BoundedJson, Context, EntityId, Environment, Error, JobId, Line, PlatformId, ResourceId,
-    Result, Slug, Stored,
+    BoundedJson, Context, EntityId, Environment, Error, FeatureActivationId, JobId, Line,
+    PlatformId, ResourceId, Result, Slug, Stored,
 };
 use crate::port::{self, Mode, Provisioned, ResourceRef, UnitOfWork};
 use crate::provisioning::Job;
@@ -18,10 +18,10 @@ use crate::registry::{
     ResourceType, purpose_of, resource_name,
 };
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Undone,
 };
 use crate::use_case::registry::resource::Maker;
-use crate::use_case::registry::{entity, resource};
+use crate::use_case::registry::{dns, entity, resource};
 
 /// The file a platform's worker begins with.
 const WORKER: &str = include_str!("worker.js");
@@ -119,15 +119,7 @@ where
         let entity = target.entity_id.as_ref();
         ensure_wanted(uow.as_mut(), platform.as_deref(), entity).await?;
         drop(uow);
-        let resource = resource_ref(target, self.0);
-        let found = observe_owned(cx.infrastructure, &target.platform_id, &resource).await?;
-        Ok(match found {
-            Observation::Present(made) => Observation::Present(MadeResource {
-                adopted: is_first_look(cx.job),
-                ..made
-            }),
-            found => found,
-        })
+        observe_made(cx, &target.platform_id, &resource_ref(target, self.0)).await
     }
 
     async fn apply(&self, cx: &StepContext<'_, K>) -> Result<MadeResource, StepError> {
@@ -150,6 +142,7 @@ where
         let entity_id = owner_of(cx, &platform, uow, target).await?;
         let entry = CatalogueEntry {
             entity_id,
+            feature: None,
             service_name: purpose_of(self.0),
             environment: target.environment,
         };
@@ -157,37 +150,38 @@ where
         Ok(())
     }
 
-    /// What was there before the job stays; so does what has been made anew since, and a store of which that is not known.
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+    /// Keeps an object that another job uses or that has DNS records.
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
         let mut uow = cx.store.begin(Mode::Read).await?;
-        let stays = match cx.platform(uow.as_mut()).await? {
-            Some(platform) => {
-                let uow = uow.as_mut();
-                match entry_of(&platform, uow, &resource, target.environment).await? {
-                    Some(entry) => entry.provision_job_id.as_ref() != Some(&cx.job.id),
-                    None => may_be_older(&platform, uow, &resource, cx.job).await?,
-                }
+        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+            let uow = uow.as_mut();
+            let entry = entry_of(&platform, uow, &resource).await?;
+            if let Some(entry) = entry
+                && let Some(why) = used_otherwise(&platform, uow, &entry, cx.job).await?
+            {
+                return Ok(Undone::left(why));
             }
-            None => false,
-        };
-        drop(uow);
-        if stays {
-            return Ok(());
         }
-        remove_if_owned(cx, &target.platform_id, &resource).await?;
-        Ok(())
+        drop(uow);
+        take_back(cx, &target.platform_id, &resource).await
     }
 
-    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
             return Ok(());
         };
         let target = cx.input.target();
         let resource = resource_ref(target, self.0);
-        let entry = entry_of(&platform, uow, &resource, target.environment).await?;
-        match entry.filter(|entry| entry.provision_job_id.as_ref() == Some(&cx.job.id)) {
+        let entry = entry_of(&platform, uow, &resource).await?;
+        match entry.filter(|entry| is_made_by(entry, cx.job)) {
             Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
             None => Ok(()),
         }
@@ -199,45 +193,41 @@ pub(in crate::use_case::registry) async fn entry_of(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
     resource: &ResourceRef,
-    environment: Environment,
 ) -> Result<Option<Stored<Resource>>> {
     let Ok(cf_name) = ProviderName::parse(&resource.name) else {
         return Ok(None);
     };
     let exactly = ResourceQuery::Exactly {
         resource_type: resource.resource_type,
-        environment,
         cf_name,
     };
     platform.records::<Resource>(uow).first(&exactly).await
 }
 
-/// Whether a store may be older than the job, and hold data: it was entered before, and its entry was deleted since.
-pub(super) async fn may_be_older(
+/// Returns `true` if the entry names the job as the creator of the object.
+pub(super) fn is_made_by(entry: &Resource, job: &Job) -> bool {
+    entry.provision_job_id.as_ref() == Some(&job.id)
+}
+
+/// Returns the reason for which undo keeps the object of an entry; `None` if it can be removed.
+pub(super) async fn used_otherwise(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    resource: &ResourceRef,
+    entry: &Resource,
     job: &Job,
-) -> Result<bool> {
-    if !resource.resource_type.is_store() {
-        return Ok(false);
+) -> Result<Option<&'static str>> {
+    if !is_made_by(entry, job) {
+        return Ok(Some("another job uses it"));
     }
-    let mut entries = Batches::<Resource>::of(ResourceQuery::EverNamed(resource.name.clone()));
-    let is_older = |entry: &Resource| {
-        let of_type = entry.resource_type == resource.resource_type;
-        of_type && entry.deleted_at.is_some() && entry.created_at < job.created_at
-    };
-    while let Some(batch) = entries.next(platform.records(uow)).await? {
-        if batch.iter().any(|entry| is_older(entry)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let leading = dns::count_leading_to(platform, uow, &entry.id).await?;
+    Ok((leading > 0).then_some("it has DNS records"))
 }
 
 /// What the catalogue tells of an object besides what the provider does.
 pub(super) struct CatalogueEntry<'a> {
     pub(super) entity_id: EntityId,
+    /// The feature that owns the object.
+    pub(super) feature: Option<&'a FeatureActivationId>,
     pub(super) service_name: &'a str,
     pub(super) environment: Environment,
 }
@@ -266,7 +256,8 @@ pub(super) async fn upsert_resource<K: JobKind>(
     };
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
-    let observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    let mut observed = Resource::create(id, platform.platform(), entry.entity_id, command, now);
+    observed.feature_activation_id = entry.feature.cloned();
     resource::upsert_observed(cx, platform, uow, observed, maker).await
 }
 
@@ -307,10 +298,20 @@ pub(super) async fn observe_owned(
     })
 }
 
-/// Whether what is found now was there before the job could have made it: the step has just begun for the first time.
-pub(super) fn is_first_look(job: &Job) -> bool {
-    let step = job.current_step().and_then(|at| job.steps.get(at));
-    step.is_some_and(|step| step.started_at == Some(job.updated_at))
+/// Observes an object that the step creates. Marks an object that existed before the job as adopted.
+pub(super) async fn observe_made<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    platform: &PlatformId,
+    resource: &ResourceRef,
+) -> Result<Observation<MadeResource>, StepError> {
+    let found = observe_owned(cx.infrastructure, platform, resource).await?;
+    Ok(match found {
+        Observation::Present(made) => Observation::Present(MadeResource {
+            adopted: cx.was_there_before(),
+            ..made
+        }),
+        found => found,
+    })
 }
 
 /// What a step leaves of an object that is there.

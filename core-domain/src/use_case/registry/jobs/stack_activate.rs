@@ -16,7 +16,7 @@ use crate::registry::{
 };
 use crate::stacks::{FeatureDefinition, PartId, SemVer, StackDefinition, StackPart, TemplateName};
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
 use crate::use_case::registry::feature::{self, AskedBy};
 use crate::use_case::registry::stack_instance::{entries, follow};
@@ -139,7 +139,7 @@ async fn follow_job(
     let own = (&target.stack_instance_id, &cx.job.id);
     follow::record_event(cx, &platform, uow, own, event).await?;
     let parts = &cx.input.work.parts;
-    entries::settle_unmade(cx, &platform, uow, (target, cx.job), parts).await
+    entries::settle_unmade(cx, &platform, uow, cx.job, parts).await
 }
 
 async fn find(
@@ -261,8 +261,10 @@ impl JobStep<StackActivate> for MakeFeature {
         &self,
         cx: &JobContext<'_, StackActivate>,
         uow: &mut dyn UnitOfWork,
+        undone: &Undone,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
             return Ok(());
         };
         let target = &cx.input.target;

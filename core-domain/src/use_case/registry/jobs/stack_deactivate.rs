@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::child_feature::{LOOK_AGAIN, ensure_not_failed_for, let_go};
-use super::removal::{RemovedObjects, delete_entries, remove_objects};
+use super::removal::{Attempt, RemovedObjects, TIMEOUT, delete_removed, portion_of};
 use super::stack_target::{StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::access::PlatformAccess;
-use crate::kernel::{Error, Result, Stored, Timestamp};
+use crate::kernel::{Error, Result, Stored};
 use crate::port::{Mode, UnitOfWork};
 use crate::provisioning::Job;
 use crate::registry::{
@@ -103,21 +103,6 @@ async fn follow_job(
 #[derive(Clone, Copy, Debug)]
 struct RemoveParts(ResourceType);
 
-impl RemoveParts {
-    /// The entries up to an instant, newest first.
-    async fn entries(
-        self,
-        platform: &PlatformAccess,
-        uow: &mut dyn UnitOfWork,
-        target: &StackTarget,
-        as_of: Timestamp,
-    ) -> Result<Vec<Stored<Resource>>> {
-        let mut entries = entries::of_stack(platform, uow, target, as_of).await?;
-        entries.retain(|entry| entry.resource_type == self.0);
-        Ok(entries)
-    }
-}
-
 #[async_trait]
 impl JobStep<StackDeactivate> for RemoveParts {
     type Output = RemovedObjects;
@@ -139,14 +124,26 @@ impl JobStep<StackDeactivate> for RemoveParts {
         cx: &StepContext<'_, StackDeactivate>,
     ) -> Result<RemovedObjects, StepError> {
         let target = &cx.input.target;
+        let mut attempt = Attempt::begin(cx, &target.platform_id).await?;
         let mut uow = cx.store.begin(Mode::Read).await?;
-        let as_of = uow.now().await?;
-        let entries = match cx.platform(uow.as_mut()).await? {
-            Some(platform) => self.entries(&platform, uow.as_mut(), target, as_of).await?,
+        let until = attempt.began();
+        let is_removed = |entry: &Resource| {
+            self.0 == entry.resource_type
+                && entries::is_part(target, entry)
+                && entry.created_at <= until
+        };
+        let parts = match cx.platform(uow.as_mut()).await? {
+            Some(platform) => {
+                let of_stack = entries::of_stack(target);
+                portion_of(&platform, uow.as_mut(), of_stack, is_removed).await?
+            }
             None => Vec::new(),
         };
         drop(uow);
-        remove_objects(cx, &target.platform_id, &entries, as_of).await
+        for part in &parts {
+            attempt.remove_entry(part).await?;
+        }
+        Ok(attempt.finish())
     }
 
     async fn record(
@@ -155,16 +152,23 @@ impl JobStep<StackDeactivate> for RemoveParts {
         uow: &mut dyn UnitOfWork,
         output: &RemovedObjects,
     ) -> Result<()> {
-        let Some(platform) = cx.platform(uow).await? else {
-            return Ok(());
-        };
-        let entries = self.entries(&platform, uow, &cx.input.target, output.as_of);
-        let entries = entries.await?;
-        delete_entries(cx, &platform, uow, entries).await
+        match cx.platform(uow).await? {
+            Some(platform) => delete_removed(cx, &platform, uow, output).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, StackDeactivate>,
+        uow: &mut dyn UnitOfWork,
+        found: &RemovedObjects,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
     }
 
     fn timeout(&self) -> Duration {
-        Duration::from_secs(600)
+        TIMEOUT
     }
 }
 

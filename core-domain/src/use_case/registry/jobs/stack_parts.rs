@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::removal::{delete_entries, remove_if_owned};
-use super::resource::{MadeResource, is_first_look, made, may_be_older, observe_owned};
+use super::removal::{delete_entry, take_back};
+use super::resource::{MadeResource, is_made_by, made, observe_made, used_otherwise};
 use super::stack_target::{PlannedPart, StackInput, StackTarget, StackWork, ensure_called_for};
 use crate::kernel::{Error, Result};
 use crate::port::{CreateResource, Mode, UnitOfWork};
-use crate::provisioning::Job;
 use crate::registry::{DEFAULT_RESOURCES, Resource, ResourceStatus, ResourceType};
 use crate::stacks::{PartId, Script, StackPart};
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
 };
 use crate::use_case::registry::stack_instance::entries;
 
@@ -95,13 +94,9 @@ where
         ensure_called_for(cx).await?;
         let part = self.part(cx.input, cx.item)?;
         let platform = &cx.input.target.platform_id;
-        let observed = observe_owned(cx.infrastructure, platform, &part.object()).await?;
+        let observed = observe_made(cx, platform, &part.object()).await?;
         Ok(match observed {
-            Observation::Present(_) if !is_left_alone(&part.id) => Observation::Absent,
-            Observation::Present(made) => Observation::Present(MadeResource {
-                adopted: is_first_look(cx.job),
-                ..made
-            }),
+            Observation::Present(_) if !is_left_alone(&part.id) => Observation::Outdated,
             observed => observed,
         })
     }
@@ -132,40 +127,45 @@ where
         entries::upsert_part(cx, &platform, uow, of, part, output).await
     }
 
-    /// What another job has made, or was there before, stays; so does a store of which that is not known.
-    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<(), StepError> {
+    /// Keeps an object that another job uses or that has DNS records.
+    async fn undo(&self, cx: &StepContext<'_, K>) -> Result<Undone, StepError> {
         let part = self.part(cx.input, cx.item)?;
         let mut uow = cx.store.begin(Mode::Read).await?;
         let Some(platform) = cx.platform(uow.as_mut()).await? else {
-            return Ok(());
+            return Ok(Undone::left("its platform does not exist"));
         };
-        let entry = entries::of_part(&platform, uow.as_mut(), &cx.input.target, part).await?;
-        let Some(entry) = entry.filter(|entry| is_made_by(entry, cx.job)) else {
-            return Ok(());
+        let entry = entries::of_part(&platform, uow.as_mut(), part).await?;
+        let Some(entry) = entry else {
+            return Ok(Undone::left("its entry was deleted"));
         };
-        let is_told = entry.status == ResourceStatus::Active;
-        let stays =
-            !is_told && may_be_older(&platform, uow.as_mut(), &part.object(), cx.job).await?;
-        drop(uow);
-        if !stays {
-            remove_if_owned(cx, &cx.input.target.platform_id, &part.object()).await?;
+        if let Some(why) = used_otherwise(&platform, uow.as_mut(), &entry, cx.job).await? {
+            return Ok(Undone::left(why));
         }
-        Ok(())
+        drop(uow);
+        take_back(cx, &cx.input.target.platform_id, &part.object()).await
     }
 
-    async fn record_undo(&self, cx: &JobContext<'_, K>, uow: &mut dyn UnitOfWork) -> Result<()> {
+    /// Deletes the entry of a removed object and the entry of an object that was only planned.
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, K>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
         let Some(platform) = cx.platform(uow).await? else {
             return Ok(());
         };
         let part = self.part(cx.input, cx.item)?;
-        let entry = entries::of_part(&platform, uow, &cx.input.target, part).await?;
-        let own = entry.filter(|entry| is_made_by(entry, cx.job));
-        delete_entries(cx, &platform, uow, own.into_iter().collect()).await
+        let entry = entries::of_part(&platform, uow, part).await?;
+        let goes = |entry: &Resource| {
+            let was_planned = entry.status != ResourceStatus::Active;
+            is_made_by(entry, cx.job) && (undone.is_taken_back() || was_planned)
+        };
+        match entry.filter(|entry| goes(entry)) {
+            Some(entry) => delete_entry(cx, &platform, uow, &entry).await,
+            None => Ok(()),
+        }
     }
-}
-
-fn is_made_by(entry: &Resource, job: &Job) -> bool {
-    entry.provision_job_id.as_ref() == Some(&job.id)
 }
 
 /// The settings of a part at the provider.

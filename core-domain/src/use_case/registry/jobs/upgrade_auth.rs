@@ -87,7 +87,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let mut uow = cx.store.begin(Mode::Read).await?;
         let platform = cx.platform(uow.as_mut()).await?;
         let platform = ensure_wanted(uow.as_mut(), platform.as_deref(), None).await?;
-        let entry = entry_of(platform, uow.as_mut(), &worker, at.2).await?;
+        let entry = entry_of(platform, uow.as_mut(), &worker).await?;
         drop(uow);
         let found = observe_owned(cx.infrastructure, at.0, &worker).await?;
         Ok(match found {
@@ -118,6 +118,7 @@ impl JobStep<UpgradeAuth> for Upgrade {
         let owner = entity::default_tenant(cx, &platform, uow).await?;
         let entry = CatalogueEntry {
             entity_id: owner.id.clone(),
+            feature: None,
             service_name: AUTH,
             environment,
         };

@@ -7,6 +7,7 @@ use crate::kernel::{Context, Machine, Reason, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::registry::{Platform, PlatformEvent, PlatformStatus};
 use crate::use_case::provisioning::{self, Kinds};
+use crate::use_case::registry::jobs::queue_sync;
 use crate::use_case::registry::provision;
 use crate::use_case::registry::slug::{ensure_not_reserved, slug_conflict};
 
@@ -96,8 +97,9 @@ pub async fn hard_delete(
     }
     let stored = apply(cx, scope.writer(), uow, PlatformEvent::HardDelete, reason).await?;
     let why = "The platform is being removed for good.";
-    provisioning::cancel_unfinished(cx, scope.writer(), uow, kinds, why).await?;
-    provision::queue_deprovision(cx, scope.writer(), uow, None).await?;
+    // The deprovisioning job cancels the rest. It runs before them.
+    let more = provisioning::cancel_some(cx, scope.writer(), uow, kinds, None, why).await?;
+    provision::queue_removal(cx, scope.writer(), uow, more).await?;
     Ok(stored)
 }
 
@@ -135,6 +137,12 @@ pub(super) async fn store(
     // Back in use means not suspended, also when the flag was set from outside.
     if seen.is_suspended() != stored.is_suspended() || stored.status == PlatformStatus::Active {
         suspension::follow(cx, scope, uow, stored.is_suspended(), reason).await?;
+    }
+    let is_deleted = |platform: &Platform| platform.status == PlatformStatus::Deleted;
+    let is_other =
+        seen.is_suspended() != stored.is_suspended() || is_deleted(seen) != is_deleted(&stored);
+    if is_other && !stored.purging {
+        queue_sync(cx, scope, uow).await?;
     }
     notify(cx, uow, &stored).await?;
     Ok(stored)

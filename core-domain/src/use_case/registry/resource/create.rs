@@ -1,5 +1,6 @@
 //! Entering resources.
 
+use super::names::{ensure_not_reserved, owner_of};
 use super::rules::{check_job, name_conflict};
 use crate::access::{PlatformScope, audited, ensure_room_unless_operator};
 use crate::kernel::{Context, EntityId, ResourceId, Result, Stored, grant};
@@ -7,10 +8,11 @@ use crate::port::UnitOfWork;
 use crate::registry::{CreateResource, Resource, ResourceQuery};
 use crate::use_case::registry::entity;
 
-/// Enters a resource.
+/// Enters a resource. A store whose service name is the id of a feature in use belongs to that feature, and goes with its data.
 ///
 /// # Errors
-/// `NOT_FOUND` for an unknown entity, and for a job of another platform; `CONFLICT` when the name is taken;
+/// `NOT_FOUND` for an unknown entity, and for a job of another platform; `CONFLICT` when the name is taken, or reserved for the
+/// jobs of another platform or feature;
 /// `INVALID_STATE` below a suspended entity; `VALIDATION_ERROR` for settings that are too large;
 /// `LIMIT_REACHED`.
 pub async fn create(
@@ -30,7 +32,9 @@ pub async fn create(
     ensure_room_unless_operator(cx, resources, &existing, limit, message).await?;
     let now = uow.now().await?;
     let id = ResourceId::generate(now, cx.entropy.as_ref());
-    let resource = Resource::create(id, scope.platform(), entity.id.clone(), command, now);
+    let mut resource = Resource::create(id, scope.platform(), entity.id.clone(), command, now);
+    ensure_not_reserved(scope, uow, &resource).await?;
+    resource.feature_activation_id = owner_of(scope, uow, &resource).await?;
     let stored = audited::insert(cx, scope, uow, resource, "resource.created").await;
     stored.map_err(name_conflict)
 }

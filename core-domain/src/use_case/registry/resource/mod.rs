@@ -3,6 +3,7 @@
 
 mod create;
 mod delete;
+mod names;
 mod observed;
 mod read;
 mod rules;
@@ -10,8 +11,9 @@ mod update;
 
 pub use create::create;
 pub use delete::delete;
-pub(super) use delete::soft_delete;
-pub(super) use observed::{Maker, record_loss, record_setting, upsert_observed};
+pub(super) use delete::{deletable, delete_for, soft_delete};
+pub(super) use names::insert_for_job;
+pub(super) use observed::{Maker, record_loss, record_removal, record_setting, upsert_observed};
 pub use read::{get, list, list_of_entity, look_up};
-pub(super) use rules::{name_conflict, not_deleted};
+pub(super) use rules::not_deleted;
 pub use update::update;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::name_conflict;
+use super::names::insert_for_job;
 use crate::access::{PlatformWriter, audited};
 use crate::kernel::{Context, JobId, JsonText, Machine, ResourceId, Result, Stored};
 use crate::port::UnitOfWork;
@@ -33,7 +33,8 @@ impl Maker<'_> {
 }
 
 /// Enters a resource that is there, or brings its entry up to date. `observed` is the entry it would have if it were new;
-/// the id, the entity and the settings of an entry that exists stay.
+/// the id, the entity and the settings of an entry that exists stay. What an entry made by hand says of the environment, the
+/// stack and the feature does not: the job knows them.
 pub(in crate::use_case::registry) async fn upsert_observed(
     cx: &Context,
     scope: &PlatformWriter,
@@ -44,19 +45,22 @@ pub(in crate::use_case::registry) async fn upsert_observed(
     let now = uow.now().await?;
     let exactly = ResourceQuery::Exactly {
         resource_type: observed.resource_type,
-        environment: observed.environment,
         cf_name: observed.cf_name.clone(),
     };
     let Some(seen) = scope.records::<Resource>(uow).first(&exactly).await? else {
         let mut resource = observed.observed(now)?;
         resource.id = ResourceId::generate(now, cx.entropy.as_ref());
         resource.provision_job_id = maker.job(None, false);
-        let stored = audited::insert(cx, scope, uow, resource, "resource.created").await;
-        return stored.map_err(name_conflict);
+        return insert_for_job(cx, scope, uow, resource).await;
     };
     let mut next = seen.edit().observed(now)?;
     let is_same = seen.status == ResourceStatus::Active && seen.cf_id == observed.cf_id;
     next.provision_job_id = maker.job(next.provision_job_id, is_same);
+    if !matches!(maker, Maker::Unchanged) {
+        next.environment = observed.environment;
+        next.stack_id = observed.stack_id;
+        next.feature_activation_id = observed.feature_activation_id;
+    }
     next.cf_id = observed.cf_id;
     next.cf_url = observed.cf_url;
     audited::replace(cx, scope, uow, &seen, next, "resource.updated").await
@@ -96,5 +100,23 @@ pub(in crate::use_case::registry) async fn record_loss(
     };
     let next = seen.edit().after(event, uow.now().await?)?;
     audited::replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    Ok(())
+}
+
+/// Records that a job has removed the object of an entry that was deleted with its entity.
+pub(in crate::use_case::registry) async fn record_removal(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    resource: &ResourceId,
+    job: &JobId,
+) -> Result<()> {
+    let found = scope.records::<Resource>(uow).find(resource).await?;
+    let Some(seen) = found.filter(|seen| seen.removal_job_id.as_ref() == Some(job)) else {
+        return Ok(());
+    };
+    let mut next = seen.edit();
+    next.removal_job_id = None;
+    audited::replace(cx, scope, uow, &seen, next, "resource.object_removed").await?;
     Ok(())
 }

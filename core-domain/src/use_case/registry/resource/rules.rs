@@ -46,7 +46,7 @@ pub(super) async fn check_job(
 }
 
 /// What a write that could not be made means: that the name is taken, or that the store failed.
-pub(in crate::use_case::registry) fn name_conflict(error: Error) -> Error {
+pub(super) fn name_conflict(error: Error) -> Error {
     match error {
         Error::Store(StoreError::Conflict { index: "name", .. }) => Error::refused(
             Code::Conflict,

@@ -1,51 +1,38 @@
 //! The entries of a workspace stack's parts in the catalogue: entered when a job for them is queued, so that whatever it
 //! leaves behind is known.
 
-use crate::access::{Batches, PlatformAccess, PlatformWriter, audited};
+use crate::access::{PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{
-    BoundedJson, Context, Error, JobId, Line, Machine, ResourceId, Result, Stored, Timestamp,
+    BoundedJson, Context, Error, JobId, Line, Machine, ResourceId, Result, Stored,
 };
 use crate::port::UnitOfWork;
 use crate::provisioning::{FailureKind, Job, StepStatus};
 use crate::registry::{
-    CreateResource, ProviderName, Resource, ResourceEvent, ResourceQuery, ResourceStatus,
+    CreateResource, NameHolder, ProviderName, Resource, ResourceEvent, ResourceQuery,
+    ResourceStatus, name_holder,
 };
-use crate::use_case::registry::jobs::{MadeResource, PlannedPart, StackTarget};
+use crate::use_case::registry::jobs::{MadeResource, PlannedPart, StackTarget, entry_of};
 use crate::use_case::registry::resource;
 
 /// The entry of a part, if there is one.
 pub(in crate::use_case::registry) async fn of_part(
     platform: &PlatformAccess,
     uow: &mut dyn UnitOfWork,
-    target: &StackTarget,
     part: &PlannedPart,
 ) -> Result<Option<Stored<Resource>>> {
-    let exactly = ResourceQuery::Exactly {
-        resource_type: part.id.resource_type,
-        environment: target.environment,
-        cf_name: provider_name(&part.cf_name)?,
-    };
-    platform.records::<Resource>(uow).first(&exactly).await
+    entry_of(platform, uow, &part.object()).await
 }
 
-/// The entries of a stack in its environment that are not deleted and were entered up to an instant, newest first.
-pub(in crate::use_case::registry) async fn of_stack(
-    platform: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    target: &StackTarget,
-    until: Timestamp,
-) -> Result<Vec<Stored<Resource>>> {
-    let of_stack = ResourceQuery::OfStack(target.stack_instance_id.clone());
-    let mut entries = Vec::new();
-    let mut resources = Batches::<Resource>::of(of_stack);
-    while let Some(batch) = resources.next(platform.records(uow)).await? {
-        entries.extend(
-            batch.into_iter().filter(|entry| {
-                entry.environment == target.environment && entry.created_at <= until
-            }),
-        );
-    }
-    Ok(entries)
+/// The entries of a stack that are not deleted, newest first.
+pub(in crate::use_case::registry) fn of_stack(target: &StackTarget) -> ResourceQuery {
+    ResourceQuery::OfStack(target.stack_instance_id.clone())
+}
+
+/// Whether one of these entries is a part of the stack in its environment. What the platform has for itself is not, even if
+/// an entry made by hand says so.
+pub(in crate::use_case::registry) fn is_part(target: &StackTarget, entry: &Resource) -> bool {
+    let holder = name_holder(entry.cf_name.as_str(), &target.platform_id);
+    entry.environment == target.environment && holder != Some(NameHolder::Platform)
 }
 
 /// Enters the parts a job shall make. What is there already stays as it is, and what another job is about to make stays
@@ -61,10 +48,9 @@ pub(in crate::use_case::registry) async fn enter_planned(
     parts: &[PlannedPart],
 ) -> Result<()> {
     for part in parts {
-        let Some(seen) = of_part(platform, uow, target, part).await? else {
+        let Some(seen) = of_part(platform, uow, part).await? else {
             let entry = entry(cx, platform, uow, (target, job), part).await?;
-            let stored = audited::insert(cx, platform, uow, entry, "resource.created").await;
-            stored.map_err(resource::name_conflict)?;
+            resource::insert_for_job(cx, platform, uow, entry).await?;
             continue;
         };
         if seen.status == ResourceStatus::Failed {
@@ -99,12 +85,12 @@ pub(in crate::use_case::registry) async fn settle_unmade(
     cx: &Context,
     platform: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
-    (target, job): (&StackTarget, &Job),
+    job: &Job,
     parts: &[PlannedPart],
 ) -> Result<()> {
     let cancelled = job.failure_kind == Some(FailureKind::Cancelled);
     for part in parts {
-        let entry = of_part(platform, uow, target, part).await?;
+        let entry = of_part(platform, uow, part).await?;
         let own = |entry: &Resource| {
             entry.provision_job_id.as_ref() == Some(&job.id)
                 && entry.status != ResourceStatus::Active

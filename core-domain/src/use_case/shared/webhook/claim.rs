@@ -3,20 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::due_queue::{self, DueRecord};
 use crate::access::{SystemScope, ensure_not_deleted, unaudited, unowned};
 use crate::kernel::{Cipher, PlatformId, Result, Stored, Timestamp, WebhookDeliveryId, WebhookId};
-use crate::port::{Mode, Store, UnitOfWork, WebhookRequest, transact_in};
+use crate::port::{LONGEST_SENDING, Mode, Store, UnitOfWork, WebhookRequest, transact_in};
 use crate::shared::{Webhook, WebhookDelivery, WebhookDeliveryQuery, WebhookSecret, WebhookStatus};
-
-/// How long a claimed message is left alone by others: longer than it takes to send it. Whoever claimed it and died gives it
-/// back by that.
-const CLAIMED_FOR: Duration = Duration::from_secs(60);
 
 /// How long the messages of a suspended platform are put off at a time.
 const SUSPENDED_FOR: Duration = Duration::from_secs(5 * 60);
 
 /// How often at most the due messages are looked through in one unit of work.
 const MAX_PASSES: usize = 16;
+
+impl DueRecord for WebhookDelivery {
+    const LONGEST_ATTEMPT: Duration = LONGEST_SENDING;
+
+    fn attempts(&self) -> i64 {
+        self.attempts
+    }
+
+    fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self {
+        Self {
+            attempts,
+            ..self.clone().put_off(due_at, now)
+        }
+    }
+}
 
 /// How many messages one process sends at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +93,8 @@ pub async fn claim_deliveries(
     under_way: &BTreeMap<WebhookId, u32>,
 ) -> Result<Vec<ClaimedDelivery>> {
     let free = limits.concurrency.saturating_sub(under_way.values().sum());
-    if free == 0 || !any_due(store, limits, under_way).await? {
+    let due_at = |now| due(now, limits.concurrency_per_webhook, under_way);
+    if free == 0 || !due_queue::is_any_due::<WebhookDelivery>(store, due_at).await? {
         return Ok(Vec::new());
     }
     transact_in(Mode::ReadCommitted, store, |uow, _| {
@@ -98,18 +111,6 @@ pub async fn claim_deliveries(
         })
     })
     .await
-}
-
-/// A look that costs no write.
-async fn any_due(
-    store: &dyn Store,
-    limits: DispatchLimits,
-    under_way: &BTreeMap<WebhookId, u32>,
-) -> Result<bool> {
-    let mut uow = store.begin(Mode::Auto).await?;
-    let due = due(uow.now().await?, limits.concurrency_per_webhook, under_way);
-    let first = unowned::<WebhookDelivery>(uow.as_mut()).first(&due).await?;
-    Ok(first.is_some())
 }
 
 /// The messages that are due, but for those to webhooks that have as many under way as they may.
@@ -187,9 +188,7 @@ impl Claim {
                     }
                     *under_way += 1;
                     receivers.insert(seen.id.clone(), webhook.clone());
-                    let mut next = seen.edit().put_off(self.now.plus(CLAIMED_FOR), self.now);
-                    next.attempts += 1;
-                    next
+                    seen.claimed(self.now)
                 }
             };
             changes.push((seen, next));

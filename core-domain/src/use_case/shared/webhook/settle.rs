@@ -1,9 +1,9 @@
 //! Writing down what became of an attempt.
 
-use super::super::outbox::unless_claimed_by_others;
+use super::super::due_queue;
 use super::claim::ClaimedDelivery;
 use crate::access::{SystemScope, audited, unaudited, unowned};
-use crate::kernel::{Context, Error, Machine, Result, StoreError, WebhookId};
+use crate::kernel::{Context, Machine, Result, WebhookId};
 use crate::port::{Store, UnitOfWork, WebhookAnswer, WebhookSendError, transact};
 use crate::shared::{Webhook, WebhookAttempt, WebhookEvent, WebhookOutcome};
 
@@ -38,11 +38,10 @@ pub async fn settle_delivery(
                 .stored
                 .edit()
                 .after(outcome, now, cx.entropy.as_ref())?;
-            match unaudited::replace(uow, &claimed.stored, next).await {
+            if !due_queue::write_back(uow, &claimed.stored, next).await? {
                 // It took too long: somebody else has the message now.
-                Err(Error::Store(StoreError::Stale { .. })) => return Ok(()),
-                replaced => replaced?,
-            };
+                return Ok(());
+            }
             update_health(cx, uow, claimed.webhook_id(), outcome).await
         })
     })
@@ -51,13 +50,7 @@ pub async fn settle_delivery(
 
 async fn release(store: &dyn Store, claimed: &ClaimedDelivery) -> Result<()> {
     transact(store, |uow, _| {
-        Box::pin(async move {
-            let now = uow.now().await?;
-            let mut next = claimed.stored.edit().put_off(now, now);
-            next.attempts -= 1;
-            let replaced = unaudited::replace(uow, &claimed.stored, next).await;
-            unless_claimed_by_others(replaced.map(drop))
-        })
+        Box::pin(due_queue::release(uow, &claimed.stored))
     })
     .await
 }

@@ -54,6 +54,10 @@ fn names_are_unique(state: &State) {
         active_dns(state).map(|record| &record.hostname),
     );
     unique(
+        "records of a platform",
+        not_deleted_dns(state).map(|record| (&record.platform_id, &record.hostname)),
+    );
+    unique(
         "domains of a platform",
         not_deleted_domains(state).map(|domain| (&domain.platform_id, &domain.hostname)),
     );
@@ -140,6 +144,11 @@ fn active_dns(state: &State) -> impl Iterator<Item = &Stored<DnsRecord>> {
     records.filter(|record| record.status == DnsRecordStatus::Active)
 }
 
+fn not_deleted_dns(state: &State) -> impl Iterator<Item = &Stored<DnsRecord>> {
+    let records = state.dns.iter();
+    records.filter(|record| record.status != DnsRecordStatus::Deleted)
+}
+
 fn not_deleted_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDomain>> {
     let domains = state.domains.iter();
     domains.filter(|domain| domain.status != CustomDomainStatus::Deleted)
@@ -149,7 +158,7 @@ fn not_deleted_domains(state: &State) -> impl Iterator<Item = &Stored<CustomDoma
 fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) {
     let resources = by_key(&state.resources);
     let (stacks, records) = (by_key(&state.stacks), by_key(&state.dns));
-    for record in active_dns(state) {
+    for record in not_deleted_dns(state) {
         let resource = resources[record.resource_id.as_str()];
         assert_eq!(resource.platform_id, record.platform_id);
         assert_ne!(resource.status, ResourceStatus::Deleted, "{record:?}");
@@ -161,7 +170,7 @@ fn everything_leads_somewhere(state: &State, entities: &HashMap<&str, &Entity>) 
     for domain in not_deleted_domains(state) {
         let record = records[domain.dns_record_id.as_str()];
         assert_eq!(record.platform_id, domain.platform_id);
-        assert_eq!(record.status, DnsRecordStatus::Active, "{domain:?}");
+        assert_ne!(record.status, DnsRecordStatus::Deleted, "{domain:?}");
         let active = domain.status == CustomDomainStatus::Active;
         assert_eq!(domain.verified_at.is_some(), active, "{domain:?}");
     }

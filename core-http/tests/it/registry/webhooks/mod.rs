@@ -70,7 +70,7 @@ impl World {
 
     async fn remove_ended(&self) -> u64 {
         let removed = transact(self.app.store.as_ref(), |uow, _| {
-            Box::pin(remove_ended_deliveries(uow))
+            Box::pin(remove_ended_deliveries(uow, 1_000))
         });
         removed.await.unwrap()
     }

@@ -1,0 +1,337 @@
+//! The contents of a pages project, content-addressed: a file for each digest. The indexes of deployments name contents by
+//! digest.
+//!
+//! ```text
+//! pages/{project}/content/{digest}
+//! pages/{project}/.content-lock
+//! ```
+//! Adding a deployment holds the lock shared, from the first check for existing contents until the deployment is in place.
+//! [`sweep`] holds the lock exclusively and removes contents that no deployment names, so it never sees an unfinished
+//! deployment. It does not wait for the lock: if a deployment is in progress, a later sweep does the work. The system
+//! releases a lock when its process ends. If a process ends before its deployment is in place, the next sweep removes the
+//! contents that it added.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use core_domain::cli::SiteFile;
+use core_domain::kernel::hex;
+use core_domain::port::{Cause, ResourceRef, SiteStorage};
+use core_domain::registry::ResourceType;
+use sha2::{Digest, Sha256};
+
+use crate::data_dir::{DataDir, FolderLock, Staged, is_absence};
+use crate::error::{LocalError, Result};
+use crate::manifest::Manifest;
+use crate::names::check_name;
+use crate::site::{BRANCHES, CONTENT, DEPLOYMENTS, Entry, SiteIndex, index, pointer};
+
+const KIND: &str = ResourceType::Pages.as_str();
+const LOCK: &str = ".content-lock";
+
+/// Marks a folder whose projects all keep contents as this module says.
+const LAYOUT_FILE: &str = ".site-layout";
+const LAYOUT: &[u8] = b"2";
+
+/// Size of the copy buffer, in bytes.
+const BUFFER: usize = 64 * 1024;
+
+/// Size of a disk block, in bytes. A file takes whole blocks.
+const BLOCK: u64 = 4_096;
+
+/// The contents of a project, which no sweep changes as long as this is held.
+#[derive(Debug)]
+pub(crate) struct SiteContents<'a> {
+    data: &'a DataDir,
+    project: &'a str,
+    folder: PathBuf,
+    _lock: FolderLock,
+}
+
+impl<'a> SiteContents<'a> {
+    /// Waits until no sweep is in progress.
+    ///
+    /// # Errors
+    /// [`LocalError::Missing`] if the project does not exist.
+    pub(crate) fn open(data: &'a DataDir, project: &'a str) -> Result<Self> {
+        let lock = data.lock_shared(&[KIND, project, LOCK])?;
+        let lock = lock.ok_or_else(|| LocalError::Missing(format!("pages {project}")))?;
+        let folder = data.ensure_dir(&[KIND, project, CONTENT])?;
+        Ok(Self {
+            data,
+            project,
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// Tells whether the content of a file is stored whole.
+    pub(crate) fn has(&self, entry: &Entry) -> bool {
+        is_whole(&self.folder, &entry.digest, entry.size)
+    }
+
+    /// Puts written contents into place and makes them durable.
+    pub(crate) fn add(&self, written: WrittenContents) -> Result<()> {
+        let WrittenContents { folder, digests } = written;
+        for digest in digests {
+            fs::rename(folder.path().join(&digest), self.folder.join(&digest))?;
+        }
+        self.data.sync(&[KIND, self.project, CONTENT])
+    }
+}
+
+/// Contents in the staging folder; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct WrittenContents {
+    folder: Staged,
+    digests: Vec<String>,
+}
+
+impl WrittenContents {
+    /// Begins in an empty folder.
+    pub(crate) const fn begin(folder: Staged) -> Self {
+        Self {
+            folder,
+            digests: Vec::new(),
+        }
+    }
+
+    /// Writes the content of a file.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if it is not what the file says.
+    pub(crate) fn write(&mut self, file: &SiteFile, content: &mut dyn Read) -> io::Result<()> {
+        let name = hex(&file.digest);
+        let mut target = self.folder.create_file(&name)?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => {
+                    hash.update(&buffer[..read]);
+                    target.write_all(&buffer[..read])?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        if digest != file.digest {
+            let what = "a file of the site is not what it was when it was checked";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        target.sync_all()?;
+        self.digests.push(name);
+        Ok(())
+    }
+}
+
+/// Tells whether a folder has a plain file of this name and length.
+fn is_whole(folder: &Path, digest: &str, size: u64) -> bool {
+    let found = fs::symlink_metadata(folder.join(digest));
+    found.is_ok_and(|found| found.is_file() && found.len() == size)
+}
+
+/// Removes the contents of a project that no deployment names, and returns their number. Does nothing while a deployment is
+/// in progress.
+pub(crate) fn sweep(data: &DataDir, project: &str) -> Result<u64> {
+    let Some(_lock) = data.try_lock(&[KIND, project, LOCK])? else {
+        return Ok(0);
+    };
+    let mut named = HashSet::new();
+    for id in data.list(&[KIND, project, DEPLOYMENTS])? {
+        // One that is removed at this moment names nothing any more.
+        let SiteIndex(files) = index(data, project, &id)?.unwrap_or_default();
+        named.extend(files.values().filter_map(|entry| from_hex(&entry.digest)));
+    }
+    let mut unnamed = data.list(&[KIND, project, CONTENT])?;
+    unnamed.retain(|digest| from_hex(digest).is_none_or(|digest| !named.contains(&digest)));
+    data.remove_files(&[KIND, project, CONTENT], &unnamed)?;
+    Ok(unnamed.len() as u64)
+}
+
+/// The content of a file, by its digest and its length in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContentSize {
+    digest: [u8; 32],
+    size: u64,
+}
+
+impl From<&SiteFile> for ContentSize {
+    fn from(file: &SiteFile) -> Self {
+        Self {
+            digest: file.digest,
+            size: file.size,
+        }
+    }
+}
+
+/// Measures what the sites of an owner take, and what these files would add as the deployment of a branch. Contents that only
+/// replaced deployments name do not count, because pruning removes such deployments if there is no room. Neither do those
+/// that only the branch names now.
+pub(crate) fn storage(
+    data: &DataDir,
+    project: &str,
+    label: &str,
+    owner: &str,
+    files: &[ContentSize],
+) -> Result<SiteStorage> {
+    let mut stored_bytes = 0_u64;
+    let mut named_here = HashMap::new();
+    for other in projects_of(data, owner)? {
+        let replaced = (other == project).then_some(label);
+        let named = named_by_current(data, &other, replaced)?;
+        stored_bytes = named
+            .values()
+            .copied()
+            .fold(stored_bytes, u64::saturating_add);
+        if other == project {
+            named_here = named;
+        }
+    }
+    let mut new_bytes = 0_u64;
+    let mut seen = BTreeSet::new();
+    for file in files {
+        if seen.insert(file.digest) && !named_here.contains_key(&file.digest) {
+            new_bytes = new_bytes.saturating_add(on_disk(file.size));
+        }
+    }
+    Ok(SiteStorage {
+        stored_bytes,
+        new_bytes,
+    })
+}
+
+/// Returns the bytes of all contents of an owner, those of replaced deployments included.
+pub(crate) fn bytes_on_disk(data: &DataDir, owner: &str) -> Result<u64> {
+    let mut bytes = 0_u64;
+    for project in projects_of(data, owner)? {
+        let sizes = data.sizes(&[KIND, &project, CONTENT])?.into_iter();
+        bytes = sizes.map(on_disk).fold(bytes, u64::saturating_add);
+    }
+    Ok(bytes)
+}
+
+fn projects_of(data: &DataDir, owner: &str) -> Result<Vec<String>> {
+    let mut projects = Vec::new();
+    for name in data.list(&[KIND])? {
+        if check_name(&name).is_err() {
+            continue;
+        }
+        let project = ResourceRef {
+            resource_type: ResourceType::Pages,
+            name,
+        };
+        let manifest = Manifest::read(data, &project)?;
+        if manifest.is_some_and(|manifest| manifest.owner == owner) {
+            projects.push(project.name);
+        }
+    }
+    Ok(projects)
+}
+
+/// The contents that the shown deployment of each branch but one names, and the bytes that each takes on the disk.
+fn named_by_current(
+    data: &DataDir,
+    project: &str,
+    without: Option<&str>,
+) -> Result<HashMap<[u8; 32], u64>> {
+    let mut named = HashMap::new();
+    let mut labels = data.list(&[KIND, project, BRANCHES])?;
+    labels.retain(|label| Some(label.as_str()) != without);
+    for label in labels {
+        let Some(shown) = pointer(data, project, &label)? else {
+            continue;
+        };
+        let SiteIndex(files) = index(data, project, &shown.deployment)?.unwrap_or_default();
+        let entries = files.values();
+        named.extend(
+            entries.filter_map(|entry| Some((from_hex(&entry.digest)?, on_disk(entry.size)))),
+        );
+    }
+    Ok(named)
+}
+
+const fn on_disk(size: u64) -> u64 {
+    size.div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
+/// Migrates a folder in which each deployment has its own folder of contents. If the migration is interrupted, the next start
+/// continues it.
+pub(crate) fn unite_contents(data: &DataDir) -> Result<()> {
+    if data.read(&[LAYOUT_FILE])?.as_deref() == Some(LAYOUT) {
+        return Ok(());
+    }
+    let _lock = data.exclusive()?;
+    let mut is_complete = true;
+    for project in data.list(&[KIND])? {
+        if let Err(error) = unite_contents_of(data, &project) {
+            is_complete = false;
+            let cause = Cause::new(error);
+            tracing::warn!(%cause, project, "the files of a site could not be brought together");
+        }
+    }
+    if is_complete {
+        data.replace_file(&[LAYOUT_FILE], &[LAYOUT])?;
+    }
+    Ok(())
+}
+
+fn unite_contents_of(data: &DataDir, project: &str) -> Result<()> {
+    if !Manifest::exists(data, ResourceType::Pages, project)? {
+        return Ok(());
+    }
+    let target = data.ensure_dir(&[KIND, project, CONTENT])?;
+    for id in data.list(&[KIND, project, DEPLOYMENTS])? {
+        let old = data.path(&[KIND, project, DEPLOYMENTS, &id, CONTENT])?;
+        for digest in data.list(&[KIND, project, DEPLOYMENTS, &id, CONTENT])? {
+            let from = data.path(&[KIND, project, DEPLOYMENTS, &id, CONTENT, &digest])?;
+            let size = fs::metadata(&from)?.len();
+            // Links of one file are not renamed onto each other.
+            if !is_whole(&target, &digest, size) {
+                fs::rename(&from, target.join(&digest))?;
+            }
+        }
+        data.sync(&[KIND, project, CONTENT])?;
+        match fs::remove_dir_all(&old) {
+            Err(error) if !is_absence(&error) => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a digest; `None` for a text that is none.
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        let value = digit(pair[0])? * 16 + digit(pair[1])?;
+        *byte = u8::try_from(value).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest: [u8; 32] = Sha256::digest(b"content").into();
+        assert_eq!(from_hex(&hex(&digest)), Some(digest));
+        for text in ["", "00", &"0".repeat(63), &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(from_hex(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_takes_whole_blocks() {
+        assert_eq!((on_disk(0), on_disk(1), on_disk(4_096)), (0, 4_096, 4_096));
+        assert_eq!(on_disk(u64::MAX), u64::MAX);
+    }
+}

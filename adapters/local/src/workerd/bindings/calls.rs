@@ -1,0 +1,243 @@
+//! The calls of one worker to its bindings: how many run at a time, and how much memory they hold.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::LocalError;
+use crate::host::SiteBody;
+use crate::limits::BindingLimits;
+
+/// Memory is counted in units of this many bytes.
+const UNIT_BYTES: usize = 1024;
+
+/// The most that is handed to a connection at once, in bytes.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// The calls of one worker.
+#[derive(Debug)]
+pub(super) struct Calls {
+    limits: BindingLimits,
+    turns: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+}
+
+/// No call of the worker ended in time for another one. Holds the number of calls that may run at a time.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "more than {0} calls to bindings run at a time; read or cancel the responses of earlier calls"
+)]
+pub(super) struct TooManyCalls(usize);
+
+/// A call that runs. It ends when its response has been read, with the last clone.
+#[derive(Clone, Debug)]
+pub(super) struct Call(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    _turn: OwnedSemaphorePermit,
+    memory: Arc<Semaphore>,
+    max_bytes: usize,
+    reserved: Mutex<Reserved>,
+}
+
+#[derive(Debug, Default)]
+struct Reserved {
+    bytes: usize,
+    units: Option<OwnedSemaphorePermit>,
+}
+
+impl Calls {
+    pub(super) fn new(limits: BindingLimits) -> Self {
+        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self {
+            limits,
+            turns: permits(limits.calls),
+            memory: permits(limits.memory_bytes / UNIT_BYTES),
+        }
+    }
+
+    pub(super) const fn limits(&self) -> BindingLimits {
+        self.limits
+    }
+
+    /// Waits until another call may run.
+    ///
+    /// # Errors
+    /// [`TooManyCalls`] if that takes longer than [`BindingLimits::call_wait`].
+    pub(super) async fn begin(&self) -> Result<Call, TooManyCalls> {
+        let turn = Arc::clone(&self.turns).acquire_owned();
+        let turn = tokio::time::timeout(self.limits.call_wait, turn).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(TooManyCalls(self.limits.calls));
+        };
+        Ok(Call(Arc::new(Inner {
+            _turn: turn,
+            memory: Arc::clone(&self.memory),
+            max_bytes: self.limits.memory_bytes,
+            reserved: Mutex::default(),
+        })))
+    }
+}
+
+impl Call {
+    /// Reserves memory for the call until it ends.
+    ///
+    /// # Errors
+    /// [`LocalError::Limit`] if the calls of the worker would hold more than [`BindingLimits::memory_bytes`].
+    pub(super) fn reserve(&self, bytes: usize) -> Result<(), LocalError> {
+        let call = &*self.0;
+        let refused = || {
+            let max_bytes = call.max_bytes;
+            LocalError::Limit(format!(
+                "the calls to bindings that run now hold more than {max_bytes} bytes"
+            ))
+        };
+        let mut reserved = call.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = reserved.bytes.saturating_add(bytes);
+        let held = reserved
+            .units
+            .as_ref()
+            .map_or(0, OwnedSemaphorePermit::num_permits);
+        let lacking = total.div_ceil(UNIT_BYTES).saturating_sub(held);
+        if lacking > 0 {
+            let lacking = u32::try_from(lacking).map_err(|_| refused())?;
+            let units = Arc::clone(&call.memory).try_acquire_many_owned(lacking);
+            let units = units.map_err(|_| refused())?;
+            match &mut reserved.units {
+                Some(held) => held.merge(units),
+                none => *none = Some(units),
+            }
+        }
+        reserved.bytes = total;
+        Ok(())
+    }
+
+    /// Keeps the call running until the body has been read.
+    pub(super) fn hold(self, body: SiteBody) -> SiteBody {
+        let held = HeldBody {
+            body,
+            rest: Bytes::new(),
+            _call: self,
+        };
+        held.boxed()
+    }
+}
+
+/// A body that holds its call. It is handed out in pieces: a connection takes what fits into its buffer, and would let the
+/// call end as soon as it has the last one.
+struct HeldBody {
+    body: SiteBody,
+    /// The part of the last frame that the connection has not taken yet.
+    rest: Bytes,
+    _call: Call,
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) if data.len() > PIECE_BYTES => self.rest = data,
+                Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(Ok(Err(frame))) => return Poll::Ready(Some(Ok(frame))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let length = self.rest.len().min(PIECE_BYTES);
+        // A copy: a part of the whole would keep all of it in memory after the call.
+        let piece = Bytes::copy_from_slice(&self.rest.split_to(length));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest + body.lower());
+        if let Some(upper) = body.upper() {
+            hint.set_upper(rest + upper);
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn calls() -> Calls {
+        Calls::new(BindingLimits {
+            calls: 2,
+            call_wait: Duration::from_millis(1),
+            memory_bytes: 4 * UNIT_BYTES,
+            ..BindingLimits::default()
+        })
+    }
+
+    #[tokio::test]
+    async fn a_call_above_the_number_that_may_run_fails_until_another_ends() {
+        let calls = calls();
+        let (first, _second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
+        let refused = calls.begin().await.unwrap_err();
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        let body = first.clone().hold(super::super::reply::full("unread"));
+        drop(first);
+        assert!(calls.begin().await.is_err(), "its response is not read");
+        drop(body);
+        calls.begin().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_response_is_handed_out_whole_and_in_pieces() {
+        let calls = calls();
+        let content: Vec<u8> = (0..3 * PIECE_BYTES + 1)
+            .map(|at| (at % 251) as u8)
+            .collect();
+        let body = super::super::reply::full(content.clone());
+        let mut body = calls.begin().await.unwrap().hold(body);
+        let mut read = Vec::new();
+        while !body.is_end_stream() {
+            let left = (content.len() - read.len()) as u64;
+            assert_eq!(body.size_hint().exact(), Some(left));
+            let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE_BYTES);
+            read.extend_from_slice(&piece);
+        }
+        assert_eq!(read, content);
+    }
+
+    #[tokio::test]
+    async fn the_memory_of_all_calls_is_bounded_and_returned() {
+        let calls = calls();
+        let (first, second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
+        for _ in 0..UNIT_BYTES {
+            first.reserve(2).unwrap();
+        }
+        second.reserve(2 * UNIT_BYTES).unwrap();
+        for call in [&first, &second] {
+            let refused = call.reserve(1).unwrap_err();
+            assert!(matches!(refused, LocalError::Limit(_)), "{refused}");
+            assert!(call.reserve(usize::MAX).is_err());
+        }
+        drop(second);
+        first.reserve(2 * UNIT_BYTES).unwrap();
+    }
+}

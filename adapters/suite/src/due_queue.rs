@@ -1,0 +1,318 @@
+//! The one loop of everything that is handed over later, on tokio: messages of the outbox, mails and messages to webhooks.
+//!
+//! The loop claims as many records as it has free places, so every attempt begins with its claim. An attempt that takes too
+//! long is cut off before its claim expires, so no other process makes the same attempt at the same time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::kernel::Result;
+use core_domain::use_case::shared::claim_duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, timeout_at};
+
+use crate::background_task::{BackgroundTask, grace_ended};
+
+/// Time between two looks for due records if the queue is not woken.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Number of attempts in progress to each receiver.
+pub(crate) type InProgress<R> = BTreeMap<R, u32>;
+
+/// The records of one kind, and where they go.
+#[async_trait]
+pub(crate) trait DueQueue: Send + Sync + 'static {
+    /// A claimed record.
+    type Claimed: Send + Sync + 'static;
+    /// The outcome of an attempt.
+    type Outcome: Send + Sync;
+    /// The id of a receiver. Attempts in progress are counted for each receiver.
+    type Receiver: Ord + Clone + Send + Sync + 'static;
+
+    /// The name of the records in logs.
+    const NAME: &'static str;
+
+    /// The longest time that an attempt may take. A claim lasts twice as long.
+    const LONGEST_ATTEMPT: Duration;
+
+    /// The time after which an attempt is cut off.
+    fn timeout(&self) -> Duration;
+
+    /// Claims due records, as many as there are free places.
+    async fn claim(&self, in_progress: &InProgress<Self::Receiver>) -> Result<Vec<Self::Claimed>>;
+
+    /// The receiver of a record.
+    fn receiver(claimed: &Self::Claimed) -> Self::Receiver;
+
+    /// Hands a record over.
+    async fn attempt(&self, claimed: &Self::Claimed) -> Self::Outcome;
+
+    /// The outcome of an attempt that was cut off because it took too long.
+    fn timed_out(&self, claimed: &Self::Claimed, took: Duration) -> Self::Outcome;
+
+    /// The outcome of an attempt that was cut off because the process stops.
+    fn released() -> Self::Outcome;
+
+    /// Stores the outcome.
+    async fn settle(&self, claimed: &Self::Claimed, outcome: &Self::Outcome) -> Result<()>;
+}
+
+/// Starts handing records over on the current tokio runtime. Asked to stop, it lets attempts in progress end for
+/// [`GRACE`](crate::background_task::GRACE), releases the others, and ends at the latest after twice that time. The records of a task that is cut off come
+/// again when their claims expire.
+pub(crate) fn start<Q: DueQueue>(queue: Q, wake: Arc<Notify>) -> BackgroundTask {
+    BackgroundTask::start(|stopped| run(Arc::new(queue), wake, stopped))
+}
+
+async fn run<Q: DueQueue>(queue: Arc<Q>, wake: Arc<Notify>, mut stopped: watch::Receiver<bool>) {
+    let mut attempts = Attempts::<Q::Receiver>::new();
+    while !*stopped.borrow() {
+        let (begun, in_progress) = (Instant::now(), attempts.in_progress());
+        let claimed = tokio::select! {
+            claimed = queue.claim(&in_progress) => claimed,
+            () = grace_ended(stopped.clone()) => break,
+        };
+        let claimed = claimed.unwrap_or_else(|error| {
+            tracing::warn!(queue = Q::NAME, ?error, "due records could not be claimed");
+            Vec::new()
+        });
+        // The claims began no earlier than this.
+        let deadline = begun + claim_duration(Q::LONGEST_ATTEMPT) * 3 / 4;
+        for claimed in claimed {
+            let receiver = Q::receiver(&claimed);
+            let attempt = hand_over(Arc::clone(&queue), claimed, deadline, stopped.clone());
+            attempts.spawn(receiver, attempt);
+        }
+        tokio::select! {
+            () = wake.notified() => {}
+            () = tokio::time::sleep(POLL) => {}
+            () = attempts.any_ended() => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+    }
+    // The stop ends every attempt.
+    while attempts.tasks.join_next().await.is_some() {}
+}
+
+/// Makes an attempt and stores its outcome.
+async fn hand_over<Q: DueQueue>(
+    queue: Arc<Q>,
+    claimed: Q::Claimed,
+    deadline: Instant,
+    stopped: watch::Receiver<bool>,
+) {
+    let begun = Instant::now();
+    let cut_off_at = deadline.min(begun + queue.timeout());
+    let outcome = tokio::select! {
+        attempt = timeout_at(cut_off_at, queue.attempt(&claimed)) => {
+            attempt.unwrap_or_else(|_| queue.timed_out(&claimed, begun.elapsed()))
+        }
+        () = grace_ended(stopped.clone()) => Q::released(),
+    };
+    let settled = tokio::select! {
+        settled = queue.settle(&claimed, &outcome) => settled,
+        () = grace_ended(stopped) => {
+            tracing::warn!(queue = Q::NAME, "the outcome of an attempt was not stored before the stop");
+            return;
+        }
+    };
+    if let Err(error) = settled {
+        tracing::warn!(
+            queue = Q::NAME,
+            ?error,
+            "the outcome of an attempt could not be stored"
+        );
+    }
+}
+
+/// The attempts in progress, and their receivers.
+struct Attempts<R> {
+    tasks: JoinSet<()>,
+    receivers: HashMap<Id, R>,
+}
+
+impl<R: Ord + Clone> Attempts<R> {
+    fn new() -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            receivers: HashMap::new(),
+        }
+    }
+
+    fn spawn(&mut self, receiver: R, attempt: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(attempt);
+        self.receivers.insert(task.id(), receiver);
+    }
+
+    fn in_progress(&self) -> InProgress<R> {
+        let mut counts = BTreeMap::new();
+        for receiver in self.receivers.values() {
+            *counts.entry(receiver.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Waits until an attempt has ended, and frees its place and those of all others that have ended. Never returns when
+    /// there are none.
+    async fn any_ended(&mut self) {
+        let mut ended = match self.tasks.join_next_with_id().await {
+            Some(ended) => Some(ended),
+            None => return pending().await,
+        };
+        while let Some(one) = ended {
+            // An attempt that panicked has ended as well.
+            let id = one.map_or_else(|error| error.id(), |(id, ())| id);
+            self.receivers.remove(&id);
+            ended = self.tasks.try_join_next_with_id();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::background_task::GRACE;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Outcome {
+        Done,
+        TimedOut,
+        Released,
+    }
+
+    /// One record after another, each of which takes a while to claim, to hand over and to settle.
+    struct Scripted {
+        claim: Duration,
+        attempt: Duration,
+        settle: Duration,
+        settled: Arc<Mutex<Vec<(Outcome, Duration)>>>,
+        begun: Instant,
+    }
+
+    const FOREVER: Duration = Duration::from_secs(1_000_000);
+
+    impl Scripted {
+        fn new() -> Self {
+            Self {
+                claim: Duration::ZERO,
+                attempt: Duration::ZERO,
+                settle: Duration::ZERO,
+                settled: Arc::default(),
+                begun: Instant::now(),
+            }
+        }
+    }
+
+    #[async_trait]
+    impl DueQueue for Scripted {
+        type Claimed = ();
+        type Outcome = Outcome;
+        type Receiver = ();
+
+        const NAME: &'static str = "scripted";
+        const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+
+        fn timeout(&self) -> Duration {
+            Self::LONGEST_ATTEMPT
+        }
+
+        async fn claim(&self, in_progress: &InProgress<()>) -> Result<Vec<()>> {
+            if !in_progress.is_empty() {
+                return Ok(Vec::new());
+            }
+            sleep(self.claim).await;
+            Ok(vec![()])
+        }
+
+        fn receiver((): &()) {}
+
+        async fn attempt(&self, (): &()) -> Outcome {
+            sleep(self.attempt).await;
+            Outcome::Done
+        }
+
+        fn timed_out(&self, (): &(), _: Duration) -> Outcome {
+            Outcome::TimedOut
+        }
+
+        fn released() -> Outcome {
+            Outcome::Released
+        }
+
+        async fn settle(&self, (): &(), outcome: &Outcome) -> Result<()> {
+            let settled = (*outcome, self.begun.elapsed());
+            self.settled.lock().unwrap().push(settled);
+            sleep(self.settle).await;
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_is_cut_off_before_its_claim_expires_however_long_the_claim_took() {
+        for (claim, cut_off) in [(0, 60), (20, 80), (40, 90), (80, 90)] {
+            let queue = Scripted {
+                claim: Duration::from_secs(claim),
+                attempt: FOREVER,
+                settle: FOREVER,
+                ..Scripted::new()
+            };
+            let settled = Arc::clone(&queue.settled);
+            let task = start(queue, Arc::default());
+            sleep(Duration::from_secs(100)).await;
+            let settled = settled.lock().unwrap().clone();
+            assert_eq!(settled.len(), 1);
+            let (outcome, after) = settled[0];
+            assert_eq!(
+                (outcome, after.as_secs()),
+                (Outcome::TimedOut, cut_off),
+                "{claim}"
+            );
+            drop(task);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_ends_in_time_whatever_hangs() {
+        for (claim, attempt, settle, expected) in [
+            (FOREVER, FOREVER, FOREVER, GRACE),
+            (Duration::ZERO, FOREVER, Duration::ZERO, GRACE),
+            (Duration::ZERO, FOREVER, FOREVER, GRACE * 2),
+            (Duration::ZERO, Duration::ZERO, FOREVER, GRACE * 2),
+        ] {
+            let queue = Scripted {
+                claim,
+                attempt,
+                settle,
+                ..Scripted::new()
+            };
+            let task = start(queue, Arc::default());
+            sleep(Duration::from_secs(1)).await;
+            let asked = Instant::now();
+            task.stop().await;
+            let took = asked.elapsed();
+            assert!(took <= expected + Duration::from_millis(10), "{took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_in_progress_may_end_after_a_stop_was_asked_for() {
+        let queue = Scripted {
+            attempt: Duration::from_secs(3),
+            ..Scripted::new()
+        };
+        let settled = Arc::clone(&queue.settled);
+        let task = start(queue, Arc::default());
+        sleep(Duration::from_secs(1)).await;
+        task.stop().await;
+        let outcomes: Vec<Outcome> = settled.lock().unwrap().iter().map(|(o, _)| *o).collect();
+        assert_eq!(outcomes, [Outcome::Done]);
+    }
+}

@@ -1,0 +1,50 @@
+//! Looks up again and again whether the hostnames that are served are still their platforms'.
+
+use std::sync::Arc;
+
+use core_domain::kernel::Context;
+use core_domain::port::{DnsResolver, Store};
+use core_domain::use_case::registry::hostname_check::check_proofs;
+use tokio::sync::watch;
+
+use crate::background_task::BackgroundTask;
+use crate::dns_options::DnsOptions;
+
+/// Looks the proofs of hostnames up: at the start, and then once in an interval.
+pub(crate) struct HostnameChecker {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) dns: Arc<dyn DnsResolver>,
+    pub(crate) cx: Context,
+    pub(crate) options: DnsOptions,
+}
+
+impl HostnameChecker {
+    /// Starts it on the current tokio runtime.
+    pub(crate) fn start(self) -> BackgroundTask {
+        BackgroundTask::start(|stopped| self.run(stopped))
+    }
+
+    async fn run(self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                () = self.check() => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(self.options.proof_interval) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+        }
+    }
+
+    async fn check(&self) {
+        let (store, dns) = (self.store.as_ref(), self.dns.as_ref());
+        match check_proofs(&self.cx, store, dns, self.options.proof_patience).await {
+            Ok(checked) if checked.missing + checked.ended + checked.unknown > 0 => {
+                tracing::info!(?checked, "the proofs of hostnames were looked up");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(?error, "the proofs of hostnames could not be looked up"),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Verifying the installation as a whole: its checkpoints, the positions of its seals, and the number of its chains.
+
+use super::verify_report::{InstallationReport, ProblemKind, VerifyReport};
+use crate::access::unowned;
+use crate::kernel::{Ed25519Public, Error, Result, StoreError, Stored};
+use crate::port::{Mode, Store, UnitOfWork};
+use crate::shared::{
+    AuditChain, AuditCheckpoint, AuditCheckpointQuery, AuditHead, AuditHeadQuery, AuditSeal,
+    AuditSealQuery, GENESIS, InstallationStatement,
+};
+
+/// How many checkpoints are read at once.
+const PAGE: u32 = 500;
+
+/// How many seals or heads are read at once to tell what is missing.
+const ROWS: u32 = 1_000;
+
+/// Verifies the installation. Reads page by page in units of its own.
+///
+/// # Errors
+/// When the store failed.
+pub(super) async fn verify_installation(
+    store: &dyn Store,
+    key: &Ed25519Public,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let mut verification = Verification {
+        key,
+        position: 0,
+        last: InstallationStatement {
+            previous: String::new(),
+            chains: 0,
+            entries: 0,
+        },
+        hash: GENESIS.to_owned(),
+        found: InstallationReport::default(),
+        has_holes: false,
+        report,
+    };
+    loop {
+        let mut uow = store.begin(Mode::Read).await?;
+        match verification.read_page(uow.as_mut()).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(Error::Store(StoreError::Corrupt { key, .. })) => {
+                let message = format!("a row of the installation cannot be read: {key}");
+                let kind = ProblemKind::CheckpointChanged;
+                verification.report.installation_problem(kind, message);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let found = verification.found;
+    report.installation = Some(found);
+    Ok(())
+}
+
+struct Verification<'v> {
+    key: &'v Ed25519Public,
+    /// The position of the last checkpoint.
+    position: i64,
+    /// What the last checkpoint stated.
+    last: InstallationStatement,
+    /// The hash of the last checkpoint.
+    hash: String,
+    found: InstallationReport,
+    has_holes: bool,
+    report: &'v mut VerifyReport,
+}
+
+impl Verification<'_> {
+    /// Checks the next checkpoints, and the end behind the last one. Returns whether there may be more.
+    async fn read_page(&mut self, uow: &mut dyn UnitOfWork) -> Result<bool> {
+        let behind = AuditCheckpointQuery::OfChain(AuditChain::feed(), self.position);
+        let checkpoints = unowned::<AuditCheckpoint>(uow).list(&behind, PAGE).await?;
+        for checkpoint in &checkpoints {
+            self.check_checkpoint(uow, checkpoint).await?;
+        }
+        let is_last = checkpoints.len() < PAGE as usize;
+        if is_last {
+            self.check_end(uow).await?;
+        }
+        Ok(!is_last)
+    }
+
+    async fn check_checkpoint(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        checkpoint: &Stored<AuditCheckpoint>,
+    ) -> Result<()> {
+        let (seq, before) = (checkpoint.seq, self.position);
+        self.found.checkpoints += 1;
+        let stated = checkpoint.installation(self.key);
+        let stated = stated.filter(|_| checkpoint.version() == 1);
+        let Some(stated) = stated else {
+            let message =
+                format!("the installation's checkpoint at {seq} is not as it was signed here");
+            self.problem(ProblemKind::CheckpointChanged, message);
+            self.check_positions(uow, before, seq).await?;
+            self.position = seq;
+            self.hash.clone_from(&checkpoint.hash);
+            return Ok(());
+        };
+        if stated.previous != self.hash {
+            let message =
+                format!("a checkpoint of the installation between {before} and {seq} is gone");
+            self.problem(ProblemKind::CheckpointMissing, message);
+        }
+        if stated.chains < self.last.chains || stated.entries < self.last.entries {
+            let message = format!(
+                "there were {} chains at {before} and {} at {seq}",
+                self.last.chains, stated.chains
+            );
+            self.problem(ProblemKind::ChainMissing, message);
+        }
+        self.check_positions(uow, before, seq).await?;
+        self.position = seq;
+        self.hash.clone_from(&checkpoint.hash);
+        self.last = stated;
+        Ok(())
+    }
+
+    /// Checks that every position behind one, up to another, has a seal.
+    async fn check_positions(
+        &mut self,
+        uow: &mut dyn UnitOfWork,
+        after: i64,
+        to: i64,
+    ) -> Result<()> {
+        let positions = AuditSealQuery::Positions(after, to);
+        let count = unowned::<AuditSeal>(uow).count(&positions).await?;
+        self.found.entries += count;
+        if i64::try_from(count).unwrap_or(i64::MAX) == (to - after).max(0) {
+            return Ok(());
+        }
+        self.has_holes = true;
+        let mut expected = after + 1;
+        loop {
+            let rest = AuditSealQuery::Positions(expected - 1, to);
+            let seals = unowned::<AuditSeal>(uow).list(&rest, ROWS).await?;
+            for seal in &seals {
+                if seal.position < expected {
+                    let message = format!("the position {} has two seals", seal.position);
+                    self.problem(ProblemKind::PositionMissing, message);
+                }
+                self.missing_positions(expected, seal.position - 1);
+                expected = seal.position + 1;
+            }
+            if seals.len() < ROWS as usize || self.report.is_full() {
+                break;
+            }
+        }
+        self.missing_positions(expected, to);
+        Ok(())
+    }
+
+    fn missing_positions(&mut self, from: i64, to: i64) {
+        if from <= to {
+            let message = format!("no seal has the positions {from} to {to} of the installation");
+            self.problem(ProblemKind::PositionMissing, message);
+        }
+    }
+
+    /// Checks what is behind the last checkpoint, and what is noted of the installation.
+    async fn check_end(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let feed = unowned::<AuditHead>(uow).find(AuditChain::feed()).await?;
+        let feed = feed.map_or_else(|| AuditHead::empty(AuditChain::feed()), Stored::into_inner);
+        if feed.hash != self.hash || feed.checkpoint_seq != self.position {
+            let message = format!(
+                "the installation's last checkpoint was made at {}, and is gone or another one",
+                feed.checkpoint_seq
+            );
+            self.problem(ProblemKind::CheckpointMissing, message);
+        }
+        let beyond = AuditSealQuery::Feed(None, feed.seq.max(self.position));
+        let beyond = unowned::<AuditSeal>(uow).first(&beyond).await?;
+        if feed.seq < self.position || beyond.is_some() {
+            let message = format!("the installation is noted to end at {}", feed.seq);
+            self.problem(ProblemKind::HeadChanged, message);
+        }
+        self.check_positions(uow, self.position, feed.seq).await?;
+        self.found.chains = unowned::<AuditHead>(uow)
+            .count(&AuditHeadQuery::Chains)
+            .await?;
+        let has_lost_chains = self.found.chains < self.last.chains;
+        if has_lost_chains {
+            let message = format!(
+                "there are {} chains, and there were {} at {}",
+                self.found.chains, self.last.chains, self.position
+            );
+            self.problem(ProblemKind::ChainMissing, message);
+        }
+        if self.has_holes {
+            self.name_missing_chains(uow).await?;
+        }
+        Ok(())
+    }
+
+    /// Names the chains whose last links are gone.
+    async fn name_missing_chains(&mut self, uow: &mut dyn UnitOfWork) -> Result<()> {
+        let heads = unowned::<AuditHead>(uow);
+        for head in heads.list(&AuditHeadQuery::Chains, u32::MAX).await? {
+            if self.report.is_full() {
+                break;
+            }
+            let last = AuditSealQuery::OfChain(head.chain.clone(), head.seq - 1);
+            if head.seq > 0 && unowned::<AuditSeal>(uow).first(&last).await?.is_none() {
+                let (chain, seq) = (head.chain.as_ref(), head.seq);
+                let message =
+                    format!("the chain {chain} is noted to end at {seq}, and its end is gone");
+                self.problem(ProblemKind::ChainMissing, message);
+            }
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, kind: ProblemKind, message: String) {
+        self.report.installation_problem(kind, message);
+    }
+}

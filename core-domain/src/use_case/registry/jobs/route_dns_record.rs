@@ -1,0 +1,315 @@
+//! `dns.route`: has the hostname of a DNS record lead to its resource, once the platform has proved the hostname. The record
+//! is active with that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::dns_target::{DnsTarget, RoutedRecord, find_pending, find_record};
+use super::domain_records::RECORDS_MISSING;
+use super::evict_hostname::evict_hostname;
+use crate::kernel::{Result, Stored};
+use crate::port::{DnsResolver, Mode, ProviderError, Route, RouteHostname, UnitOfWork};
+use crate::registry::{
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordStatus, DnsTargetType,
+    MissingRecord,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+};
+use crate::use_case::registry::dns::{follow_job, record_proof, record_route, record_route_id};
+use crate::use_case::registry::hostname::ensure_not_foreign;
+
+/// The kind.
+#[derive(Clone, Debug)]
+pub(in crate::use_case::registry) struct RouteDnsRecord {
+    /// Where names are looked up.
+    pub(in crate::use_case::registry) dns: Arc<dyn DnsResolver>,
+}
+
+#[async_trait]
+impl JobKind for RouteDnsRecord {
+    const NAME: &'static str = "dns.route";
+    /// The proof step has a time limit of its own.
+    const DEADLINE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    type Input = DnsTarget;
+
+    fn steps() -> Steps<Self> {
+        Steps::new().then(ProveHostname).then(RouteToResource)
+    }
+
+    /// Only a job that an operator declared done leaves anything to do.
+    async fn completed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        if !cx.job.forced {
+            return Ok(());
+        }
+        let events = [DnsRecordEvent::Restart, DnsRecordEvent::Route];
+        follow(cx, uow, &events).await
+    }
+
+    async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, &[DnsRecordEvent::Fail]).await
+    }
+
+    async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
+        follow(cx, uow, &[DnsRecordEvent::Restart]).await
+    }
+}
+
+async fn follow(
+    cx: &JobContext<'_, RouteDnsRecord>,
+    uow: &mut dyn UnitOfWork,
+    events: &[DnsRecordEvent],
+) -> Result<()> {
+    let Some(platform) = cx.platform(uow).await? else {
+        return Ok(());
+    };
+    let own = (&cx.input.dns_record_id, &cx.job.id);
+    follow_job(cx, &platform, uow, own, events).await
+}
+
+/// What a look-up of the proof found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Proof {
+    /// The records that are missing; unset if the record is not to be served (any more).
+    missing_records: Option<Vec<MissingRecord>>,
+}
+
+/// Waits until the platform has proved the hostname, for seven days from the first look-up that was answered.
+#[derive(Clone, Copy, Debug)]
+struct ProveHostname;
+
+#[async_trait]
+impl JobStep<RouteDnsRecord> for ProveHostname {
+    type Output = Proof;
+
+    fn name(&self) -> &'static str {
+        "proof"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RouteDnsRecord>,
+    ) -> Result<Observation<Proof>, StepError> {
+        let (routed, now) = find_pending(cx).await?;
+        let Some(RoutedRecord { record, .. }) = routed else {
+            return Ok(Observation::Present(Proof {
+                missing_records: None,
+            }));
+        };
+        let proved = Proof {
+            missing_records: Some(Vec::new()),
+        };
+        if record.is_vouched || has_proved_domain(cx, &record).await? {
+            return Ok(Observation::Present(proved));
+        }
+        let proof = record.proof_record();
+        let Ok(texts) = cx.kind.dns.txt(&proof.name).await else {
+            return Err(StepError::Wait {
+                until: record.next_check(now),
+                reason: "the DNS, which did not answer".to_owned(),
+                found: None,
+            });
+        };
+        if texts.contains(&proof.value) {
+            return Ok(Observation::Present(proved));
+        }
+        if record.is_given_up(now) {
+            let message = format!("the proof of {} was not created in time", record.hostname);
+            return Err(StepError::permanent(RECORDS_MISSING, message));
+        }
+        let reason = format!("the proof of {}", record.hostname);
+        let found = Proof {
+            missing_records: Some(vec![proof]),
+        };
+        Err(StepError::wait_with(
+            record.next_check(now),
+            reason,
+            &found,
+        )?)
+    }
+
+    async fn apply(&self, _cx: &StepContext<'_, RouteDnsRecord>) -> Result<Proof, StepError> {
+        Err(StepError::permanent(
+            RECORDS_MISSING,
+            "only the holder of the hostname can create its proof",
+        ))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        output: &Proof,
+    ) -> Result<()> {
+        let Some(missing) = &output.missing_records else {
+            // No other job serves the record of a deleted platform.
+            return follow(cx, uow, &[DnsRecordEvent::Fail]).await;
+        };
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        let own = (&cx.input.dns_record_id, &cx.job.id);
+        record_proof(cx, &platform, uow, own, missing).await
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        found: &Proof,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
+    }
+}
+
+/// Whether the platform is served under the hostname as a custom domain, which it had to prove.
+async fn has_proved_domain(
+    cx: &StepContext<'_, RouteDnsRecord>,
+    record: &DnsRecord,
+) -> Result<bool> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(false);
+    };
+    let active = CustomDomainQuery::Active(record.hostname.clone());
+    let domains = platform.records::<CustomDomain>(uow.as_mut());
+    Ok(domains.first(&active).await?.is_some())
+}
+
+/// Has the hostname lead to the resource. Its output, the route's id, is unset if the record is not to be served.
+#[derive(Clone, Copy, Debug)]
+struct RouteToResource;
+
+#[async_trait]
+impl JobStep<RouteDnsRecord> for RouteToResource {
+    const UNDOES: bool = true;
+    type Output = Option<String>;
+
+    fn name(&self) -> &'static str {
+        "route"
+    }
+
+    async fn observe(
+        &self,
+        cx: &StepContext<'_, RouteDnsRecord>,
+    ) -> Result<Observation<Option<String>>, StepError> {
+        let (Some(routed), _) = find_pending(cx).await? else {
+            return Ok(Observation::Present(None));
+        };
+        // A platform that has proved the hostname since keeps it.
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        if let Some(platform) = cx.platform(uow.as_mut()).await? {
+            ensure_not_foreign(&platform, uow.as_mut(), &routed.record.hostname).await?;
+        }
+        drop(uow);
+        let found = cx.infrastructure.route(routed.record.hostname.as_str());
+        let found = found.await?;
+        Ok(match found {
+            Some(route) if route.target == routed.target.name => {
+                Observation::Present(Some(route.id))
+            }
+            _ => Observation::Absent,
+        })
+    }
+
+    async fn apply(
+        &self,
+        cx: &StepContext<'_, RouteDnsRecord>,
+    ) -> Result<Option<String>, StepError> {
+        let (Some(routed), _) = find_pending(cx).await? else {
+            return Ok(None);
+        };
+        let route = route(cx, &routed, cx.effect_key.to_owned()).await?;
+        Ok(Some(route.id))
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        output: &Option<String>,
+    ) -> Result<()> {
+        let (Some(route), Some(platform)) = (output, cx.platform(uow).await?) else {
+            return Ok(());
+        };
+        let own = (&cx.input.dns_record_id, &cx.job.id);
+        record_route(cx, &platform, uow, own, route).await
+    }
+
+    /// Keeps the route of a record that is pending or active again.
+    async fn undo(&self, cx: &StepContext<'_, RouteDnsRecord>) -> Result<Undone, StepError> {
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let found = find_record(cx, uow.as_mut()).await?;
+        drop(uow);
+        match found {
+            Some((_, routed)) if routed.record.status == DnsRecordStatus::Failed => {
+                remove_route(cx, &routed).await?;
+                Ok(Undone::TakenBack)
+            }
+            Some(_) => Ok(Undone::left("its record is in use")),
+            None => Ok(Undone::left("its record does not exist")),
+        }
+    }
+
+    async fn record_undo(
+        &self,
+        cx: &JobContext<'_, RouteDnsRecord>,
+        uow: &mut dyn UnitOfWork,
+        undone: &Undone,
+    ) -> Result<()> {
+        let platform = cx.platform(uow).await?;
+        let Some(platform) = platform.filter(|_| undone.is_taken_back()) else {
+            return Ok(());
+        };
+        let id = &cx.input.dns_record_id;
+        let record: Option<Stored<DnsRecord>> = platform.records(uow).find(id).await?;
+        if record.is_some_and(|record| record.status == DnsRecordStatus::Failed) {
+            record_route_id(cx, &platform, uow, id, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Routes a hostname to its resource. Routes of deleted and failed entries are removed first where they are in the way.
+pub(super) async fn route<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    routed: &RoutedRecord,
+    effect_key: String,
+) -> Result<Route, StepError> {
+    let record = &routed.record;
+    if record.target_type == DnsTargetType::Redirect {
+        let message = "no provider redirects hostnames: let it lead to a worker that does";
+        return Err(StepError::permanent("PROVIDER_REFUSED", message));
+    }
+    let request = RouteHostname {
+        hostname: record.hostname.to_string(),
+        target: routed.target.clone(),
+        owner: record.platform_id.to_string(),
+        effect_key,
+    };
+    cx.guard().await?;
+    match cx.infrastructure.route_hostname(&request).await {
+        Err(ProviderError::NameTaken(_)) => {
+            evict_hostname(cx, &record.hostname).await?;
+            Ok(cx.infrastructure.route_hostname(&request).await?)
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Has a hostname not lead to its resource any more. One that leads to another object stays.
+pub(super) async fn remove_route<K: JobKind>(
+    cx: &StepContext<'_, K>,
+    routed: &RoutedRecord,
+) -> Result<(), StepError> {
+    let hostname = routed.record.hostname.as_str();
+    let removed = cx.infrastructure.remove_route(hostname, &routed.target);
+    match removed.await {
+        Err(ProviderError::NameTaken(_)) => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}

@@ -1,0 +1,113 @@
+//! The one rule of records that wait to be handed over: messages of the outbox, mails and messages to webhooks.
+//!
+//! A record that is due is claimed for a while and handed over. Then it is removed, put off or released. A claim lasts twice
+//! as long as an attempt may take, so a record is handed over by one process at a time; the records of a process that died
+//! are due again when their claims expire. Every write is guarded by the version that was claimed.
+
+use std::time::Duration;
+
+use crate::access::{unaudited, unowned};
+use crate::kernel::{Entropy, Error, Record, Result, StoreError, Stored, Timestamp, Unowned};
+use crate::port::{Mode, Persisted, Store, UnitOfWork, transact_in};
+use crate::provisioning::retry_at;
+
+/// Returns how long a claim lasts, given the longest time that an attempt may take.
+#[must_use]
+pub const fn claim_duration(longest_attempt: Duration) -> Duration {
+    longest_attempt.saturating_mul(2)
+}
+
+/// A record that waits to be handed over.
+pub(super) trait DueRecord: Persisted + Record<Owner = Unowned> {
+    /// The longest time that an attempt may take.
+    const LONGEST_ATTEMPT: Duration;
+
+    /// The number of attempts, the one in progress included.
+    fn attempts(&self) -> i64;
+
+    /// Returns the record with another number of attempts, due at an instant.
+    fn rescheduled(&self, attempts: i64, due_at: Timestamp, now: Timestamp) -> Self;
+
+    /// Returns the claimed record: the attempt counts, and nobody else makes one until the claim expires.
+    fn claimed(&self, now: Timestamp) -> Self {
+        let expires_at = now.plus(claim_duration(Self::LONGEST_ATTEMPT));
+        self.rescheduled(self.attempts() + 1, expires_at, now)
+    }
+}
+
+/// A claimed record.
+#[derive(Debug)]
+pub(super) struct Claimed<R> {
+    pub(super) stored: Stored<R>,
+    pub(super) claimed_at: Timestamp,
+}
+
+/// Returns whether a record is due, without a write.
+pub(super) async fn is_any_due<R: DueRecord>(
+    store: &dyn Store,
+    due_at: impl Fn(Timestamp) -> R::Query,
+) -> Result<bool> {
+    let mut uow = store.begin(Mode::Auto).await?;
+    let due = due_at(uow.now().await?);
+    let first = unowned::<R>(uow.as_mut()).first(&due).await?;
+    Ok(first.is_some())
+}
+
+/// Claims at most `limit` of the records that are due, the longest due first.
+pub(super) async fn claim<R: DueRecord>(
+    store: &dyn Store,
+    limit: u32,
+    due_at: fn(Timestamp) -> R::Query,
+) -> Result<Vec<Claimed<R>>> {
+    if limit == 0 || !is_any_due::<R>(store, due_at).await? {
+        return Ok(Vec::new());
+    }
+    transact_in(Mode::ReadCommitted, store, |uow, _| {
+        Box::pin(async move {
+            let claimed_at = uow.now().await?;
+            let due = unowned::<R>(uow).claim(&due_at(claimed_at), limit).await?;
+            let claimed = due.into_iter().map(|seen| {
+                let next = seen.claimed(claimed_at);
+                (seen, next)
+            });
+            let claimed = unaudited::replace_many(uow, claimed.collect()).await?;
+            let of = |stored| Claimed { stored, claimed_at };
+            Ok(claimed.into_iter().map(of).collect())
+        })
+    })
+    .await
+}
+
+/// Puts a claimed record off for a pause that grows to five minutes, unless somebody else has claimed it by now.
+pub(super) async fn put_off<R: DueRecord>(
+    uow: &mut dyn UnitOfWork,
+    claimed: &Stored<R>,
+    entropy: &dyn Entropy,
+) -> Result<()> {
+    let (now, attempts) = (uow.now().await?, claimed.attempts());
+    let due_at = retry_at(now, attempts, Duration::ZERO, entropy);
+    let next = claimed.rescheduled(attempts, due_at, now);
+    write_back(uow, claimed, next).await.map(drop)
+}
+
+/// Makes a claimed record due at once, as if the attempt had not begun, unless somebody else has claimed it by now.
+pub(super) async fn release<R: DueRecord>(
+    uow: &mut dyn UnitOfWork,
+    claimed: &Stored<R>,
+) -> Result<()> {
+    let now = uow.now().await?;
+    let next = claimed.rescheduled(claimed.attempts() - 1, now, now);
+    write_back(uow, claimed, next).await.map(drop)
+}
+
+/// Writes a claimed record. Returns whether this process still had the claim.
+pub(super) async fn write_back<R: DueRecord>(
+    uow: &mut dyn UnitOfWork,
+    claimed: &Stored<R>,
+    next: R,
+) -> Result<bool> {
+    match unaudited::replace(uow, claimed, next).await {
+        Err(Error::Store(StoreError::Stale { .. })) => Ok(false),
+        replaced => replaced.map(|_| true),
+    }
+}

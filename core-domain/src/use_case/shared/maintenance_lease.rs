@@ -1,0 +1,106 @@
+//! Taking turns: a maintenance task is done by one process at a time, on any number of nodes.
+
+use std::time::Duration;
+
+use crate::access::{unaudited, unowned};
+use crate::kernel::{Entropy, Error, Result, hex};
+use crate::port::{Mode, Store, UnitOfWork, transact_in};
+use crate::shared::{MaintenanceLease, MaintenanceLeaseQuery};
+
+/// The bytes of a generated holder id.
+const HOLDER_BYTES: usize = 16;
+
+/// One process, as the holder of a maintenance lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseHolder {
+    /// The name of the task.
+    task: &'static str,
+    id: String,
+    /// The time for which a lease is acquired and renewed.
+    duration: Duration,
+}
+
+impl LeaseHolder {
+    /// Creates the holder for one of several processes on a store.
+    #[must_use]
+    pub fn generate(task: &'static str, duration: Duration, entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0; HOLDER_BYTES];
+        entropy.fill(&mut bytes);
+        let id = hex(&bytes);
+        Self { task, id, duration }
+    }
+
+    /// Creates the holder for the only process on a store. The next such process takes the lease over at once.
+    #[must_use]
+    pub fn sole(task: &'static str, duration: Duration) -> Self {
+        let id = "sole".to_owned();
+        Self { task, id, duration }
+    }
+
+    /// Acquires or renews the lease for a unit of work. Returns whether this process holds it; no other process acquires it
+    /// before the unit ends.
+    pub(super) async fn hold(&self, uow: &mut dyn UnitOfWork) -> Result<bool> {
+        let now = uow.now().await?;
+        let of_task = MaintenanceLeaseQuery::Of(self.task.to_owned());
+        let mut claimed = unowned::<MaintenanceLease>(uow).claim(&of_task, 1).await?;
+        let next = MaintenanceLease {
+            task: self.task.to_owned(),
+            holder: self.id.clone(),
+            expires_at: now.plus(self.duration),
+        };
+        let Some(seen) = claimed.pop() else {
+            return self.insert(uow, next).await;
+        };
+        let is_ours = seen.holder == self.id;
+        if !is_ours && now < seen.expires_at {
+            return Ok(false);
+        }
+        // A lease that is young enough is not written again.
+        if !is_ours || seen.expires_at.since(now) < self.duration / 2 {
+            unaudited::replace(uow, &seen, next).await?;
+        }
+        Ok(true)
+    }
+
+    /// Inserts the lease unless another unit has it at the moment.
+    async fn insert(&self, uow: &mut dyn UnitOfWork, lease: MaintenanceLease) -> Result<bool> {
+        let found = unowned::<MaintenanceLease>(uow).find(self.task).await?;
+        if found.is_some() {
+            return Ok(false);
+        }
+        match unaudited::insert(uow, lease).await {
+            Ok(_) => Ok(true),
+            Err(Error::Store(error)) => Err(error.conflict_as_retry().into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Acquires or renews the lease. Returns whether this process holds it.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn acquire(&self, store: &dyn Store) -> Result<bool> {
+        transact_in(Mode::ReadCommitted, store, |uow, _| {
+            Box::pin(self.hold(uow))
+        })
+        .await
+    }
+
+    /// Releases the lease if this process holds it.
+    ///
+    /// # Errors
+    /// When the store failed.
+    pub async fn release(&self, store: &dyn Store) -> Result<()> {
+        transact_in(Mode::ReadCommitted, store, |uow, _| {
+            Box::pin(async move {
+                let of_task = MaintenanceLeaseQuery::Of(self.task.to_owned());
+                let mut claimed = unowned::<MaintenanceLease>(uow).claim(&of_task, 1).await?;
+                match claimed.pop() {
+                    Some(seen) if seen.holder == self.id => unaudited::remove(uow, &seen).await,
+                    _ => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,106 @@
+//! Health and readiness: how often the store is asked, and how long its answer may take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use core_domain::kernel::{Caller, StoreError};
+use core_domain::port::{Mode, Store, UnitOfWork};
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::time::Instant;
+
+use crate::world::World;
+
+/// A store that counts its units of work. One that hangs begins none.
+#[derive(Debug)]
+struct ObservedStore {
+    inner: Option<Arc<dyn Store>>,
+    begun: AtomicUsize,
+}
+
+#[async_trait]
+impl Store for ObservedStore {
+    async fn begin(&self, mode: Mode) -> Result<Box<dyn UnitOfWork>, StoreError> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        match &self.inner {
+            Some(store) => store.begin(mode).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn back_off(&self, _: u32) {}
+}
+
+impl ObservedStore {
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+}
+
+/// Services over an observed store.
+fn observed(hangs: bool) -> (World, Arc<ObservedStore>) {
+    let mut observed = None;
+    let world = World::with(|app| {
+        let store = Arc::new(ObservedStore {
+            inner: (!hangs).then(|| Arc::clone(&app.store)),
+            begun: AtomicUsize::new(0),
+        });
+        app.store = store.clone();
+        observed = Some(store);
+    });
+    (world, observed.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_store_is_asked_once_a_second_whoever_asks_for_health_and_readiness() {
+    let (world, store) = observed(false);
+    let anonymous = &Caller::Anonymous;
+    for round in 1..=3 {
+        let paths = ["/health", "/readyz"].repeat(20);
+        let all = paths.iter().flat_map(|path| {
+            let services = world.services();
+            services.map(|api| async move { api.get(anonymous, path).await.expect(200) })
+        });
+        join_all(all).await;
+        assert_eq!(store.begun(), round);
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_fails_within_two_seconds_when_the_store_hangs() {
+    let (world, store) = observed(true);
+    let anonymous = &Caller::Anonymous;
+    let began = Instant::now();
+    let services = world.services();
+    let answers = services.map(|api| api.get(anonymous, "/readyz"));
+    for answer in join_all(answers).await {
+        assert_eq!(answer.expect(503).text("status"), "degraded");
+    }
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let began = Instant::now();
+    let health = world.registry.get(anonymous, "/health").await;
+    assert_eq!(health.expect(200).text("status"), "degraded");
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let began = Instant::now();
+    let _ = world
+        .iam
+        .get(&Caller::Anonymous, "/livez")
+        .await
+        .expect(200);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert!(store.begun() <= 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_leave_do_not_make_the_store_be_asked_again() {
+    let (world, store) = observed(true);
+    for _ in 0..20 {
+        let answer = Box::pin(world.registry.get(&Caller::Anonymous, "/readyz"));
+        assert!(answer.now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(store.begun(), 1);
+}

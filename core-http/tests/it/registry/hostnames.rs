@@ -1,0 +1,339 @@
+//! Whose hostnames are: what has to be proved before a DNS record is served, what is reserved, and what ends when a proof is
+//! gone.
+
+use std::time::Duration;
+
+use core_domain::kernel::{Caller, Limits};
+use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::registry::ResourceType;
+use core_domain::use_case::registry::hostname_check::{CheckedProofs, check_proofs};
+use core_http::kernel::testing::Answer;
+use serde_json::{Value, json};
+
+use crate::world::{World, at, operator, owner};
+
+const HOSTNAME: &str = "shop.example.org";
+const PROOF: &str = "_core-verification.shop.example.org";
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
+const PATIENCE: Duration = Duration::from_secs(3 * DAY);
+
+/// A platform with a worker at the provider, and a stack.
+struct Shop {
+    platform: String,
+    stack: String,
+    resource: String,
+    object: String,
+}
+
+impl Shop {
+    async fn of(world: &World, slug: &str) -> Self {
+        let platform = world.platform(slug).await;
+        let entity = world.tenant(&platform, "tenant").await;
+        let object = format!("{slug}-api");
+        let resource = world.resource(&platform, &entity, &object).await;
+        let stack = world.workspace_stack(&platform, &entity, "web").await;
+        let request = CreateResource {
+            resource: ResourceRef {
+                resource_type: ResourceType::Worker,
+                name: object.clone(),
+            },
+            owner: platform.clone(),
+            effect_key: "object".to_owned(),
+            config: json!({}),
+        };
+        world.provider.create(&request).await.unwrap();
+        Self {
+            platform,
+            stack,
+            resource,
+            object,
+        }
+    }
+
+    async fn enter(&self, world: &World, caller: &Caller, hostname: &str) -> Answer {
+        let path = at(&self.platform, &format!("/stacks/{}/dns", self.stack));
+        let body = json!({
+            "hostname": hostname, "targetType": "worker", "resourceId": self.resource, "environment": "prod",
+        });
+        let entered = world.registry.post(caller, &path, body).await;
+        world.tick(1);
+        entered
+    }
+
+    /// A record that the platform's owner enters.
+    async fn record(&self, world: &World, hostname: &str) -> String {
+        let caller = owner(&self.platform);
+        let entered = self.enter(world, &caller, hostname).await;
+        entered.expect(201).id()
+    }
+
+    async fn shown(&self, world: &World, record: &str) -> Value {
+        let path = at(&self.platform, &format!("/dns/{record}"));
+        world.shown(&path).await.json
+    }
+
+    async fn status(&self, world: &World, record: &str) -> String {
+        let shown = self.shown(world, record).await;
+        shown["status"].as_str().unwrap().to_owned()
+    }
+
+    /// Creates the proof that the record lacks.
+    async fn prove(&self, world: &World, record: &str) {
+        let shown = self.shown(world, record).await;
+        let missing = &shown["missingRecords"][0];
+        assert_eq!(missing["type"], "TXT");
+        let [name, value] = ["name", "value"].map(|field| missing[field].as_str().unwrap());
+        world.dns.add_txt(name, value);
+    }
+
+    async fn delete(&self, world: &World, record: &str) {
+        let path = at(
+            &self.platform,
+            &format!("/stacks/{}/dns/{record}", self.stack),
+        );
+        let deleted = world.registry.delete(&operator(), &path).await;
+        assert_eq!(deleted.status, 204);
+    }
+}
+
+fn led_to(world: &World, hostname: &str) -> Option<String> {
+    world.provider.routes().get(hostname).cloned()
+}
+
+async fn check(world: &World) -> CheckedProofs {
+    let cx = world.cx();
+    let checked = check_proofs(&cx, world.store.as_ref(), &world.dns, PATIENCE);
+    checked.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_record_of_a_tenant_is_served_once_its_hostname_is_proved_until_it_is_deleted() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let record = shop.record(&world, HOSTNAME).await;
+    world.run_jobs().await;
+    let shown = shop.shown(&world, &record).await;
+    assert_eq!(shown["status"], "pending");
+    assert_eq!(shown["missingRecords"][0]["name"], PROOF);
+    assert_eq!(led_to(&world, HOSTNAME), None);
+    world.dns.add_txt(PROOF, "core-verification=somebody-elses");
+    world.pass(30).await;
+    assert_eq!(led_to(&world, HOSTNAME), None);
+    shop.prove(&world, &record).await;
+    world.pass(HOUR).await;
+    let shown = shop.shown(&world, &record).await;
+    assert_eq!(shown["status"], "active");
+    assert_eq!(shown["missingRecords"], json!([]));
+    assert_eq!(shown["cfRouteId"], format!("route-of-{HOSTNAME}"));
+    assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+    assert_eq!(world.audit("dns_record.routed").await.len(), 1);
+    shop.delete(&world, &record).await;
+    world.run_jobs().await;
+    assert_eq!(led_to(&world, HOSTNAME), None);
+}
+
+#[tokio::test]
+async fn a_record_that_is_never_proved_fails_after_seven_days() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let record = shop.record(&world, HOSTNAME).await;
+    world.run_jobs().await;
+    world.pass(7 * DAY).await;
+    world.pass(HOUR).await;
+    assert_eq!(shop.status(&world, &record).await, "failed");
+    let job = world.jobs(&shop.platform).await[0].clone();
+    assert_eq!(job["error"]["code"], "DNS_RECORDS_MISSING");
+}
+
+#[tokio::test]
+async fn a_record_that_an_operator_enters_again_leads_to_its_new_resource() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let other = Shop::of(&world, "looms").await;
+    let first = shop.enter(&world, &operator(), HOSTNAME).await;
+    let first = first.expect(201).id();
+    world.run_jobs().await;
+    assert_eq!(shop.status(&world, &first).await, "active");
+    shop.delete(&world, &first).await;
+    let again = other.enter(&world, &operator(), HOSTNAME).await;
+    let again = again.expect(201).id();
+    world.run_jobs().await;
+    assert_eq!(other.status(&world, &again).await, "active");
+    assert_eq!(led_to(&world, HOSTNAME), Some(other.object.clone()));
+}
+
+#[tokio::test]
+async fn a_proved_hostname_is_taken_from_the_platform_that_was_served_under_it() {
+    let world = World::new();
+    let (squatter, holder) = (
+        Shop::of(&world, "looms").await,
+        Shop::of(&world, "engines").await,
+    );
+    let squatted = squatter.enter(&world, &operator(), HOSTNAME).await;
+    let squatted = squatted.expect(201).id();
+    world.run_jobs().await;
+    assert_eq!(led_to(&world, HOSTNAME), Some(squatter.object.clone()));
+    let record = holder.record(&world, HOSTNAME).await;
+    holder.prove(&world, &record).await;
+    world.run_jobs().await;
+    assert_eq!(holder.status(&world, &record).await, "active");
+    assert_eq!(squatter.status(&world, &squatted).await, "failed");
+    assert_eq!(led_to(&world, HOSTNAME), Some(holder.object.clone()));
+}
+
+#[tokio::test]
+async fn hostnames_of_the_operators_zones_are_entered_by_operators_or_below_the_platforms_slug() {
+    let world = World::new().with_limits(Limits {
+        operator_zones: vec!["example.net".to_owned()],
+        ..Limits::default()
+    });
+    let shop = Shop::of(&world, "engines").await;
+    let caller = owner(&shop.platform);
+    for reserved in [
+        "example.net",
+        "*.example.net",
+        "looms.example.net",
+        "shopengines.example.net",
+    ] {
+        let refused = shop.enter(&world, &caller, reserved).await;
+        refused.refused(403, "HOSTNAME_RESERVED");
+    }
+    for own in [
+        "engines.example.net",
+        "*.engines.example.net",
+        "a.engines.example.net",
+    ] {
+        let record = shop.record(&world, own).await;
+        world.run_jobs().await;
+        assert_eq!(shop.status(&world, &record).await, "active", "{own}");
+    }
+    let entered = shop.enter(&world, &operator(), "looms.example.net").await;
+    let record = entered.expect(201).id();
+    let path = at(&shop.platform, "/domains");
+    let body = json!({
+        "dnsRecordId": record, "hostname": "www.example.net", "targetDns": "looms.example.net",
+    });
+    let asked = world.registry.post(&caller, &path, body).await;
+    asked.refused(403, "HOSTNAME_RESERVED");
+}
+
+#[tokio::test]
+async fn a_hostname_whose_proof_is_gone_is_served_for_three_days_more() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let record = shop.record(&world, HOSTNAME).await;
+    shop.prove(&world, &record).await;
+    world.run_jobs().await;
+    let proved = CheckedProofs {
+        proved: 1,
+        ..CheckedProofs::default()
+    };
+    assert_eq!(check(&world).await, proved);
+    let missing = CheckedProofs {
+        missing: 1,
+        ..CheckedProofs::default()
+    };
+    world.dns.clear();
+    for _ in 0..3 {
+        assert_eq!(check(&world).await, missing);
+        world.tick(DAY - 1);
+    }
+    assert_eq!(shop.status(&world, &record).await, "active");
+    // A DNS that does not answer says nothing.
+    world.dns.is_away(true);
+    world.tick(DAY);
+    assert_eq!(check(&world).await.unknown, 1);
+    world.dns.is_away(false);
+    assert_eq!(check(&world).await.ended, 1);
+    world.run_jobs().await;
+    assert_eq!(shop.status(&world, &record).await, "failed");
+    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(world.audit("dns_record.failed").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_proof_that_comes_back_ends_the_three_days() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let record = shop.record(&world, HOSTNAME).await;
+    let missing = shop.shown(&world, &record).await["missingRecords"][0]["value"].clone();
+    shop.prove(&world, &record).await;
+    world.run_jobs().await;
+    for _ in 0..3 {
+        world.dns.clear();
+        assert_eq!(check(&world).await.missing, 1);
+        world.tick(2 * DAY);
+        world.dns.add_txt(PROOF, missing.as_str().unwrap());
+        assert_eq!(check(&world).await.proved, 1);
+        world.tick(2 * DAY);
+    }
+    assert_eq!(shop.status(&world, &record).await, "active");
+}
+
+#[tokio::test]
+async fn another_platforms_proof_ends_a_domain_at_the_next_check() {
+    let world = World::new();
+    let (old, new) = (
+        Shop::of(&world, "looms").await,
+        Shop::of(&world, "engines").await,
+    );
+    let record = old.record(&world, HOSTNAME).await;
+    old.prove(&world, &record).await;
+    world.run_jobs().await;
+    let entered = new.record(&world, HOSTNAME).await;
+    new.prove(&world, &entered).await;
+    assert_eq!(check(&world).await.ended, 1);
+    assert_eq!(old.status(&world, &record).await, "failed");
+    world.run_jobs().await;
+    assert_eq!(new.status(&world, &entered).await, "active");
+    assert_eq!(led_to(&world, HOSTNAME), Some(new.object.clone()));
+}
+
+#[tokio::test]
+async fn a_platform_that_is_suspended_or_deleted_is_served_under_no_hostname_until_it_is_restored()
+{
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let entered = shop.enter(&world, &operator(), HOSTNAME).await;
+    let _ = entered.expect(201);
+    world.run_jobs().await;
+    for how in ["suspend", "delete"] {
+        if how == "suspend" {
+            world.move_on(&shop.platform, "suspend").await;
+        } else {
+            world.removed(&at(&shop.platform, "")).await;
+        }
+        world.run_jobs().await;
+        assert_eq!(led_to(&world, HOSTNAME), None, "{how}");
+        world.move_on(&shop.platform, "restore").await;
+        world.run_jobs().await;
+        assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()), "{how}");
+    }
+}
+
+#[tokio::test]
+async fn a_reconciliation_repairs_the_routes_of_records() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let entered = shop.enter(&world, &operator(), HOSTNAME).await;
+    let _ = entered.expect(201);
+    world.run_jobs().await;
+    let target = ResourceRef {
+        resource_type: ResourceType::Worker,
+        name: shop.object.clone(),
+    };
+    world
+        .provider
+        .remove_route(HOSTNAME, &target)
+        .await
+        .unwrap();
+    let body = json!({ "platformId": shop.platform, "repair": true });
+    let path = "/api/v1/provision/platform/reconcile";
+    let asked = world.provisioning.post(&operator(), path, body).await;
+    let job = asked.expect(202).text("jobId").to_owned();
+    world.run_jobs().await;
+    let job = world.job(&job).await;
+    assert_eq!(job["status"], "COMPLETED", "{job}");
+    assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+}

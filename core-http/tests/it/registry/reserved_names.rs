@@ -1,0 +1,54 @@
+//! Names that jobs derive are reserved for the platform they are derived for.
+
+use core_domain::kernel::{EntityId, Environment, PlatformId, Slug};
+use core_domain::registry::{
+    FeatureId, ResourceType, auth_worker_name, feature_worker_name, resource_name,
+};
+use serde_json::json;
+
+use crate::world::{World, at, on_every_store, operator, owner, resource_body};
+
+on_every_store! { a_name_that_a_job_derives_is_refused_to_every_other_platform }
+
+async fn a_name_that_a_job_derives_is_refused_to_every_other_platform(world: World) {
+    let victim = world.platform("victim").await;
+    let tenant = world.tenant(&victim, "tenant").await;
+    let stranger = world.platform("stranger").await;
+    let annex = world.tenant(&stranger, "annex").await;
+    let (id, slug) = (
+        PlatformId::parse(&victim).unwrap(),
+        Slug::parse("victim").unwrap(),
+    );
+    let feature = FeatureId::parse("search").unwrap();
+    let entity = EntityId::parse(&tenant).unwrap();
+    let of_feature = feature_worker_name(&id, &slug, &entity, &feature, Environment::Prod);
+    let mut names = vec![auth_worker_name(&id, &slug, Environment::Stg), of_feature];
+    for environment in Environment::ALL {
+        names.push(resource_name(&id, &slug, *environment, ResourceType::D1));
+    }
+    let path = at(&stranger, &format!("/entities/{annex}/resources"));
+    for name in &names {
+        for caller in [operator(), owner(&stranger)] {
+            let body = resource_body(name);
+            let refused = world.registry.post(&caller, &path, body).await;
+            refused.refused(409, "CONFLICT");
+        }
+    }
+    assert_eq!(world.count(&at(&stranger, "/resources")).await, 0);
+    // The platform itself may enter what is its own, the worker of a feature once its entity has that feature.
+    let path = at(&victim, &format!("/entities/{tenant}/resources"));
+    for name in &names {
+        let mut body = resource_body(name);
+        body["resourceType"] = json!("worker");
+        if *name == names[1] {
+            let refused = world.registry.post(&operator(), &path, body.clone()).await;
+            refused.refused(409, "CONFLICT");
+            world.feature(&victim, &tenant, "search").await;
+        }
+        let entered = world.registry.post(&operator(), &path, body).await;
+        let _ = entered.expect(201);
+    }
+    let job = world.provision(&victim).await;
+    world.run_jobs().await;
+    assert_eq!(world.job(&job).await["status"], "COMPLETED");
+}

@@ -1,0 +1,58 @@
+//! Opening a connection to one of the servers.
+
+use std::time::Duration;
+
+use core_domain::kernel::StoreError;
+use tokio::time::timeout;
+use tokio_postgres::{Client, Config, Socket};
+
+use super::error::RunError;
+use super::options::Options;
+use super::tls::TlsStream;
+
+/// The side of a connection that reads and writes the socket.
+pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;
+
+/// Opens a connection to the first server that accepts one within the time for each.
+///
+/// # Errors
+/// The error of the server that was tried last.
+pub(super) async fn connect(options: &Options) -> Result<(Client, Io), StoreError> {
+    let mut failure = StoreError::unavailable("the database's address names no server");
+    for (at, server) in options.servers.in_order() {
+        let found = within(options.connect_timeout, async {
+            let configs = server.configs(&options.config).await;
+            configs.map_err(StoreError::unavailable)
+        });
+        let configs = match found.await {
+            Ok(configs) => configs,
+            Err(error) => {
+                failure = error;
+                continue;
+            }
+        };
+        for config in configs {
+            match within(options.connect_timeout, open(&config, options)).await {
+                Ok(opened) => {
+                    options.servers.note_reached(at);
+                    return Ok(opened);
+                }
+                Err(error) => failure = error,
+            }
+        }
+    }
+    Err(failure)
+}
+
+async fn open(config: &Config, options: &Options) -> Result<(Client, Io), StoreError> {
+    let opened = config.connect(options.tls.clone()).await;
+    opened.map_err(|error| RunError::from(error).into_failure())
+}
+
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let ended = timeout(limit, work).await;
+    ended.map_err(|_| StoreError::unavailable("connecting to a database server takes too long"))?
+}

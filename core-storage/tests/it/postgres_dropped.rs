@@ -1,0 +1,136 @@
+//! Requests that are given up while a statement of theirs runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::port::Mode;
+use core_storage::conformance::{ITEMS, TABLES, item};
+use core_storage::postgres::{self, PostgresConfig};
+use core_storage::testing::{self, TestDatabase};
+use core_storage::{Filter, RowStore, Value};
+use tokio::task::JoinSet;
+
+/// So long that only a test that hangs reaches it.
+const TIMEOUT: Duration = Duration::from_secs(120);
+const CONNECTIONS: usize = 8;
+const REQUESTS: usize = 1_000;
+
+async fn open(database: &TestDatabase, change: fn(&mut PostgresConfig)) -> Arc<dyn RowStore> {
+    let mut config = PostgresConfig::new(&*database.url, [7; 32]);
+    config.connections = u32::try_from(CONNECTIONS).unwrap();
+    config.acquire_timeout = TIMEOUT;
+    config.lock_timeout = TIMEOUT;
+    config.statement_timeout = TIMEOUT;
+    change(&mut config);
+    let opened = postgres::rows(config, TABLES).await;
+    opened.expect("Postgres opens")
+}
+
+/// Counts the connections to the database besides the observer's own.
+async fn connections(observer: &tokio_postgres::Client, condition: &str) -> usize {
+    let count = format!(
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+         AND backend_type = 'client backend' AND application_name <> 'observer' {condition}"
+    );
+    let count: i64 = observer.query_one(&count, &[]).await.unwrap().get(0);
+    usize::try_from(count).unwrap()
+}
+
+async fn observer(database: &TestDatabase) -> tokio_postgres::Client {
+    let observer = testing::connect(&database.url).await;
+    let named = observer.batch_execute("SET application_name = 'observer'");
+    named.await.unwrap();
+    observer
+}
+
+/// Waits for a row that is locked; gives up once it has waited a little.
+async fn give_up(store: Arc<dyn RowStore>) {
+    let mut tx = store.begin(Mode::ReadCommitted).await.unwrap();
+    let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(1))]);
+    let update = tx.update(&ITEMS, &by_key, &change);
+    let given_up = tokio::time::timeout(Duration::from_millis(3), update).await;
+    assert!(given_up.is_err(), "the row is locked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_requests_given_up_leave_the_pool_whole_and_no_statement_running() {
+    let database = testing::postgres().await;
+    let store = open(&database, |_| {}).await;
+    let mut tx = store.begin(Mode::Write).await.unwrap();
+    tx.insert(&ITEMS, item("postgres", "1", 0)).await.unwrap();
+    tx.commit().await.unwrap();
+    let locker = observer(&database).await;
+    let lock = "BEGIN; SELECT 1 FROM conformance_items FOR UPDATE";
+    locker.batch_execute(lock).await.unwrap();
+    let observer = observer(&database).await;
+
+    let mut requests = JoinSet::new();
+    for _ in 0..REQUESTS {
+        requests.spawn(give_up(store.clone()));
+    }
+    let mut most = 0;
+    let ended = tokio::time::timeout(TIMEOUT, async {
+        while let Some(ended) = requests.join_next().await {
+            ended.expect("a request gets a connection");
+            if requests.len().is_multiple_of(10) {
+                most = most.max(connections(&observer, "").await);
+            }
+        }
+    });
+    ended.await.expect("every request ends soon");
+    // A connection that is closed may still be there when the next one is opened.
+    assert!(most <= 2 * CONNECTIONS, "{most} connections");
+
+    let (mut units, all) = (Vec::new(), Filter::all());
+    for _ in 0..CONNECTIONS {
+        let mut unit = store.begin(Mode::Read).await.unwrap();
+        let read = tokio::time::timeout(TIMEOUT, unit.count(&ITEMS, &all));
+        assert_eq!(read.await.expect("the pool is whole").unwrap(), 1);
+        units.push(unit);
+    }
+    let waiting = "AND wait_event_type = 'Lock'";
+    assert_eq!(connections(&observer, waiting).await, 0);
+    drop(units);
+    locker.batch_execute("ROLLBACK").await.unwrap();
+    let mut tx = store.begin(Mode::Write).await.unwrap();
+    let (by_key, change) = (Filter::eq("id", "postgres-1"), [("rank", Value::Int(2))]);
+    assert_eq!(tx.update(&ITEMS, &by_key, &change).await.unwrap(), 1);
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_given_up_during_a_short_statement_leaves_its_connection_to_the_next() {
+    let database = testing::postgres().await;
+    let store = open(&database, |config| config.connections = 2).await;
+    let observer = observer(&database).await;
+    for id in 0..100 {
+        let mut tx = store.begin(Mode::Write).await.unwrap();
+        let row = item("postgres", &id.to_string(), 0);
+        let insert = tx.insert(&ITEMS, row);
+        // Sent, and not waited for.
+        let given_up = tokio::time::timeout(Duration::ZERO, insert).await;
+        drop(given_up);
+        drop(tx);
+        assert!(connections(&observer, "").await <= 3);
+    }
+    let mut tx = store.begin(Mode::Read).await.unwrap();
+    assert_eq!(tx.count(&ITEMS, &Filter::all()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn connections_that_nobody_uses_are_closed() {
+    let database = testing::postgres().await;
+    let store = open(&database, |config| {
+        config.max_idle = Duration::from_millis(100);
+    })
+    .await;
+    let units = [store.begin(Mode::Read).await, store.begin(Mode::Read).await];
+    drop(units);
+    let observer = observer(&database).await;
+    let closed = tokio::time::timeout(TIMEOUT, async {
+        while connections(&observer, "").await > 0 {}
+    });
+    closed.await.expect("idle connections are closed");
+    let mut tx = store.begin(Mode::Auto).await.unwrap();
+    assert_eq!(tx.count(&ITEMS, &Filter::all()).await.unwrap(), 0);
+}

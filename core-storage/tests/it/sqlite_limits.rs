@@ -1,0 +1,90 @@
+//! How long units of SQLite wait for each other, and how long a read may go on.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use core_domain::kernel::{StoreError, Timestamp};
+use core_domain::port::Mode;
+use core_domain::testing::ManualClock;
+use core_storage::conformance::{self, ITEMS, item};
+use core_storage::sqlite::{self, SqliteConfig};
+use core_storage::{Filter, RowStore};
+
+async fn open(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore> {
+    let clock = Arc::new(ManualClock::at(Timestamp::EPOCH));
+    let mut config = SqliteConfig::new(path.join("core.db"), clock, [7; 32]);
+    change(&mut config);
+    let opened = sqlite::rows(config, conformance::TABLES).await;
+    opened.expect("SQLite opens")
+}
+
+#[tokio::test]
+async fn a_unit_that_gets_no_turn_in_time_fails_and_leaves_the_turn_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), |config| {
+        config.acquire_timeout = Duration::from_millis(50);
+        config.readers = 1;
+    })
+    .await;
+    for mode in [Mode::Write, Mode::Read] {
+        let held = store.begin(mode).await.unwrap();
+        let late = store.begin(mode).await.map(drop).unwrap_err();
+        assert!(matches!(late, StoreError::Unavailable(_)), "{late:?}");
+        held.rollback().await;
+        store.begin(mode).await.unwrap().rollback().await;
+    }
+}
+
+/// A read that takes very long: each of many rows is compared 900 times.
+async fn long_read(store: &dyn RowStore) -> Result<u64, StoreError> {
+    let mut tx = store.begin(Mode::Auto).await?;
+    let others = (0..900_i64).map(|n| Filter::ne("rank", n));
+    tx.count(&ITEMS, &Filter::And(others.collect())).await
+}
+
+async fn filled(path: &Path, change: fn(&mut SqliteConfig)) -> Arc<dyn RowStore> {
+    let store = open(path, change).await;
+    for chunk in 0..20 {
+        let mut tx = store.begin(Mode::Write).await.unwrap();
+        let rows = (0..1_000).map(|n| item("group", &format!("{chunk}-{n}"), 1_000));
+        tx.insert_many(&ITEMS, rows.collect()).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn a_read_without_a_limit_is_interrupted_when_it_takes_too_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path(), |config| {
+        config.read_timeout = Duration::from_millis(10);
+        config.readers = 1;
+    })
+    .await;
+    let interrupted = long_read(store.as_ref()).await.unwrap_err();
+    let is_unavailable = matches!(interrupted, StoreError::Unavailable(_));
+    assert!(is_unavailable, "{interrupted:?}");
+    // The connection is as good as before.
+    let mut tx = store.begin(Mode::Auto).await.unwrap();
+    let none = Filter::eq("id", "nobody");
+    assert_eq!(tx.count(&ITEMS, &none).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_read_whose_caller_was_dropped_gives_its_connection_back_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path(), |config| config.readers = 1).await;
+    let begun = Instant::now();
+    assert_eq!(long_read(store.as_ref()).await.unwrap(), 20_000);
+    let took = begun.elapsed();
+    let dropped = tokio::time::timeout(took / 10, long_read(store.as_ref())).await;
+    dropped.unwrap_err();
+    let begun = Instant::now();
+    store.begin(Mode::Read).await.unwrap().rollback().await;
+    assert!(
+        begun.elapsed() < took / 2,
+        "{:?} of {took:?}",
+        begun.elapsed()
+    );
+}

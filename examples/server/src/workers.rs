@@ -1,0 +1,47 @@
+//! The process that hosts workers.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use core_suite::{SuiteError, SystemClock, WorkerHostCommand, run_worker_host};
+
+use crate::config::Config;
+use crate::run_error::RunError;
+
+/// The command that starts this program as the process that hosts workers; `None` if the program is unknown.
+pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            tracing::warn!(%error, "the server hosts workers itself: it cannot start itself");
+            return None;
+        }
+    };
+    let log_form = config.log_form.to_possible_value()?;
+    let args = [
+        "--log-level",
+        &config.log_level,
+        "--log-form",
+        log_form.get_name(),
+        "workers",
+    ];
+    Some(WorkerHostCommand {
+        program,
+        args: args.map(str::to_owned).to_vec(),
+    })
+}
+
+/// Hosts workers until the server that started this process ends.
+///
+/// # Errors
+/// [`RunError`] if a server did not start this process, or the data folder cannot be opened.
+pub(crate) fn run() -> Result<(), RunError> {
+    tokio::runtime::Builder::new_multi_thread()
+        // The stacks of threads count as memory, which is limited.
+        .max_blocking_threads(32)
+        .enable_all()
+        .build()?
+        .block_on(run_worker_host(Arc::new(SystemClock)))
+        .map_err(SuiteError::from)?;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! How many jobs are queued in a second by callers at once, each in a unit of work of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{from_value, json};
+use tokio::task::JoinSet;
+
+use crate::harness::backend::{Backend, Location, Place};
+use crate::harness::cpu::Cores;
+use crate::harness::process::{Process, say};
+use crate::kinds::{Order, queue_counting_runs};
+use crate::plan::Plan;
+use crate::report::Report;
+
+/// Callers at once.
+const CALLERS: u32 = 32;
+
+/// Jobs queued in a second, on Postgres.
+const GOAL: f64 = 4_000.0;
+
+/// Where to queue, in how many lanes, and for how long.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Queueing {
+    location: Location,
+    /// The number of lanes that the jobs share; zero gives each job a lane of its own.
+    lanes: u32,
+    duration: Duration,
+}
+
+/// What was queued.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct QueuedJobs {
+    /// Jobs in a second.
+    pub(crate) per_second: f64,
+    /// How often a unit ran until it was committed, on average.
+    pub(crate) runs: f64,
+}
+
+pub(crate) fn measure(plan: &Plan, report: &mut Report) {
+    for backend in &plan.backends {
+        for lanes in [0, 1_000] {
+            let place = Place::new(*backend);
+            let queueing = Queueing {
+                location: place.location.clone(),
+                lanes,
+                duration: plan.queueing,
+            };
+            let mut process = Process::in_role("queueing", &json!(queueing), Cores::All);
+            let queued: QueuedJobs = from_value(process.says("queued")).unwrap();
+            process.end();
+            let goal = (*backend == Backend::Postgres).then_some(GOAL);
+            report.queued(*backend, lanes, queued, goal);
+        }
+    }
+}
+
+/// The role of that process.
+pub(crate) async fn run(queueing: Queueing) {
+    let store = queueing.location.store().await;
+    let (jobs, runs) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (since, lanes) = (Instant::now(), queueing.lanes);
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (store, jobs, runs) = (store.clone(), jobs.clone(), runs.clone());
+        callers.spawn(async move {
+            while since.elapsed() < queueing.duration {
+                let job = jobs.fetch_add(1, Ordering::Relaxed);
+                let lane = if lanes == 0 { job } else { job % lanes };
+                queue_counting_runs(store.as_ref(), &Order::in_lane(lane), &runs).await;
+            }
+        });
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended.unwrap();
+    }
+    let count = |counter: &AtomicU32| f64::from(counter.load(Ordering::Relaxed));
+    let queued = QueuedJobs {
+        per_second: count(&jobs) / since.elapsed().as_secs_f64(),
+        runs: count(&runs) / count(&jobs),
+    };
+    say("queued", &json!(queued));
+}

@@ -1,0 +1,250 @@
+//! Hostnames over HTTP: DNS records and custom domains of a platform are served from the moment they are active until they are
+//! deleted, or the platform is suspended or deleted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_cloudflare_fake::{FakeCloudflare, Visited};
+use core_domain::kernel::Secret;
+use core_domain::testing::MemoryDns;
+use core_http::kernel::testing::Answer;
+use core_suite::{CloudflareAccount, Suite};
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::world::{
+    Backend, Call, FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Server, Signed, sign_up,
+    site_archive,
+};
+
+const RECORD: &str = "shop.example.net";
+const DOMAIN: &str = "shop.example.com";
+
+/// A visit of the front page under a hostname.
+async fn visit(server: &Server, hostname: &str) -> Answer {
+    let call = Call::get("/").header("host", hostname);
+    server.send("sites", call).await
+}
+
+/// Visits a hostname until the status is this one.
+async fn visited(server: &Server, hostname: &str, status: u16) -> Answer {
+    for _ in 0..200 {
+        let answer = visit(server, hostname).await;
+        if answer.status == status {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let last = visit(server, hostname).await;
+    panic!("{hostname} is {} and not {status}", last.status);
+}
+
+/// Sends a request as an operator.
+async fn operate(server: &impl Installation, call: Call) -> Answer {
+    server.send("registry", call.bearer(SERVICE_KEY)).await
+}
+
+async fn list(server: &impl Installation, person: &Signed, rest: &str) -> Vec<Value> {
+    let listed = operate(server, Call::get(person.at(rest)))
+        .await
+        .expect(200);
+    listed.json["data"].as_array().unwrap().clone()
+}
+
+/// A platform with a deployed site.
+struct Shop {
+    person: Signed,
+    stack: String,
+    site: String,
+}
+
+impl Shop {
+    async fn open(server: &Server, slug: &str) -> Self {
+        let person = sign_up(server, slug, slug).await;
+        let job = person.job(server).await;
+        person.job_done(server, &job).await;
+        assert_eq!(
+            person.deploy(server, site_archive()).await.text("status"),
+            "active"
+        );
+        let tenant = list(server, &person, "/entities").await[0]["id"].clone();
+        let stack = Call::post(
+            person.at("/stacks"),
+            &json!({ "tenantId": tenant, "name": "web" }),
+        );
+        let stack = operate(server, stack).await.expect(201).id();
+        let resources = list(server, &person, "/resources").await.into_iter();
+        let mut sites = resources.filter(|resource| resource["resourceType"] == "pages");
+        let site = sites.next().unwrap()["id"].as_str().unwrap().to_owned();
+        Self {
+            person,
+            stack,
+            site,
+        }
+    }
+
+    /// Enters a DNS record that leads to the site, with this token.
+    async fn record(&self, server: &Server, token: &str, hostname: &str) -> Answer {
+        let path = self.person.at(&format!("/stacks/{}/dns", self.stack));
+        let body = json!({
+            "hostname": hostname, "targetType": "pages", "resourceId": self.site, "environment": "prod",
+        });
+        let call = Call::post(path, &body).bearer(token);
+        server.send("registry", call).await.expect(201)
+    }
+
+    async fn shown_record(&self, server: &Server, id: &str) -> Value {
+        let path = self.person.at(&format!("/dns/{id}"));
+        operate(server, Call::get(path)).await.expect(200).json
+    }
+}
+
+#[tokio::test]
+async fn records_and_domains_serve_the_site_until_they_are_deleted_or_the_platform_is_suspended() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]).await;
+    let shop = Shop::open(&server, "engines").await;
+    let _ = visit(&server, RECORD).await.expect(404);
+
+    let record = shop.record(&server, SERVICE_KEY, RECORD).await.id();
+    assert_eq!(visited(&server, RECORD, 200).await.bytes, FRONT_PAGE);
+    let body = json!({ "dnsRecordId": record, "hostname": DOMAIN, "targetDns": RECORD });
+    let domain = Call::post(shop.person.at("/domains"), &body);
+    let domain = operate(&server, domain).await.expect(201).id();
+    let _ = visit(&server, DOMAIN).await.expect(404);
+    let at_domain = shop.person.at(&format!("/domains/{domain}"));
+    let active = Call::post(&at_domain, &json!({ "status": "active" })).by(&Method::PATCH);
+    let _ = operate(&server, active).await.expect(200);
+    assert_eq!(visited(&server, DOMAIN, 200).await.bytes, FRONT_PAGE);
+    assert_eq!(
+        shop.shown_record(&server, &record).await["status"],
+        "active"
+    );
+
+    // A record that nobody has proved is not served.
+    let unproved = shop
+        .record(&server, &shop.person.token, "stranger.example.org")
+        .await;
+    assert_eq!(unproved.text("status"), "pending");
+    assert_eq!(unproved.json["missingRecords"][0]["type"], "TXT");
+
+    let change = |how: &str| Call::post(shop.person.at(how), &json!({}));
+    for (call, status) in [
+        (change("/suspend"), 451),
+        (change("/restore"), 200),
+        (change("").by(&Method::DELETE), 404),
+        (change("/restore"), 200),
+    ] {
+        let _ = operate(&server, call).await.expect(200);
+        for hostname in [RECORD, DOMAIN] {
+            visited(&server, hostname, status).await;
+        }
+    }
+    let _ = visit(&server, "stranger.example.org").await.expect(404);
+
+    let _ = operate(&server, Call::get(&at_domain).by(&Method::DELETE))
+        .await
+        .expect(204);
+    visited(&server, DOMAIN, 404).await;
+    let _ = visit(&server, RECORD).await.expect(200);
+    let path = shop
+        .person
+        .at(&format!("/stacks/{}/dns/{record}", shop.stack));
+    let _ = operate(&server, Call::get(path).by(&Method::DELETE))
+        .await
+        .expect(204);
+    visited(&server, RECORD, 404).await;
+    assert!(server.terminate().await.success());
+}
+
+const ZONE: &str = "example.com";
+const OURS: &str = "engines.example.com";
+const CUSTOMERS: &str = "www.customer.org";
+
+/// What a visitor reaches at Cloudflare, once it is this.
+async fn reached(fake: &FakeCloudflare, hostname: &str, wanted: Option<&Visited>) {
+    for _ in 0..400 {
+        // The certificate is issued.
+        fake.pin_hostname(hostname, "active", "active");
+        if fake.visit(hostname).as_ref() == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{hostname} reaches {:?}", fake.visit(hostname));
+}
+
+async fn suite_at(fake: &FakeCloudflare, dns: &Arc<MemoryDns>) -> (Fresh, Suite) {
+    let fresh = Fresh::on(Backend::Memory).await;
+    let account = CloudflareAccount {
+        token: Secret::new(fake.token()),
+        account_id: fake.account_id(),
+        base_url: fake.base_url(),
+    };
+    let builder = fresh.builder.clone();
+    let builder =
+        builder.settings(|settings| settings.cloudflare.saas_zone = Some(ZONE.to_owned()));
+    let builder = builder.cloudflare(account).dns_resolver(dns.clone());
+    let suite = builder.build().await.unwrap();
+    (fresh, suite)
+}
+
+#[tokio::test]
+async fn at_cloudflare_records_and_domains_reach_the_worker_until_they_are_deleted_or_suspended() {
+    let fake = FakeCloudflare::start().await.unwrap();
+    let dns = Arc::new(MemoryDns::default());
+    let (_fresh, suite) = suite_at(&fake, &dns).await;
+    let person = sign_up(&suite, "engines", "Engines").await;
+    let job = person.job(&suite).await;
+    person.job_done(&suite, &job).await;
+    let tenant = list(&suite, &person, "/entities").await[0]["id"].clone();
+    let stack = Call::post(
+        person.at("/stacks"),
+        &json!({ "tenantId": tenant, "name": "web" }),
+    );
+    let stack = operate(&suite, stack).await.expect(201).id();
+    let resources = list(&suite, &person, "/resources").await.into_iter();
+    let mut workers = resources.filter(|resource| resource["resourceType"] == "worker");
+    let worker = workers.next().unwrap();
+    let reaches = Visited::Worker(worker["cfName"].as_str().unwrap().to_owned());
+
+    let records = person.at(&format!("/stacks/{stack}/dns"));
+    let body = json!({
+        "hostname": OURS, "targetType": "worker", "resourceId": worker["id"], "environment": "prod",
+    });
+    let record = operate(&suite, Call::post(&records, &body)).await;
+    let record = record.expect(201).id();
+    reached(&fake, OURS, Some(&reaches)).await;
+    let body = json!({ "dnsRecordId": record, "hostname": CUSTOMERS, "targetDns": OURS });
+    let domain = Call::post(person.at("/domains"), &body).bearer(&person.token);
+    let domain = suite.send("registry", domain).await.expect(201);
+    for missing in domain.json["missingRecords"].as_array().unwrap() {
+        let [name, value] = ["name", "value"].map(|field| missing[field].as_str().unwrap());
+        if missing["type"] == "CNAME" {
+            dns.set_cname(name, value);
+        } else {
+            dns.add_txt(name, value);
+        }
+    }
+    // It may have been looked up before its records were there.
+    let active = json!({ "status": "active" });
+    let at_domain = person.at(&format!("/domains/{}", domain.id()));
+    let active = Call::post(&at_domain, &active).by(&Method::PATCH);
+    let _ = operate(&suite, active).await.expect(200);
+    reached(&fake, CUSTOMERS, Some(&reaches)).await;
+
+    let change = |how: &str| Call::post(person.at(how), &json!({}));
+    for (how, wanted) in [("/suspend", None), ("/restore", Some(&reaches))] {
+        let _ = operate(&suite, change(how)).await.expect(200);
+        for hostname in [OURS, CUSTOMERS] {
+            reached(&fake, hostname, wanted).await;
+        }
+    }
+    let deleted = Call::get(&at_domain).by(&Method::DELETE);
+    let _ = operate(&suite, deleted).await.expect(204);
+    reached(&fake, CUSTOMERS, None).await;
+    let deleted = Call::get(format!("{records}/{record}")).by(&Method::DELETE);
+    let _ = operate(&suite, deleted).await.expect(204);
+    reached(&fake, OURS, None).await;
+    suite.shutdown().await;
+}

@@ -1,0 +1,167 @@
+//! What other people have while jobs of a platform work, and what people of the platform made by hand. No job touches any of it.
+
+use std::collections::BTreeSet;
+
+use core_domain::kernel::{BoundedJson, EntityId, Environment, Line, Name, PlatformId, Slug};
+use core_domain::port::{self, Infrastructure, ResourceRef};
+use core_domain::registry::{
+    CreateEntity, CreateResource, CustomDomain, CustomDomainQuery, EntityType, FeatureActivation,
+    FeatureActivationQuery, Platform, ProviderName, Resource, ResourceQuery, ResourceStatus,
+    ResourceType, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery, resource_name,
+};
+use core_domain::use_case::registry::{entity, resource};
+use serde_json::json;
+
+use super::scenarios::served;
+use crate::world::{Platforms, as_operator};
+
+/// The slug of the entity of the platform that no job works for.
+pub(super) const ANNEX: &str = "annex";
+
+/// The name of an object of strangers that people of the platform entered as if it were theirs.
+pub(super) const BY_HAND: &str = "engines-db";
+
+/// The owner of objects that belong to nobody of the installation.
+const STRANGER: &str = "somebody-else";
+
+/// Everything that is not the platform's.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Others {
+    /// Type, name and owner of each object at the provider.
+    objects: Vec<(ResourceType, String, String)>,
+    resources: Vec<Resource>,
+    features: Vec<FeatureActivation>,
+    stacks: Vec<WorkspaceStack>,
+    domains: Vec<CustomDomain>,
+    /// The hostnames that the provider serves.
+    served: BTreeSet<String>,
+    /// What people of the platform entered by hand for another entity. It goes with its environment, and with the platform.
+    pub(super) by_hand: Vec<Resource>,
+}
+
+impl Others {
+    /// Puts objects of strangers beside those of a platform: under names that look like its own, and under names that people of
+    /// the platform entered by hand, as if they were theirs.
+    pub(super) async fn settle(world: &Platforms, platform: &PlatformId) {
+        let slug = world.find::<Platform>(platform).await.unwrap().slug;
+        for resource_type in [ResourceType::D1, ResourceType::Worker] {
+            let name = resource_name(platform, &slug, Environment::Stg, resource_type);
+            make(world, resource_type, &name, STRANGER).await;
+        }
+        for name in ["db", "search", BY_HAND] {
+            make(world, ResourceType::D1, name, STRANGER).await;
+            make(world, ResourceType::R2, name, STRANGER).await;
+        }
+        let annex = &annex(world, platform).await;
+        enter(world, platform, annex, (ResourceType::D1, BY_HAND)).await;
+    }
+
+    /// What there is beside a platform.
+    pub(super) async fn beside(world: &Platforms, platform: &PlatformId) -> Self {
+        let inventory = world.provider.inventory().await.unwrap().into_iter();
+        let objects = inventory.filter(|(_, owner)| owner != platform.as_str());
+        let objects = objects.map(|(object, owner)| (object.resource_type, object.name, owner));
+        let mut objects: Vec<_> = objects.collect();
+        objects.sort_by(|a, b| (a.0.as_str(), &a.1).cmp(&(b.0.as_str(), &b.1)));
+        let mut resources: Vec<Resource> = world.list(ResourceQuery::All { deleted: true }).await;
+        resources.retain(|entry| entry.platform_id != *platform);
+        let mut by_hand = world.entries(platform, false).await;
+        by_hand.retain(|entry| entry.cf_name.as_str() == BY_HAND);
+        let features = FeatureActivationQuery::OfPlatform {
+            environment: None,
+            inactive: true,
+        };
+        let mut features: Vec<FeatureActivation> = world.list(features).await;
+        features.retain(|feature| feature.platform_id != *platform);
+        let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
+        let mut stacks: Vec<WorkspaceStack> = world.list(stacks).await;
+        stacks.retain(|stack| stack.platform_id != *platform);
+        let domains = CustomDomainQuery::All { deleted: true };
+        let mut domains: Vec<CustomDomain> = world.list(domains).await;
+        domains.retain(|domain| domain.platform_id != *platform);
+        let served = served(world, &domains).await;
+        assert!(!served.is_empty() && !stacks.is_empty() && objects.len() > 15);
+        Self {
+            objects,
+            resources,
+            features,
+            stacks,
+            domains,
+            served,
+            by_hand,
+        }
+    }
+}
+
+/// Makes an object at the provider that no job made.
+pub(super) async fn make(world: &Platforms, resource_type: ResourceType, name: &str, owner: &str) {
+    let config = if resource_type == ResourceType::Worker {
+        json!({ "mainModule": "a.js", "modules": { "a.js": "export default {}" }, "bindings": [] })
+    } else {
+        json!({})
+    };
+    let request = port::CreateResource {
+        resource: ResourceRef {
+            resource_type,
+            name: name.to_owned(),
+        },
+        owner: owner.to_owned(),
+        effect_key: format!("{resource_type}-{name}"),
+        config,
+    };
+    world.provider.create(&request).await.unwrap();
+}
+
+/// The body of an entry made by hand.
+pub(super) fn by_hand(
+    (resource_type, name): (ResourceType, &str),
+    environment: Environment,
+) -> CreateResource {
+    CreateResource {
+        stack_id: None,
+        resource_type,
+        service_name: ProviderName::parse("search").unwrap(),
+        environment,
+        cf_name: ProviderName::parse(name).unwrap(),
+        cf_id: Some(Line::parse("by-hand").unwrap()),
+        cf_url: None,
+        provision_job_id: None,
+        config: BoundedJson::default(),
+    }
+}
+
+/// Enters an object by hand.
+pub(super) async fn enter(
+    world: &Platforms,
+    platform: &PlatformId,
+    entity: &EntityId,
+    named: (ResourceType, &str),
+) -> Resource {
+    let new = &by_hand(named, Environment::Prod);
+    let entered = as_operator!(world, platform, |cx, scope, uow| resource::create(
+        cx,
+        scope,
+        uow,
+        entity,
+        new.clone()
+    ));
+    assert_eq!(entered.status, ResourceStatus::Pending);
+    entered.into_inner()
+}
+
+/// Another tenant of the platform.
+async fn annex(world: &Platforms, platform: &PlatformId) -> EntityId {
+    let new = &CreateEntity {
+        name: Name::parse("Annex").unwrap(),
+        slug: Slug::parse(ANNEX).unwrap(),
+        entity_type: EntityType::Tenant,
+        parent_id: None,
+    };
+    let annex = as_operator!(world, platform, |cx, scope, uow| entity::create(
+        cx,
+        scope,
+        uow,
+        new.clone()
+    ));
+    annex.id.clone()
+}

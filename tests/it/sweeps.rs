@@ -1,0 +1,151 @@
+//! Removing expired records, on every store: in slices, by one node at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use core_domain::iam::{AccessToken, TokenHash};
+use core_domain::kernel::{SessionId, Timestamp};
+use core_domain::port::{Mode, Store, transact};
+use core_domain::shared::IdempotencyKey;
+use core_domain::testing::{ManualClock, RecordKey, SeededEntropy};
+use core_domain::use_case::iam::oauth;
+use core_domain::use_case::shared::{
+    LeaseHolder, RemoveSlice, Slice, remove_expired_answers, sweep_slice,
+};
+
+use crate::world::Backend;
+
+const BACKENDS: [Backend; 3] = [Backend::Memory, Backend::Sqlite, Backend::Postgres];
+const LEASE: Duration = Duration::from_secs(60);
+
+const TOKENS: RemoveSlice = |uow, limit| Box::pin(oauth::remove_expired_tokens(uow, limit));
+const ANSWERS: RemoveSlice = |uow, limit| Box::pin(remove_expired_answers(uow, limit));
+
+struct World {
+    clock: Arc<ManualClock>,
+    store: Arc<dyn Store>,
+    _keeps: Box<dyn std::any::Any + Send + Sync>,
+}
+
+impl World {
+    /// A store with tokens and a stored answer that all expire in the same second.
+    async fn on(backend: Backend, tokens: u32) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_seconds(1_800_000_000)));
+        let (store, keeps) = backend.open(clock.clone()).await;
+        let filled = transact(store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                let now = uow.now().await?;
+                let expires_at = now.plus(Duration::from_secs(900));
+                let repositories = uow.repositories(RecordKey::for_tests());
+                let token = |nth: u32| AccessToken {
+                    token_hash: TokenHash::of(&nth.to_string()),
+                    session_id: SessionId::generate(now, &SeededEntropy::new(1)),
+                    created_at: now,
+                    expires_at,
+                };
+                let tokens = (0..tokens).map(token).collect();
+                repositories.access_tokens().insert_many(tokens).await?;
+                let answer = IdempotencyKey {
+                    id: "key".to_owned(),
+                    request_hash: String::new(),
+                    status: 201,
+                    headers: Vec::new(),
+                    body: String::new(),
+                    needs_proof: false,
+                    created_at: now,
+                    expires_at,
+                };
+                repositories.idempotency_keys().insert(answer).await?;
+                Ok(())
+            })
+        });
+        filled.await.unwrap();
+        Self {
+            clock,
+            store,
+            _keeps: keeps,
+        }
+    }
+
+    async fn sweep(&self, holder: &LeaseHolder, remove: RemoveSlice, limit: u32) -> Slice {
+        let store = self.store.as_ref();
+        sweep_slice(store, holder, remove, limit, &|| ())
+            .await
+            .unwrap()
+    }
+}
+
+fn node(number: u64) -> LeaseHolder {
+    LeaseHolder::generate("sweep", LEASE, &SeededEntropy::new(number))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_unit_removes_more_than_its_slice_although_all_records_expire_at_once() {
+    for backend in BACKENDS {
+        let world = World::on(backend, 2_500).await;
+        let node = node(1);
+        world.clock.advance(Duration::from_secs(899));
+        assert_eq!(world.sweep(&node, TOKENS, 1_000).await, Slice::Removed(0));
+        world.clock.advance(Duration::from_secs(1));
+        let mut slices = Vec::new();
+        for limit in [10, 1_000, 5_000, 1_000, 1_000] {
+            slices.push(world.sweep(&node, TOKENS, limit).await);
+        }
+        let expected = [10, 1_000, 1_000, 490, 0].map(Slice::Removed);
+        assert_eq!(slices, expected, "{backend:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_node_at_a_time_sweeps_until_its_lease_expires_or_it_releases_it() {
+    for backend in BACKENDS {
+        let world = World::on(backend, 100).await;
+        world.clock.advance(Duration::from_secs(1_000));
+        let [first, second] = [node(1), node(2)];
+        assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Removed(10));
+        assert_eq!(
+            world.sweep(&second, TOKENS, 10).await,
+            Slice::Busy,
+            "{backend:?}"
+        );
+        // A slice renews the lease.
+        world.clock.advance(LEASE * 3 / 4);
+        assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Removed(10));
+        world.clock.advance(LEASE * 3 / 4);
+        assert_eq!(world.sweep(&second, TOKENS, 10).await, Slice::Busy);
+        world.clock.advance(LEASE / 4);
+        assert_eq!(world.sweep(&second, TOKENS, 10).await, Slice::Removed(10));
+        assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Busy);
+        // Releasing what another node holds changes nothing.
+        first.release(world.store.as_ref()).await.unwrap();
+        assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Busy);
+        second.release(world.store.as_ref()).await.unwrap();
+        assert_eq!(world.sweep(&first, TOKENS, 10).await, Slice::Removed(10));
+        let sole = LeaseHolder::sole("another task", LEASE);
+        assert_eq!(world.sweep(&sole, ANSWERS, 10).await, Slice::Removed(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_begin_at_once_remove_every_record_once_and_never_two_at_a_time() {
+    for backend in BACKENDS {
+        let world = World::on(backend, 300).await;
+        world.clock.advance(Duration::from_secs(1_000));
+        let sweep = async |number: u64| {
+            let (holder, mut removed) = (node(number), 0);
+            loop {
+                match world.sweep(&holder, TOKENS, 10).await {
+                    Slice::Removed(0) => break,
+                    Slice::Removed(some) => removed += some,
+                    Slice::Busy => tokio::task::yield_now().await,
+                }
+            }
+            holder.release(world.store.as_ref()).await.unwrap();
+            removed
+        };
+        let (a, b, c) = tokio::join!(sweep(1), sweep(2), sweep(3));
+        assert_eq!(a + b + c, 300, "{backend:?}");
+        let mut uow = world.store.begin(Mode::Read).await.unwrap();
+        assert!(uow.now().await.is_ok());
+    }
+}

@@ -1,0 +1,136 @@
+//! The process that hosts workers beside a server: it is limited, it may die, and it ends with the server.
+
+use std::path::PathBuf;
+
+use crate::workers::{ask, start, worker_of, workerd};
+use crate::world::{Call, Installation, SERVICE_KEY, Server, Signed, sign_up};
+
+/// The processes that a process has started, by their folders in `/proc`.
+fn children_of(pid: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let children = all.map(|entry| entry.path()).filter(|process| {
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        parent.is_some_and(|parent| parent.trim() == pid)
+    });
+    children.collect()
+}
+
+fn pid_of(process: &std::path::Path) -> String {
+    process.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// The process that hosts the workers of a server, if it runs.
+fn host_of(server: &Server) -> Option<PathBuf> {
+    let mut children = children_of(&server.pid()).into_iter();
+    children.find(|process| {
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        command.ends_with(b"\0workers\0")
+    })
+}
+
+async fn ready(server: &Server) -> (Signed, String) {
+    let person = sign_up(server, "engines", "Engines").await;
+    let job = person.job(server).await;
+    person.job_done(server, &job).await;
+    let worker = worker_of(server, &person, "-api").await;
+    (person, worker)
+}
+
+async fn visits(server: &Server, worker: &str) -> Option<i64> {
+    let visit = Call::upload("/visits", "text/plain", "");
+    let visit = ask(server, visit, worker).await;
+    (visit.status == 200).then(|| visit.json["visits"].as_i64().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn workers_are_hosted_by_a_process_with_limited_memory_and_without_the_servers_secrets() {
+    let Some(workerd) = workerd() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &workerd).await;
+    let (_, worker) = ready(&server).await;
+    assert_eq!(visits(&server, &worker).await, Some(1));
+    let host = host_of(&server).unwrap();
+    let limits = std::fs::read_to_string(host.join("limits")).unwrap();
+    let memory = limits
+        .lines()
+        .find(|line| line.starts_with("Max data size"));
+    let memory: Vec<_> = memory.unwrap().split_whitespace().collect();
+    assert_eq!(memory[3..5], ["1073741824", "1073741824"]);
+    let environment = std::fs::read(host.join("environ")).unwrap();
+    let environment = String::from_utf8(environment).unwrap();
+    assert!(!environment.contains(SERVICE_KEY), "{environment}");
+    assert!(!environment.contains("AUTH_API_KEY"), "{environment}");
+    // The guards of workers are its children, and none of the server's.
+    assert_eq!(children_of(&server.pid()), std::slice::from_ref(&host));
+    assert!(!children_of(&pid_of(&host)).is_empty());
+
+    assert!(server.terminate().await.success());
+    assert!(!host.exists(), "it has ended before the server");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_server_goes_on_when_the_process_of_workers_is_killed_and_starts_it_again() {
+    let Some(workerd) = workerd() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &workerd).await;
+    let (person, worker) = ready(&server).await;
+    assert_eq!(visits(&server, &worker).await, Some(1));
+    let host = host_of(&server).unwrap();
+    let guards = children_of(&pid_of(&host));
+    let mut kill = tokio::process::Command::new("kill");
+    let killed = kill.arg("-9").arg(pid_of(&host)).status().await;
+    assert!(killed.unwrap().success());
+    let resources = server.get(&person.token, &person.at("/resources")).await;
+    let _ = resources.expect(200);
+    // A request that is sent while it ends may fail; the next one starts it again.
+    let again = loop {
+        if let Some(visits) = visits(&server, &worker).await {
+            break visits;
+        }
+    };
+    assert_eq!(again, 2);
+    let next = host_of(&server).unwrap();
+    assert_ne!(next, host);
+    while guards.iter().any(|guard| guard.exists()) {
+        tokio::task::yield_now().await;
+    }
+
+    server.kill().await;
+    while next.exists() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_server_hosts_workers_itself_where_it_is_told_to() {
+    let Some(workerd) = workerd() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let workerd = workerd.to_str().unwrap();
+    let arguments = [
+        "--workerd",
+        workerd,
+        "--set",
+        "settings.workerd.process=false",
+    ];
+    let server = Server::start(data.path(), &arguments).await;
+    let (_, worker) = ready(&server).await;
+    assert_eq!(visits(&server, &worker).await, Some(1));
+    assert_eq!(host_of(&server), None);
+    assert!(server.terminate().await.success());
+}
+
+#[tokio::test]
+async fn the_command_of_the_process_refuses_to_be_started_by_hand() {
+    let data = tempfile::tempdir().unwrap();
+    let ended = crate::world::run(data.path(), &["workers"], "").await;
+    assert!(!ended.status.success());
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        said.contains("only the server starts this command"),
+        "{said}"
+    );
+}
