@@ -367,10 +367,9 @@ impl Connection {
     }
 }
 
+#[cfg(feature = "conformance")]
 #[cfg(test)]
 mod tests {
-    #![cfg(feature = "conformance")]
-
     use tokio_postgres::types::private::BytesMut;
     use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 

@@ -1,6 +1,7 @@
 //! Where the servers of a test keep what they have. On Postgres they may run beside each other.
 
 use std::collections::BTreeMap;
+use std::panic::Location;
 use std::path::PathBuf;
 use std::process::Output;
 use std::sync::Arc;
@@ -24,9 +25,14 @@ const KEY: [u8; 32] = [7; 32];
 /// Far longer than anything here takes.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is waited for; a test that waits in vain fails.
-pub(super) async fn in_time<T>(awaited: impl Future<Output = T>) -> T {
-    tokio::time::timeout(WAIT_TIMEOUT, awaited).await.unwrap()
+/// Waits for a future; a test that waits in vain fails, and names where it waited.
+#[track_caller]
+pub(super) fn in_time<T>(awaited: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = Location::caller();
+    async move {
+        let ended = tokio::time::timeout(WAIT_TIMEOUT, awaited).await;
+        ended.unwrap_or_else(|_| panic!("not within {WAIT_TIMEOUT:?}: {caller}"))
+    }
 }
 
 /// Leases that end soon after their holder.

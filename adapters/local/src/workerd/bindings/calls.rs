@@ -196,8 +196,8 @@ mod tests {
     async fn a_call_above_the_number_that_may_run_fails_until_another_ends() {
         let calls = calls();
         let (first, _second) = (calls.begin().await.unwrap(), calls.begin().await.unwrap());
-        let refused = calls.begin().await.unwrap_err();
-        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        let TooManyCalls(at_a_time) = calls.begin().await.unwrap_err();
+        assert_eq!(at_a_time, 2);
         let body = first.clone().hold(super::super::reply::full("unread"));
         drop(first);
         assert!(calls.begin().await.is_err(), "its response is not read");
