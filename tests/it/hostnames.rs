@@ -11,6 +11,7 @@ use core_http::kernel::testing::Answer;
 use core_suite::{CloudflareAccount, Suite};
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::world::{
     Backend, Call, FRONT_PAGE, Fresh, Installation, SERVICE_KEY, Server, Signed, sign_up,
@@ -26,17 +27,21 @@ async fn visit(server: &Server, hostname: &str) -> Answer {
     server.send("sites", call).await
 }
 
+/// Far longer than a job of a hostname takes.
+const JOB_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Visits a hostname until the status is this one.
 async fn visited(server: &Server, hostname: &str, status: u16) -> Answer {
-    for _ in 0..200 {
-        let answer = visit(server, hostname).await;
-        if answer.status == status {
-            return answer;
+    let until = async {
+        loop {
+            let answer = visit(server, hostname).await;
+            if answer.status == status {
+                return answer;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let last = visit(server, hostname).await;
-    panic!("{hostname} is {} and not {status}", last.status);
+    };
+    let visited = timeout(JOB_TIMEOUT, until).await;
+    visited.unwrap_or_else(|_| panic!("{hostname} is never {status}"))
 }
 
 /// Sends a request as an operator.
@@ -83,14 +88,14 @@ impl Shop {
         }
     }
 
-    /// Enters a DNS record that leads to the site, with this token.
-    async fn record(&self, server: &Server, token: &str, hostname: &str) -> Answer {
+    /// Sends the request for a DNS record that leads to the site: an operator to the registry, a customer through the gateway.
+    async fn record(&self, server: &Server, service: &str, token: &str, hostname: &str) -> Answer {
         let path = self.person.at(&format!("/stacks/{}/dns", self.stack));
         let body = json!({
             "hostname": hostname, "targetType": "pages", "resourceId": self.site, "environment": "prod",
         });
         let call = Call::post(path, &body).bearer(token);
-        server.send("registry", call).await.expect(201)
+        server.send(service, call).await.expect(201)
     }
 
     async fn shown_record(&self, server: &Server, id: &str) -> Value {
@@ -106,7 +111,10 @@ async fn records_and_domains_serve_the_site_until_they_are_deleted_or_the_platfo
     let shop = Shop::open(&server, "engines").await;
     let _ = visit(&server, RECORD).await.expect(404);
 
-    let record = shop.record(&server, SERVICE_KEY, RECORD).await.id();
+    let record = shop
+        .record(&server, "registry", SERVICE_KEY, RECORD)
+        .await
+        .id();
     assert_eq!(visited(&server, RECORD, 200).await.bytes, FRONT_PAGE);
     let body = json!({ "dnsRecordId": record, "hostname": DOMAIN, "targetDns": RECORD });
     let domain = Call::post(shop.person.at("/domains"), &body);
@@ -123,7 +131,12 @@ async fn records_and_domains_serve_the_site_until_they_are_deleted_or_the_platfo
 
     // A record that nobody has proved is not served.
     let unproved = shop
-        .record(&server, &shop.person.token, "stranger.example.org")
+        .record(
+            &server,
+            "gateway",
+            &shop.person.token,
+            "stranger.example.org",
+        )
         .await;
     assert_eq!(unproved.text("status"), "pending");
     assert_eq!(unproved.json["missingRecords"][0]["type"], "TXT");
@@ -163,15 +176,18 @@ const CUSTOMERS: &str = "www.customer.org";
 
 /// What a visitor reaches at Cloudflare, once it is this.
 async fn reached(fake: &FakeCloudflare, hostname: &str, wanted: Option<&Visited>) {
-    for _ in 0..400 {
-        // The certificate is issued.
-        fake.pin_hostname(hostname, "active", "active");
-        if fake.visit(hostname).as_ref() == wanted {
-            return;
+    let until = async {
+        loop {
+            // The certificate is issued.
+            fake.pin_hostname(hostname, "active", "active");
+            if fake.visit(hostname).as_ref() == wanted {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{hostname} reaches {:?}", fake.visit(hostname));
+    };
+    let reached = timeout(JOB_TIMEOUT, until).await;
+    reached.unwrap_or_else(|_| panic!("{hostname} reaches {:?}", fake.visit(hostname)));
 }
 
 async fn suite_at(fake: &FakeCloudflare, dns: &Arc<MemoryDns>) -> (Fresh, Suite) {
@@ -216,8 +232,10 @@ async fn at_cloudflare_records_and_domains_reach_the_worker_until_they_are_delet
     let record = record.expect(201).id();
     reached(&fake, OURS, Some(&reaches)).await;
     let body = json!({ "dnsRecordId": record, "hostname": CUSTOMERS, "targetDns": OURS });
-    let domain = Call::post(person.at("/domains"), &body).bearer(&person.token);
-    let domain = suite.send("registry", domain).await.expect(201);
+    let domain = suite
+        .post(&person.token, &person.at("/domains"), body)
+        .await;
+    let domain = domain.expect(201);
     for missing in domain.json["missingRecords"].as_array().unwrap() {
         let [name, value] = ["name", "value"].map(|field| missing[field].as_str().unwrap());
         if missing["type"] == "CNAME" {

@@ -69,13 +69,17 @@ impl LocalConfig {
 }
 
 /// A command whose process hosts the workers of a provider: it calls [`run_worker_host`](crate::run_worker_host), writes
-/// nothing to standard output and logs to standard error. It is started without the environment of this process.
+/// nothing to standard output and logs to standard error. Of the environment of this process it has only `PATH` and `TMPDIR`.
+///
+/// The limit of its memory counts what its allocator reserves, even if it is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerHostCommand {
     /// The path of the executable file.
     pub program: PathBuf,
     /// The arguments of the command line.
     pub args: Vec<String>,
+    /// Environment variables and their values.
+    pub env: Vec<(String, String)>,
 }
 
 /// Which deployments of a project are kept besides the one its address shows. The others are removed when the next

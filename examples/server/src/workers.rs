@@ -8,6 +8,13 @@ use core_suite::{SuiteError, SystemClock, WorkerHostCommand, run_worker_host};
 use crate::config::Config;
 use crate::run_error::RunError;
 
+/// Settings of the allocator, mimalloc. Unless told otherwise it reserves a gibibyte at once, all that the process may have.
+const ALLOCATOR: [(&str, &str); 2] = [
+    ("MIMALLOC_ARENA_EAGER_COMMIT", "0"),
+    // KiB.
+    ("MIMALLOC_ARENA_RESERVE", "65536"),
+];
+
 /// The command that starts this program as the process that hosts workers; `None` if the program is unknown.
 pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {
     let program = match std::env::current_exe() {
@@ -28,6 +35,9 @@ pub(crate) fn command(config: &Config) -> Option<WorkerHostCommand> {
     Some(WorkerHostCommand {
         program,
         args: args.map(str::to_owned).to_vec(),
+        env: ALLOCATOR
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
     })
 }
 

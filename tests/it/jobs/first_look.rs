@@ -124,7 +124,7 @@ async fn what_was_there_before_a_job_outlives_its_undoing() {
             assert!(!left.contains(&site), "{fault:?} after {units} units");
             invariants_hold(&world).await;
             if !died {
-                assert!(units > 5, "{fault:?} ended after {units} units");
+                assert!(units > 3, "{fault:?} ended after {units} units");
                 break;
             }
         }

@@ -12,3 +12,4 @@ mod others;
 mod removal;
 mod scenarios;
 mod setup;
+mod snapshot;

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use core_domain::kernel::{BoundedJson, EntityId, Environment, Line, Name, PlatformId, Slug};
 use core_domain::port::{self, Infrastructure, ResourceRef};
 use core_domain::registry::{
-    CreateEntity, CreateResource, CustomDomain, CustomDomainQuery, EntityType, FeatureActivation,
-    FeatureActivationQuery, Platform, ProviderName, Resource, ResourceQuery, ResourceStatus,
-    ResourceType, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery, resource_name,
+    CreateEntity, CreateResource, CustomDomain, CustomDomainQuery, DnsRecord, EntityType,
+    FeatureActivation, FeatureActivationQuery, Platform, ProviderName, Resource, ResourceQuery,
+    ResourceStatus, ResourceType, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
+    resource_name,
 };
 use core_domain::use_case::registry::{entity, resource};
 use serde_json::json;
 
-use super::scenarios::served;
 use crate::world::{Platforms, as_operator};
 
 /// The slug of the entity of the platform that no job works for.
@@ -48,7 +48,7 @@ impl Others {
             let name = resource_name(platform, &slug, Environment::Stg, resource_type);
             make(world, resource_type, &name, STRANGER).await;
         }
-        for name in ["db", "search", BY_HAND] {
+        for name in ["data", "search", BY_HAND] {
             make(world, ResourceType::D1, name, STRANGER).await;
             make(world, ResourceType::R2, name, STRANGER).await;
         }
@@ -164,4 +164,32 @@ async fn annex(world: &Platforms, platform: &PlatformId) -> EntityId {
         new.clone()
     ));
     annex.id.clone()
+}
+
+/// The hostnames of these domains that the provider serves.
+pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTreeSet<String> {
+    let mut served = BTreeSet::new();
+    for domain in domains {
+        let record: Option<DnsRecord> = world.find(&domain.dns_record_id).await;
+        let target = match &record {
+            Some(record) => target_of(world, record).await,
+            None => None,
+        };
+        let Some(target) = target else {
+            continue;
+        };
+        let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
+        let found = world.provider.served_hostname(hostname, owner, &target);
+        served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
+    }
+    served
+}
+
+/// The object that a DNS record leads to.
+pub(super) async fn target_of(world: &Platforms, record: &DnsRecord) -> Option<ResourceRef> {
+    let resource: Resource = world.find(&record.resource_id).await?;
+    Some(ResourceRef {
+        resource_type: resource.resource_type,
+        name: resource.cf_name.to_string(),
+    })
 }

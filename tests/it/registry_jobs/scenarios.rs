@@ -1,16 +1,14 @@
 //! What every kind of job that makes or removes infrastructure is put through, and what there is afterwards. A kind is one
 //! line in [`SCENARIOS`].
 
-use std::collections::BTreeSet;
-
 use core_domain::access::authorize_operator;
 use core_domain::kernel::{BoundedJson, EntityId, Environment, JobId, JsonText, Line, PlatformId};
 use core_domain::port::{Infrastructure, ResourceRef, transact};
 use core_domain::registry::{
     ActivateFeature, AddCustomDomain, CreateDnsRecord, CustomDomain, CustomDomainQuery,
-    DeactivateFeature, DnsRecord, DnsRecordQuery, DnsTargetType, Entity, EntityQuery,
-    FeatureActivation, FeatureActivationQuery, FeatureId, Hostname, NewFeatureId, Resource,
-    ResourceType, WorkspaceStack, WorkspaceStackFilter, WorkspaceStackQuery,
+    DeactivateFeature, DnsRecord, DnsRecordQuery, DnsTargetType, Entity, EntityQuery, FeatureId,
+    Hostname, NewFeatureId, Resource, ResourceType, WorkspaceStack, WorkspaceStackFilter,
+    WorkspaceStackQuery,
 };
 use core_domain::stacks::{AppName, AppType, CreateTemplate, PublishVersion, SemVer, TemplateName};
 use core_domain::use_case::registry::reconcile::{self, ReconcileCommand};
@@ -21,7 +19,8 @@ use core_domain::use_case::registry::{auth, dns, domain, entity, feature, platfo
 use core_domain::use_case::stacks::{template, version};
 use serde_json::json;
 
-use super::others::{ANNEX, BY_HAND, Others};
+use super::others::{ANNEX, Others};
+use super::snapshot::Snapshot;
 use crate::world::{Command, Platforms, as_operator};
 
 /// What is asked for.
@@ -133,96 +132,6 @@ pub(super) const SCENARIOS: [Scenario; 18] = [
     ),
 ];
 
-/// What there is of a platform, at the provider and in the registry.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Snapshot {
-    pub(super) objects: BTreeSet<String>,
-    /// Names and statuses of the entries that are not deleted.
-    pub(super) entries: BTreeSet<(String, String)>,
-    pub(super) features: BTreeSet<(String, String)>,
-    pub(super) stacks: BTreeSet<(String, String)>,
-    /// Hostnames and statuses of the custom domains.
-    pub(super) domains: BTreeSet<(String, String)>,
-    /// Those that the provider serves.
-    pub(super) served: BTreeSet<String>,
-    /// What other people have beside it.
-    pub(super) others: Others,
-    /// Hostnames and statuses of the DNS records.
-    pub(super) records: BTreeSet<(String, String)>,
-    /// Those that the provider routes.
-    pub(super) routed: BTreeSet<String>,
-}
-
-impl Snapshot {
-    pub(super) async fn of(world: &Platforms, platform: &PlatformId) -> Self {
-        let mut entries = world.entries(platform, false).await;
-        entries.retain(|entry| entry.cf_name.as_str() != BY_HAND);
-        let features = FeatureActivationQuery::OfPlatform {
-            environment: None,
-            inactive: true,
-        };
-        let mut features: Vec<FeatureActivation> = world.list(features).await;
-        features.retain(|feature| feature.platform_id == *platform);
-        let stacks = WorkspaceStackQuery::Listed(WorkspaceStackFilter::default());
-        let mut stacks: Vec<WorkspaceStack> = world.list(stacks).await;
-        stacks.retain(|stack| stack.platform_id == *platform);
-        let mut domains: Vec<CustomDomain> =
-            world.list(CustomDomainQuery::All { deleted: true }).await;
-        domains.retain(|domain| domain.platform_id == *platform);
-        let mut records: Vec<DnsRecord> = world.list(DnsRecordQuery::All { deleted: true }).await;
-        records.retain(|record| record.platform_id == *platform);
-        let served = served(world, &domains).await;
-        let mut routed = BTreeSet::new();
-        for record in &records {
-            let hostname = record.hostname.as_str();
-            let found = world.provider.route(hostname).await.unwrap();
-            let target = target_of(world, record).await;
-            let leads = |route: &str| target.as_ref().is_some_and(|target| target.name == route);
-            let found = found.filter(|route| leads(&route.target));
-            routed.extend(found.map(|_| hostname.to_owned()));
-        }
-        let told = |name: &str, status: &str| (name.to_owned(), status.to_owned());
-        Self {
-            objects: world.objects(platform).await,
-            entries: entries
-                .iter()
-                .map(|entry| told(entry.cf_name.as_str(), entry.status.as_str()))
-                .collect(),
-            features: features
-                .iter()
-                .map(|feature| told(feature.feature_id.as_str(), feature.status.as_str()))
-                .collect(),
-            stacks: stacks
-                .iter()
-                .map(|stack| told(stack.id.as_str(), stack.status.as_str()))
-                .collect(),
-            domains: domains
-                .iter()
-                .map(|domain| told(domain.hostname.as_str(), domain.status.as_str()))
-                .collect(),
-            served,
-            others: Others::beside(world, platform).await,
-            records: records
-                .iter()
-                .map(|record| told(record.hostname.as_str(), record.status.as_str()))
-                .collect(),
-            routed,
-        }
-    }
-
-    /// The provider and the registry tell the same.
-    pub(super) fn agrees(&self) -> bool {
-        let active = |all: &BTreeSet<(String, String)>| -> BTreeSet<String> {
-            let active = all.iter().filter(|(_, status)| status == "active");
-            active.map(|(name, _)| name.clone()).collect()
-        };
-        let named = active(&self.entries);
-        let all_there = named == self.objects && named.len() == self.entries.len();
-        let all_served = active(&self.domains) == self.served;
-        all_there && all_served && active(&self.records) == self.routed
-    }
-}
-
 impl Scenario {
     /// A platform that has what must be there before, and nothing else; other people have all kinds of things beside it.
     pub(super) async fn prepared(self, world: &Platforms) -> PlatformId {
@@ -232,6 +141,7 @@ impl Scenario {
             Request::Stack,
             Request::Feature,
             Request::App,
+            Request::Record,
             Request::Domain,
         ] {
             world.until_idle().await;
@@ -410,16 +320,14 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(world, platform, |cx, scope, uow| domain::delete(
                 cx, scope, uow, domain
             ));
-            let mut jobs = world.jobs().await;
-            jobs.retain(|job| job.kind == "domain.remove");
-            jobs.swap_remove(0).id
+            newest(world, "domain.remove").await
         }
         Request::Cascade => {
             let entity = &tenant(world, platform).await;
             as_operator!(world, platform, |cx, scope, uow| entity::delete(
                 cx, scope, uow, entity, true
             ));
-            newest_of(world, "entity.remove").await
+            newest(world, "entity.remove").await
         }
         Request::Forget => {
             let mut entries = world.entries(platform, false).await.into_iter();
@@ -434,7 +342,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         }
         Request::HardDelete => {
             world.hard_delete(platform).await;
-            newest_of(world, "platform.deprovision").await
+            newest(world, "platform.deprovision").await
         }
         Request::Repair => {
             inject_drift(world, platform).await;
@@ -502,34 +410,6 @@ async fn domain(world: &Platforms, platform: &PlatformId) -> CustomDomain {
     domains.swap_remove(0)
 }
 
-/// The object that a DNS record leads to.
-async fn target_of(world: &Platforms, record: &DnsRecord) -> Option<ResourceRef> {
-    let resource: Resource = world.find(&record.resource_id).await?;
-    Some(ResourceRef {
-        resource_type: resource.resource_type,
-        name: resource.cf_name.to_string(),
-    })
-}
-
-/// The hostnames of these domains that the provider serves.
-pub(super) async fn served(world: &Platforms, domains: &[CustomDomain]) -> BTreeSet<String> {
-    let mut served = BTreeSet::new();
-    for domain in domains {
-        let record: Option<DnsRecord> = world.find(&domain.dns_record_id).await;
-        let target = match &record {
-            Some(record) => target_of(world, record).await,
-            None => None,
-        };
-        let Some(target) = target else {
-            continue;
-        };
-        let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-        let found = world.provider.served_hostname(hostname, owner, &target);
-        served.extend(found.await.unwrap().map(|_| hostname.to_owned()));
-    }
-    served
-}
-
 /// A hostname of the platform in a zone.
 fn hostname(platform: &PlatformId, zone: &str) -> Hostname {
     let label = platform.as_str().replace('-', "").to_lowercase();
@@ -591,12 +471,6 @@ async fn ask_for_domain(world: &Platforms, platform: &PlatformId) -> JobId {
     world.dns.set_cname(&route.name, &route.value);
     world.dns.add_txt(&proof.name, &proof.value);
     job.id.clone()
-}
-
-async fn newest_of(world: &Platforms, kind: &str) -> JobId {
-    let mut jobs = world.jobs().await;
-    jobs.retain(|job| job.kind == kind);
-    jobs.swap_remove(0).id
 }
 
 /// One object is lost, and another one left over from an entry that was deleted.

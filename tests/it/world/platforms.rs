@@ -27,8 +27,19 @@ use super::{Backend, World, clock};
 /// Where auth workers are told to reach IAM.
 const IAM: &str = "http://iam.test";
 
-/// The call of the provider that fails: which call, how many of them go well before it, when in it, and how.
-type Trap = Arc<Mutex<Option<(&'static str, usize, Moment, ProviderError)>>>;
+/// A call of the provider that fails.
+struct Fault {
+    call: &'static str,
+    /// How many of these calls succeed before.
+    after: usize,
+    moment: Moment,
+    error: ProviderError,
+    /// The later ones fail as well.
+    lasts: bool,
+    is_met: bool,
+}
+
+type Trap = Arc<Mutex<Option<Fault>>>;
 
 pub(crate) struct Platforms {
     world: World<LocalInfrastructure>,
@@ -91,20 +102,48 @@ impl Platforms {
         Self { world, trap, dns }
     }
 
-    /// The call that fits gets no answer, once: who made it does not know what happened.
+    /// One call gets no answer, after so many that do: who made it does not know what happened.
     pub(crate) fn leave_unanswered(&self, call: &'static str, after: usize, moment: Moment) {
-        let lost = ProviderError::OutcomeUnknown("no answer".into());
-        *self.trap.lock().unwrap() = Some((call, after, moment, lost));
+        let error = ProviderError::OutcomeUnknown("no answer".into());
+        self.fail(Fault {
+            call,
+            after,
+            moment,
+            error,
+            lasts: false,
+            is_met: false,
+        });
     }
 
-    /// The call that fits is refused for good, once.
-    pub(crate) fn refuse_once(&self, call: &'static str, after: usize) {
-        let refused = ProviderError::Permanent("not like this".to_owned());
-        *self.trap.lock().unwrap() = Some((call, after, Moment::Before, refused));
+    /// All calls are refused for good after so many that are not, until [`Platforms::refuse_nothing`].
+    pub(crate) fn refuse_after(&self, call: &'static str, after: usize) {
+        let error = ProviderError::Permanent("not like this".to_owned());
+        let moment = Moment::Before;
+        self.fail(Fault {
+            call,
+            after,
+            moment,
+            error,
+            lasts: true,
+            is_met: false,
+        });
     }
 
-    pub(crate) fn has_left_unanswered(&self) -> bool {
-        self.trap.lock().unwrap().is_none()
+    pub(crate) fn refuse_nothing(&self) {
+        *self.trap.lock().unwrap() = None;
+    }
+
+    fn fail(&self, fault: Fault) {
+        *self.trap.lock().unwrap() = Some(fault);
+    }
+
+    /// Whether the call came that was to fail.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.trap
+            .lock()
+            .unwrap()
+            .as_ref()
+            .is_some_and(|fault| fault.is_met)
     }
 
     /// Somebody who has signed up, with a session.
@@ -239,15 +278,17 @@ impl Platforms {
 
 fn faults(trap: Trap) -> Faults {
     Faults::new(move |point| {
-        let mut set = trap.lock().unwrap();
-        let (call, left, moment, _) = set.as_mut()?;
-        if *call != point.call || *moment != point.moment {
+        let mut trap = trap.lock().unwrap();
+        let fault = trap.as_mut()?;
+        if fault.call != point.call || fault.moment != point.moment || fault.is_met && !fault.lasts
+        {
             return None;
         }
-        if *left > 0 {
-            *left -= 1;
+        if fault.after > 0 {
+            fault.after -= 1;
             return None;
         }
-        set.take().map(|(_, _, _, error)| error)
+        fault.is_met = true;
+        Some(fault.error.clone())
     })
 }

@@ -202,6 +202,7 @@ impl WorkerHost {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("TMPDIR", std::env::temp_dir())
+            .envs(self.command.env.iter().cloned())
             // Ctrl-C is for the server, which lets answers end first.
             .process_group(0)
             .stdin(Stdio::piped())

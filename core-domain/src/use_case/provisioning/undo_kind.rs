@@ -11,7 +11,7 @@ use super::kind::{JobKind, StepPorts, Writing};
 use super::step_error::{Observation, StepError, Undone};
 use crate::kernel::Result;
 use crate::port::UnitOfWork;
-use crate::provisioning::{Job, LanePlace};
+use crate::provisioning::{Job, LanePlace, Step};
 
 /// Undoes the jobs of a kind: its steps are those that can be undone.
 #[derive(Debug)]
@@ -55,6 +55,15 @@ impl<K: JobKind> AnyKind for UndoKind<K> {
 /// A job that is undone, with its input.
 struct OpenUndo<'a, K: JobKind>(Opened<'a, K>);
 
+impl<K: JobKind> OpenUndo<'_, K> {
+    /// Returns a step of the undone job, unless another undo job has taken it back: after a clock was set back, an older undo
+    /// job can be taken for the newest and be retried.
+    fn done(&self, step: &str) -> Option<&Step> {
+        let stored = self.0.stored(step);
+        stored.filter(|step| step.status.may_have_happened())
+    }
+}
+
 #[async_trait]
 impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
     fn timeout(&self, step: &str) -> Duration {
@@ -72,11 +81,10 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
 
     /// Undoes the step if its first observation found no object; otherwise keeps the object.
     async fn apply(&self, step: &str, ports: StepPorts<'_>) -> Result<Value, StepError> {
-        let stays = match self.0.stored(step) {
-            Some(stored) => stored.stays_because(),
-            None => Some("the job has no such step"),
+        let Some(done) = self.done(step) else {
+            return Ok(Undone::left("another undoing took it back").output());
         };
-        if let Some(why) = stays {
+        if let Some(why) = done.stays_because() {
             return Ok(Undone::left(why).output());
         }
         let cx = self.0.step_context(step, ports);
@@ -91,14 +99,12 @@ impl<K: JobKind> OpenJob for OpenUndo<'_, K> {
         uow: &mut dyn UnitOfWork,
         output: &Value,
     ) -> Result<()> {
-        match self.0.find(step) {
-            Some(undone) => {
-                let cx = self.0.job_context(Some(step), cx);
-                let outcome = Undone::of_output(output);
-                undone.record_undo(&cx, uow, &outcome).await
-            }
-            None => Ok(()),
-        }
+        let Some(undone) = self.0.find(step).filter(|_| self.done(step).is_some()) else {
+            return Ok(());
+        };
+        let cx = self.0.job_context(Some(step), cx);
+        let outcome = Undone::of_output(output);
+        undone.record_undo(&cx, uow, &outcome).await
     }
 
     /// Nothing: how far an undoing is, it finds out by looking.
