@@ -300,19 +300,19 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(world, platform, |cx, scope, uow| dns::delete(
                 cx, scope, uow, stack, id
             ));
-            newest(world, "dns.remove").await
+            queued(world, platform, "dns.remove").await
         }
         Request::Suspend => {
             as_operator!(world, platform, |cx, scope, uow| platform::suspend(
                 cx, scope, uow, None
             ));
-            newest(world, "platform.hostnames").await
+            queued(world, platform, "platform.hostnames").await
         }
         Request::Restore => {
             as_operator!(world, platform, |cx, scope, uow| platform::restore(
                 cx, scope, uow, None
             ));
-            newest(world, "platform.hostnames").await
+            queued(world, platform, "platform.hostnames").await
         }
         Request::Domain => ask_for_domain(world, platform).await,
         Request::NoDomain => {
@@ -320,14 +320,14 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
             as_operator!(world, platform, |cx, scope, uow| domain::delete(
                 cx, scope, uow, domain
             ));
-            newest(world, "domain.remove").await
+            queued(world, platform, "domain.remove").await
         }
         Request::Cascade => {
             let entity = &tenant(world, platform).await;
             as_operator!(world, platform, |cx, scope, uow| entity::delete(
                 cx, scope, uow, entity, true
             ));
-            newest(world, "entity.remove").await
+            queued(world, platform, "entity.remove").await
         }
         Request::Forget => {
             let mut entries = world.entries(platform, false).await.into_iter();
@@ -342,7 +342,7 @@ async fn ask(world: &Platforms, platform: &PlatformId, request: Request) -> JobI
         }
         Request::HardDelete => {
             world.hard_delete(platform).await;
-            newest(world, "platform.deprovision").await
+            queued(world, platform, "platform.deprovision").await
         }
         Request::Repair => {
             inject_drift(world, platform).await;
@@ -416,10 +416,12 @@ fn hostname(platform: &PlatformId, zone: &str) -> Hostname {
     Hostname::parse(&format!("shop-{label}.{zone}")).unwrap()
 }
 
-/// The newest job of a kind.
-async fn newest(world: &Platforms, kind: &str) -> JobId {
+/// The job of a kind that the platform waits for.
+async fn queued(world: &Platforms, platform: &PlatformId, kind: &str) -> JobId {
     let mut jobs = world.jobs().await;
-    jobs.retain(|job| job.kind == kind);
+    jobs.retain(|job| job.kind == kind && job.platform_id.as_ref() == Some(platform));
+    jobs.retain(|job| !job.status.is_terminal());
+    assert_eq!(jobs.len(), 1, "{kind}");
     jobs.swap_remove(0).id
 }
 
