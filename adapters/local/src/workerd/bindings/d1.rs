@@ -29,7 +29,7 @@ struct Options {
 pub(super) async fn answer(
     path: &Path,
     execution: &Execution,
-    request: Request<Incoming>,
+    request: Request<&mut Incoming>,
     call: Call,
 ) -> Answer {
     let is_query = matches!(request.uri().path(), "/query" | "/execute");

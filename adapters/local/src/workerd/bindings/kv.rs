@@ -50,7 +50,7 @@ struct Bulk {
 pub(super) async fn answer(
     kv: &KvNamespace,
     now: Timestamp,
-    request: Request<Incoming>,
+    request: Request<&mut Incoming>,
     call: Call,
 ) -> Answer {
     let query = request.uri().query().unwrap_or_default();
@@ -89,7 +89,7 @@ async fn get(kv: &KvNamespace, key: &str, call: Call) -> Answer {
     Ok(answer)
 }
 
-async fn get_many(kv: &KvNamespace, request: Request<Incoming>, call: &Call) -> Answer {
+async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call) -> Answer {
     let body = collected(request.into_body(), MAX_BULK_REQUEST, call).await?;
     let bulk: Bulk =
         serde_json::from_slice(&body).map_err(|error| BindingError::bad(error.to_string()))?;
@@ -140,7 +140,7 @@ async fn put(
     now: Timestamp,
     key: &str,
     query: Query,
-    request: Request<Incoming>,
+    request: Request<&mut Incoming>,
     call: &Call,
 ) -> Answer {
     let metadata = header_text(request.headers(), METADATA.as_str()).map(str::to_owned);

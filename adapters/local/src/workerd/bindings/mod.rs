@@ -23,7 +23,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use self::calls::{Call, Calls};
-use self::reply::{Answer, BindingError};
+use self::reply::{Answer, BindingError, discard};
 use super::capnp::BINDING_HEADER;
 use super::forward;
 use super::peers::Peers;
@@ -86,6 +86,8 @@ impl Bindings {
             let answer = self.worker(binding, request).await;
             return answer.unwrap_or_else(BindingError::plain);
         }
+        let (head, mut body) = request.into_parts();
+        let request = Request::from_parts(head, &mut body);
         let answer = match self.calls.begin().await {
             Err(refused) => Err(refused.into()),
             Ok(call) => {
@@ -93,11 +95,16 @@ impl Bindings {
                 answer.map(|answer| answer.map(|body| call.hold(body)))
             }
         };
-        answer.unwrap_or_else(|error| match binding.resource_type {
+        let error = match answer {
+            Ok(answer) => return answer,
+            Err(error) => error,
+        };
+        discard(&mut body).await;
+        match binding.resource_type {
             ResourceType::D1 => d1::refusal(&error),
             ResourceType::R2 => r2::refusal(&error),
             _ => error.plain(),
-        })
+        }
     }
 
     async fn worker(&self, binding: &WorkerBinding, request: Request<Incoming>) -> Answer {
@@ -109,7 +116,7 @@ impl Bindings {
     async fn called(
         &self,
         binding: &WorkerBinding,
-        request: Request<Incoming>,
+        request: Request<&mut Incoming>,
         call: Call,
     ) -> Answer {
         self.ensure_owned(binding).await?;
@@ -128,7 +135,8 @@ impl Bindings {
                 queue::answer(&self.stores.queue(name).await?, request, &call).await
             }
             ResourceType::Pages => Ok(self.sites.site(name, &request).await),
-            ResourceType::Worker => self.worker(binding, request).await,
+            // [`Bindings::answer`] passes these on.
+            ResourceType::Worker => Err(BindingError::missing("a worker is not called")),
         }
     }
 

@@ -33,7 +33,7 @@ struct Message {
 }
 
 /// Answers a request for a queue.
-pub(super) async fn answer(queue: &Queue, request: Request<Incoming>, call: &Call) -> Answer {
+pub(super) async fn answer(queue: &Queue, request: Request<&mut Incoming>, call: &Call) -> Answer {
     match (request.method(), request.uri().path()) {
         (&Method::POST, "/message") => {
             let delay = delay(common_delay(request.headers())?)?;
@@ -50,7 +50,7 @@ pub(super) async fn answer(queue: &Queue, request: Request<Incoming>, call: &Cal
 
 async fn push_all(
     queue: &Queue,
-    request: Request<Incoming>,
+    request: Request<&mut Incoming>,
     call: &Call,
 ) -> Result<(), BindingError> {
     let common = common_delay(request.headers())?;

@@ -101,10 +101,10 @@ struct Delete {
 }
 
 /// Answers a request for a bucket.
-pub(super) async fn answer(bucket: &Bucket, request: Request<Incoming>, call: Call) -> Answer {
-    let (head, mut body) = request.into_parts();
+pub(super) async fn answer(bucket: &Bucket, request: Request<&mut Incoming>, call: Call) -> Answer {
+    let (head, body) = request.into_parts();
     let (wanted, content) = if head.method == Method::PUT {
-        split(&head.headers, &mut body).await?
+        split(&head.headers, body).await?
     } else {
         let wanted = header_text(&head.headers, REQUEST).unwrap_or_default();
         (parsed(wanted.as_bytes())?, Bytes::new())
@@ -224,7 +224,7 @@ async fn put_object(
     bucket: &Bucket,
     put: Put,
     first: Bytes,
-    mut body: Incoming,
+    body: &mut Incoming,
     call: &Call,
 ) -> Answer {
     let unknown = ["md5", "sha1", "sha384", "sha512"];
@@ -235,7 +235,7 @@ async fn put_object(
     let metadata = metadata(&put.http_fields, put.custom_fields);
     let writer = bucket.begin(&put.object, metadata).await?;
     let mut writer = bucket.append(writer, first).await?;
-    while let Some(piece) = next_piece(&mut body).await? {
+    while let Some(piece) = next_piece(body).await? {
         writer = bucket.append(writer, piece).await?;
     }
     let known = bucket.head(&put.object).await?;

@@ -90,7 +90,7 @@ impl From<Refusal> for BindingError {
 
 /// The whole body of a request, in memory that the call reserves.
 pub(super) async fn collected(
-    mut body: Incoming,
+    body: &mut Incoming,
     max_bytes: usize,
     call: &Call,
 ) -> Result<Vec<u8>, BindingError> {
@@ -101,7 +101,7 @@ pub(super) async fn collected(
         return Err(too_large());
     }
     let mut content = Vec::new();
-    while let Some(piece) = next_piece(&mut body).await? {
+    while let Some(piece) = next_piece(body).await? {
         if content.len() + piece.len() > max_bytes {
             return Err(too_large());
         }
@@ -109,6 +109,22 @@ pub(super) async fn collected(
         content.extend_from_slice(&piece);
     }
     Ok(content)
+}
+
+/// The most that is read of a body whose call has failed, in bytes.
+const MAX_DISCARDED: usize = 256 * 1024 * 1024;
+
+/// Reads and drops the rest of a body. A worker reads no response while it sends: without this it would wait, or lose the
+/// connection and the reason.
+pub(super) async fn discard(body: &mut Incoming) {
+    let mut discarded = 0;
+    while discarded <= MAX_DISCARDED {
+        // A request that broke off has no rest.
+        let Ok(Some(piece)) = next_piece(body).await else {
+            return;
+        };
+        discarded += piece.len();
+    }
 }
 
 /// The next piece of a body; `None` at its end.
