@@ -1,3 +1,4 @@
+DROP INDEX "dns_records_by_platform_id_stack_id_created_at";
 DROP INDEX "dns_records_by_resource_id_created_at_if_status";
 ALTER TABLE "dns_records" ADD COLUMN "missing_records" TEXT COLLATE "C" NOT NULL DEFAULT '[]';
 ALTER TABLE "dns_records" ALTER COLUMN "missing_records" DROP DEFAULT;
@@ -10,6 +11,8 @@ ALTER TABLE "dns_records" ADD COLUMN "proof_missing_since" BIGINT;
 ALTER TABLE "dns_records" ADD COLUMN "job_id" TEXT COLLATE "C";
 CREATE UNIQUE INDEX "dns_records_entered" ON "dns_records" ("platform_id", "hostname") WHERE "status" IN ('pending', 'active', 'failed');
 CREATE INDEX "dns_records_by_platform_id_created_at" ON "dns_records" ("platform_id", "created_at", "id");
+CREATE INDEX "dns_records_by_platform_id_stack_id_created_at" ON "dns_records" ("platform_id", "stack_id", "created_at", "id");
+CREATE INDEX "dns_records_by_platform_id_stack_id_created_at_if_status" ON "dns_records" ("platform_id", "stack_id", "created_at", "id") WHERE "status" IN ('pending', 'active', 'failed');
 CREATE INDEX "dns_records_by_resource_id_created_at_if_status" ON "dns_records" ("resource_id", "created_at", "id") WHERE "status" IN ('pending', 'active', 'failed');
 CREATE INDEX "dns_records_by_hostname_created_at" ON "dns_records" ("hostname", "created_at", "id");
 CREATE INDEX "dns_records_by_created_at_if_status" ON "dns_records" ("created_at", "id") WHERE "status" = 'active';

@@ -37,7 +37,8 @@ table! {
     }
     index {
         [platform_id, created_at],
-        [platform_id, stack_id, created_at] include [status],
+        [platform_id, stack_id, created_at],
+        [platform_id, stack_id, created_at] where [NOT_DELETED],
         [resource_id, created_at] where [NOT_DELETED],
         [hostname, created_at],
         [created_at] where [ACTIVE],
