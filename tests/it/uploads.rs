@@ -138,10 +138,10 @@ async fn the_error_of_a_failed_deployment_shows_no_path_of_the_server() {
     let person = sign_up(&suite, "engines", "Analytical Engines").await;
     person.job_done(&suite, &person.job(&suite).await).await;
 
-    let pages = fresh.folder().join("infrastructure/pages");
-    let manifest = pages.join(&names(&pages)[0]).join("manifest.json");
-    std::fs::remove_file(&manifest).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", &manifest).unwrap();
+    // The folder that a site is put together in.
+    let staging = fresh.folder().join("infrastructure/.staging");
+    std::fs::remove_dir_all(&staging).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", &staging).unwrap();
     let shown = person.deploy(&suite, site_archive()).await;
     assert_eq!(shown.text("status"), "failure");
     let failed = format!(
@@ -153,7 +153,7 @@ async fn the_error_of_a_failed_deployment_shows_no_path_of_the_server() {
         let text = answer.json.to_string();
         assert!(text.contains("the provider is out of order"), "{text}");
         let root = fresh.folder().to_str().unwrap();
-        let paths = text.contains(root) || text.contains("manifest.json");
+        let paths = text.contains(root) || text.contains("staging");
         assert!(!paths, "{text}");
     }
     suite.shutdown().await;
