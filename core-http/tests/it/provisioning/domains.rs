@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use core_domain::kernel::Code;
 use core_domain::port::{HostnameState, Infrastructure};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
@@ -20,7 +21,11 @@ struct Shop {
 
 impl Shop {
     async fn of(world: &World) -> Self {
-        let (platform, dns_record) = world.platform_with_dns("engines").await;
+        Self::called(world, "engines").await
+    }
+
+    async fn called(world: &World, slug: &str) -> Self {
+        let (platform, dns_record) = world.platform_with_dns(slug).await;
         // The DNS record is served first.
         world.run_jobs().await;
         Self {
@@ -390,4 +395,27 @@ async fn a_cancelled_job_has_the_hostname_served_no_more_and_can_be_let_go_on() 
     world.run_jobs().await;
     assert_eq!(shop.stands(&world).await, ACTIVE);
     assert_eq!(status(&world, &job).await, "COMPLETED");
+}
+
+#[tokio::test]
+async fn a_retry_takes_no_hostname_that_another_platform_has_proved_since() {
+    let world = World::new();
+    let (before, since) = (Shop::of(&world).await, Shop::called(&world, "looms").await);
+    pending(&world);
+    let job = before.add(&world).await;
+    before.prove(&world).await;
+    world.run_jobs().await;
+    world.operate(&job, How::Cancel).await;
+    world.settle_jobs().await;
+    world.provider.hostnames_are(HostnameState::Active);
+    since.add(&world).await;
+    since.prove(&world).await;
+    world.run_jobs().await;
+    assert_eq!(since.stands(&world).await, ACTIVE);
+    let retried = world.try_to_operate(&job, How::Retry).await;
+    assert_eq!(retried.unwrap_err().code(), Code::Conflict);
+    world.run_jobs().await;
+    assert_eq!(since.stands(&world).await, ACTIVE);
+    assert!(since.is_served(&world).await);
+    assert_eq!(before.stands(&world).await[0], "failed");
 }

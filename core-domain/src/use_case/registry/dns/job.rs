@@ -116,6 +116,8 @@ pub(in crate::use_case::registry) async fn follow_job(
     }
     if next.status == DnsRecordStatus::Active {
         ensure_not_foreign(scope, uow, &next.hostname).await?;
+        // An operator declared the job done.
+        next.is_vouched = true;
     }
     replace(cx, scope, uow, &seen, next, action).await
 }

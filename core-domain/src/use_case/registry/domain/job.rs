@@ -7,7 +7,7 @@ use crate::port::UnitOfWork;
 use crate::registry::{
     CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, ProviderName, SslStatus,
 };
-use crate::use_case::registry::hostname::{Claim, take};
+use crate::use_case::registry::hostname::{Claim, ensure_not_foreign, take};
 
 /// The domain, if it is to be verified, and by this job.
 async fn find_verified_by(
@@ -51,13 +51,41 @@ pub(in crate::use_case::registry) async fn record_proof(
         return Ok(());
     };
     take(cx, scope, uow, &seen.hostname, Claim::Proved).await?;
+    set_proved(cx, scope, uow, &seen).await
+}
+
+/// Keeps that the job found all DNS records of a domain in an attempt before its retry. What was proved then takes no
+/// hostname now.
+///
+/// # Errors
+/// `CONFLICT` if another platform is served under the hostname by now.
+pub(in crate::use_case::registry) async fn record_earlier_proof(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    domain: &CustomDomainId,
+    job: &JobId,
+) -> Result<()> {
+    let Some(seen) = find_verified_by(scope, uow, domain, job).await? else {
+        return Ok(());
+    };
+    ensure_not_foreign(scope, uow, &seen.hostname).await?;
+    set_proved(cx, scope, uow, &seen).await
+}
+
+async fn set_proved(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+    seen: &Stored<CustomDomain>,
+) -> Result<()> {
     let next = seen.edit().proved(uow.now().await?);
     let action = if next.status == seen.status {
         "domain.updated"
     } else {
         CustomDomainEvent::Check.of_event().action
     };
-    replace(cx, scope, uow, &seen, next, action).await?;
+    replace(cx, scope, uow, seen, next, action).await?;
     Ok(())
 }
 

@@ -13,7 +13,8 @@ pub use create::create;
 pub use delete::delete;
 pub(super) use delete::{delete_on, may_be_served};
 pub(super) use job::{
-    follow_job, forget_hostname, record_check, record_hostname, record_proof, record_served,
+    follow_job, forget_hostname, record_check, record_earlier_proof, record_hostname, record_proof,
+    record_served,
 };
 pub use read::{get, list, list_unverified};
 pub use update::update;

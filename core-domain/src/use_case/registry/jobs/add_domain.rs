@@ -14,7 +14,7 @@ use crate::port::{DnsResolver, UnitOfWork};
 use crate::provisioning::{ADD_DOMAIN, FailureKind, Job};
 use crate::registry::{CustomDomainEvent, SslStatus};
 use crate::use_case::provisioning::{JobContext, JobKind, Steps};
-use crate::use_case::registry::domain::{follow_job, record_proof};
+use crate::use_case::registry::domain::{follow_job, record_earlier_proof};
 
 /// The kind.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl JobKind for AddDomain {
         }
         // That step is not done again.
         let (domain, job) = (&cx.input.domain_id, &cx.job.id);
-        record_proof(cx, &platform, uow, domain, job).await
+        record_earlier_proof(cx, &platform, uow, domain, job).await
     }
 }
 
