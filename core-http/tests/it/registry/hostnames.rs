@@ -10,7 +10,7 @@ use core_domain::use_case::registry::hostname_check::{CheckedProofs, check_proof
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{World, at, operator, owner};
+use crate::world::{How, World, at, operator, owner};
 
 const HOSTNAME: &str = "shop.example.org";
 const PROOF: &str = "_core-verification.shop.example.org";
@@ -336,4 +336,22 @@ async fn a_reconciliation_repairs_the_routes_of_records() {
     let job = world.job(&job).await;
     assert_eq!(job["status"], "COMPLETED", "{job}");
     assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+}
+
+#[tokio::test]
+async fn a_record_whose_job_an_operator_declared_done_needs_no_proof() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let record = shop.record(&world, HOSTNAME).await;
+    world.run_jobs().await;
+    let job = world.jobs(&shop.platform).await[0]["jobId"].clone();
+    world
+        .operate(job.as_str().unwrap(), How::ForceComplete)
+        .await;
+    assert_eq!(shop.status(&world, &record).await, "active");
+    for _ in 0..5 {
+        assert_eq!(check(&world).await, CheckedProofs::default());
+        world.tick(DAY);
+    }
+    assert_eq!(shop.status(&world, &record).await, "active");
 }

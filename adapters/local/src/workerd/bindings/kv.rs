@@ -1,5 +1,6 @@
 //! Key-value namespaces.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,8 +8,10 @@ use core_domain::kernel::Timestamp;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::calls::Call;
 use super::reply::{self, Answer, BindingError, collected, full, header_text};
@@ -97,42 +100,81 @@ async fn get_many(kv: &KvNamespace, request: Request<&mut Incoming>, call: &Call
         let what = format!("1 to {MAX_BULK} keys can be asked for at once");
         return Err(BindingError::bad(what));
     }
-    let mut values = Map::new();
+    let mut answer = b"{".to_vec();
     let total = Arc::new(AtomicUsize::new(0));
-    for key in &bulk.keys {
-        let (call, total) = (call.clone(), Arc::clone(&total));
+    let keys: BTreeSet<&String> = bulk.keys.iter().collect();
+    for key in keys {
+        let (call_of_value, total) = (call.clone(), Arc::clone(&total));
         let reserve = move |bytes: usize| {
             if total.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_VALUE {
                 let what = format!("the values are longer than {MAX_VALUE} bytes together");
                 return Err(LocalError::Limit(what));
             }
             // The value, and the answer that it becomes a part of.
-            call.reserve(bytes.saturating_mul(2))
+            call_of_value.reserve(bytes.saturating_mul(2))
         };
-        let value = match kv.entry_within(key, reserve).await? {
-            Some(entry) => shown(entry, &bulk)?,
-            None => Value::Null,
-        };
-        values.insert(key.clone(), value);
+        let entry = kv.entry_within(key, reserve).await?;
+        if answer.len() > 1 {
+            answer.push(b',');
+        }
+        write_json(&mut answer, key)?;
+        answer.push(b':');
+        match entry {
+            Some(entry) => write_entry(&mut answer, &entry, &bulk, call)?,
+            None => answer.extend_from_slice(b"null"),
+        }
     }
-    Ok(reply::json(&Value::Object(values)))
+    answer.push(b'}');
+    Ok(reply::json_text(answer))
 }
 
-fn shown(entry: KvEntry, bulk: &Bulk) -> Result<Value, BindingError> {
+/// Writes an entry in the form that is asked for. A value of JSON stays the text that it is: as a tree it would take many
+/// times the memory.
+fn write_entry(
+    answer: &mut Vec<u8>,
+    entry: &KvEntry,
+    bulk: &Bulk,
+    call: &Call,
+) -> Result<(), BindingError> {
     let text = String::from_utf8_lossy(&entry.value);
-    let value = match bulk.form.as_deref() {
-        None | Some("text") => Value::String(text.into_owned()),
-        Some("json") => serde_json::from_str(&text)
-            .map_err(|_| BindingError::bad("one of the values is no JSON"))?,
-        Some(_) => return Err(BindingError::bad("many values are text or json")),
-    };
-    if !bulk.with_metadata {
-        return Ok(value);
+    if bulk.with_metadata {
+        answer.extend_from_slice(br#"{"value":"#);
     }
-    let metadata = entry
-        .metadata
-        .and_then(|text| serde_json::from_str(&text).ok());
-    Ok(json!({ "value": value, "metadata": metadata.unwrap_or(Value::Null) }))
+    match bulk.form.as_deref() {
+        None | Some("text") => {
+            call.reserve(json_length(&text).saturating_sub(entry.value.len()))?;
+            write_json(answer, &text)?;
+        }
+        Some("json") => {
+            call.reserve(text.len().saturating_sub(entry.value.len()))?;
+            let checked = serde_json::from_str::<IgnoredAny>(&text);
+            checked.map_err(|_| BindingError::bad("one of the values is no JSON"))?;
+            answer.extend_from_slice(text.as_bytes());
+        }
+        Some(_) => return Err(BindingError::bad("many values are text or json")),
+    }
+    if bulk.with_metadata {
+        let metadata = entry.metadata.as_deref();
+        let metadata = metadata.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+        answer.extend_from_slice(br#","metadata":"#);
+        write_json(answer, &metadata)?;
+        answer.push(b'}');
+    }
+    Ok(())
+}
+
+fn write_json(answer: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), BindingError> {
+    serde_json::to_writer(answer, value).map_err(|error| BindingError::bad(error.to_string()))
+}
+
+/// Returns the length of a text as a string of JSON, in bytes; at most a few more.
+fn json_length(text: &str) -> usize {
+    let length = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(length).sum::<usize>()
 }
 
 async fn put(
@@ -218,5 +260,52 @@ async fn list(kv: &KvNamespace, query: Query) -> Answer {
 fn set(answer: &mut Response<SiteBody>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::BindingLimits;
+    use crate::workerd::bindings::calls::Calls;
+
+    async fn written(form: Option<&str>, with_metadata: bool, value: &[u8]) -> Option<String> {
+        let calls = Calls::new(BindingLimits {
+            memory_bytes: 4096,
+            ..BindingLimits::default()
+        });
+        let call = calls.begin().await.unwrap();
+        let entry = KvEntry {
+            value: value.to_vec(),
+            metadata: Some("{\"m\":1.0}".to_owned()),
+            expires_at: None,
+        };
+        let bulk = Bulk {
+            keys: Vec::new(),
+            form: form.map(str::to_owned),
+            with_metadata,
+        };
+        let mut answer = Vec::new();
+        let written = write_entry(&mut answer, &entry, &bulk, &call);
+        written.ok().map(|()| String::from_utf8(answer).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_value_of_json_is_handed_on_as_it_was_written() {
+        let text = r#"{ "b": 1.0e0, "a": [{}, {}] }"#;
+        let json = written(Some("json"), false, text.as_bytes()).await;
+        assert_eq!(json.as_deref(), Some(text));
+        let with_metadata = written(Some("json"), true, b"[1]").await;
+        let expected = r#"{"value":[1],"metadata":{"m":1.0}}"#;
+        assert_eq!(with_metadata.as_deref(), Some(expected));
+        assert_eq!(written(Some("json"), false, b"{").await, None);
+    }
+
+    #[tokio::test]
+    async fn a_text_reserves_the_memory_of_its_escapes() {
+        let quoted = written(None, false, b"a\"\n\x01").await;
+        assert_eq!(quoted.as_deref(), Some(r#""a\"\n\u0001""#));
+        assert_eq!(written(None, false, &[1; 1000]).await, None);
+        assert!(written(None, false, &[b'a'; 1000]).await.is_some());
     }
 }
