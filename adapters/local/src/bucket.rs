@@ -179,11 +179,16 @@ impl Bucket {
             delimiter: String::new(),
             limit,
         };
-        Ok(self.page(query).await?.objects)
+        Ok(self.page(query, |_| Ok(())).await?.objects)
     }
 
-    /// Lists a page of objects and folders.
-    pub(crate) async fn page(&self, query: ListQuery) -> Result<ObjectPage> {
+    /// Lists a page of objects and folders. `allow` is told the memory that the page takes so far, in bytes, after each object
+    /// that was read, and ends the list by its error.
+    pub(crate) async fn page(
+        &self,
+        query: ListQuery,
+        mut allow: impl FnMut(usize) -> Result<()> + Send + 'static,
+    ) -> Result<ObjectPage> {
         self.run(move |bucket| {
             let timeout = bucket.execution.limits.call_timeout;
             let started = Instant::now();
@@ -201,7 +206,7 @@ impl Bucket {
                 if let Some(reader) = bucket.reader(&file)? {
                     page.add(reader.info);
                 }
-                Ok(())
+                allow(page.bytes())
             })?;
             Ok(page.finish())
         })

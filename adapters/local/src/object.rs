@@ -16,6 +16,8 @@ use crate::error::{LocalError, Result};
 const MAX_KEY: usize = 1024;
 /// The longest metadata of an object, names and values together, in bytes.
 const MAX_METADATA: usize = 8192;
+/// What a pair of metadata counts besides its name and value, in bytes: so many are its share of the memory of a list.
+const PAIR_BYTES: usize = 32;
 /// The longest first line of a file, in bytes. Each byte of key and metadata has six at the most in JSON.
 const MAX_HEAD: u64 = 64 * 1024;
 
@@ -67,19 +69,13 @@ impl ObjectInfo {
     ///
     /// # Errors
     /// [`LocalError::Invalid`] if the key is empty or longer than 1,024 bytes; [`LocalError::Limit`] if the metadata is longer
-    /// than 8,192 bytes.
+    /// than 8,192 bytes, where each pair counts 32 bytes more.
     pub(crate) fn new(key: &str, metadata: ObjectMetadata, uploaded_at: Timestamp) -> Result<Self> {
         if key.is_empty() || key.len() > MAX_KEY {
             let what = format!("this is not a key of 1 to {MAX_KEY} bytes: {key:.100?}");
             return Err(LocalError::Invalid(what));
         }
-        let pairs = metadata.http.iter().chain(&metadata.custom);
-        let pairs: usize = pairs.map(|(name, value)| name.len() + value.len()).sum();
-        if metadata.content_type.len() + pairs > MAX_METADATA {
-            let what = format!("the metadata is longer than {MAX_METADATA} bytes");
-            return Err(LocalError::Limit(what));
-        }
-        Ok(Self {
+        let info = Self {
             key: key.to_owned(),
             content_type: metadata.content_type,
             etag: hex(&[0; 32]),
@@ -87,7 +83,21 @@ impl ObjectInfo {
             uploaded_at,
             http: metadata.http,
             custom: metadata.custom,
-        })
+        };
+        if info.metadata_bytes() > MAX_METADATA {
+            let what = format!(
+                "the metadata is longer than {MAX_METADATA} bytes, where each pair counts {PAIR_BYTES} bytes more"
+            );
+            return Err(LocalError::Limit(what));
+        }
+        Ok(info)
+    }
+
+    /// Returns the length of the metadata in bytes, as its limit counts it.
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        let pairs = self.http.iter().chain(&self.custom);
+        let pairs = pairs.map(|(name, value)| name.len() + value.len() + PAIR_BYTES);
+        self.content_type.len() + pairs.sum::<usize>()
     }
 
     fn to_line(&self) -> Result<Vec<u8>> {

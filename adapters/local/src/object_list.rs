@@ -1,4 +1,4 @@
-//! One page of the objects of a bucket, collected in memory that does not grow with the bucket.
+//! One page of the objects of a bucket, collected in memory that grows neither with the bucket nor with the metadata.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,13 @@ use crate::object::ObjectInfo;
 
 /// The most objects and folders of a page.
 pub(crate) const MAX_LIST: usize = 1_000;
+
+/// The most memory of a page while it is built and shown, in bytes. A page of objects with much metadata has fewer of them.
+const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// The memory that an item takes besides its texts while a page is built and shown, in bytes.
+const ITEM_BYTES: usize = 2 * 1024;
+/// How often the texts of an item are in memory while a page is built and shown.
+const COPIES: usize = 4;
 
 /// The query of a list of objects.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +44,11 @@ pub(crate) struct PageCollector {
     query: ListQuery,
     /// Each object by its key, and each folder by its name: in byte order both.
     items: BTreeMap<String, Item>,
-    is_truncated: bool,
+    /// The name of the first item that has no room on the page.
+    end: Option<String>,
+    /// The memory that the items take, in bytes.
+    bytes: usize,
+    max_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -46,14 +57,32 @@ enum Item {
     Folder { last_key: String },
 }
 
+impl Item {
+    /// The memory that the item takes, in bytes.
+    fn bytes(&self) -> usize {
+        let texts = match self {
+            Self::Object(info) => 2 * info.key.len() + info.metadata_bytes(),
+            Self::Folder { last_key } => 2 * last_key.len(),
+        };
+        ITEM_BYTES + COPIES * texts
+    }
+}
+
 impl PageCollector {
     pub(crate) fn new(mut query: ListQuery) -> Self {
         query.limit = query.limit.min(MAX_LIST);
         Self {
             query,
             items: BTreeMap::new(),
-            is_truncated: false,
+            end: None,
+            bytes: 0,
+            max_bytes: MAX_PAGE_BYTES,
         }
+    }
+
+    /// Returns the memory that the page takes while it is built and shown, in bytes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Takes an object in if it belongs on the page, and drops the item that no longer does.
@@ -63,18 +92,35 @@ impl PageCollector {
             return;
         }
         match folder_of(&info.key, query) {
-            None => drop(self.items.insert(info.key.clone(), Item::Object(info))),
+            None => self.put(info.key.clone(), Item::Object(info)),
             Some(folder) => {
-                let last_key = match self.items.remove(&folder) {
-                    Some(Item::Folder { last_key }) => last_key.max(info.key),
+                let last_key = match self.items.get(&folder) {
+                    Some(Item::Folder { last_key }) => info.key.max(last_key.clone()),
                     _ => info.key,
                 };
-                self.items.insert(folder, Item::Folder { last_key });
+                self.put(folder, Item::Folder { last_key });
             }
         }
-        if self.items.len() > self.query.limit {
-            self.items.pop_last();
-            self.is_truncated = true;
+        while self.is_too_large()
+            && let Some((name, dropped)) = self.items.pop_last()
+        {
+            self.bytes -= dropped.bytes();
+            self.end = Some(name);
+        }
+    }
+
+    /// A page has an item, however large that is.
+    fn is_too_large(&self) -> bool {
+        self.items.len() > self.query.limit || self.bytes > self.max_bytes && self.items.len() > 1
+    }
+
+    fn put(&mut self, name: String, item: Item) {
+        if self.end.as_ref().is_some_and(|end| name >= *end) {
+            return;
+        }
+        self.bytes += item.bytes();
+        if let Some(replaced) = self.items.insert(name, item) {
+            self.bytes -= replaced.bytes();
         }
     }
 
@@ -92,7 +138,7 @@ impl PageCollector {
                     last_key
                 }
             };
-            page.next = self.is_truncated.then_some(last_key);
+            page.next = self.end.is_some().then_some(last_key);
         }
         page
     }
@@ -117,13 +163,18 @@ mod tests {
     use super::*;
     use crate::object::ObjectMetadata;
 
-    fn page(keys: &[String], query: &ListQuery) -> ObjectPage {
-        let mut collector = PageCollector::new(query.clone());
+    fn page(keys: &[String], query: &ListQuery, max_bytes: usize) -> ObjectPage {
+        let mut collector = PageCollector {
+            max_bytes,
+            ..PageCollector::new(query.clone())
+        };
         for key in keys {
             let info = ObjectInfo::new(key, ObjectMetadata::default(), Timestamp::EPOCH);
             collector.add(info.unwrap());
             assert!(collector.items.len() <= query.limit, "the page is bounded");
         }
+        let held: usize = collector.items.values().map(Item::bytes).sum();
+        assert_eq!(collector.bytes(), held);
         collector.finish()
     }
 
@@ -134,12 +185,13 @@ mod tests {
             prefix in "[ab/]{0,1}",
             delimiter in "/?",
             limit in 1_usize..5,
+            max_bytes in 0..5 * ITEM_BYTES,
         ) {
             let keys: Vec<String> = keys.into_iter().rev().collect();
             let mut query = ListQuery { prefix, delimiter, limit, after: String::new() };
             let (mut objects, mut folders) = (Vec::new(), Vec::new());
             loop {
-                let page = page(&keys, &query);
+                let page = page(&keys, &query, max_bytes);
                 objects.extend(page.objects.into_iter().map(|info| info.key));
                 folders.extend(page.folders);
                 match page.next {

@@ -88,6 +88,18 @@ impl CustomDomain {
         Ok(lost)
     }
 
+    /// Whether its platform has proved the hostname, and has not lost it since: the provider may serve it.
+    #[must_use]
+    pub fn is_proved(&self) -> bool {
+        match self.status {
+            CustomDomainStatus::Active => true,
+            CustomDomainStatus::Verifying => self.missing_records.is_empty(),
+            CustomDomainStatus::Pending
+            | CustomDomainStatus::Failed
+            | CustomDomainStatus::Deleted => false,
+        }
+    }
+
     /// Whether a job is the one that has it served.
     #[must_use]
     pub fn is_served_by(&self, job: &JobId) -> bool {

@@ -224,6 +224,19 @@ impl DnsRecord {
         self
     }
 
+    /// Tells whether its platform has proved the hostname, or needs no proof, and has not lost it since: the provider may
+    /// serve it.
+    #[must_use]
+    pub fn is_proved(&self) -> bool {
+        match self.status {
+            DnsRecordStatus::Active => true,
+            DnsRecordStatus::Pending => {
+                self.checked_since.is_some() && self.missing_records.is_empty()
+            }
+            DnsRecordStatus::Failed | DnsRecordStatus::Deleted => false,
+        }
+    }
+
     /// Tells whether this job has to have the record served, and has not done so yet.
     #[must_use]
     pub fn is_pending_for(&self, job: &JobId) -> bool {

@@ -8,37 +8,45 @@ use tokio_postgres::{Client, Config, Socket};
 
 use super::error::RunError;
 use super::options::Options;
+use super::servers::Server;
 use super::tls::TlsStream;
 
 /// The side of a connection that reads and writes the socket.
 pub(super) type Io = tokio_postgres::Connection<Socket, TlsStream>;
 
-/// Opens a connection to the first server that accepts one within the time for each.
+/// Opens a connection to the first server that accepts one. Each server has an equal share of the time, so that those that
+/// do not answer keep none of the others from being tried.
 ///
 /// # Errors
 /// The error of the server that was tried last.
 pub(super) async fn connect(options: &Options) -> Result<(Client, Io), StoreError> {
     let mut failure = StoreError::unavailable("the database's address names no server");
     for (at, server) in options.servers.in_order() {
-        let found = within(options.connect_timeout, async {
-            let configs = server.configs(&options.config).await;
-            configs.map_err(StoreError::unavailable)
-        });
-        let configs = match found.await {
-            Ok(configs) => configs,
-            Err(error) => {
-                failure = error;
-                continue;
+        match within(options.server_timeout, open_one_of(server, options)).await {
+            Ok(opened) => {
+                options.servers.note_reached(at);
+                return Ok(opened);
             }
-        };
-        for config in configs {
-            match within(options.connect_timeout, open(&config, options)).await {
-                Ok(opened) => {
-                    options.servers.note_reached(at);
-                    return Ok(opened);
-                }
-                Err(error) => failure = error,
-            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// Opens a connection to the first address of a server that accepts one.
+async fn open_one_of(server: &Server, options: &Options) -> Result<(Client, Io), StoreError> {
+    let found = within(options.connect_timeout, async {
+        let configs = server.configs(&options.config).await;
+        configs.map_err(StoreError::unavailable)
+    });
+    let configs = found.await?;
+    let count = u32::try_from(configs.len().max(1)).unwrap_or(u32::MAX);
+    let limit = options.connect_timeout.min(options.server_timeout / count);
+    let mut failure = StoreError::unavailable("a database server has no address");
+    for config in configs {
+        match within(limit, open(&config, options)).await {
+            Ok(opened) => return Ok(opened),
+            Err(error) => failure = error,
         }
     }
     Err(failure)

@@ -26,6 +26,8 @@ pub(super) struct Options {
     pub(super) tls: Tls,
     /// Maximum time to open a connection to one address.
     pub(super) connect_timeout: Duration,
+    /// Maximum time to open a connection to one server, of all its addresses.
+    pub(super) server_timeout: Duration,
     /// How long the answer to a statement is waited for; `None` is for ever.
     pub(super) answer_timeout: Option<Duration>,
 }
@@ -48,9 +50,11 @@ impl Options {
         let connect_timeout = options.get_connect_timeout().copied();
         let connect_timeout = connect_timeout.unwrap_or(config.connect_timeout);
         options.connect_timeout(connect_timeout);
+        let servers = Servers::of(&options).ok_or_else(invalid)?;
         let options = Self {
             tls: connector(mode, checks, root_certificates.as_deref())?,
-            servers: Servers::of(&options).ok_or_else(invalid)?,
+            server_timeout: config.acquire_timeout / servers.count(),
+            servers,
             config: with_time_outs(options, config),
             connect_timeout,
             answer_timeout: answer_timeout(config),

@@ -58,6 +58,11 @@ impl Servers {
         })
     }
 
+    /// Returns the number of servers, at least 1.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.all.len()).unwrap_or(u32::MAX).max(1)
+    }
+
     /// Returns the servers with their indexes, in the order in which they are tried.
     pub(super) fn in_order(&self) -> impl Iterator<Item = (usize, &Server)> {
         let order = self.order().into_iter();

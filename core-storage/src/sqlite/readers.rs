@@ -1,10 +1,11 @@
 //! The connections that read, and the units on them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use core_domain::kernel::StoreError;
-use rusqlite::{Connection, InterruptHandle};
+use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -114,29 +115,37 @@ pub(super) fn acquire_timed_out(purpose: &str) -> StoreError {
     StoreError::unavailable(format!("no turn {purpose} became free in time"))
 }
 
-/// The time after which a read whose time is up is interrupted once more.
-const INTERRUPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// The number of steps of SQLite's machine after which a read looks whether anybody still waits for it: below a millisecond.
+const STEPS_BETWEEN_LOOKS: std::ffi::c_int = 1_000;
 
-/// Interrupts the statement that runs on a connection, unless it has ended. Dropped with a read whose caller was dropped or
-/// whose time is up.
-struct InterruptOnDrop(Option<InterruptHandle>);
+/// Ends a read that nobody waits for any more, whether or not it has begun, when it is dropped.
+struct EndOnDrop(Arc<AtomicBool>);
 
-impl InterruptOnDrop {
-    fn interrupt(&self) {
-        if let Some(statement) = &self.0 {
-            statement.interrupt();
-        }
-    }
-
-    fn disarm(&mut self) {
-        self.0 = None;
+impl EndOnDrop {
+    fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for InterruptOnDrop {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.interrupt();
+        self.end();
     }
+}
+
+/// Runs a read on a connection until it ends or `is_over` is set.
+fn run_until<T>(
+    connection: &Connection,
+    is_over: Arc<AtomicBool>,
+    read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let looks = move || is_over.load(Ordering::Relaxed);
+    let set = connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(looks));
+    set.map_err(failure)?;
+    let done = read(connection);
+    let cleared = connection.progress_handler(0, None::<fn() -> bool>);
+    cleared.map_err(failure)?;
+    done
 }
 
 /// What a unit answers whose connection did not come back from a blocking thread.
@@ -169,30 +178,20 @@ impl Executor for Reader {
         }
         let lease = self.lease.take().ok_or_else(lost)?;
         let detached = Detached::new(statement)?;
-        let statement_of_lease = lease.connection()?.get_interrupt_handle();
         let read_timeout = lease.readers.read_timeout;
+        let end = EndOnDrop(Arc::default());
+        let is_over = end.0.clone();
         let run = move || {
-            let rows = lease.connection().and_then(|c| detached.fetch(c));
+            let connection = lease.connection();
+            let rows = connection.and_then(|c| run_until(c, is_over, |c| detached.fetch(c)));
             (lease, rows)
         };
         let mut running = tokio::task::spawn_blocking(run);
-        // Dropped before the task: until then the connection cannot have been given back and be used by another unit.
-        let mut interrupt = InterruptOnDrop(Some(statement_of_lease));
         let done = match timeout(read_timeout, &mut running).await {
-            Ok(done) => {
-                interrupt.disarm();
-                done
-            }
+            Ok(done) => done,
             Err(_) => {
-                // A statement that has not begun yet is not interrupted, so once may be too early.
-                let done = loop {
-                    interrupt.interrupt();
-                    if let Ok(done) = timeout(INTERRUPT_AGAIN_AFTER, &mut running).await {
-                        break done;
-                    }
-                };
-                interrupt.disarm();
-                done
+                end.end();
+                running.await
             }
         };
         let (lease, rows) = done.map_err(StoreError::unavailable)?;

@@ -95,6 +95,24 @@ async fn requests_to_a_lost_host_fail_in_time_and_the_next_ones_reach_the_second
 }
 
 #[tokio::test]
+async fn hosts_that_do_not_answer_keep_none_of_the_others_from_being_tried() {
+    let database = testing::postgres().await;
+    let mut proxies = Vec::new();
+    for _ in 0..5 {
+        proxies.push(Proxy::start(&database.url).await);
+    }
+    for silent in &proxies[..4] {
+        silent.swallow();
+    }
+    let url = database.through(&proxies.iter().collect::<Vec<_>>());
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let mut config = config(format!("{url}{separator}connect_timeout=60"));
+    config.acquire_timeout = Duration::from_secs(2);
+    let store = soon(open(config)).await;
+    add(&store, "1").await.expect("the last host answers");
+}
+
+#[tokio::test]
 async fn a_check_of_a_lost_store_fails_within_two_seconds() {
     let database = testing::postgres().await;
     let proxy = Proxy::start(&database.url).await;

@@ -88,3 +88,31 @@ async fn a_read_whose_caller_was_dropped_gives_its_connection_back_at_once() {
         begun.elapsed()
     );
 }
+
+#[test]
+fn a_read_whose_caller_is_gone_before_it_begins_is_ended() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    runtime.block_on(async {
+        let store = filled(folder.path(), |config| config.readers = 1).await;
+        let begun = Instant::now();
+        assert_eq!(long_read(store.as_ref()).await.unwrap(), 20_000);
+        let took = begun.elapsed();
+        // The one thread for reads is busy, so that the read waits.
+        let (finish, wait) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || wait.recv());
+        let waiting = tokio::time::timeout(Duration::from_millis(50), long_read(store.as_ref()));
+        waiting.await.unwrap_err();
+        let begun = Instant::now();
+        finish.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        store.begin(Mode::Read).await.unwrap().rollback().await;
+        let waited = begun.elapsed();
+        assert!(waited < took / 2, "{waited:?} of {took:?}");
+    });
+}

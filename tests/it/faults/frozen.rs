@@ -16,6 +16,14 @@ async fn slow_server(site: &Site) -> Server {
     site.start(&arguments).await
 }
 
+/// Stops a server while it has none of the locks of its provider: who waits for one of a stopped process waits for ever.
+async fn freeze(site: &Site, server: &Server) {
+    let lock = site.data.path().join("infrastructure/.lock");
+    let lock = std::fs::File::options().write(true).open(lock).unwrap();
+    lock.lock().unwrap();
+    server.signal("STOP").await;
+}
+
 /// A server that was frozen after so many effects and goes on again, when another one has finished its job.
 struct Thawed {
     site: Site,
@@ -37,7 +45,7 @@ impl Thawed {
             }
         })
         .await;
-        server.signal("STOP").await;
+        freeze(&site, &server).await;
 
         let other = site.start_slow(0).await;
         let jobs = site.is_complete(&other, &queued).await;

@@ -112,7 +112,8 @@ async fn objects_metadata_and_lists_of_a_bucket_are_bounded() {
         http: BTreeMap::from([("cacheControl".to_owned(), "no-store".to_owned())]),
         custom: BTreeMap::from([("note".to_owned(), "x".repeat(bytes))]),
     };
-    let others = "text/plaincacheControlno-storenote".len();
+    // Each pair counts 32 bytes more.
+    let others = "text/plaincacheControlno-storenote".len() + 2 * 32;
     let put = |bytes| bucket.put_object("b", metadata(bytes), bytes::Bytes::new());
     let info = put(8_192 - others).await.unwrap();
     assert_eq!(bucket.head("b").await.unwrap().unwrap(), info);
@@ -124,6 +125,25 @@ async fn objects_metadata_and_lists_of_a_bucket_are_bounded() {
     let page = bucket.list("k", "", usize::MAX).await.unwrap();
     assert_eq!(page.len(), 1_000);
     assert_eq!(page[999].key, "k0999");
+    let pairs = (0..300).map(|nth| (format!("{nth}"), String::new()));
+    let many = ObjectMetadata {
+        custom: pairs.collect(),
+        ..ObjectMetadata::default()
+    };
+    assert!(is_limit(
+        bucket.put_object("b", many, bytes::Bytes::new()).await
+    ));
+    // A page of objects with much metadata has fewer of them.
+    for number in 0..300 {
+        let key = format!("m{number:04}");
+        let put = bucket.put_object(&key, metadata(8_192 - others), bytes::Bytes::new());
+        put.await.unwrap();
+    }
+    let first = bucket.list("m", "", usize::MAX).await.unwrap();
+    assert!((200..300).contains(&first.len()), "{}", first.len());
+    let last = &first[first.len() - 1].key;
+    let second = bucket.list("m", last, usize::MAX).await.unwrap();
+    assert_eq!(first.len() + second.len(), 300);
     assert!(world.staging().is_empty());
 }
 

@@ -116,7 +116,8 @@ async fn operate(
 const MAX_CANCELLED: usize = 100;
 
 /// Cancels a portion of the unfinished jobs of a platform as the caller, oldest first, except the job `own`. Returns `true`
-/// if there are more. Does not undo them: the removal of the platform deletes everything.
+/// if there are more. Does not undo them: the removal of the platform deletes everything. For the same reason, jobs of kinds
+/// that are not known here are cancelled without their hooks.
 pub(in crate::use_case) async fn cancel_some(
     cx: &Context,
     scope: &PlatformWriter,
@@ -131,8 +132,13 @@ pub(in crate::use_case) async fn cancel_some(
     let trigger = Trigger::Cancel {
         reason: reason.to_owned(),
     };
+    let actor = Actor::caller(cx);
+    let by = TransitionContext {
+        skips_unknown_hooks: true,
+        ..TransitionContext::new(&actor, kinds)
+    };
     for job in unfinished {
-        let after = move_job(cx, uow, kinds, &job, &trigger).await?;
+        let after = transition(cx, uow, job.clone(), std::slice::from_ref(&trigger), by).await?;
         record(cx, uow, &job, &after, "job.cancelled").await?;
     }
     Ok(more)
@@ -177,11 +183,7 @@ pub(super) async fn move_job(
     trigger: &Trigger,
 ) -> Result<Stored<Job>> {
     let actor = Actor::caller(cx);
-    let by = TransitionContext {
-        actor: &actor,
-        kinds,
-        holder_is_gone: false,
-    };
+    let by = TransitionContext::new(&actor, kinds);
     transition(cx, uow, job.clone(), std::slice::from_ref(trigger), by).await
 }
 

@@ -99,11 +99,7 @@ pub(super) async fn report(
     if let Some(found) = found {
         record_wait(cx, uow, holder.kinds, (&change, subject), found).await?;
     }
-    let by = TransitionContext {
-        actor: holder.actor,
-        kinds: holder.kinds,
-        holder_is_gone: false,
-    };
+    let by = TransitionContext::new(holder.actor, holder.kinds);
     let stored = write_transition(cx, uow, change, by).await?;
     Ok(LeaseState::Held(Box::new(stored)))
 }

@@ -171,11 +171,7 @@ pub async fn signal(
     let job = scope.job();
     let wake = Trigger::Wake { signalled: true };
     let actor = Actor::caller(cx);
-    let by = TransitionContext {
-        actor: &actor,
-        kinds,
-        holder_is_gone: false,
-    };
+    let by = TransitionContext::new(&actor, kinds);
     let stored = transition(cx, uow, job.clone(), &[wake], by).await?;
     operate::record(cx, uow, job, &stored, "job.signalled").await?;
     Ok(stored)
@@ -321,9 +317,8 @@ async fn move_one(
         Err(refusal) => return Err(refusal.into()),
     };
     let by = TransitionContext {
-        actor: &actor,
-        kinds,
         holder_is_gone: lease == Lease::HolderIsGone,
+        ..TransitionContext::new(&actor, kinds)
     };
     write_transition(cx, uow, change, by).await?;
     Ok(true)

@@ -22,6 +22,20 @@ pub(super) struct TransitionContext<'a> {
     pub kinds: &'a Kinds,
     /// Whether a holder the job is taken from can no longer act, so that the lane need not rest.
     pub holder_is_gone: bool,
+    /// Whether a job of an unknown kind is moved past its hooks. Nobody needs what they write of a platform that is removed.
+    pub skips_unknown_hooks: bool,
+}
+
+impl<'a> TransitionContext<'a> {
+    /// A mover who knows of no holder that is gone, and skips no hook.
+    pub(super) const fn new(actor: &'a Actor, kinds: &'a Kinds) -> Self {
+        Self {
+            actor,
+            kinds,
+            holder_is_gone: false,
+            skips_unknown_hooks: false,
+        }
+    }
 }
 
 /// Makes the moves that the triggers ask for, see [`write_transition`].
@@ -59,7 +73,7 @@ pub(super) async fn write_transition(
     {
         change.after.deadline_at = now.plus(kind.deadline());
     }
-    if let Some(refusal) = run_hooks(cx, uow, &change.before, &change.after, by.kinds).await?
+    if let Some(refusal) = run_hooks(cx, uow, &change.before, &change.after, by).await?
         && let Some(event) = change.events.last_mut()
     {
         event.reason = Some(refusal);
@@ -129,11 +143,8 @@ async fn wake_parent(
         return Ok(());
     }
     let wake = Trigger::Wake { signalled: true };
-    let by = TransitionContext {
-        actor: &Actor::system(),
-        kinds,
-        holder_is_gone: false,
-    };
+    let actor = Actor::system();
+    let by = TransitionContext::new(&actor, kinds);
     // A job has one parent, and parents were queued before their children: this ends.
     Box::pin(transition(cx, uow, parent, &[wake], by)).await?;
     Ok(())
@@ -168,19 +179,21 @@ fn hook_of(before: JobStatus, after: JobStatus) -> Option<Hook> {
 }
 
 /// Lets the kind write what the move means. Answers the refusal of a hook that cannot stop the move. A job of a kind
-/// that is not known here is not moved past its hooks, unless its deadline is: then its history says that they are missing.
+/// that is not known here is not moved past its hooks, unless its deadline is over or nobody needs them: then its history says
+/// that they are missing.
 async fn run_hooks(
     cx: &Context,
     uow: &mut dyn UnitOfWork,
     before: &Job,
     after: &Job,
-    kinds: &Kinds,
+    by: TransitionContext<'_>,
 ) -> Result<Option<String>> {
     let Some(hook) = hook_of(before.status, after.status) else {
         return Ok(None);
     };
-    let Some(kind) = kinds.get(&after.kind) else {
-        if after.failure_kind == Some(FailureKind::DeadlineExceeded) {
+    let Some(kind) = by.kinds.get(&after.kind) else {
+        let is_overdue = after.failure_kind == Some(FailureKind::DeadlineExceeded);
+        if is_overdue || by.skips_unknown_hooks {
             return Ok(Some("not recorded: the kind is not known".to_owned()));
         }
         return Err(Error::Unavailable(format!(
@@ -194,7 +207,7 @@ async fn run_hooks(
     let (cx, opened) = (
         Writing {
             cx,
-            canceller: kinds,
+            canceller: by.kinds,
         },
         kind.open(after),
     );

@@ -5,15 +5,10 @@
 //! A platform may have a DNS record and a custom domain of a hostname. No index covers both tables. The checks hold because
 //! writing units are serializable ([`Mode::Write`](crate::port::Mode::Write)).
 
-use crate::access::{PlatformAccess, PlatformWriter, SystemScope, audited};
-use crate::kernel::{
-    Code, Context, Error, Machine, PlatformId, Result, Slug, Stored, TOKEN_LENGTH, secret_token,
-};
+use crate::access::{PlatformAccess, SystemScope};
+use crate::kernel::{Code, Context, Error, PlatformId, Result, Slug, Stored};
 use crate::port::UnitOfWork;
-use crate::registry::{
-    CustomDomain, CustomDomainEvent, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordQuery,
-    Hostname, PlatformStatus,
-};
+use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Hostname};
 
 /// The refusal of a hostname that has a DNS record. It does not tell whose.
 pub(super) fn has_dns_record() -> Error {
@@ -97,75 +92,6 @@ pub(super) async fn ensure_not_foreign(
         Some(_) => Err(has_dns_record()),
         None => Ok(()),
     }
-}
-
-/// Takes a hostname for a platform that is to be served under it. Entries of another platform
-/// fail, and that platform has to prove the hostname anew.
-///
-/// # Errors
-/// `CONFLICT` for a claim without proof while another platform that is not deleted is served under the hostname.
-pub(super) async fn take(
-    cx: &Context,
-    scope: &PlatformAccess,
-    uow: &mut dyn UnitOfWork,
-    hostname: &Hostname,
-    claim: Claim,
-) -> Result<()> {
-    if let Some(domain) = active_domain(uow, scope.id(), hostname).await?
-        && let Some(holder) = holder(uow, &domain.platform_id, claim, is_custom_domain).await?
-    {
-        lose_domain(cx, &holder, uow, &domain).await?;
-    }
-    if let Some(record) = active_record(uow, scope.id(), hostname).await?
-        && let Some(holder) = holder(uow, &record.platform_id, claim, has_dns_record).await?
-    {
-        lose_record(cx, &holder, uow, &record).await?;
-    }
-    Ok(())
-}
-
-/// Ends a custom domain of a platform.
-pub(super) async fn lose_domain(
-    cx: &Context,
-    holder: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<CustomDomain>,
-) -> Result<()> {
-    let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
-    let next = seen.edit().lost(&random, uow.now().await?)?;
-    let action = CustomDomainEvent::Fail.of_event().action;
-    audited::replace(&cx.consequence(), holder, uow, seen, next, action).await?;
-    Ok(())
-}
-
-/// Ends a DNS record of a platform.
-pub(super) async fn lose_record(
-    cx: &Context,
-    holder: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    seen: &Stored<DnsRecord>,
-) -> Result<()> {
-    let random = secret_token(cx.entropy.as_ref(), TOKEN_LENGTH);
-    let next = seen.edit().lost(&random)?;
-    let action = DnsRecordEvent::Fail.of_event().action;
-    audited::replace(&cx.consequence(), holder, uow, seen, next, action).await?;
-    Ok(())
-}
-
-/// The platform from which a hostname can be taken.
-async fn holder(
-    uow: &mut dyn UnitOfWork,
-    platform: &PlatformId,
-    claim: Claim,
-    refusal: fn() -> Error,
-) -> Result<Option<PlatformWriter>> {
-    let Some(holder) = SystemScope::new().platform(uow, platform).await? else {
-        return Ok(None);
-    };
-    if claim == Claim::Vouched && holder.platform().status != PlatformStatus::Deleted {
-        return Err(refusal());
-    }
-    Ok(Some(holder))
 }
 
 async fn active_domain(

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::hostname::{lose_domain, lose_record};
+use super::hostname_loss::{lose_domain, lose_record};
 use crate::access::{Batches, PlatformAccess, SystemScope, audited};
 use crate::kernel::{Context, CustomDomainId, DnsRecordId, Result};
 use crate::port::{DnsResolver, Mode, Store, UnitOfWork, transact};
@@ -12,8 +12,6 @@ use crate::registry::{
     CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord, DnsRecordQuery,
     DnsRecordStatus, Hostname, MissingRecord,
 };
-use crate::use_case::provisioning::enqueue;
-use crate::use_case::registry::jobs::{DnsTarget, DomainTarget, RemoveDnsRecord, RemoveDomain};
 
 /// What a check of all proofs found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,8 +154,6 @@ async fn record_domain(
     let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
     if is_lost || missing_for.is_some_and(|time| time >= patience) {
         lose_domain(cx, &platform, uow, &seen).await?;
-        let target = DomainTarget::of(&platform, id);
-        enqueue::<RemoveDomain>(cx, &platform, uow, &target).await?;
         return Ok(Outcome::Ended);
     }
     audited::replace(cx, &platform, uow, &seen, next, "domain.proof_checked").await?;
@@ -189,8 +185,6 @@ async fn record_record(
     let is_lost = is_proved_by_another(uow, &platform, hostname, texts).await?;
     if is_lost || missing_for.is_some_and(|time| time >= patience) {
         lose_record(cx, &platform, uow, &seen).await?;
-        let target = DnsTarget::of(&platform, id);
-        enqueue::<RemoveDnsRecord>(cx, &platform, uow, &target).await?;
         return Ok(Outcome::Ended);
     }
     audited::replace(cx, &platform, uow, &seen, next, "dns_record.proof_checked").await?;

@@ -12,6 +12,7 @@ pub mod entity;
 pub mod feature;
 mod hostname;
 pub mod hostname_check;
+mod hostname_loss;
 pub mod job_plan;
 pub(super) mod jobs;
 pub mod onboarding;

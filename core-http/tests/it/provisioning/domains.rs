@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use core_domain::kernel::Code;
 use core_domain::port::{HostnameState, Infrastructure};
+use core_domain::provisioning::Job;
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{Disturbed, How, World, any_target, at, operator, silent};
+use crate::world::{Disturbed, How, World, any_target, at, operator, owner, silent};
 
 const ADD: &str = "/api/v1/provision/domain/add";
 const HOSTNAME: &str = "shop.example.com";
@@ -418,4 +419,87 @@ async fn a_retry_takes_no_hostname_that_another_platform_has_proved_since() {
     assert_eq!(since.stands(&world).await, ACTIVE);
     assert!(since.is_served(&world).await);
     assert_eq!(before.stands(&world).await[0], "failed");
+}
+
+#[tokio::test]
+async fn a_domain_that_goes_back_to_pending_is_not_served_until_it_is_proved_again() {
+    let world = World::new();
+    let shop = Shop::of(&world).await;
+    shop.complete(&world).await;
+    let domain = shop.domain(&world).await["id"].clone();
+    let path = at(
+        &shop.platform,
+        &format!("/domains/{}", domain.as_str().unwrap()),
+    );
+    world.dns.clear();
+    for status in ["failed", "pending"] {
+        let caller = owner(&shop.platform);
+        let body = json!({ "status": status });
+        let patched = world.registry.patch(&caller, &path, body).await;
+        let _ = patched.expect(200);
+    }
+    world.run_jobs().await;
+    assert!(!shop.is_served(&world).await);
+    assert_eq!(shop.stands(&world).await[2], Value::Null);
+    shop.prove(&world).await;
+    world.pass(60).await;
+    assert_eq!(shop.stands(&world).await, ACTIVE);
+    assert!(shop.is_served(&world).await);
+}
+
+#[tokio::test]
+async fn a_domain_that_waits_in_vain_for_its_certificate_is_lost_to_who_proves_it() {
+    let world = World::new();
+    let (before, since) = (Shop::of(&world).await, Shop::called(&world, "looms").await);
+    pending(&world);
+    let job = before.add(&world).await;
+    before.prove(&world).await;
+    world.run_jobs().await;
+    world.pass(DAY).await;
+    assert_eq!(status(&world, &job).await, "FAILED");
+    assert!(before.is_served(&world).await);
+    world.provider.hostnames_are(HostnameState::Active);
+    since.add(&world).await;
+    since.prove(&world).await;
+    world.run_jobs().await;
+    assert_eq!(since.stands(&world).await, ACTIVE);
+    assert!(since.is_served(&world).await);
+    let stands = before.stands(&world).await;
+    assert_eq!((&stands[0], &stands[2]), (&json!("failed"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_domain_that_waits_for_its_certificate_is_not_served_while_its_platform_is_suspended() {
+    let world = World::new();
+    let shop = Shop::of(&world).await;
+    pending(&world);
+    shop.add(&world).await;
+    shop.prove(&world).await;
+    world.run_jobs().await;
+    assert!(shop.is_served(&world).await);
+    world.move_on(&shop.platform, "suspend").await;
+    world.run_jobs().await;
+    assert!(!shop.is_served(&world).await);
+    world.move_on(&shop.platform, "restore").await;
+    world.provider.hostnames_are(HostnameState::Active);
+    world.pass(600).await;
+    assert_eq!(shop.stands(&world).await, ACTIVE);
+    assert!(shop.is_served(&world).await);
+}
+
+#[tokio::test]
+async fn a_job_of_the_kind_that_earlier_versions_had_hands_its_domain_on() {
+    let world = World::new();
+    let shop = Shop::of(&world).await;
+    let job = shop.add(&world).await;
+    let earlier = |job: &mut Job| {
+        job.kind = "domain.verify".to_owned();
+        job.steps.truncate(1);
+    };
+    world.change_job(&job, earlier).await;
+    shop.prove(&world).await;
+    world.run_jobs().await;
+    assert_eq!(status(&world, &job).await, "COMPLETED");
+    assert_eq!(shop.stands(&world).await, ACTIVE);
+    assert!(shop.is_served(&world).await);
 }

@@ -1,6 +1,6 @@
 //! Removing platforms for good.
 
-use core_domain::provisioning::HoldScope;
+use core_domain::provisioning::{HoldScope, Job};
 use core_domain::registry::ResourceType;
 use core_domain::use_case::provisioning::Unsupervised;
 use serde_json::{Value, json};
@@ -78,6 +78,23 @@ async fn a_platform_goes_when_all_it_had_was_removed_and_not_before(world: World
     assert_eq!(world.provider.names(), ["of-others"]);
     assert_eq!(world.audit("platform.purged").await.len(), 1);
     assert!(world.slug_is_free("engines").await);
+}
+
+#[tokio::test]
+async fn a_removal_for_good_overtakes_jobs_of_kinds_that_nobody_knows_any_more() {
+    let world = World::new();
+    let platform = world.platform("engines").await;
+    let overtaken = world.provision(&platform).await;
+    let unknown = |job: &mut Job| job.kind = "platform.forgotten".to_owned();
+    world.change_job(&overtaken, unknown).await;
+    let caller = owner(&platform);
+    world.begin_session_of(&caller).await;
+    let _ = world.moved(&platform, "delete", &caller).await.expect(200);
+    world.run_jobs().await;
+    assert!(world.is_gone(&platform).await);
+    let job = world.job(&overtaken).await;
+    let told = [&job["status"], &job["failureKind"]];
+    assert_eq!(told, ["FAILED", "CANCELLED"]);
 }
 
 async fn jobs_that_a_removal_for_good_overtakes_are_cancelled_and_no_dead_letters(world: World) {

@@ -1,16 +1,18 @@
 //! Whose hostnames are: what has to be proved before a DNS record is served, what is reserved, and what ends when a proof is
 //! gone.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use core_domain::kernel::{Caller, Limits};
-use core_domain::port::{CreateResource, Infrastructure, ResourceRef};
+use core_domain::port::{CreateResource, Infrastructure, ProviderError, ResourceRef};
 use core_domain::registry::ResourceType;
+use core_domain::use_case::provisioning::Unsupervised;
 use core_domain::use_case::registry::hostname_check::{CheckedProofs, check_proofs};
 use core_http::kernel::testing::Answer;
 use serde_json::{Value, json};
 
-use crate::world::{How, World, at, operator, owner};
+use crate::world::{Disturbed, How, World, at, operator, owner};
 
 const HOSTNAME: &str = "shop.example.org";
 const PROOF: &str = "_core-verification.shop.example.org";
@@ -52,9 +54,19 @@ impl Shop {
     }
 
     async fn enter(&self, world: &World, caller: &Caller, hostname: &str) -> Answer {
+        self.enter_as(world, caller, hostname, "worker").await
+    }
+
+    async fn enter_as(
+        &self,
+        world: &World,
+        caller: &Caller,
+        hostname: &str,
+        target_type: &str,
+    ) -> Answer {
         let path = at(&self.platform, &format!("/stacks/{}/dns", self.stack));
         let body = json!({
-            "hostname": hostname, "targetType": "worker", "resourceId": self.resource, "environment": "prod",
+            "hostname": hostname, "targetType": target_type, "resourceId": self.resource, "environment": "prod",
         });
         let entered = world.registry.post(caller, &path, body).await;
         world.tick(1);
@@ -95,6 +107,16 @@ impl Shop {
         let deleted = world.registry.delete(&operator(), &path).await;
         assert_eq!(deleted.status, 204);
     }
+}
+
+/// A provider that refuses one call for good.
+fn refusing(world: &World, call: &'static str, hostname: &'static str) -> Arc<Disturbed> {
+    Arc::new(Disturbed::new(&world.provider, move |called, of| {
+        match called == call && of == hostname {
+            true => Err(ProviderError::Permanent("refused".into())),
+            false => Ok(()),
+        }
+    }))
 }
 
 fn led_to(world: &World, hostname: &str) -> Option<String> {
@@ -354,4 +376,144 @@ async fn a_record_whose_job_an_operator_declared_done_needs_no_proof() {
         world.tick(DAY);
     }
     assert_eq!(shop.status(&world, &record).await, "active");
+}
+
+#[tokio::test]
+async fn who_loses_a_hostname_is_served_no_longer_though_the_job_that_took_it_fails() {
+    let world = World::new();
+    let (old, new) = (
+        Shop::of(&world, "looms").await,
+        Shop::of(&world, "engines").await,
+    );
+    let lost = old.record(&world, HOSTNAME).await;
+    old.prove(&world, &lost).await;
+    world.run_jobs().await;
+    assert_eq!(led_to(&world, HOSTNAME), Some(old.object.clone()));
+    let entered = new.record(&world, HOSTNAME).await;
+    new.prove(&world, &entered).await;
+    let refusing = refusing(&world, "route_hostname", HOSTNAME);
+    world.run_jobs_on(refusing).await;
+    assert_eq!(new.status(&world, &entered).await, "failed");
+    assert_eq!(old.status(&world, &lost).await, "failed");
+    assert_eq!(led_to(&world, HOSTNAME), None);
+    assert_eq!(old.shown(&world, &lost).await["cfRouteId"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_record_that_no_provider_can_serve_takes_no_hostname() {
+    let world = World::new();
+    let (holder, other) = (
+        Shop::of(&world, "looms").await,
+        Shop::of(&world, "engines").await,
+    );
+    let record = holder.record(&world, HOSTNAME).await;
+    holder.prove(&world, &record).await;
+    world.run_jobs().await;
+    let caller = owner(&other.platform);
+    let entered = other.enter_as(&world, &caller, HOSTNAME, "redirect").await;
+    let redirect = entered.expect(201).id();
+    other.prove(&world, &redirect).await;
+    world.run_jobs().await;
+    assert_eq!(other.status(&world, &redirect).await, "failed");
+    assert_eq!(holder.status(&world, &record).await, "active");
+    assert_eq!(led_to(&world, HOSTNAME), Some(holder.object.clone()));
+}
+
+#[tokio::test]
+async fn a_record_that_has_failed_is_served_when_the_same_is_entered_again() {
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    let record = shop.record(&world, HOSTNAME).await;
+    let caller = owner(&shop.platform);
+    let twice = shop.enter(&world, &caller, HOSTNAME).await;
+    twice.refused(409, "CONFLICT");
+    world.run_jobs().await;
+    world.pass(8 * DAY).await;
+    assert_eq!(shop.status(&world, &record).await, "failed");
+    let other = shop.enter_as(&world, &caller, HOSTNAME, "cname").await;
+    other.refused(409, "CONFLICT");
+    assert_eq!(shop.record(&world, HOSTNAME).await, record);
+    assert_eq!(shop.status(&world, &record).await, "pending");
+    shop.prove(&world, &record).await;
+    world.run_jobs().await;
+    assert_eq!(shop.status(&world, &record).await, "active");
+    assert_eq!(led_to(&world, HOSTNAME), Some(shop.object.clone()));
+}
+
+#[tokio::test]
+async fn a_hostname_that_fails_keeps_no_other_from_being_taken_away_and_given_back() {
+    const OTHERS: [&str; 2] = ["a.example.org", "z.example.org"];
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    for hostname in [OTHERS[0], HOSTNAME, OTHERS[1]] {
+        let entered = shop.enter(&world, &operator(), hostname).await;
+        let _ = entered.expect(201);
+    }
+    world.run_jobs().await;
+    world.move_on(&shop.platform, "suspend").await;
+    world
+        .run_jobs_on(refusing(&world, "remove_route", HOSTNAME))
+        .await;
+    for hostname in OTHERS {
+        assert_eq!(led_to(&world, hostname), None, "{hostname}");
+    }
+    assert!(led_to(&world, HOSTNAME).is_some());
+    world.move_on(&shop.platform, "restore").await;
+    world.run_jobs().await;
+    for hostname in OTHERS {
+        assert!(led_to(&world, hostname).is_some(), "{hostname}");
+    }
+}
+
+#[tokio::test]
+async fn as_many_hostnames_as_a_platform_may_have_are_taken_away_and_given_back_in_portions() {
+    const COUNT: usize = 230;
+    let world = World::new();
+    let shop = Shop::of(&world, "engines").await;
+    for nth in 0..COUNT {
+        let hostname = format!("shop-{nth}.example.org");
+        let entered = shop.enter(&world, &operator(), &hostname).await;
+        let _ = entered.expect(201);
+    }
+    world.run_jobs().await;
+    assert_eq!(world.provider.routes().len(), COUNT);
+    for (step, count) in [("suspend", 0), ("restore", COUNT)] {
+        world.move_on(&shop.platform, step).await;
+        world.run_jobs().await;
+        assert_eq!(world.provider.routes().len(), count, "{step}");
+        let job = world.jobs(&shop.platform).await[0].clone();
+        let told = [&job["kind"], &job["status"]];
+        assert_eq!(told, ["platform.hostnames", "COMPLETED"]);
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_is_deleted_while_its_route_is_given_back_leads_nowhere() {
+    let world = Arc::new(World::new());
+    let shop = Shop::of(&world, "engines").await;
+    let entered = shop.enter(&world, &operator(), HOSTNAME).await;
+    let record = entered.expect(201).id();
+    world.run_jobs().await;
+    world.move_on(&shop.platform, "suspend").await;
+    world.run_jobs().await;
+    world.move_on(&shop.platform, "restore").await;
+    let waiting: Arc<Mutex<usize>> = Arc::default();
+    let seen = waiting.clone();
+    let deleting = Disturbed::new(&world.provider, move |call, _| {
+        *seen.lock().unwrap() += usize::from(call == "route_hostname");
+        match call {
+            // The first answer is lost: the record is deleted before the call is made again.
+            "route_hostname" if *seen.lock().unwrap() == 1 => {
+                Err(ProviderError::Transient("lost".into()))
+            }
+            _ => Ok(()),
+        }
+    });
+    let worker = world.worker_on(Arc::new(deleting));
+    while *waiting.lock().unwrap() == 0 {
+        let _ = worker.run_one(&Unsupervised).await.unwrap();
+    }
+    shop.delete(&world, &record).await;
+    world.settle_jobs().await;
+    assert_eq!(led_to(&world, HOSTNAME), None);
 }

@@ -27,9 +27,9 @@ use std::time::Duration;
 use core_domain::access::authorize_operator;
 use core_domain::gateway::TrustedProxies;
 use core_domain::kernel::{Clock, Context, DlqEntryId, JobId, Result, Stored, Timestamp};
-use core_domain::port::{Infrastructure, transact};
+use core_domain::port::{Infrastructure, Persisted, Within, transact};
 use core_domain::provisioning::Job;
-use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure};
+use core_domain::testing::{ManualClock, MemoryDns, MemoryInfrastructure, RecordKey};
 use core_domain::use_case::cli;
 use core_domain::use_case::provisioning::{self, Kinds, Outcome, Unsupervised, Worker};
 use core_domain::use_case::registry::register_kinds;
@@ -336,6 +336,20 @@ impl World {
             })
         });
         done.await
+    }
+
+    /// Changes the record of a job, as no use case does.
+    pub(crate) async fn change_job(&self, id: &str, change: fn(&mut Job)) {
+        let changed = transact(self.app.store.as_ref(), |uow, _| {
+            Box::pin(async move {
+                let jobs = Job::repository(uow.repositories(RecordKey::for_tests()));
+                let seen = jobs.get(Within::Installation, id).await?.unwrap();
+                let mut next = (*seen).clone();
+                change(&mut next);
+                Ok(jobs.replace(&seen, next).await?)
+            })
+        });
+        changed.await.unwrap();
     }
 
     /// What an operator calls use cases with.

@@ -118,6 +118,17 @@ impl Call {
         Ok(())
     }
 
+    /// Refuses to go on with a call of which a thread alone has a clone: nobody waits for its response any more.
+    ///
+    /// # Errors
+    /// [`LocalError::Limit`].
+    pub(super) fn ensure_awaited(&self) -> Result<(), LocalError> {
+        if Arc::strong_count(&self.0) > 1 {
+            return Ok(());
+        }
+        Err(LocalError::Limit("the call was given up".to_owned()))
+    }
+
     /// Keeps the call running until the body has been read.
     pub(super) fn hold(self, body: SiteBody) -> SiteBody {
         let held = HeldBody {
@@ -203,6 +214,18 @@ mod tests {
         assert!(calls.begin().await.is_err(), "its response is not read");
         drop(body);
         calls.begin().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_thread_learns_that_nobody_waits_for_its_call() {
+        let calls = calls();
+        let call = calls.begin().await.unwrap();
+        let of_thread = call.clone();
+        of_thread.ensure_awaited().unwrap();
+        let body = call.hold(super::super::reply::full("unread"));
+        of_thread.ensure_awaited().unwrap();
+        drop(body);
+        assert!(of_thread.ensure_awaited().is_err());
     }
 
     #[tokio::test]

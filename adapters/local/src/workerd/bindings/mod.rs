@@ -75,11 +75,14 @@ impl Bindings {
         let name = request.headers_mut().remove(BINDING_HEADER);
         let named = |binding: &&WorkerBinding| name.as_ref().is_some_and(|n| *n == binding.name);
         let Some(binding) = self.table.iter().find(named) else {
+            discard(request.body_mut()).await;
             return BindingError::missing("there is no such binding").plain();
         };
         // A worker that still runs when its platform is suspended loses its bindings too.
         if let Err(closed) = self.gate.check(&self.owner).await {
-            return BindingError::new(closed.status(), closed.to_string()).plain();
+            let refusal = BindingError::new(closed.status(), closed.to_string());
+            discard(request.body_mut()).await;
+            return refusal.plain();
         }
         if binding.resource_type == ResourceType::Worker {
             // That worker has limits of its own. A call would wait for itself if workers call each other in a circle.

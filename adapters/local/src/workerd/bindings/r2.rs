@@ -266,7 +266,15 @@ async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
         delimiter: list.delimiter,
         limit,
     };
-    let page = bucket.page(query).await?;
+    // The list keeps its turn until its thread has ended, though nobody may wait for it any more.
+    let (mut held, of_thread) = (0, call.clone());
+    let allow = move |bytes: usize| {
+        of_thread.ensure_awaited()?;
+        of_thread.reserve(bytes.saturating_sub(held))?;
+        held = held.max(bytes);
+        Ok(())
+    };
+    let page = bucket.page(query, allow).await?;
     let objects = page.objects.iter().map(shown).collect::<Vec<_>>();
     let mut listed = json!({
         "objects": objects,
@@ -276,8 +284,6 @@ async fn list_objects(bucket: &Bucket, list: List, call: &Call) -> Answer {
     if let Some(next) = page.next {
         listed["cursor"] = next.into();
     }
-    let listed = listed.to_string();
-    call.reserve(listed.len())?;
     Ok(without_content(&listed))
 }
 

@@ -6,7 +6,9 @@ use crate::kernel::{
 };
 use crate::port::UnitOfWork;
 use crate::registry::{DnsRecord, DnsRecordEvent, DnsRecordStatus, MissingRecord};
-use crate::use_case::registry::hostname::{Claim, ensure_not_foreign, has_dns_record, take};
+use crate::use_case::registry::hostname::{Claim, ensure_not_foreign, has_dns_record};
+use crate::use_case::registry::hostname_loss::take;
+use crate::use_case::registry::jobs::sync_if_suspended;
 
 /// The record, if this job is to have it served and has not done so yet.
 async fn find_pending(
@@ -63,25 +65,8 @@ pub(in crate::use_case::registry) async fn record_route(
     let event = DnsRecordEvent::Route;
     let mut next = seen.edit().after(event)?;
     next.cf_route_id = Line::parse(route).ok();
-    replace(cx, scope, uow, &seen, next, event.of_event().action).await
-}
-
-/// Records the route of a record that is not deleted, whichever job works on it.
-pub(in crate::use_case::registry) async fn record_route_id(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    record: &DnsRecordId,
-    route: Option<&str>,
-) -> Result<()> {
-    let Some(seen) = scope.records::<DnsRecord>(uow).find(record).await? else {
-        return Ok(());
-    };
-    let next = DnsRecord {
-        cf_route_id: route.and_then(|route| Line::parse(route).ok()),
-        ..seen.edit()
-    };
-    replace(cx, scope, uow, &seen, next, "dns_record.updated").await
+    replace(cx, scope, uow, &seen, next, event.of_event().action).await?;
+    sync_if_suspended(cx, scope, uow).await
 }
 
 /// Applies the outcome of its job to a record: those of the events, in their order, that are possible. A record that another

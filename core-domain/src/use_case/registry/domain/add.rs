@@ -2,7 +2,7 @@
 
 use super::create::insert;
 use super::rules::replace;
-use crate::access::PlatformScope;
+use crate::access::{PlatformScope, PlatformWriter};
 use crate::kernel::{Context, CustomDomainId, Machine, Result, Stored, grant};
 use crate::port::UnitOfWork;
 use crate::provisioning::Job;
@@ -41,7 +41,7 @@ pub async fn add(
         if seen.dns_record_id != command.dns_record_id {
             return Err(is_custom_domain());
         }
-        return resume(cx, scope, uow, &seen).await;
+        return resume(cx, scope.writer(), uow, &seen).await;
     }
     command.check(["customHostname", "targetDnsRecordId"])?;
     let id = CustomDomainId::generate(uow.now().await?, cx.entropy.as_ref());
@@ -50,10 +50,13 @@ pub async fn add(
     Ok(job)
 }
 
-/// Goes on with a domain that the platform has entered.
-async fn resume(
+/// Goes on with a domain that the platform has entered: queues the job that it follows from then on.
+///
+/// # Errors
+/// `LIMIT_REACHED`; `VERSION_CONFLICT`.
+pub(in crate::use_case::registry) async fn resume(
     cx: &Context,
-    scope: &PlatformScope<grant::DomainWrite>,
+    scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
     seen: &Stored<CustomDomain>,
 ) -> Result<Stored<Job>> {
@@ -65,6 +68,6 @@ async fn resume(
         action = event.of_event().action;
     }
     next.job_id = job.id.clone();
-    replace(cx, scope.writer(), uow, seen, next, action).await?;
+    replace(cx, scope, uow, seen, next, action).await?;
     Ok(job)
 }

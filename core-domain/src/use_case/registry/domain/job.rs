@@ -7,7 +7,9 @@ use crate::port::UnitOfWork;
 use crate::registry::{
     CustomDomain, CustomDomainEvent, CustomDomainStatus, MissingRecord, ProviderName, SslStatus,
 };
-use crate::use_case::registry::hostname::{Claim, ensure_not_foreign, take};
+use crate::use_case::registry::hostname::{Claim, ensure_not_foreign};
+use crate::use_case::registry::hostname_loss::take;
+use crate::use_case::registry::jobs::sync_if_suspended;
 
 /// The domain, if it is to be verified, and by this job.
 async fn find_verified_by(
@@ -114,49 +116,7 @@ pub(in crate::use_case::registry) async fn record_served(
     next.cf_hostname_id = ProviderName::parse(cf_hostname_id).ok();
     next.ssl_status = ssl_status;
     replace(cx, scope, uow, &seen, next, action).await?;
-    Ok(())
-}
-
-/// Keeps where a domain that is not deleted and its certificate stand at the provider, whichever job works on it.
-pub(in crate::use_case::registry) async fn record_hostname(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    (cf_hostname_id, ssl_status): (&str, SslStatus),
-) -> Result<()> {
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    let is_there = |domain: &CustomDomain| domain.status != CustomDomainStatus::Deleted;
-    let Some(seen) = found.filter(|domain| is_there(domain)) else {
-        return Ok(());
-    };
-    let next = CustomDomain {
-        cf_hostname_id: ProviderName::parse(cf_hostname_id).ok(),
-        ssl_status,
-        ..seen.edit()
-    };
-    replace(cx, scope, uow, &seen, next, "domain.updated").await?;
-    Ok(())
-}
-
-/// Keeps that a domain is not served any more, if it still is what `is_gone` says.
-pub(in crate::use_case::registry) async fn forget_hostname(
-    cx: &Context,
-    scope: &PlatformWriter,
-    uow: &mut dyn UnitOfWork,
-    domain: &CustomDomainId,
-    is_gone: impl Fn(&CustomDomain) -> bool + Send,
-) -> Result<()> {
-    let found = scope.records::<CustomDomain>(uow).find(domain).await?;
-    let Some(seen) = found.filter(|domain| is_gone(domain)) else {
-        return Ok(());
-    };
-    let next = CustomDomain {
-        cf_hostname_id: None,
-        ..seen.edit()
-    };
-    replace(cx, scope, uow, &seen, next, "domain.updated").await?;
-    Ok(())
+    sync_if_suspended(cx, scope, uow).await
 }
 
 /// Lets what became of its job happen to a domain: those of the events, in their order, that can; and to its certificate. A

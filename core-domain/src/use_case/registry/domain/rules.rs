@@ -4,7 +4,8 @@ use crate::access::{PlatformAccess, PlatformWriter, audited};
 use crate::kernel::{Context, CustomDomainId, Error, Record, Result, StoreError, Stored};
 use crate::port::UnitOfWork;
 use crate::registry::{CustomDomain, CustomDomainStatus};
-use crate::use_case::registry::hostname::{Claim, is_custom_domain, take};
+use crate::use_case::registry::hostname::{Claim, is_custom_domain};
+use crate::use_case::registry::hostname_loss::take;
 
 /// A custom domain of the platform that is not deleted.
 pub(super) async fn not_deleted(

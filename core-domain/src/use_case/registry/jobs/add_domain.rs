@@ -8,12 +8,13 @@ use async_trait::async_trait;
 
 use super::domain_records::{LOOK_UP_RECORDS, LookUpRecords, ProvesDomain};
 use super::domain_target::DomainTarget;
+use super::remove_domain::RemoveDomain;
 use super::serve_domain::{AskProvider, AwaitCertificate, GIVEN_UP, HOSTNAME_FAILED};
 use crate::kernel::Result;
 use crate::port::{DnsResolver, UnitOfWork};
 use crate::provisioning::{ADD_DOMAIN, FailureKind, Job};
 use crate::registry::{CustomDomainEvent, SslStatus};
-use crate::use_case::provisioning::{JobContext, JobKind, Steps};
+use crate::use_case::provisioning::{JobContext, JobKind, Steps, enqueue};
 use crate::use_case::registry::domain::{follow_job, record_earlier_proof};
 
 /// The kind.
@@ -58,7 +59,17 @@ impl JobKind for AddDomain {
         }
         let refused = has_error(cx.job, HOSTNAME_FAILED);
         let certificate = refused.then_some(SslStatus::Failed);
-        follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await
+        follow(cx, uow, &[CustomDomainEvent::Fail], certificate).await?;
+        // Nothing was asked of the provider before the proof, and what a cancelled job asked is undone.
+        let is_asked = cx.job.output_of(LOOK_UP_RECORDS).is_some();
+        if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
+            return Ok(());
+        }
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        enqueue::<RemoveDomain>(cx, &platform, uow, cx.input).await?;
+        Ok(())
     }
 
     async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {

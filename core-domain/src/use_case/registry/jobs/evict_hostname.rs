@@ -1,47 +1,52 @@
-//! Having a provider serve a hostname no longer for those who have lost it.
+//! Having a provider serve a hostname no longer for those who have no right to it.
 
 use super::dns_target::{target_of_domain, target_of_record};
 use crate::access::{Batches, SystemScope};
-use crate::kernel::Result;
+use crate::kernel::{CustomDomainId, DnsRecordId, Result};
 use crate::port::{Mode, ProviderError, ResourceRef, UnitOfWork};
-use crate::registry::{
-    CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord, DnsRecordQuery,
-    DnsRecordStatus, Hostname,
-};
+use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, Hostname};
 use crate::use_case::provisioning::{JobKind, StepContext, StepError};
 
 /// The number of entries without a provider's id that are removed, newest first. Their jobs may have ended before they could
 /// record the id.
 const MAX_WITHOUT_ID: usize = 20;
 
-/// What a provider may serve a hostname for.
-enum Holder {
+/// An entry for which a provider may serve a hostname.
+enum Entry {
+    Record(DnsRecordId),
+    Domain(CustomDomainId),
+}
+
+/// What a provider is told to serve no longer.
+enum Served {
     Record(ResourceRef),
     Domain { owner: String, target: ResourceRef },
 }
 
-/// Has the provider serve a hostname no longer for deleted and failed entries, whosever they are. The caller has the right to
+/// Has the provider serve a hostname no longer for entries that are not proved, whosever they are. The caller has the right to
 /// the hostname.
 pub(super) async fn evict_hostname<K: JobKind>(
     cx: &StepContext<'_, K>,
     hostname: &Hostname,
 ) -> Result<(), StepError> {
     let mut uow = cx.store.begin(Mode::Read).await?;
-    let mut holders = records(uow.as_mut(), hostname).await?;
-    holders.extend(domains(uow.as_mut(), hostname).await?);
+    let mut entries = records(uow.as_mut(), hostname).await?;
+    entries.extend(domains(uow.as_mut(), hostname).await?);
     drop(uow);
-    for holder in holders {
+    for entry in entries {
+        // It may have been proved meanwhile.
+        let mut uow = cx.store.begin(Mode::Read).await?;
+        let found = find_unproved(uow.as_mut(), &entry).await?;
+        drop(uow);
+        let Some(served) = found else {
+            continue;
+        };
         cx.guard().await?;
-        let removed = match &holder {
-            Holder::Record(target) => {
-                let provider = &cx.infrastructure;
-                provider.remove_route(hostname.as_str(), target).await
-            }
-            Holder::Domain { owner, target } => {
-                let provider = &cx.infrastructure;
-                provider
-                    .stop_serving(hostname.as_str(), owner, target)
-                    .await
+        let (provider, hostname) = (&cx.infrastructure, hostname.as_str());
+        let removed = match &served {
+            Served::Record(target) => provider.remove_route(hostname, target).await,
+            Served::Domain { owner, target } => {
+                provider.stop_serving(hostname, owner, target).await
             }
         };
         match removed {
@@ -53,54 +58,63 @@ pub(super) async fn evict_hostname<K: JobKind>(
     Ok(())
 }
 
-async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Holder>> {
-    let system = SystemScope::new();
-    let (mut holders, mut without_id) = (Vec::new(), 0);
+async fn records(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+    let (mut entries, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<DnsRecord>::of(DnsRecordQuery::Named(hostname.clone()));
-    while let Some(batch) = named.next(system.records(uow)).await? {
-        for record in batch {
-            let is_over = matches!(
-                record.status,
-                DnsRecordStatus::Failed | DnsRecordStatus::Deleted
-            );
-            if !is_over || !may_be_held(record.cf_route_id.is_some(), &mut without_id) {
-                continue;
+    while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
+        for record in batch.iter().filter(|record| !record.is_proved()) {
+            if may_be_held(record.cf_route_id.is_some(), &mut without_id) {
+                entries.push(Entry::Record(record.id.clone()));
             }
-            let Some(platform) = system.platform(uow, &record.platform_id).await? else {
-                continue;
-            };
-            let target = target_of_record(&platform, uow, &record).await?;
-            holders.extend(target.map(Holder::Record));
         }
     }
-    Ok(holders)
+    Ok(entries)
 }
 
-async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Holder>> {
-    let system = SystemScope::new();
-    let (mut holders, mut without_id) = (Vec::new(), 0);
+async fn domains(uow: &mut dyn UnitOfWork, hostname: &Hostname) -> Result<Vec<Entry>> {
+    let (mut entries, mut without_id) = (Vec::new(), 0);
     let mut named = Batches::<CustomDomain>::of(CustomDomainQuery::Named(hostname.clone()));
-    while let Some(batch) = named.next(system.records(uow)).await? {
-        for domain in batch {
-            let is_over = matches!(
-                domain.status,
-                CustomDomainStatus::Failed | CustomDomainStatus::Deleted
-            );
-            if !is_over || !may_be_held(domain.cf_hostname_id.is_some(), &mut without_id) {
-                continue;
+    while let Some(batch) = named.next(SystemScope::new().records(uow)).await? {
+        for domain in batch.iter().filter(|domain| !domain.is_proved()) {
+            if may_be_held(domain.cf_hostname_id.is_some(), &mut without_id) {
+                entries.push(Entry::Domain(domain.id.clone()));
             }
-            let Some(platform) = system.platform(uow, &domain.platform_id).await? else {
-                continue;
-            };
-            let target = target_of_domain(&platform, uow, &domain).await?;
-            let owner = domain.platform_id.to_string();
-            holders.extend(target.map(|target| Holder::Domain { owner, target }));
         }
     }
-    Ok(holders)
+    Ok(entries)
 }
 
 fn may_be_held(has_id: bool, without_id: &mut usize) -> bool {
     *without_id += usize::from(!has_id);
     has_id || *without_id <= MAX_WITHOUT_ID
+}
+
+/// Finds what the provider may serve for an entry that is still not proved.
+async fn find_unproved(uow: &mut dyn UnitOfWork, entry: &Entry) -> Result<Option<Served>> {
+    let system = SystemScope::new();
+    match entry {
+        Entry::Record(id) => {
+            let found = system.records::<DnsRecord>(uow).find(id).await?;
+            let Some(record) = found.filter(|record| !record.is_proved()) else {
+                return Ok(None);
+            };
+            let Some(platform) = system.platform(uow, &record.platform_id).await? else {
+                return Ok(None);
+            };
+            let target = target_of_record(&platform, uow, &record).await?;
+            Ok(target.map(Served::Record))
+        }
+        Entry::Domain(id) => {
+            let found = system.records::<CustomDomain>(uow).find(id).await?;
+            let Some(domain) = found.filter(|domain| !domain.is_proved()) else {
+                return Ok(None);
+            };
+            let Some(platform) = system.platform(uow, &domain.platform_id).await? else {
+                return Ok(None);
+            };
+            let target = target_of_domain(&platform, uow, &domain).await?;
+            let owner = domain.platform_id.to_string();
+            Ok(target.map(|target| Served::Domain { owner, target }))
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod domain_records;
 mod domain_target;
 mod evict_hostname;
 mod feature_target;
+mod hostname_calls;
 mod known;
 mod onboard;
 mod onboard_use;
@@ -44,6 +45,7 @@ mod stack_target;
 mod sync_hostnames;
 mod target;
 mod upgrade_auth;
+mod verify_domain;
 
 pub(super) use activate::Activate;
 pub(super) use add_domain::AddDomain;
@@ -68,11 +70,12 @@ pub(super) use route_dns_record::RouteDnsRecord;
 pub(super) use stack_activate::{Activation, StackActivate};
 pub(super) use stack_deactivate::{StackDeactivate, StackRemoval};
 pub(super) use stack_target::{PlannedPart, StackInput, StackTarget};
-pub(super) use sync_hostnames::queue_sync;
+pub(super) use sync_hostnames::{queue_sync, sync_if_suspended};
 pub use target::{HasTarget, Target};
 pub(super) use upgrade_auth::{AuthTarget, UpgradeAuth};
 
 use self::sync_hostnames::SyncHostnames;
+use self::verify_domain::VerifyDomain;
 use crate::port::DnsResolver;
 use crate::use_case::provisioning::{KindError, Kinds};
 
@@ -98,6 +101,7 @@ pub fn register_kinds(
         .with(AddDomain {
             dns: Arc::clone(&dns),
         })?
+        .with(VerifyDomain)?
         .with(RemoveDomain)?
         .with(RemoveEntity)?
         .with(RouteDnsRecord { dns })?

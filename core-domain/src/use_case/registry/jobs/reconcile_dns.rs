@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::dns_target::{RoutedRecord, target_of_record};
+use super::hostname_calls::{remove_route, route};
 use super::reconcile_input::Reconciliation;
 use super::reconcile_report::{Mended, Repair, Report};
 use super::reconcile_resources::record_report;
 use super::resource::ensure_wanted;
-use super::route_dns_record::{remove_route, route};
 use crate::access::Batches;
 use crate::kernel::{DnsRecordId, Result};
 use crate::port::{Mode, Route, UnitOfWork};

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::hostname_calls::{at_provider, serve, stop_serving};
 use super::reconcile_input::Reconciliation;
 use super::reconcile_report::{Mended, Repair, Report};
 use super::reconcile_resources::record_report;
 use super::resource::ensure_wanted;
-use super::serve_domain::{at_provider, serve, stop_serving};
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, ServedHostname, UnitOfWork};

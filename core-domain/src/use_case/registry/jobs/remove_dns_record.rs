@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 
 use super::dns_target::{DnsTarget, RoutedRecord, find_record};
-use super::route_dns_record::remove_route;
+use super::hostname_calls::remove_route;
 use crate::kernel::{Result, Stored};
 use crate::port::{Mode, UnitOfWork};
-use crate::registry::{DnsRecord, DnsRecordQuery, DnsRecordStatus};
+use crate::registry::{DnsRecord, DnsRecordQuery};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
@@ -80,14 +80,12 @@ impl JobStep<RemoveDnsRecord> for RemoveRoute {
     }
 }
 
+/// Tells whether the hostname is not to lead to the resource. A record that its platform has entered anew waits for its proof.
 fn is_over(record: &DnsRecord) -> bool {
-    matches!(
-        record.status,
-        DnsRecordStatus::Deleted | DnsRecordStatus::Failed
-    )
+    !record.is_proved()
 }
 
-/// The record, unless its platform has entered the hostname again for the same resource.
+/// The record, unless the hostname leads to the same resource by another entry of the platform.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDnsRecord>,
 ) -> Result<Option<RoutedRecord>, StepError> {
@@ -99,7 +97,8 @@ async fn to_remove(
     let again = DnsRecordQuery::Entered(routed.record.hostname.clone());
     let again = platform.records::<DnsRecord>(uow.as_mut()).first(&again);
     let is_wanted = again.await?.is_some_and(|again| {
-        again.id != routed.record.id && again.resource_id == routed.record.resource_id
+        let leads_there = again.resource_id == routed.record.resource_id;
+        again.id != routed.record.id && leads_there && again.is_proved()
     });
     Ok((!is_wanted).then_some(routed))
 }

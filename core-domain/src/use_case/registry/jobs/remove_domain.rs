@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 
 use super::domain_target::{DomainTarget, find_domain};
-use super::serve_domain::{at_provider, stop_serving};
+use super::hostname_calls::{at_provider, stop_serving};
 use crate::kernel::{Result, Stored};
 use crate::port::{Mode, UnitOfWork};
-use crate::registry::{CustomDomain, CustomDomainQuery, CustomDomainStatus};
+use crate::registry::{CustomDomain, CustomDomainQuery};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps,
 };
@@ -69,14 +69,12 @@ impl JobStep<RemoveDomain> for StopServing {
     }
 }
 
+/// Tells whether the domain is not to be served. One that its platform has entered anew waits for its proof.
 fn is_over(domain: &CustomDomain) -> bool {
-    matches!(
-        domain.status,
-        CustomDomainStatus::Deleted | CustomDomainStatus::Failed
-    )
+    !domain.is_proved()
 }
 
-/// The domain, unless its platform has entered the hostname again.
+/// The domain, unless its platform is served under the hostname by another entry.
 async fn to_remove(
     cx: &StepContext<'_, RemoveDomain>,
 ) -> Result<Option<Stored<CustomDomain>>, StepError> {
@@ -87,6 +85,8 @@ async fn to_remove(
     };
     let again = CustomDomainQuery::Entered(domain.hostname.clone());
     let again = platform.records::<CustomDomain>(uow.as_mut()).first(&again);
-    let is_wanted = again.await?.is_some_and(|again| again.id != domain.id);
+    let is_wanted = again
+        .await?
+        .is_some_and(|again| again.id != domain.id && again.is_proved());
     Ok((!is_wanted).then_some(domain))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::deprovision_input::Removal;
-use super::serve_domain::stop_serving;
+use super::hostname_calls::stop_serving;
 use crate::access::{Batches, PlatformAccess};
 use crate::kernel::{CustomDomainId, Result, Stored};
 use crate::port::{Mode, UnitOfWork};

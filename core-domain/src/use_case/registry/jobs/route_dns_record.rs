@@ -9,18 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use super::dns_target::{DnsTarget, RoutedRecord, find_pending, find_record};
 use super::domain_records::RECORDS_MISSING;
-use super::evict_hostname::evict_hostname;
+use super::hostname_calls::{ensure_can_be_routed, remove_route, route};
+use super::remove_dns_record::RemoveDnsRecord;
 use crate::kernel::{Result, Stored};
-use crate::port::{DnsResolver, Mode, ProviderError, Route, RouteHostname, UnitOfWork};
+use crate::port::{DnsResolver, Mode, UnitOfWork};
+use crate::provisioning::FailureKind;
 use crate::registry::{
-    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordStatus, DnsTargetType,
-    MissingRecord,
+    CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordEvent, DnsRecordStatus, MissingRecord,
 };
 use crate::use_case::provisioning::{
-    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone,
+    JobContext, JobKind, JobStep, Observation, StepContext, StepError, Steps, Undone, enqueue,
 };
 use crate::use_case::registry::dns::{follow_job, record_proof, record_route, record_route_id};
 use crate::use_case::registry::hostname::ensure_not_foreign;
+
+/// The name of the step that waits for the proof.
+const PROOF: &str = "proof";
 
 /// The kind.
 #[derive(Clone, Debug)]
@@ -49,8 +53,19 @@ impl JobKind for RouteDnsRecord {
         follow(cx, uow, &events).await
     }
 
+    /// What the job may have asked of the provider is taken back.
     async fn failed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
-        follow(cx, uow, &[DnsRecordEvent::Fail]).await
+        follow(cx, uow, &[DnsRecordEvent::Fail]).await?;
+        // Nothing was asked of the provider before the proof, and what a cancelled job asked is undone.
+        let is_asked = cx.job.output_of(PROOF).is_some();
+        if !is_asked || cx.job.failure_kind == Some(FailureKind::Cancelled) {
+            return Ok(());
+        }
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
+        };
+        enqueue::<RemoveDnsRecord>(cx, &platform, uow, cx.input).await?;
+        Ok(())
     }
 
     async fn resumed(&self, cx: &JobContext<'_, Self>, uow: &mut dyn UnitOfWork) -> Result<()> {
@@ -87,7 +102,7 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
     type Output = Proof;
 
     fn name(&self) -> &'static str {
-        "proof"
+        PROOF
     }
 
     async fn observe(
@@ -100,6 +115,8 @@ impl JobStep<RouteDnsRecord> for ProveHostname {
                 missing_records: None,
             }));
         };
+        // Before anybody loses the hostname to it.
+        ensure_can_be_routed(&record)?;
         let proved = Proof {
             missing_records: Some(Vec::new()),
         };
@@ -271,45 +288,5 @@ impl JobStep<RouteDnsRecord> for RouteToResource {
             record_route_id(cx, &platform, uow, id, None).await?;
         }
         Ok(())
-    }
-}
-
-/// Routes a hostname to its resource. Routes of deleted and failed entries are removed first where they are in the way.
-pub(super) async fn route<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    routed: &RoutedRecord,
-    effect_key: String,
-) -> Result<Route, StepError> {
-    let record = &routed.record;
-    if record.target_type == DnsTargetType::Redirect {
-        let message = "no provider redirects hostnames: let it lead to a worker that does";
-        return Err(StepError::permanent("PROVIDER_REFUSED", message));
-    }
-    let request = RouteHostname {
-        hostname: record.hostname.to_string(),
-        target: routed.target.clone(),
-        owner: record.platform_id.to_string(),
-        effect_key,
-    };
-    cx.guard().await?;
-    match cx.infrastructure.route_hostname(&request).await {
-        Err(ProviderError::NameTaken(_)) => {
-            evict_hostname(cx, &record.hostname).await?;
-            Ok(cx.infrastructure.route_hostname(&request).await?)
-        }
-        outcome => Ok(outcome?),
-    }
-}
-
-/// Has a hostname not lead to its resource any more. One that leads to another object stays.
-pub(super) async fn remove_route<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    routed: &RoutedRecord,
-) -> Result<(), StepError> {
-    let hostname = routed.record.hostname.as_str();
-    let removed = cx.infrastructure.remove_route(hostname, &routed.target);
-    match removed.await {
-        Err(ProviderError::NameTaken(_)) => Ok(()),
-        outcome => Ok(outcome?),
     }
 }

@@ -5,14 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::dns_target::target_of_domain;
 use super::domain_target::{DomainTarget, find_domain, find_wanted};
-use super::evict_hostname::evict_hostname;
-use crate::access::SystemScope;
+use super::hostname_calls::{at_provider, serve, stop_serving};
 use crate::kernel::{Result, Stored, Timestamp};
-use crate::port::{
-    HostnameState, Mode, ProviderError, ResourceRef, ServeHostname, ServedHostname, UnitOfWork,
-};
+use crate::port::{HostnameState, Mode, ProviderError, ServedHostname, UnitOfWork};
 use crate::registry::{CustomDomain, CustomDomainStatus, SslStatus};
 use crate::use_case::provisioning::{
     JobContext, JobKind, JobStep, Observation, StepContext, StepError, Undone,
@@ -259,81 +255,6 @@ async fn current<K: JobKind<Input = DomainTarget>>(
 ) -> Result<(Option<Stored<CustomDomain>>, Timestamp), StepError> {
     let job = &cx.job.id;
     Ok(find_wanted(cx, |domain| domain.is_served_by(job)).await?)
-}
-
-/// Returns the state of the domain at the provider; `None` if its hostname is not served, or leads to another object.
-pub(super) async fn at_provider<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    domain: &CustomDomain,
-) -> Result<Option<ServedHostname>, ProviderError> {
-    let Ok(target) = find_target(cx, domain).await else {
-        let problem = "what the domain leads to could not be read";
-        return Err(ProviderError::Transient(problem.into()));
-    };
-    let Some(target) = target else {
-        return Ok(None);
-    };
-    let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-    let found = cx.infrastructure.served_hostname(hostname, owner, &target);
-    let leads_there = |found: &ServedHostname| found.target.as_deref() == Some(&target.name);
-    Ok(found.await?.filter(leads_there))
-}
-
-/// What the domain leads to.
-async fn find_target<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    domain: &CustomDomain,
-) -> Result<Option<ResourceRef>> {
-    let mut uow = cx.store.begin(Mode::Read).await?;
-    let platform = SystemScope::new().platform(uow.as_mut(), &domain.platform_id);
-    match platform.await? {
-        Some(platform) => target_of_domain(&platform, uow.as_mut(), domain).await,
-        None => Ok(None),
-    }
-}
-
-/// Asks the provider to serve a hostname. Deleted and failed entries of the hostname are removed first where they are in the
-/// way.
-pub(super) async fn serve<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    domain: &CustomDomain,
-    effect_key: String,
-) -> Result<ServedHostname, StepError> {
-    let Some(target) = find_target(cx, domain).await? else {
-        let missing = "the resource that the domain leads to is gone".to_owned();
-        return Err(StepError::Precondition(missing));
-    };
-    let request = ServeHostname {
-        hostname: domain.hostname.to_string(),
-        target_dns: domain.target_dns.to_string(),
-        target,
-        owner: domain.platform_id.to_string(),
-        effect_key,
-    };
-    cx.guard().await?;
-    match cx.infrastructure.serve_hostname(&request).await {
-        Err(ProviderError::NameTaken(_)) => {
-            evict_hostname(cx, &domain.hostname).await?;
-            Ok(cx.infrastructure.serve_hostname(&request).await?)
-        }
-        outcome => Ok(outcome?),
-    }
-}
-
-/// Has a hostname not served any more. One that belongs to somebody else stays.
-pub(super) async fn stop_serving<K: JobKind>(
-    cx: &StepContext<'_, K>,
-    domain: &CustomDomain,
-) -> Result<(), StepError> {
-    let Some(target) = find_target(cx, domain).await? else {
-        return Ok(());
-    };
-    let (hostname, owner) = (domain.hostname.as_str(), domain.platform_id.as_str());
-    let stopped = cx.infrastructure.stop_serving(hostname, owner, &target);
-    match stopped.await {
-        Err(ProviderError::NameTaken(_)) => Ok(()),
-        outcome => Ok(outcome?),
-    }
 }
 
 async fn record<K: JobKind<Input = DomainTarget>>(

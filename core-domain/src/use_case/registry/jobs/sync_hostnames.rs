@@ -1,22 +1,35 @@
 //! `platform.hostnames`: after a platform was suspended, deleted or restored, has its hostnames served or not served. The job
 //! has a lane of its own, because a suspension holds that of the platform.
+//!
+//! The id of an entry at the provider tells how far the job is: what is served has one, and what is not served any more has
+//! none.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::dns_target::{RoutedRecord, target_of_record};
-use super::route_dns_record::{remove_route, route};
-use super::serve_domain::{at_provider, serve, stop_serving};
+use super::hostname_calls::{at_provider, remove_route, route, serve, stop_serving};
 use crate::access::{Batches, PlatformAccess, PlatformWriter};
-use crate::kernel::{Context, PlatformId, PlatformOwned, Result, Stored};
-use crate::port::{Mode, UnitOfWork};
-use crate::provisioning::{LaneKey, LanePlace};
-use crate::registry::{CustomDomain, CustomDomainQuery, DnsRecord, DnsRecordQuery, PlatformStatus};
-use crate::use_case::provisioning::{
-    JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
+use crate::kernel::{
+    Context, CustomDomainId, DnsRecordId, PlatformId, PlatformOwned, Record, Result, Stored,
 };
+use crate::port::{Mode, Persisted, UnitOfWork};
+use crate::provisioning::{LaneKey, LanePlace};
+use crate::registry::{
+    CustomDomain, CustomDomainQuery, CustomDomainStatus, DnsRecord, DnsRecordQuery,
+    DnsRecordStatus, PlatformStatus, SslStatus,
+};
+use crate::use_case::provisioning::{
+    JobContext, JobInput, JobKind, JobStep, Observation, StepContext, StepError, Steps, enqueue,
+};
+use crate::use_case::registry::dns::record_route_id;
+use crate::use_case::registry::domain::{forget_hostname, record_hostname};
+
+/// How many entries one attempt works on at the most.
+const PORTION: usize = 100;
 
 /// The kind.
 #[derive(Clone, Copy, Debug)]
@@ -49,29 +62,39 @@ impl JobKind for SyncHostnames {
     type Input = HostnamesOf;
 
     fn steps() -> Steps<Self> {
-        Steps::new().then(SyncRecords).then(SyncDomains)
+        let records = Steps::new().then(SyncEntries::<DnsRecord>(PhantomData));
+        records.then(SyncEntries::<CustomDomain>(PhantomData))
     }
 }
 
-/// Queues the job, for a platform that has hostnames that are served.
+/// Queues the job, for a platform that has entered hostnames.
 pub(in crate::use_case::registry) async fn queue_sync(
     cx: &Context,
     scope: &PlatformWriter,
     uow: &mut dyn UnitOfWork,
 ) -> Result<()> {
     let records = scope.records::<DnsRecord>(uow);
-    let mut has_hostnames = records.first(&DnsRecordQuery::Served).await?.is_some();
-    if !has_hostnames {
-        let domains = scope.records::<CustomDomain>(uow);
-        has_hostnames = domains.first(&CustomDomainQuery::Served).await?.is_some();
+    let all = DnsRecordQuery::All { deleted: true };
+    if records.first(&all).await?.is_none() {
+        return Ok(());
     }
-    if has_hostnames {
-        let input = HostnamesOf {
-            platform_id: scope.id().clone(),
-        };
-        enqueue::<SyncHostnames>(cx, scope, uow, &input).await?;
-    }
+    let input = HostnamesOf {
+        platform_id: scope.id().clone(),
+    };
+    enqueue::<SyncHostnames>(cx, scope, uow, &input).await?;
     Ok(())
+}
+
+/// Queues the job again, for a platform that was suspended while another job had the provider serve a hostname.
+pub(in crate::use_case::registry) async fn sync_if_suspended(
+    cx: &Context,
+    scope: &PlatformWriter,
+    uow: &mut dyn UnitOfWork,
+) -> Result<()> {
+    match scope.suspension() {
+        Some(_) => queue_sync(cx, scope, uow).await,
+        None => Ok(()),
+    }
 }
 
 /// The state that a platform's hostnames are brought into.
@@ -96,53 +119,124 @@ fn wanted(cx: &StepContext<'_, SyncHostnames>, platform: &PlatformAccess) -> Wan
     }
 }
 
-/// The DNS records that are active.
+/// What a provider tells of an entry that it serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AtProvider {
+    cf_id: String,
+    /// Where the certificate stands; unset for a DNS record.
+    ssl_status: Option<SslStatus>,
+}
+
+/// An entry that was worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Synced {
+    id: String,
+    /// Unset if the hostname is not served any more.
+    served: Option<AtProvider>,
+}
+
+/// A record that enters a hostname.
+#[async_trait]
+trait Entry: Persisted + Record<Owner = PlatformOwned> {
+    /// The name of the step.
+    const STEP: &'static str;
+
+    /// All of a platform, deleted ones too.
+    fn all() -> Self::Query;
+
+    /// Whether its hostname is to be served while the platform is not suspended.
+    fn is_active(&self) -> bool;
+
+    /// Whether it was deleted.
+    fn is_deleted(&self) -> bool;
+
+    /// Whether it has an id at the provider.
+    fn has_cf_id(&self) -> bool;
+
+    /// Has the hostname served, unless it is.
+    async fn serve(
+        cx: &StepContext<'_, SyncHostnames>,
+        entry: &Stored<Self>,
+    ) -> Result<AtProvider, StepError>;
+
+    /// Has the hostname not served any more.
+    async fn stop(
+        cx: &StepContext<'_, SyncHostnames>,
+        entry: &Stored<Self>,
+    ) -> Result<(), StepError>;
+
+    /// Records what the provider serves.
+    async fn record(
+        cx: &Context,
+        scope: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        synced: &Synced,
+    ) -> Result<()>;
+}
+
+/// Brings the entries of one kind into the wanted state.
 #[derive(Clone, Copy, Debug)]
-struct SyncRecords;
+struct SyncEntries<E>(PhantomData<E>);
 
 #[async_trait]
-impl JobStep<SyncHostnames> for SyncRecords {
-    const RECORDS: bool = false;
-    type Output = usize;
+impl<E: Entry> JobStep<SyncHostnames> for SyncEntries<E> {
+    type Output = Vec<Synced>;
 
     fn name(&self) -> &'static str {
-        "records"
+        E::STEP
     }
 
     async fn observe(
         &self,
         _cx: &StepContext<'_, SyncHostnames>,
-    ) -> Result<Observation<usize>, StepError> {
+    ) -> Result<Observation<Vec<Synced>>, StepError> {
         Ok(Observation::Absent)
     }
 
-    async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<usize, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
-            return Ok(0);
+    /// Works on all entries although some fail; fails once nothing but those is left.
+    async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<Synced>, StepError> {
+        let (mut synced, mut failed) = (Vec::new(), None);
+        for id in to_sync::<E>(cx).await? {
+            match sync::<E>(cx, &id).await {
+                Ok(done) => synced.extend(done),
+                Err(StepError::LeaseLost) => return Err(StepError::LeaseLost),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+            if synced.len() == PORTION {
+                return Err(StepError::unfinished(&synced)?);
+            }
+        }
+        match failed {
+            Some(error) if synced.is_empty() => Err(error),
+            Some(_) => Err(StepError::unfinished(&synced)?),
+            None => Ok(synced),
+        }
+    }
+
+    async fn record(
+        &self,
+        cx: &JobContext<'_, SyncHostnames>,
+        uow: &mut dyn UnitOfWork,
+        output: &Vec<Synced>,
+    ) -> Result<()> {
+        let Some(platform) = cx.platform(uow).await? else {
+            return Ok(());
         };
-        let mut active = Vec::new();
-        let mut batches = Batches::<DnsRecord>::of(DnsRecordQuery::Served);
-        while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
-            for record in batch {
-                let target = target_of_record(&platform, uow.as_mut(), &record).await?;
-                active.extend(target.map(|target| RoutedRecord { record, target }));
-            }
+        for synced in output {
+            E::record(cx, &platform, uow, synced).await?;
         }
-        drop(uow);
-        let wanted = wanted(cx, &platform);
-        for routed in &active {
-            cx.guard().await?;
-            match wanted {
-                Wanted::Served => {
-                    let key = format!("{}-{}", cx.effect_key, routed.record.id);
-                    route(cx, routed, key).await?;
-                }
-                Wanted::Unserved => remove_route(cx, routed).await?,
-                Wanted::AsTheyAre => {}
-            }
-        }
-        Ok(active.len())
+        Ok(())
+    }
+
+    async fn record_wait(
+        &self,
+        cx: &JobContext<'_, SyncHostnames>,
+        uow: &mut dyn UnitOfWork,
+        found: &Vec<Synced>,
+    ) -> Result<()> {
+        self.record(cx, uow, found).await
     }
 
     fn timeout(&self) -> Duration {
@@ -150,57 +244,211 @@ impl JobStep<SyncHostnames> for SyncRecords {
     }
 }
 
-/// The custom domains that are active.
-#[derive(Clone, Copy, Debug)]
-struct SyncDomains;
-
-#[async_trait]
-impl JobStep<SyncHostnames> for SyncDomains {
-    const RECORDS: bool = false;
-    type Output = usize;
-
-    fn name(&self) -> &'static str {
-        "domains"
+/// Whether there is anything to do for an entry. A job may have asked for what has no id yet, and not have said so.
+fn differs<E: Entry>(entry: &E, wanted: Wanted) -> bool {
+    match wanted {
+        Wanted::Served => entry.is_active() && !entry.has_cf_id(),
+        Wanted::Unserved => entry.has_cf_id() || !entry.is_deleted(),
+        Wanted::AsTheyAre => false,
     }
+}
 
-    async fn observe(
-        &self,
-        _cx: &StepContext<'_, SyncHostnames>,
-    ) -> Result<Observation<usize>, StepError> {
-        Ok(Observation::Absent)
-    }
-
-    async fn apply(&self, cx: &StepContext<'_, SyncHostnames>) -> Result<usize, StepError> {
-        let mut uow = cx.store.begin(Mode::Read).await?;
-        let Some(platform) = cx.platform(uow.as_mut()).await? else {
-            return Ok(0);
-        };
-        let mut active: Vec<Stored<CustomDomain>> = Vec::new();
-        let mut batches = Batches::<CustomDomain>::of(CustomDomainQuery::Served);
-        while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
-            active.extend(batch);
-        }
-        drop(uow);
-        let wanted = wanted(cx, &platform);
-        for domain in &active {
-            match wanted {
-                Wanted::Served => {
-                    if at_provider(cx, domain).await?.is_none() {
-                        let key = format!("{}-{}", cx.effect_key, domain.id);
-                        serve(cx, domain, key).await?;
-                    }
-                }
-                Wanted::Unserved => {
-                    cx.guard().await?;
-                    stop_serving(cx, domain).await?;
-                }
-                Wanted::AsTheyAre => {}
+/// Returns the entries for which there is something to do. Those without an id are the last, since nothing tells of them that
+/// they are done.
+async fn to_sync<E: Entry>(cx: &StepContext<'_, SyncHostnames>) -> Result<Vec<String>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(Vec::new());
+    };
+    let wanted = wanted(cx, &platform);
+    let (mut with_id, mut without_id) = (Vec::new(), Vec::new());
+    let mut batches = Batches::<E>::of(E::all());
+    while let Some(batch) = batches.next(platform.records(uow.as_mut())).await? {
+        for entry in batch.iter().filter(|entry| differs::<E>(entry, wanted)) {
+            match entry.has_cf_id() {
+                true => with_id.push(entry.key().to_owned()),
+                false => without_id.push(entry.key().to_owned()),
             }
         }
-        Ok(active.len())
+    }
+    with_id.append(&mut without_id);
+    Ok(with_id)
+}
+
+/// Brings an entry, as it is now, into the state that is wanted now.
+async fn sync<E: Entry>(
+    cx: &StepContext<'_, SyncHostnames>,
+    id: &str,
+) -> Result<Option<Synced>, StepError> {
+    let Some((entry, wanted)) = find::<E>(cx, id).await? else {
+        return Ok(None);
+    };
+    if !differs::<E>(&entry, wanted) {
+        return Ok(None);
+    }
+    cx.guard().await?;
+    let had_id = entry.has_cf_id();
+    let mut served = None;
+    if wanted == Wanted::Served {
+        served = Some(E::serve(cx, &entry).await?);
+        // The job that ended the entry meanwhile found nothing that was served.
+        let now = find::<E>(cx, id).await?;
+        if now.is_none_or(|(entry, _)| !entry.is_active()) {
+            served = None;
+        }
+    }
+    if served.is_none() {
+        cx.guard().await?;
+        E::stop(cx, &entry).await?;
+    }
+    let is_recorded = had_id || served.is_some();
+    let id = id.to_string();
+    Ok(is_recorded.then_some(Synced { id, served }))
+}
+
+async fn find<E: Entry>(
+    cx: &StepContext<'_, SyncHostnames>,
+    id: &str,
+) -> Result<Option<(Stored<E>, Wanted)>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(None);
+    };
+    let entry = platform.records::<E>(uow.as_mut()).find(id).await?;
+    Ok(entry.map(|entry| (entry, wanted(cx, &platform))))
+}
+
+/// Identifies the effect for an entry.
+fn effect_key(cx: &StepContext<'_, SyncHostnames>, id: &impl std::fmt::Display) -> String {
+    format!("{}-{id}", cx.effect_key)
+}
+
+#[async_trait]
+impl Entry for DnsRecord {
+    const STEP: &'static str = "records";
+
+    fn all() -> DnsRecordQuery {
+        DnsRecordQuery::All { deleted: true }
     }
 
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(600)
+    fn is_active(&self) -> bool {
+        self.status == DnsRecordStatus::Active
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.status == DnsRecordStatus::Deleted
+    }
+
+    fn has_cf_id(&self) -> bool {
+        self.cf_route_id.is_some()
+    }
+
+    async fn serve(
+        cx: &StepContext<'_, SyncHostnames>,
+        entry: &Stored<Self>,
+    ) -> Result<AtProvider, StepError> {
+        let Some(routed) = routed(cx, entry).await? else {
+            let missing = "the resource that the DNS record leads to is gone".to_owned();
+            return Err(StepError::Precondition(missing));
+        };
+        let route = route(cx, &routed, effect_key(cx, &entry.id)).await?;
+        Ok(AtProvider {
+            cf_id: route.id,
+            ssl_status: None,
+        })
+    }
+
+    async fn stop(
+        cx: &StepContext<'_, SyncHostnames>,
+        entry: &Stored<Self>,
+    ) -> Result<(), StepError> {
+        match routed(cx, entry).await? {
+            Some(routed) => remove_route(cx, &routed).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn record(
+        cx: &Context,
+        scope: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        synced: &Synced,
+    ) -> Result<()> {
+        let Some(id) = DnsRecordId::parse(&synced.id) else {
+            return Ok(());
+        };
+        let route = synced.served.as_ref().map(|served| served.cf_id.as_str());
+        record_route_id(cx, scope, uow, &id, route).await
+    }
+}
+
+async fn routed(
+    cx: &StepContext<'_, SyncHostnames>,
+    record: &Stored<DnsRecord>,
+) -> Result<Option<RoutedRecord>, StepError> {
+    let mut uow = cx.store.begin(Mode::Read).await?;
+    let Some(platform) = cx.platform(uow.as_mut()).await? else {
+        return Ok(None);
+    };
+    let target = target_of_record(&platform, uow.as_mut(), record).await?;
+    let record = record.clone();
+    Ok(target.map(|target| RoutedRecord { record, target }))
+}
+
+#[async_trait]
+impl Entry for CustomDomain {
+    const STEP: &'static str = "domains";
+
+    fn all() -> CustomDomainQuery {
+        CustomDomainQuery::All { deleted: true }
+    }
+
+    fn is_active(&self) -> bool {
+        self.status == CustomDomainStatus::Active
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.status == CustomDomainStatus::Deleted
+    }
+
+    fn has_cf_id(&self) -> bool {
+        self.cf_hostname_id.is_some()
+    }
+
+    async fn serve(
+        cx: &StepContext<'_, SyncHostnames>,
+        entry: &Stored<Self>,
+    ) -> Result<AtProvider, StepError> {
+        let found = match at_provider(cx, entry).await? {
+            Some(found) => found,
+            None => serve(cx, entry, effect_key(cx, &entry.id)).await?,
+        };
+        Ok(AtProvider {
+            cf_id: found.id,
+            ssl_status: Some(found.certificate),
+        })
+    }
+
+    async fn stop(
+        cx: &StepContext<'_, SyncHostnames>,
+        entry: &Stored<Self>,
+    ) -> Result<(), StepError> {
+        stop_serving(cx, entry).await
+    }
+
+    async fn record(
+        cx: &Context,
+        scope: &PlatformWriter,
+        uow: &mut dyn UnitOfWork,
+        synced: &Synced,
+    ) -> Result<()> {
+        let Some(id) = CustomDomainId::parse(&synced.id) else {
+            return Ok(());
+        };
+        let Some(AtProvider { cf_id, ssl_status }) = &synced.served else {
+            return forget_hostname(cx, scope, uow, &id, |_| true).await;
+        };
+        let ssl_status = ssl_status.unwrap_or(SslStatus::PendingIssuance);
+        record_hostname(cx, scope, uow, &id, (cf_id, ssl_status)).await
     }
 }
